@@ -1,0 +1,128 @@
+"""Every exception, in one tree. Messages name columns and parameters, never cells.
+
+```
+DpFrameError
+├── InvalidArgument            a parameter that can never be right (also a ValueError)
+│   ├── InvalidPrice           ε, δ or ρ that is not a positive finite number in its range
+│   └── InvalidBounds          L > U, NaN, or bounds of the wrong kind
+├── SchemaError                the question does not fit the table's schema
+│   ├── UnknownColumn          no such column (also a KeyError)
+│   └── WrongType              the column's type cannot answer this (also a TypeError)
+├── UnboundedContribution      no finite noise can hide one unit; says which limit to type
+│   └── MissingBounds          a sum or mean of a column without bounds
+├── DeltaRequired              keys nobody listed, or Gaussian noise, need a δ > 0
+├── BudgetError
+│   ├── BudgetRequired         neither budget= nor dp.set_budget(...)
+│   ├── BudgetExceeded         the release costs more than is left
+│   └── BudgetMismatch         the budget is bound to another unit, relation or limit
+├── FrameworkError             dpframe.theory: parts that do not fit together
+│   ├── DomainMismatch
+│   └── MetricMismatch
+├── UnsupportedOperation       what cannot be done privately, or not on this engine
+└── EngineError                the engine failed; its own words are withheld, they can hold cells
+```
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetError",
+    "BudgetExceeded",
+    "BudgetMismatch",
+    "BudgetRequired",
+    "DeltaRequired",
+    "DomainMismatch",
+    "DpFrameError",
+    "EngineError",
+    "FrameworkError",
+    "InvalidArgument",
+    "InvalidBounds",
+    "InvalidPrice",
+    "MetricMismatch",
+    "MissingBounds",
+    "SchemaError",
+    "UnboundedContribution",
+    "UnknownColumn",
+    "UnsupportedOperation",
+    "WrongType",
+]
+
+
+class DpFrameError(Exception):
+    """The root: everything that dpframe raises on purpose."""
+
+
+class InvalidArgument(DpFrameError, ValueError):
+    """A parameter that can never be right, whatever the table."""
+
+
+class InvalidPrice(InvalidArgument):
+    """A price (ε, δ or ρ) that is not a finite number in its range."""
+
+
+class InvalidBounds(InvalidArgument):
+    """Bounds with L > U, with a NaN, or of the wrong kind."""
+
+
+class SchemaError(DpFrameError):
+    """The question does not fit the table's schema."""
+
+
+class UnknownColumn(SchemaError, KeyError):
+    """No such column."""
+
+    def __str__(self) -> str:
+        # KeyError shows the repr of its argument; a sentence should read as a sentence.
+        return Exception.__str__(self)
+
+
+class WrongType(SchemaError, TypeError):
+    """The column's type cannot answer this question."""
+
+
+class UnboundedContribution(DpFrameError):
+    """One unit could change the answer without limit; the message names the limit to type."""
+
+
+class MissingBounds(UnboundedContribution):
+    """A sum or a mean was asked of a column whose values have no bounds."""
+
+
+class DeltaRequired(DpFrameError):
+    """The release can only be private with some δ > 0."""
+
+
+class BudgetError(DpFrameError):
+    """Everything about paying."""
+
+
+class BudgetRequired(BudgetError):
+    """No budget was named for this release."""
+
+
+class BudgetExceeded(BudgetError):
+    """The release costs more than the budget has left; nothing was spent."""
+
+
+class BudgetMismatch(BudgetError):
+    """The budget serves another unit, neighbour relation or kind of price."""
+
+
+class FrameworkError(DpFrameError):
+    """Parts of `dpframe.theory` that do not fit together."""
+
+
+class DomainMismatch(FrameworkError):
+    """The output domain of one part is not the input domain of the next."""
+
+
+class MetricMismatch(FrameworkError):
+    """The output metric of one part is not the input metric of the next."""
+
+
+class UnsupportedOperation(DpFrameError):
+    """It cannot be done privately, or this engine cannot do it."""
+
+
+class EngineError(DpFrameError):
+    """The engine failed. Its own message is withheld because it may hold cells."""
