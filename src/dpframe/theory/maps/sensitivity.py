@@ -1,0 +1,233 @@
+"""How far one unit moves the totals of a grouped table: the formulas that every bound in dpframe comes from.
+
+A unit's share of a grouped total is a vector with one entry per group. The limits say that at most `groups` entries
+are not zero, each at most `cell` in size, and all together at most `total`. Everything below follows from these
+three numbers, and from the neighbour relation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from dpframe.errors import InvalidArgument
+
+__all__ = [
+    "Contribution",
+    "Relation",
+    "Sensitivity",
+    "change",
+    "merged",
+    "row_counts",
+    "row_sums",
+    "unit_counts",
+    "unit_sums",
+]
+
+Relation = Literal["add-remove", "replace"]
+
+
+def _number(value: Fraction) -> int | float:
+    """An exact rational as the number a person reads: an int when whole, else the next float that is not below it."""
+    if value.denominator == 1:
+        return value.numerator
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The largest change of one column of totals between neighbouring tables.
+
+    `l0` counts the cells that change, `l1` is the sum of the changes, `l2` their Euclidean length and `linf` the
+    largest of them, the last three in units of the column. Held exactly; `l1`, `l2` and `linf` are read as an int
+    when whole and otherwise as a float that is never below the exact value.
+
+    >>> Sensitivity.of(l0=3, l1=4, l2_squared=8, linf=2)
+    Sensitivity(l0=3, l1=4, l2=2.8284271247461903, linf=2)
+    """
+
+    l0: int
+    exact_l1: Fraction
+    l2_squared: Fraction
+    exact_linf: Fraction
+
+    @classmethod
+    def of(cls, *, l0: int, l1: Fraction | int, l2_squared: Fraction | int, linf: Fraction | int) -> Sensitivity:
+        """Build from exact numbers; l2 is given by its square, which is rational."""
+        return cls(l0, Fraction(l1), Fraction(l2_squared), Fraction(linf))
+
+    @property
+    def l1(self) -> int | float:
+        """Sum of the changes over all cells (column unit), never below the exact value."""
+        return _number(self.exact_l1)
+
+    @property
+    def linf(self) -> int | float:
+        """Largest change of one cell (column unit), never below the exact value."""
+        return _number(self.exact_linf)
+
+    @property
+    def l2(self) -> int | float:
+        """Euclidean length of the change (column unit), never below the exact value."""
+        top, bottom = self.l2_squared.as_integer_ratio()
+        root_top, root_bottom = math.isqrt(top), math.isqrt(bottom)
+        if root_top * root_top == top and root_bottom * root_bottom == bottom:
+            return _number(Fraction(root_top, root_bottom))
+        near = math.sqrt(self.l2_squared)
+        while Fraction(near) ** 2 < self.l2_squared:
+            near = math.nextafter(near, math.inf)
+        while Fraction(below := math.nextafter(near, 0.0)) ** 2 >= self.l2_squared:
+            near = below
+        return near
+
+    def scaled(self, factor: Fraction | int) -> Sensitivity:
+        """The same change in another unit: l1, l2 and linf times a factor > 0."""
+        factor = Fraction(factor)
+        return Sensitivity(self.l0, self.exact_l1 * factor, self.l2_squared * factor**2, self.exact_linf * factor)
+
+    def __repr__(self) -> str:
+        return f"Sensitivity(l0={self.l0}, l1={self.l1}, l2={self.l2}, linf={self.linf})"
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one unit may have in a grouped table: at most `groups` groups, `rows_per_group` rows in each, `rows` in all.
+
+    The three are made consistent at birth: nobody reaches more groups than rows, nor more rows than groups times
+    rows per group. All are counts, at least 1.
+
+    >>> Contribution(groups=9, rows_per_group=2, rows=4)
+    Contribution(groups=4, rows_per_group=2, rows=4)
+    """
+
+    groups: int
+    rows_per_group: int
+    rows: int
+
+    def __post_init__(self) -> None:
+        if min(self.groups, self.rows_per_group, self.rows) < 1:
+            raise InvalidArgument("Contribution limits are whole numbers of at least 1.")
+        groups, per_group = min(self.groups, self.rows), min(self.rows_per_group, self.rows)
+        object.__setattr__(self, "groups", groups)
+        object.__setattr__(self, "rows_per_group", per_group)
+        object.__setattr__(self, "rows", min(self.rows, groups * per_group))
+
+
+def change(
+    *,
+    groups: int,
+    total: Fraction | int,
+    cell: Fraction | int,
+    swing: Fraction | int,
+    relation: Relation,
+    cells: int | None = None,
+) -> Sensitivity:
+    """Sensitivity of a vector of totals when one unit's part of it changes.
+
+    Input:  groups: entries of one unit that are not zero; cell: the largest absolute entry; total: the largest sum of
+            absolute entries; swing: the largest difference between two units' entries in the same cell; cells: how
+            many cells the table has, None when nobody knows. total, cell and swing in the column's unit
+    Output: Sensitivity, exact
+    Bound:  add-remove: the change is one unit's vector. So l0 = min(groups, cells), linf = cell, l1 = min(total,
+            l0·cell). replace: it is the difference of two units' vectors, so l0 and total double and an entry moves by
+            at most swing. In both, the sum of squares under Σ|x| ≤ l1 and |x| ≤ linf is convex, hence largest at a
+            vertex: q = ⌊l1/linf⌋ entries at linf and one at the rest r, l2² = q·linf² + r²
+    Source: Desfontaines et al. 2023, arXiv:2307.08616, for l1 and l2 of bounded contributions; the vertex argument
+            for all three limits at once is ours
+    Errors: none here; the limits are checked at birth
+
+    >>> change(groups=3, total=4, cell=2, swing=2, relation="add-remove")
+    Sensitivity(l0=3, l1=4, l2=2.8284271247461903, linf=2)
+    """
+    if relation == "replace":
+        groups, total, largest = 2 * groups, 2 * Fraction(total), Fraction(swing)
+    else:
+        total, largest = Fraction(total), Fraction(cell)
+    l0 = groups if cells is None else min(groups, cells)
+    l1 = min(total, l0 * largest)
+    if l1 == 0:
+        return Sensitivity.of(l0=0, l1=0, l2_squared=0, linf=0)
+    q = l1 // largest
+    rest = l1 - q * largest
+    return Sensitivity.of(l0=l0, l1=l1, l2_squared=q * largest**2 + rest**2, linf=largest)
+
+
+def row_counts(limits: Contribution, relation: Relation, cells: int | None = None) -> Sensitivity:
+    """Sensitivity of the number of rows per group.
+
+    Input:  limits of one unit (counts); cells: number of groups in the table, None when unknown
+    Output: Sensitivity (rows), exact
+    Bound:  each row adds 1 to one cell; two units' counts in one cell differ by at most rows_per_group
+    Source: `change`
+    Errors: none here
+
+    >>> row_counts(Contribution(groups=3, rows_per_group=2, rows=4), "add-remove")
+    Sensitivity(l0=3, l1=4, l2=2.8284271247461903, linf=2)
+    """
+    k = limits.rows_per_group
+    return change(groups=limits.groups, total=limits.rows, cell=k, swing=k, relation=relation, cells=cells)
+
+
+def row_sums(
+    limits: Contribution, lower: Fraction | int, upper: Fraction | int, relation: Relation, cells: int | None = None
+) -> Sensitivity:
+    """Sensitivity of the per-group sum of a column whose rows lie in [lower, upper].
+
+    Input:  limits of one unit (counts); lower <= upper (column unit); cells as in `row_counts`
+    Output: Sensitivity (column unit), exact
+    Bound:  each row adds at most max(|lower|, |upper|); a unit's sum in one cell lies between
+            rows_per_group·min(lower, 0) and rows_per_group·max(upper, 0), so two units differ by at most the width
+    Source: `change`
+    Errors: none here
+
+    >>> row_sums(Contribution(groups=3, rows_per_group=2, rows=4), -3, 10, "add-remove")
+    Sensitivity(l0=3, l1=40, l2=28.284271247461902, linf=20)
+    """
+    k, size = limits.rows_per_group, max(abs(lower), abs(upper))
+    width = max(upper, 0) - min(lower, 0)
+    return change(
+        groups=limits.groups, total=limits.rows * size, cell=k * size, swing=k * width, relation=relation, cells=cells
+    )
+
+
+def unit_counts(groups: int, relation: Relation, cells: int | None = None) -> Sensitivity:
+    """Sensitivity of the number of distinct units per group, when one unit is in at most `groups` groups.
+
+    >>> unit_counts(4, "add-remove")
+    Sensitivity(l0=4, l1=4, l2=2, linf=1)
+    """
+    return change(groups=groups, total=groups, cell=1, swing=1, relation=relation, cells=cells)
+
+
+def unit_sums(
+    groups: int, lower: Fraction | int, upper: Fraction | int, relation: Relation, cells: int | None = None
+) -> Sensitivity:
+    """Sensitivity of per-group sums of unit totals, each unit's total per group clamped to [lower, upper].
+
+    Input:  groups of one unit (count); lower <= upper (column unit); cells as in `row_counts`
+    Output: Sensitivity (column unit), exact
+    Bound:  each of the groups moves by at most one clamped total; a unit without rows in a group adds 0 there
+    Source: Wilson et al. 2019, arXiv:1909.01917, for the clamped total per unit; `change`
+    Errors: none here
+
+    >>> unit_sums(4, 0, 100, "add-remove")
+    Sensitivity(l0=4, l1=400, l2=200, linf=100)
+    """
+    size, width = max(abs(lower), abs(upper)), max(upper, 0) - min(lower, 0)
+    return change(groups=groups, total=groups * size, cell=size, swing=width, relation=relation, cells=cells)
+
+
+def merged(sensitivity: Sensitivity, cells: int | None = None) -> Sensitivity:
+    """Sensitivity after cells are added together (a margin, an "other" bucket).
+
+    All groups of a unit may fall into one merged cell, so there linf = l2 = l1.
+
+    >>> merged(Sensitivity.of(l0=3, l1=4, l2_squared=8, linf=2), cells=1)
+    Sensitivity(l0=1, l1=4, l2=4, linf=4)
+    """
+    l0 = sensitivity.l0 if cells is None else min(sensitivity.l0, cells)
+    l1 = sensitivity.exact_l1
+    return Sensitivity.of(l0=l0, l1=l1, l2_squared=l1**2, linf=l1)
