@@ -20,6 +20,7 @@ __all__ = [
     "Sensitivity",
     "change",
     "merged",
+    "one_row_sum",
     "row_counts",
     "row_sums",
     "unit_counts",
@@ -231,3 +232,21 @@ def merged(sensitivity: Sensitivity, cells: int | None = None) -> Sensitivity:
     l0 = sensitivity.l0 if cells is None else min(sensitivity.l0, cells)
     l1 = sensitivity.exact_l1
     return Sensitivity.of(l0=l0, l1=l1, l2_squared=l1**2, linf=l1)
+
+
+def one_row_sum(lower: Fraction | int, upper: Fraction | int) -> Sensitivity:
+    """Sensitivity of an ungrouped sum when neighbours exchange one row for one row (bounded DP).
+
+    Input:  lower <= upper (column unit); every unit surely has exactly one row, and its value is not missing
+    Output: Sensitivity (column unit), exact; with lower = upper = 1 it is the row count, which cannot change
+    Bound:  one value in [lower, upper] takes the place of another: at most upper - lower
+    Source: Dwork and Roth 2014, section 2; the condition on missing values is what makes it true
+    Errors: none here
+
+    >>> one_row_sum(5, 10)
+    Sensitivity(l0=1, l1=5, l2=5, linf=5)
+    >>> one_row_sum(1, 1).l1
+    0
+    """
+    width = Fraction(upper) - Fraction(lower)
+    return change(groups=1, total=width, cell=width, swing=width, relation="add-remove", cells=1)
