@@ -1,0 +1,26 @@
+"""Exact integer noise: integers in, integers out, and all randomness from the operating system.
+
+Every sampler here has exactly the law it states, for the float scale as given. How: see `inversion`.
+"""
+
+from dpframe.noise.bernoulli import bernoulli, bernoulli_exp
+from dpframe.noise.discrete_gaussian import discrete_gaussian
+from dpframe.noise.gaussian import rounded_gaussian
+from dpframe.noise.laplace import discrete_laplace, rounded_laplace
+from dpframe.noise.partition import keep_probability, truncated_geometric_keep
+from dpframe.noise.selection import keep_at_least, permute_and_flip, randomized_response, uniform_index
+
+__all__ = [
+    "bernoulli",
+    "bernoulli_exp",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "keep_at_least",
+    "keep_probability",
+    "permute_and_flip",
+    "randomized_response",
+    "rounded_gaussian",
+    "rounded_laplace",
+    "truncated_geometric_keep",
+    "uniform_index",
+]

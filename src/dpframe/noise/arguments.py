@@ -1,0 +1,54 @@
+"""What the samplers accept: one positive scale or one per draw, and how many draws."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument
+
+__all__ = ["Scale", "check_scale", "check_size"]
+
+Scale = float | NDArray[np.float64]
+
+
+def check_size(size: Any) -> int:
+    """Return the number of draws as an int that is zero or more."""
+    try:
+        count = -1 if isinstance(size, bool) else operator.index(size)
+    except TypeError:
+        count = -1
+    if count < 0:
+        raise InvalidArgument(f"size={size!r}: the number of draws must be an integer that is zero or more.")
+    return count
+
+
+def check_scale(scale: Any, size: int) -> Scale:
+    """Return the scale as the exact float it stands for, or a float64 array of them with one per draw."""
+    if isinstance(scale, np.ndarray) and scale.ndim > 0:
+        if scale.shape != (size,):
+            raise InvalidArgument(f"scale has shape {scale.shape} for {size} draws: give one, or one per draw.")
+        if not np.can_cast(scale.dtype, np.float64):
+            raise InvalidArgument(f"scale has dtype {scale.dtype}: give float64, so that the law is exact.")
+        scales = scale.astype(np.float64)
+        if not (np.isfinite(scales).all() and (scales > 0).all()):
+            raise InvalidArgument("scale: every scale must be a positive finite number.")
+        return scales
+    if isinstance(scale, np.ndarray):
+        scale = scale[()]
+    if not isinstance(scale, numbers.Real) or isinstance(scale, bool):
+        raise InvalidArgument(f"scale={scale!r}: the scale must be a positive finite number, or a float64 array.")
+    try:
+        exact = float(scale)
+    except OverflowError:
+        exact = math.inf
+    if not (math.isfinite(exact) and exact > 0):
+        raise InvalidArgument(f"scale={scale!r}: the scale must be a positive finite number.")
+    if exact != scale:
+        raise InvalidArgument(f"scale={scale!r} is not a float64; round it up to one, so that the law is exact.")
+    return exact

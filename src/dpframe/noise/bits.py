@@ -1,0 +1,83 @@
+"""The one source of randomness. Every random bit of dpframe passes `random_words`.
+
+The words come from the operating system (`os.urandom`), so there is no state in this process: nothing to
+seed, to copy in a fork, to pickle, or to share between threads. Tests may record what was drawn, or put chosen
+words in its place; either holds only inside the `with` block and only in the thread (context) that opened it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors import DpFrameError
+
+__all__ = ["Words", "random_words", "record", "replay", "substitute"]
+
+Words = NDArray[np.uint64]
+Source = Callable[[int], Words]
+
+
+def _from_system(count: int) -> Words:
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+
+_source: ContextVar[Source] = ContextVar("dpframe_random_source", default=_from_system)
+
+
+def random_words(count: int) -> Words:
+    """`count` independent uniform 64-bit words; read-only, shape (count,)."""
+    return _source.get()(count)
+
+
+@contextmanager
+def substitute(source: Source) -> Iterator[None]:
+    """Take the words from `source(count)` inside this block. For tests: the noise is then not random."""
+    token = _source.set(source)
+    try:
+        yield
+    finally:
+        _source.reset(token)
+
+
+@contextmanager
+def record() -> Iterator[list[Words]]:
+    """Collect the words that are drawn inside this block, one array per request."""
+    inner = _source.get()
+    drawn: list[Words] = []
+
+    def recording(count: int) -> Words:
+        words = inner(count)
+        drawn.append(words)
+        return words
+
+    with substitute(recording):
+        yield drawn
+
+
+@contextmanager
+def replay(words: Iterable[int] | Words | list[Words]) -> Iterator[None]:
+    """Hand out these words again, in order; asking for more than there are is an error.
+
+    Accepts what `record` collected, one array, or plain integers in [0, 2^64).
+    """
+    parts = [np.atleast_1d(np.asarray(part, dtype=np.uint64)) for part in words]
+    queue = np.concatenate(parts) if parts else np.empty(0, np.uint64)
+    position = 0
+
+    def replaying(count: int) -> Words:
+        nonlocal position
+        if position + count > len(queue):
+            raise DpFrameError(
+                f"replay: {count} more random words were asked for, {len(queue) - position} are left of {len(queue)}."
+            )
+        position += count
+        return queue[position - count : position]
+
+    with substitute(replaying):
+        yield

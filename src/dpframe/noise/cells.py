@@ -1,0 +1,59 @@
+"""Where in a cell of width 2^b a draw of large scale lies.
+
+Inside one cell, put at [0, 1], the density is proportional to exp(-tilt·x - curve·x²) with a tilt and a curve of
+2^-26 or less. Its distribution function is F(x) = x + (tilt/2)·x(1-x) + ρ with |ρ| ≤ tilt²/6 + 1.1·curve (expand the
+quotient of the two integrals; the factor exp(-curve·x²) lies between exp(-curve) and 1). Hence
+F⁻¹(u) = u - (tilt/2)·u(1-u) + ρ' with |ρ'| ≤ tilt² + 2·curve: replacing x by u inside the second term moves it by at
+most (|tilt|/2)·|x-u| ≤ tilt²/8. So one multiplication gives the place to about 2^-49 of the cell's width, and the
+few that fall next to a rounding boundary are decided by comparing U with F at the boundary, in ball arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.noise.bits import Words
+from dpframe.noise.certified import Ball, ball
+from dpframe.noise.inversion import UNIT, Floats, uniform_below
+
+__all__ = ["place"]
+
+
+def place(
+    words: Words,
+    exponent: NDArray[np.intc],
+    tilt: Floats,
+    curve: float | Floats,
+    shift: float | Floats,
+    offset: Callable[[int], Ball],
+    distribution: Callable[[int, Ball], Ball],
+) -> NDArray[np.int64]:
+    """floor(2^b·X + c) for X with the density above, by inversion at the upper 63 bits of each word.
+
+    Input:  shift is c - 1/2 as a float, within 2^-47; offset(i) is c and distribution(i, x) is F(x) of draw i, as balls
+    Output: integers in [0, 2^b], shape of words
+    """
+    uniform = (words >> np.uint64(1)).view(np.int64) + 0.5
+    uniform *= 2.0**-63
+    width = np.ldexp(1.0, exponent)
+    where = uniform - 0.5 * tilt * uniform * (1 - uniform)
+    where *= width
+    where += shift
+    nearest = np.rint(where)
+    gap = where - nearest
+    # Four roundings and half a bit of U, 5 units of the width; 16 are granted.
+    error = width * (16 * UNIT + tilt * tilt + 2 * curve) + 2.0**-46
+    result: NDArray[np.int64] = nearest.astype(np.int64)
+    for i in np.nonzero(np.abs(gap) > 0.5 - error)[0]:
+        boundary = int(result[i]) + int(gap[i] > 0)
+        wide = int(np.broadcast_to(exponent, words.shape)[i])
+
+        def at_boundary(i: int = int(i), boundary: int = boundary, wide: int = wide) -> Ball:
+            return distribution(i, (ball(boundary) - offset(i)) / (1 << wide))
+
+        below = uniform_below(int(words[i]) >> 1, 63, at_boundary)
+        result[i] = boundary - 1 if below else boundary
+    return result

@@ -1,0 +1,220 @@
+"""Gaussian noise on the integers: the real normal law, rounded.
+
+Two uniform reals V and W give two independent normals (Box and Muller 1958): with R = √(-2 ln V) and a uniform angle
+φ = πW, W in [-1, 1), they are R·cos φ and R·sin φ. The angle is evaluated through t = tan(φ/2), cos φ = (1-t²)/(1+t²)
+and sin φ = 2t/(1+t²): one function, which numpy evaluates in vector code where it can. One word gives m, 63 bits of V;
+another gives W = [w, w+1]/2^63 with w in [-2^63, 2^63).
+
+Which draw is certain. With u = 2^-53 and L = -ln V, all relative to the scale:
+
+- L: the same three sources as for Laplace noise (see `laplace`), |L - L̂| ≤ 16u·L + 3u + 1.01·2^-63·e^L, and R moves
+  by at most that divided by R; the square root and the products add 4u·R.
+- φ/2: conversion of w, the constant π/2 and their product, 3u·π/2, and the unknown bits, π/2·2^-63: φ within 10u, so
+  cos and sin within 10u.
+- tan: 16u relatively (see `inversion`). |d cos φ/d ln t| = 4t²/(1+t²)² ≤ 1 and |d sin φ/d ln t| ≤ 1/2: within 17u.
+- t², 1±t², the quotient and the last product: at most 6u, since |1-t²| ≤ 1+t².
+
+Together |X - X̂| ≤ R·44u + (3u + 1.01·2^-63·e^L)/R, where 16u·L/R = 8u·R is part of the first term. For
+2^-6 ≤ R ≤ √24 that is below 2^-44: one comparison with a constant settles almost every draw. The rest is compared
+with the bound itself, and what is still open, or has L > 40, is decided by ball arithmetic with more bits of V and W.
+Both draws of a pair are decided with the same bits.
+
+Above 2^31 the draw is B·(q + R) with q = ⌊Z/B⌋ drawn as above at σ = scale/B, and R in [0, 1) of density
+∝ exp(-(q+R)²/2σ²), that is ∝ exp(-R·q/σ² - R²/2σ²).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.noise import bits
+from dpframe.noise.arguments import check_scale, check_size
+from dpframe.noise.bits import Words
+from dpframe.noise.cells import place
+from dpframe.noise.certified import Ball, ball, precision
+from dpframe.noise.inversion import BLOCK, UNIT, Floats, Integers, by_size, combine, uniform_ball
+
+__all__ = ["rounded_gaussian"]
+
+_HALF_TURN = math.pi / 2 * 2.0**-63
+
+
+def rounded_gaussian(scale: float | Floats, size: int) -> Integers:
+    """Gaussian noise rounded to the nearest integer.
+
+    Input:  scale, one positive float or a float64 array with one per draw, in units of the integers; size draws
+    Output: ⌊Z + 1/2⌋ for independent real Z, normal with mean 0 and standard deviation `scale`; int64, or Python
+            integers (dtype object) where some draw does not fit
+    Law:    exact for the float `scale` as given; the argument is at the top of this module
+    Source: Box and Muller 1958, doi:10.1214/aoms/1177706645
+    Errors: InvalidArgument for a scale that is not positive and finite, or a shape that is not (size,)
+
+    >>> rounded_gaussian(10.0, 5).shape
+    (5,)
+    """
+    size = check_size(size)
+    return by_size(
+        check_scale(scale, size),
+        size,
+        lambda scale, size: _direct(scale, size, 0.0),
+        _split,
+        _huge,
+    )
+
+
+def _direct(scale: float | Floats, size: int, shift: float) -> NDArray[np.int64]:
+    """Draws of ⌊Z + 1/2 + shift⌋ for scales up to 2^31; shift is 0 or -1/2."""
+    result = np.empty(size, np.int64)
+    work = np.empty((5, (min(size, BLOCK) + 1) // 2))
+    for start in range(0, size, BLOCK):
+        count = min(BLOCK, size - start)
+        half = (count + 1) // 2
+        words = bits.random_words(2 * half)
+        cosines = slice(start, start + half)
+        sines = slice(start + half, start + count)
+        scales = (scale, scale) if isinstance(scale, float) else (scale[cosines], scale[sines])
+        result[cosines], result[sines] = _block(scales, shift, words[:half], words[half:], count - half, work)
+    return result
+
+
+def _block(
+    scales: tuple[float | Floats, float | Floats], shift: float, radii: Words, angles: Words, sines: int, work: Floats
+) -> tuple[Floats, Floats]:
+    """Return the draws of one block, as floats (all below 2^53): one per radius, and one more for the first `sines`."""
+    radius, tangent, square, first, second = work[:, : len(radii)]
+    np.add(radii.view(np.int64), 0.5, out=radius)
+    np.abs(radius, out=radius)
+    radius *= 2.0**-63
+    np.log(radius, out=radius)
+    radius *= -2
+    extreme = radius.max() > 24 or radius.min() < 2.0**-12
+    np.sqrt(radius, out=radius)
+    np.multiply(angles.view(np.int64), _HALF_TURN, out=tangent)
+    np.tan(tangent, out=tangent)
+    np.multiply(tangent, tangent, out=square)
+    np.add(square, 1, out=first)
+    np.divide(radius, first, out=second)
+    np.subtract(1, square, out=first)
+    first *= second
+    second *= tangent
+    second *= 2
+    values = first, second[:sines]
+    nearest = []
+    suspects = []
+    for value, scale in zip(values, scales, strict=True):
+        value *= scale
+        if shift:
+            value += shift
+        rounded = np.rint(value)
+        value -= rounded
+        gap = np.abs(value, out=value)
+        margin = 0.5 - 2.0**-46 - 2.0**-44 * scale
+        if extreme or (len(gap) and (gap.max() > margin if isinstance(scale, float) else (gap > margin).any())):
+            wild = (radius > 4.89) | (radius < 1.0001 * 2.0**-6)
+            suspects.append(np.nonzero((gap > margin) | wild[: len(gap)])[0])
+        nearest.append(rounded)
+    if suspects:
+        _settle(scales, shift, radii, angles, (nearest[0], nearest[1]), np.unique(np.concatenate(suspects)))
+    return nearest[0], nearest[1]
+
+
+def _settle(
+    scales: tuple[float | Floats, float | Floats],
+    shift: float,
+    radii: Words,
+    angles: Words,
+    nearest: tuple[Floats, Floats],
+    suspects: NDArray[np.intp],
+) -> None:
+    """Decide the pairs that the constant bound left open, in place."""
+    length = -np.log(np.abs(radii[suspects].view(np.int64) + 0.5) * 2.0**-63)
+    radius = np.sqrt(2 * length)
+    tangent = np.tan(angles[suspects].view(np.int64) * _HALF_TURN)
+    quotient = radius / (1 + tangent * tangent)
+    unit = quotient * (1 - tangent * tangent), 2 * (quotient * tangent)
+    with np.errstate(divide="ignore"):
+        error = 44 * UNIT * radius + (3 * UNIT + 1.01 * 2.0**-63 * np.exp(length)) / radius
+    open_pairs = length > 40
+    for value, scale, rounded in zip(unit, scales, nearest, strict=True):
+        present = suspects < len(rounded)
+        index = suspects[present]
+        own = scale if isinstance(scale, float) else scale[index]
+        placed = own * value[present] + shift
+        rounded[index] = np.rint(placed)
+        open_pairs[present] |= ~(np.abs(placed - rounded[index]) <= 0.5 - own * error[present] - 2.0**-46)
+    for i in suspects[open_pairs]:
+        pair = tuple(
+            float(scale if isinstance(scale, float) else scale[i])
+            for scale, rounded in zip(scales, nearest, strict=True)
+            if i < len(rounded)
+        )
+        for rounded, value in zip(nearest, _exact(pair, shift, int(radii[i]), int(angles[i])), strict=False):
+            rounded[i] = value
+
+
+def _exact(scales: tuple[float, ...], shift: float, radius: int, angle: int) -> list[int]:
+    """⌊scale·R·cos φ + ½ + shift⌋ and, with a second scale, ⌊scale·R·sin φ + ½ + shift⌋ for two words."""
+    known = radius if radius < 1 << 63 else (1 << 64) - 1 - radius
+    turn = angle if angle < 1 << 63 else angle - (1 << 64)
+    count = 63
+    exponent = max(0, *(math.frexp(scale)[1] for scale in scales))
+    while True:
+        if known:
+            with precision(count + exponent + 64):
+                square = -2 * uniform_ball(known, count).log()
+                phase = uniform_ball(turn, count)
+                wholes = [
+                    (function(phase) * square.nonnegative_part().sqrt() * scale + (0.5 + shift)).floor().unique_fmpz()
+                    for scale, function in zip(scales, (_cos_pi, _sin_pi), strict=False)
+                ]
+            if None not in wholes:
+                return [int(whole) for whole in wholes]
+        more = bits.random_words(2)
+        known = known << 64 | int(more[0])
+        turn = turn << 64 | int(more[1])
+        count += 64
+
+
+def _cos_pi(x: Ball) -> Ball:
+    return x.cos_pi()
+
+
+def _sin_pi(x: Ball) -> Ball:
+    return x.sin_pi()
+
+
+def _split(scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> Integers:
+    """Scales in (2^31, 2^63]: the cell, then the place in it."""
+    reduced = np.ldexp(scale, -exponent)
+    cells = _direct(float(reduced) if isinstance(scale, float) else reduced, size, -0.5)
+    scales = np.broadcast_to(reduced, (size,))
+
+    def distribution(i: int, x: Ball) -> Ball:
+        return _between(cells[i], x, scales[i]) / _between(cells[i], ball(1), scales[i])
+
+    inside = place(
+        bits.random_words(size),
+        exponent,
+        cells / (reduced * reduced),
+        0.5 / (reduced * reduced),
+        0.0,
+        lambda i: ball(0.5),
+        distribution,
+    )
+    return combine(cells, exponent, inside)
+
+
+def _between(cell: np.int64, x: Ball, scale: np.float64) -> Ball:
+    """Return a multiple of the mass of (cell, cell + x) under the normal law, without loss in the tails."""
+    start, root = ball(int(cell)), float(scale) * ball(2).sqrt()
+    if cell >= 0:
+        return (start / root).erfc() - ((start + x) / root).erfc()
+    return (-(start + x) / root).erfc() - (-start / root).erfc()
+
+
+def _huge(scale: float) -> int:
+    radius, angle = (int(word) for word in bits.random_words(2))
+    return _exact((scale,), 0.0, radius, angle)[0]

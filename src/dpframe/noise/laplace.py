@@ -1,0 +1,200 @@
+"""Laplace noise on the integers: the real Laplace law rounded, and the discrete Laplace law.
+
+Both are |X| = ⌊scale·(-ln V) + c⌋ with a fair sign, for one uniform real V:
+
+- rounded Laplace: |Z| = scale·(-ln V), and rounding |Z| to the nearest integer is c = 1/2 (ties have probability 0);
+- discrete Laplace, P[X = x] ∝ a^|x| with a = exp(-1/scale): P[|X| ≥ k] = 2a^k/(1+a) for k ≥ 1, which is
+  P[scale·(-ln V) + c ≥ k] for c = scale·ln(2/(1+a)). c lies in (0, 1/2), so k = 0 has probability 1 as it must. The
+  sign of 0 is never seen.
+
+One word gives the sign (1 bit) and m, 63 bits of V, which then lies in [m, m+1]/2^63.
+
+Which draw is certain. Let y = -ln V for the real V and ŷ = -log((m+½)/2^63) in floats; u = 2^-53.
+
+- V against the centre (m+½)/2^63: |ln| ≤ 1/(2m), and 1/m < 1.01·2^-63·e^ŷ where ŷ ≤ 40;
+- m+½ in floats: two roundings, 2u, absolute in the logarithm;
+- the logarithm itself: 16u·ŷ (see `inversion`).
+
+So |y - ŷ| ≤ 16u·ŷ + 3u + 1.01·2^-63·e^ŷ. The product with the scale and the sum with c add 2u of the result. For
+ŷ ≤ 12 all of it is below 2^-44·scale: one comparison with a constant settles almost every draw. The rest is compared
+with the bound itself, and what is still open, or has ŷ > 40, is decided by ball arithmetic with more bits of V.
+
+Above 2^31 the magnitude is B·(q + R) with q = ⌊|Z|/B⌋, itself such a draw with c = 0 at scale/B, and R in [0, 1)
+independent of q (the exponential law has no memory) with density ∝ exp(-R·B/scale).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.noise import bits
+from dpframe.noise.arguments import check_scale, check_size
+from dpframe.noise.bits import Words
+from dpframe.noise.cells import place
+from dpframe.noise.certified import Ball, ball, precision
+from dpframe.noise.inversion import BLOCK, FUNCTION, UNIT, Floats, Integers, by_size, combine, uniform_ball
+
+__all__ = ["discrete_laplace", "rounded_laplace"]
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """The c above: as c - 1/2 in floats, within 2^-48, and as a ball."""
+
+    shift: Callable[[float | Floats], float | Floats]
+    offset: Callable[[float], Ball]
+
+
+def _discrete_shift(scale: float | Floats) -> float | Floats:
+    with np.errstate(over="ignore", divide="ignore"):
+        return -scale * np.log1p(np.expm1(-1 / np.asarray(scale)) / 2) - 0.5
+
+
+def _discrete_offset(scale: float) -> Ball:
+    return scale * -((-1 / ball(scale)).expm1() / 2).log1p()
+
+
+_ROUNDED = _Rule(lambda scale: 0.0, lambda scale: ball(0.5))
+_DISCRETE = _Rule(_discrete_shift, _discrete_offset)
+_DOWN = _Rule(lambda scale: -0.5, lambda scale: ball(0))
+
+
+def rounded_laplace(scale: float | Floats, size: int) -> Integers:
+    """Laplace noise rounded to the nearest integer.
+
+    Input:  scale, one positive float or a float64 array with one per draw, in units of the integers; size draws
+    Output: round(Z) for independent real Z with density exp(-|z|/scale)/(2·scale); int64, or Python integers (dtype
+            object) where some draw does not fit
+    Law:    exact for the float `scale` as given; the argument is at the top of this module
+    Errors: InvalidArgument for a scale that is not positive and finite, or a shape that is not (size,)
+
+    >>> rounded_laplace(10.0, 5).shape
+    (5,)
+    """
+    return _draw(_ROUNDED, scale, size)
+
+
+def discrete_laplace(scale: float | Floats, size: int) -> Integers:
+    """Discrete Laplace (two-sided geometric) noise.
+
+    Input:  scale, one positive float or a float64 array with one per draw; size draws
+    Output: independent integers X with P[X = x] ∝ exp(-|x|/scale); int64, or Python integers (dtype object) where
+            some draw does not fit
+    Law:    exact for the float `scale` as given; the argument is at the top of this module
+    Source: Ghosh, Roughgarden, Sundararajan 2009, arXiv:0811.2841
+    Errors: InvalidArgument for a scale that is not positive and finite, or a shape that is not (size,)
+
+    >>> discrete_laplace(0.5, 3).dtype
+    dtype('int64')
+    """
+    return _draw(_DISCRETE, scale, size)
+
+
+def _draw(rule: _Rule, scale: float | Floats, size: int) -> Integers:
+    size = check_size(size)
+    return by_size(
+        check_scale(scale, size),
+        size,
+        lambda scale, size: _direct(rule, scale, size),
+        lambda scale, size, exponent: _split(rule, scale, size, exponent),
+        lambda scale: _huge(rule, scale),
+    )
+
+
+def _direct(rule: _Rule, scale: float | Floats, size: int) -> NDArray[np.int64]:
+    result = np.empty(size, np.int64)
+    work = np.empty((3, min(size, BLOCK)))
+    for start in range(0, size, BLOCK):
+        block = slice(start, min(start + BLOCK, size))
+        words = bits.random_words(block.stop - start)
+        result[block] = _block(rule, scale if isinstance(scale, float) else scale[block], words, work)
+    return result
+
+
+def _block(rule: _Rule, scale: float | Floats, words: Words, work: Floats) -> Floats:
+    """Return the signed draws of one block, as floats (all below 2^53)."""
+    signed, value, nearest = work[:, : len(words)]
+    np.add(words.view(np.int64), 0.5, out=signed)
+    np.abs(signed, out=value)
+    value *= 2.0**-63
+    np.log(value, out=value)
+    value *= -scale
+    shift = rule.shift(scale)
+    if rule is not _ROUNDED:
+        value += shift
+    np.rint(value, out=nearest)
+    gap = np.subtract(value, nearest, out=value)
+    np.abs(gap, out=gap)
+    margin = 0.5 - 2.0**-46 - 2.0**-44 * scale
+    far = 12 * scale - 0.5
+    if isinstance(scale, float):
+        suspects = gap.max() > margin or nearest.max() > far
+    else:
+        suspects = (gap > margin).any() or (nearest > far).any()
+    if suspects:
+        _settle(rule, scale, words, nearest, np.nonzero((gap > margin) | (nearest > far))[0])
+    result: Floats = np.copysign(nearest, signed, out=nearest)
+    return result
+
+
+def _settle(rule: _Rule, scale: float | Floats, words: Words, nearest: Floats, suspects: NDArray[np.intp]) -> None:
+    """Decide the draws that the constant bound left open, in place."""
+    scales = scale if isinstance(scale, float) else scale[suspects]
+    y = -np.log(np.abs(words[suspects].view(np.int64) + 0.5) * 2.0**-63)
+    value = scales * y + rule.shift(scales)
+    error = scales * ((FUNCTION + 2 * UNIT) * y + 3 * UNIT + 1.01 * 2.0**-63 * np.exp(y)) + 2.0**-46
+    rounded = np.rint(value)
+    nearest[suspects] = rounded
+    for i in suspects[(np.abs(value - rounded) > 0.5 - error) | (y > 40)]:
+        word = int(words[i])
+        known = word if word < 1 << 63 else (1 << 64) - 1 - word
+        nearest[i] = _exact(rule, scale if isinstance(scale, float) else float(scale[i]), known, 63)
+
+
+def _exact(rule: _Rule, scale: float, known: int, count: int) -> int:
+    """⌊scale·(-ln V) + c⌋ for a V of which `count` bits are known, drawing more until it is certain."""
+    exponent = max(0, math.frexp(scale)[1])
+    while True:
+        if known:
+            with precision(count + exponent + 64):
+                whole = (rule.offset(scale) - scale * uniform_ball(known, count).log()).floor().unique_fmpz()
+            if whole is not None:
+                return int(whole)
+        known = known << 64 | int(bits.random_words(1)[0])
+        count += 64
+
+
+def _split(rule: _Rule, scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> Integers:
+    """Scales in (2^31, 2^63]: the cell, then the place in it, then the sign."""
+    reduced = np.ldexp(scale, -exponent)
+    magnitude = np.abs(_direct(_DOWN, float(reduced) if isinstance(scale, float) else reduced, size))
+    words = bits.random_words(size)
+    rates = np.broadcast_to(reduced, (size,))
+    scales = np.broadcast_to(scale, (size,))
+
+    def distribution(i: int, x: Ball) -> Ball:
+        rate = -1 / ball(float(rates[i]))
+        return (rate * x).expm1() / rate.expm1()
+
+    inside = place(
+        words,
+        exponent,
+        1 / reduced,
+        0.0,
+        rule.shift(scale),
+        lambda i: rule.offset(float(scales[i])),
+        distribution,
+    )
+    magnitude = combine(magnitude, exponent, inside)
+    return np.where(words & np.uint64(1), -magnitude, magnitude)
+
+
+def _huge(rule: _Rule, scale: float) -> int:
+    word = int(bits.random_words(1)[0])
+    magnitude = _exact(rule, scale, word >> 1, 63)
+    return -magnitude if word & 1 else magnitude

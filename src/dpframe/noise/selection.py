@@ -1,0 +1,148 @@
+"""Choices by chance: the best of many candidates, which keys are kept, which answer is given."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors import InvalidArgument
+from dpframe.noise import bits
+from dpframe.noise.bernoulli import Booleans, bernoulli, rational
+from dpframe.noise.certified import Ball, Number, ball, precision
+from dpframe.noise.inversion import FUNCTION, UNIT, Integers, uniform_ball
+
+__all__ = ["keep_at_least", "permute_and_flip", "randomized_response", "uniform_index"]
+
+
+def permute_and_flip(scores: NDArray[np.int64], rate: Number) -> NDArray[np.int64]:
+    """For each group, the index of one candidate, better ones more often.
+
+    Input:  scores, integers of shape (groups, candidates), higher is better; rate, a positive int, float or Fraction,
+            taken exactly: ε / (2·sensitivity of a score), or ε / sensitivity where all scores of a group move one way
+    Output: int64 indices, shape (groups,)
+    Law:    permute-and-flip: in random order, accept a candidate with probability exp(-rate·(best - score)), until one
+            is accepted. It is drawn as the argmax of rate·score + Exp(1), which has the same law (Ding et al. 2021),
+            so that one pass of numpy serves all groups
+    Source: McKenna, Sheldon 2020, arXiv:2010.12603; Ding, Kifer, Steinke, Wang, Xiao, Zhang 2021, arXiv:2105.07260
+    Errors: InvalidArgument for scores that are not a two-dimensional integer array with a candidate, or a bad rate
+
+    >>> permute_and_flip(np.array([[0, 10**6], [10**6, 0]]), 1)
+    array([1, 0])
+    """
+    scores = np.asarray(scores)
+    factor = rational("rate", rate)
+    if scores.ndim != 2 or scores.shape[1] == 0 or scores.dtype.kind not in "iu":
+        raise InvalidArgument("permute_and_flip: scores must be integers of shape (groups, candidates >= 1).")
+    if factor <= 0:
+        raise InvalidArgument(f"permute_and_flip: rate={rate!r} must be positive.")
+    chosen = np.empty(len(scores), np.int64)
+    rows = max(1, (1 << 16) // scores.shape[1])
+    for start in range(0, len(scores), rows):
+        chosen[start : start + rows] = _best(scores[start : start + rows], factor)
+    return chosen
+
+
+def _best(scores: NDArray[Any], rate: Fraction) -> NDArray[np.intp]:
+    """Return the argmax of Exp(1) - rate·gap in each row.
+
+    With ŷ for the exponential draws, |y - ŷ| ≤ 16u·ŷ + 3u + 1.01·2^-63·e^ŷ while ŷ ≤ 40 (see `laplace`), and rate·gap
+    has three roundings, 4u relatively. A best key is at least -tol, since the candidate with gap 0 has ŷ ≥ 0; so
+    rate·gap ≤ ŷ + tol for every key within tol of the best. Where two keys are that close, ball arithmetic decides.
+    """
+    best = scores.max(axis=1, keepdims=True)
+    gaps = best.astype(np.uint64) - scores.astype(np.uint64)  # exact: differences of 64-bit integers, modulo 2^64
+    words = bits.random_words(scores.size).reshape(scores.shape)
+    y = -np.log((words + 0.5) * 2.0**-64)
+    keys = y - gaps * float(rate)
+    longest = y.max(axis=1)
+    tol = 2 * ((FUNCTION + 8 * UNIT) * (longest + 1) + 4 * UNIT + 1.01 * 2.0**-63 * np.exp(longest))
+    tol[longest > 40] = np.inf
+    close = keys >= (keys.max(axis=1) - tol)[:, None]
+    chosen: NDArray[np.intp] = keys.argmax(axis=1)
+    for row in np.nonzero(close.sum(axis=1) > 1)[0]:
+        candidates = np.nonzero(close[row])[0]
+        winner = _exact_best([int(gaps[row, i]) for i in candidates], [int(words[row, i]) for i in candidates], rate)
+        chosen[row] = candidates[winner]
+    return chosen
+
+
+def _exact_best(gaps: list[int], words: list[int], rate: Fraction) -> int:
+    """Return the argmax of -ln U_i - rate·gap_i for uniform reals U_i of which 64 bits are known."""
+    count = 64
+    while True:
+        with precision(2 * count + 128):
+            if all(words):  # a word of zeros: the key may be infinite
+                keys = [_key(word, count, rate * gap) for word, gap in zip(words, gaps, strict=True)]
+                leader = max(range(len(keys)), key=lambda i: float(keys[i].mid()))
+                if all(keys[leader] > key for i, key in enumerate(keys) if i != leader):
+                    return leader
+        more = bits.random_words(len(words))
+        words = [word << 64 | int(fresh) for word, fresh in zip(words, more, strict=True)]
+        count += 64
+
+
+def _key(word: int, count: int, cost: Fraction) -> Ball:
+    return -uniform_ball(word, count).log() - ball(cost)
+
+
+def uniform_index(choices: int, size: int) -> NDArray[np.int64]:
+    """Independent uniform integers in [0, choices).
+
+    Input:  choices, an integer from 1 to 2^32; size draws
+    Output: int64, shape (size,)
+    Law:    ⌊choices·U⌋ for a uniform real U. With the first 64 bits w of U it is ⌊choices·w/2^64⌋, certain unless
+            the fraction that is left is within choices of 2^64: then more bits are drawn
+    Errors: InvalidArgument for choices out of range
+
+    >>> uniform_index(1, 3)
+    array([0, 0, 0])
+    """
+    if not 1 <= choices <= 1 << 32:
+        raise InvalidArgument(f"choices={choices!r} must lie between 1 and 2^32.")
+    words = bits.random_words(size)
+    factor, low = np.uint64(choices), np.uint64(0xFFFFFFFF)
+    carry = (words & low) * factor
+    upper = (words >> np.uint64(32)) * factor + (carry >> np.uint64(32))
+    index = (upper >> np.uint64(32)).astype(np.int64)
+    rest = (upper << np.uint64(32)) | (carry & low)
+    for i in np.nonzero(rest > np.uint64((1 << 64) - choices))[0]:
+        known, count = int(words[i]), 64
+        while choices * known >> count != (choices * (known + 1) - 1) >> count:
+            known, count = known << 64 | int(bits.random_words(1)[0]), count + 64
+        index[i] = choices * known >> count
+    return index
+
+
+def randomized_response(values: NDArray[Any], choices: int, keep: Number) -> NDArray[np.int64]:
+    """Each answer kept with probability `keep`, else replaced by one of the other choices, all alike.
+
+    Input:  values, integers (or booleans) in [0, choices); choices, at least 2; keep, an int, float or Fraction in
+            [0, 1], taken exactly
+    Output: int64 in [0, choices), shape of values
+    Law:    exact: P[answer = value] = keep, every other answer has (1 - keep)/(choices - 1)
+    Source: Warner 1965, doi:10.1080/01621459.1965.10480775; Kairouz, Oh, Viswanath 2014, arXiv:1407.1338
+    Errors: InvalidArgument for values outside the choices, fewer than two choices, or keep outside [0, 1]
+
+    >>> randomized_response(np.array([0, 1, 2]), 3, 1)
+    array([0, 1, 2])
+    """
+    codes = np.asarray(values)
+    if choices < 2 or codes.dtype.kind not in "biu":
+        raise InvalidArgument("randomized_response: values must be integer codes of at least 2 choices.")
+    if codes.size and not (codes.min() >= 0 and codes.max() < choices):
+        raise InvalidArgument(f"randomized_response: a value lies outside the choices 0 to {choices - 1}.")
+    kept = bernoulli(keep, codes.size).reshape(codes.shape)
+    step = 1 + uniform_index(choices - 1, codes.size).reshape(codes.shape)
+    return np.where(kept, codes.astype(np.int64), (codes.astype(np.int64) + step) % choices)
+
+
+def keep_at_least(noisy: Integers, threshold: int) -> Booleans:
+    """Which noisy values are at least the threshold. A value equal to it is kept, and δ must be charged for that.
+
+    >>> keep_at_least(np.array([4, 5, 6]), 5)
+    array([False,  True,  True])
+    """
+    return np.asarray(noisy >= int(threshold), dtype=bool)
