@@ -1,0 +1,247 @@
+"""Row expressions, computed: each operation of `plan.operations` in narwhals, total on every engine.
+
+Where a result would overflow or not exist, the operand is made null first, so that no engine ever evaluates what it
+could fail on. Inside the engine a number of type float is always Float64, and is never NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+from narwhals.dtypes import DType
+
+from dpframe.engine import hooks
+from dpframe.engine.hooks import Frame
+from dpframe.plan import expressions as plan
+from dpframe.plan.columns import Facts, Table
+from dpframe.plan.expressions import Call, Literal, Name, Node
+from dpframe.plan.operations import OPERATIONS, overflows
+from dpframe.plan.types import integer_range, kind
+
+__all__ = ["LOWERED", "Lowering", "not_nan", "to_float", "truncated"]
+
+_WITHIN = 9.2e18  # a float sum, difference or product below this in size is surely inside int64: 2^63 is 9.223e18
+
+
+def not_nan(value: nw.Expr) -> nw.Expr:
+    """Null in place of NaN."""
+    return nw.when(~value.is_nan()).then(value)
+
+
+def to_float(value: nw.Expr) -> nw.Expr:
+    """A number as Float64."""
+    return value.cast(nw.Float64)
+
+
+def truncated(value: nw.Expr) -> nw.Expr:
+    """The whole part of a float, toward zero, still a float."""
+    return nw.when(value >= 0).then(value.floor()).otherwise(value.ceil())
+
+
+class Lowering:
+    """Expressions on one table. An operation that only the engine itself has first adds a column to `frame`."""
+
+    def __init__(self, table: Table, frame: Frame) -> None:
+        self.table = table
+        self.frame = frame
+        self._temporaries = 0
+
+    def expr(self, node: Node) -> nw.Expr:
+        """The narwhals expression that computes a node."""
+        match node:
+            case Name(name):
+                return nw.col(self.table.columns[name].id)
+            case Literal(value):
+                return nw.lit(value)
+            case Call(operation, args, options):
+                known = [plan.facts(a, self.table, operation) for a in args]
+                lowered = [self.expr(a) for a in args]
+                return LOWERED[operation](self, lowered, known, dict(options))
+
+    def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
+        """Text as another type, through the engine's own conversion."""
+        before, after = f"t{self._temporaries}", f"t{self._temporaries + 1}"
+        self._temporaries += 2
+        self.frame = hooks.convert(self.frame.with_columns(value.alias(before)), before, dtype, after)
+        return nw.col(after)
+
+
+Lower = Callable[[Lowering, Sequence[nw.Expr], Sequence[Facts], Mapping[str, Any]], nw.Expr]
+
+
+def _int64(value: nw.Expr, facts: Facts) -> nw.Expr:
+    if isinstance(facts.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
+        low, high = integer_range(nw.Int64())
+        inside = value <= high if isinstance(facts.dtype, nw.UInt64) else (value <= high) & (value >= low)
+        value = nw.when(inside).then(value)
+    return value.cast(nw.Int64)
+
+
+def _arithmetic(name: str, op: Callable[[Any, Any], Any]) -> Lower:
+    def lower(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+        if any(kind(f.dtype) != "integer" for f in known):
+            return not_nan(op(to_float(args[0]), to_float(args[1])))
+        a, b = (_int64(x, f) for x, f in zip(args, known, strict=True))
+        if overflows(OPERATIONS[name].rule("", known, {}).bounds):
+            a = nw.when(op(to_float(a), to_float(b)).abs() < _WITHIN).then(a)
+        return op(a, b)
+
+    return lower
+
+
+def _divide(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+    top, bottom = to_float(args[0]), to_float(args[1])
+    return not_nan(top / nw.when(bottom != 0).then(bottom))
+
+
+def _floor_divide(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    return _int64(args[0], known[0]) // opts["by"]
+
+
+def _modulo(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    value = _int64(args[0], known[0])
+    return value - (value // opts["by"]) * opts["by"]
+
+
+def _negative(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+    if kind(known[0].dtype) != "integer":
+        return to_float(args[0]) * -1.0
+    value = _int64(args[0], known[0])
+    return nw.when(value > integer_range(nw.Int64())[0]).then(value) * -1
+
+
+def _absolute(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    positive = to_float(args[0]) if kind(known[0].dtype) != "integer" else _int64(args[0], known[0])
+    return nw.when(args[0] < 0).then(_negative(here, args, known, opts)).otherwise(positive)
+
+
+def _simple(op: Callable[..., nw.Expr]) -> Lower:
+    return lambda _, args, __, ___: op(*args)
+
+
+def _floats(op: Callable[[nw.Expr], nw.Expr]) -> Lower:
+    return lambda _, args, __, ___: op(to_float(args[0]))
+
+
+def _is_in(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    value = args[0] if kind(known[0].dtype) != "integer" else _int64(args[0], known[0])
+    listed = list(opts["values"])
+    if kind(known[0].dtype) == "float":
+        listed = [float(x) for x in listed]
+    elif kind(known[0].dtype) == "integer":
+        listed = [int(x) for x in listed if int(x) == x and -(2**63) <= x < 2**63]
+    return value.is_in(listed)
+
+
+def _fill_null(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    value = opts["value"]
+    return args[0].fill_null(float(value) if kind(known[0].dtype) == "float" else value)
+
+
+def _clip(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    whole = kind(known[0].dtype) == "integer"
+    limits = OPERATIONS["clip"].rule("", [Facts(known[0].dtype)], opts)
+    lower, upper = opts["lower"], opts["upper"]
+    if whole:  # in the column's own type, so that a limit outside of it cannot wrap
+        first, last = integer_range(known[0].dtype)
+        low, high = limits.bounds or (
+            first if lower is None else min(max(-(-lower // 1), first), last),
+            last if upper is None else min(max(upper // 1, first), last),
+        )
+        return args[0].clip(int(low), int(high))
+    return to_float(args[0]).clip(
+        None if lower is None else float(lower), None if upper is None else float(upper)
+    )
+
+
+def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    target, value = opts["dtype"], args[0]
+    have, want = kind(known[0].dtype), kind(target)
+    if have == "string" and want in ("integer", "float", "date", "datetime"):
+        made = here.converted(value, nw.Float64() if want == "float" else target)
+        return not_nan(made) if want == "float" else made
+    if want == "string":
+        categories = list(target.categories) if isinstance(target, nw.Enum) else None
+        value = value.cast(nw.String) if have != "string" else value
+        return value if categories is None else nw.when(value.is_in(categories)).then(value)
+    if want == "integer":
+        low, high = integer_range(target)
+        if have == "float":
+            value = truncated(value)
+            inside = (value > float(low) - 1) & (value < float(high + 1)) if high < 2**52 else (
+                (value >= float(low)) & (value < float(high + 1))
+            )
+            value = nw.when(inside).then(value)
+        elif have == "integer":
+            inside_low, inside_high = (max(low, integer_range(known[0].dtype)[0]), min(high, integer_range(known[0].dtype)[1]))
+            value = nw.when((value >= inside_low) & (value <= inside_high)).then(value)
+        return value.cast(target)
+    if want == "float":
+        return to_float(value.cast(target)) if isinstance(target, nw.Float32) else to_float(value)
+    if want == "boolean":
+        return value != 0 if have != "boolean" else value
+    return value.cast(target)
+
+
+def _case(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+    yes, no = args[1], args[2]
+    types = [kind(f.dtype) for f in known[1:]]
+    if "float" in types or "decimal" in types:
+        yes, no = (x if t == "other" else to_float(x) for x, t in zip((yes, no), types, strict=True))
+    elif "integer" in types:
+        yes, no = (x if t == "other" else _int64(x, f) for x, t, f in zip((yes, no), types, known[1:], strict=True))
+    return nw.when(args[0]).then(yes).otherwise(no)
+
+
+def _part(name: str) -> Lower:
+    return lambda _, args, __, ___: getattr(args[0].dt, name)().cast(nw.Int64)
+
+
+def _text(op: Callable[[Any, Mapping[str, Any]], nw.Expr]) -> Lower:
+    return lambda _, args, __, opts: op(args[0].str, opts)
+
+
+LOWERED: Mapping[str, Lower] = {
+    "add": _arithmetic("add", lambda x, y: x + y),
+    "subtract": _arithmetic("subtract", lambda x, y: x - y),
+    "multiply": _arithmetic("multiply", lambda x, y: x * y),
+    "divide": _divide,
+    "floor_divide": _floor_divide,
+    "modulo": _modulo,
+    "negative": _negative,
+    "abs": _absolute,
+    "floor": _floats(lambda x: x.floor()),
+    "ceil": _floats(lambda x: x.ceil()),
+    "sqrt": _floats(lambda x: nw.when(x >= 0).then(x).sqrt()),
+    "equal": _simple(lambda x, y: x == y),
+    "not_equal": _simple(lambda x, y: x != y),
+    "less": _simple(lambda x, y: x < y),
+    "less_equal": _simple(lambda x, y: x <= y),
+    "greater": _simple(lambda x, y: x > y),
+    "greater_equal": _simple(lambda x, y: x >= y),
+    "and": _simple(lambda x, y: x & y),
+    "or": _simple(lambda x, y: x | y),
+    "not": _simple(lambda x: ~x),
+    "is_null": _simple(lambda x: x.is_null()),
+    "is_in": _is_in,
+    "fill_null": _fill_null,
+    "clip": _clip,
+    "cast": _cast,
+    "case": _case,
+    "str.to_lowercase": _text(lambda s, o: s.to_lowercase()),
+    "str.to_uppercase": _text(lambda s, o: s.to_uppercase()),
+    "str.len_chars": _text(lambda s, o: s.len_chars().cast(nw.Int64)),
+    "str.contains": _text(lambda s, o: s.contains(o["literal"], literal=True)),
+    "str.starts_with": _text(lambda s, o: s.starts_with(o["literal"])),
+    "str.ends_with": _text(lambda s, o: s.ends_with(o["literal"])),
+    "str.head": _text(lambda s, o: s.head(o["n"])),
+    "dt.year": _part("year"),
+    "dt.month": _part("month"),
+    "dt.day": _part("day"),
+    "dt.weekday": _part("weekday"),
+    "dt.ordinal_day": _part("ordinal_day"),
+    "dt.hour": _part("hour"),
+    "dt.minute": _part("minute"),
+}

@@ -1,0 +1,121 @@
+"""Stages 2 and 3: one row per unit and group, and weights that make the limits true.
+
+Neighbouring tables differ in the rows of one unit, so they differ in that unit's partials only: the weights of a unit
+are computed from its own partials and from nothing else. What is claimed of them, in integers, for one unit:
+
+- it keeps at most m groups: those whose hash has rank("max") at most m. Groups with equal hashes share the highest of
+  their ranks, so a tie at the border drops all of them, and more than m are never kept, whatever the hash does;
+- its row weight in a group is c = min(n, k)·2^f, and where Σ min(n, k) > K it is ⌊2^f · min(n, k)·K / Σ min(n, k)⌋, so
+  c ≤ k·2^f and Σ c ≤ K·2^f, exactly, since rounding down never adds;
+- a count is at most c, a sum lies in [c·min(L, 0), c·max(U, 0)]: it is computed in floats and then clipped to these
+  integers, so the bound does not rest on the float.
+
+Hence a group moves by at most k·max(|L|, |U|) and all of them together by K·max(|L|, |U|), in units of 2^-f steps. A
+weighted partial is what cutting the unit's rows at random would give on average, so it has the same bound and no
+variance; it does not depend on the order of rows, and is the same on every engine and at every retry.
+
+Nothing wraps: limits are below 2^31, value bits plus limit bits are at most 42 (`plan.grid`), f = 20, so every product
+of integers here is below 2^63; where one of more bits would be needed, the quotient is taken first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import narwhals as nw
+
+from dpframe.engine import hooks
+from dpframe.engine.expressions import to_float, truncated
+from dpframe.engine.hooks import Frame
+from dpframe.plan.aggregates import Measure
+from dpframe.plan.columns import Limits
+from dpframe.plan.grid import FRACTION_BITS
+from dpframe.theory.maps.sensitivity import Contribution
+
+__all__ = ["Partial", "enforced", "partial_bits", "partials"]
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A measure's columns on the way: `rows` per row, `units` per unit and group."""
+
+    measure: Measure
+    rows: str
+    units: str
+
+
+def partials(frame: Frame, units: Sequence[str], groups: Sequence[str], columns: Sequence[Partial]) -> Frame:
+    """Stage 2: per unit and group, the number of rows and the sum of each integer column."""
+    sums = [
+        nw.col(p.rows).sum().fill_null(0).alias(p.units)
+        for p in columns
+        if p.measure.total in ("values", "sum", "unit_sum")
+    ]
+    return frame.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"), *sums)
+
+
+def enforced(
+    frame: Frame,
+    units: Sequence[str],
+    groups: Sequence[str],
+    columns: Sequence[Partial],
+    limits: Limits,
+    cells: int | None,
+    salt: int,
+) -> Frame:
+    """Stage 3: the same partials, with at most m groups of a unit, weighted down to k rows each and K in all."""
+    if limits.max_groups is not None and groups and (cells is None or limits.max_groups < cells):
+        frame = hooks.keyed_hash(frame, [*units, *groups], salt, "h")
+        frame = frame.with_columns(nw.col("h").rank("max").over(*units).alias("r"))
+        frame = frame.filter(nw.col("r") <= limits.max_groups)
+    if any(p.measure.total in ("rows", "values", "sum") for p in columns):
+        frame = frame.with_columns(*_weighted(frame, units, limits))
+        frame = _row_weights(frame, units, limits)
+    return frame.with_columns(*(_partial(p).alias(p.units) for p in columns))
+
+
+def _weighted(frame: Frame, units: Sequence[str], limits: Limits) -> list[nw.Expr]:
+    """Rows that count in a group: min(n, k)."""
+    per_group = _rows_per_group(limits)
+    return [nw.col("n").clip(0, per_group).alias("c")]
+
+
+def _rows_per_group(limits: Limits) -> int:
+    given = [x for x in (limits.max_rows, limits.max_rows_per_group) if x is not None]
+    return min(given)
+
+
+def _row_weights(frame: Frame, units: Sequence[str], limits: Limits) -> Frame:
+    """The row weight "w" with fraction bits: c·2^f, scaled by K / Σ c where a unit has more than K rows left."""
+    one = 2**FRACTION_BITS
+    whole = nw.col("c") * one
+    groups, most = limits.max_groups or 1, limits.max_rows
+    if most is None or Contribution(groups, _rows_per_group(limits), most).rows == groups * _rows_per_group(limits):
+        return frame.with_columns(whole.alias("w"))
+    frame = frame.with_columns(nw.col("c").sum().over(*units).alias("a"))
+    product = nw.col("c") * most  # both below 2^31
+    quotient = product // nw.col("a")
+    rest = product - quotient * nw.col("a")
+    scaled = quotient * one + (rest * one) // nw.col("a")  # = ⌊2^f · c·K / a⌋
+    return frame.with_columns(nw.when(nw.col("a") > most).then(scaled).otherwise(whole).alias("w"))
+
+
+def _partial(p: Partial) -> nw.Expr:
+    """A measure's partial from the unit's rows, sums and row weight; the bound holds by the last clip."""
+    measure, grid = p.measure, p.measure.grid
+    if measure.total == "units":
+        return nw.lit(1).cast(nw.Int64)
+    if measure.total == "rows":
+        return nw.col("w") if measure.fraction else nw.col("c")
+    if measure.total == "unit_sum":
+        return nw.col(p.units).clip(grid.lower, grid.upper)
+    share = truncated(to_float(nw.col(p.units)) * to_float(nw.col("w")) / to_float(nw.col("n"))).cast(nw.Int64)
+    low = nw.col("w") * min(grid.lower, 0)
+    high = nw.col("w") * max(grid.upper, 0)
+    return nw.max_horizontal(nw.min_horizontal(share, high), low)
+
+
+def partial_bits(measure: Measure) -> int:
+    """Bits of the largest partial of a measure, which is its change of one cell."""
+    return measure.sensitivity.exact_linf.__ceil__().bit_length()

@@ -1,0 +1,228 @@
+"""Tables in and out: what users bring, the schema it has, and the same kind of table given back.
+
+pandas and PyArrow tables enter Polars through Arrow, only the columns that a query reads. The schema is taken from the
+types alone, never from values, so that it is the same for neighbouring tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+import pyarrow as pa
+from narwhals.dtypes import DType
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan.columns import Facts
+
+__all__ = ["Data", "adopt", "polars_dtype"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Data:
+    """A table that only the engine reads: its schema is public, its rows are not.
+
+    `scan(names)` gives the named columns as a lazy frame; with `empty=True` the same columns without a row.
+    `give(table)` turns a released Polars table into the user's kind.
+    """
+
+    kind: str
+    schema: tuple[tuple[str, Facts], ...]
+    scan: Callable[..., pl.LazyFrame] = field(repr=False)
+    give: Callable[[pl.DataFrame], Any] = field(repr=False)
+    lazy: bool = False
+
+    def __repr__(self) -> str:
+        return f"<{self.kind}>"
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedOperation("A protected table cannot be pickled or copied out: the copy would hold raw rows.")
+
+
+def adopt(frame: Any) -> Data:
+    """Take in a pandas DataFrame, a Polars DataFrame or LazyFrame, or a PyArrow Table.
+
+    Output: Data; nothing is read or converted yet
+    Errors: UnsupportedOperation for anything else
+    """
+    if isinstance(frame, pl.DataFrame):
+        return _polars(frame.lazy(), "Polars DataFrame")
+    if isinstance(frame, pl.LazyFrame):
+        return _polars(frame, "Polars LazyFrame", lazy=True)
+    if isinstance(frame, pa.Table):
+        return _pyarrow(frame)
+    if type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "iloc") and hasattr(frame, "columns"):
+        return _pandas(frame)
+    raise UnsupportedOperation(
+        f"dpframe protects pandas DataFrames, Polars DataFrames and LazyFrames and PyArrow Tables, "
+        f"not a {type(frame).__name__}."
+    )
+
+
+def polars_dtype(dtype: DType) -> Any:
+    """The Polars type of a plan's type."""
+    if isinstance(dtype, nw.Enum):
+        return pl.Enum(list(dtype.categories))
+    if isinstance(dtype, nw.Datetime):
+        return pl.Datetime(dtype.time_unit, dtype.time_zone)
+    if isinstance(dtype, nw.Duration):
+        return pl.Duration(dtype.time_unit)
+    if isinstance(dtype, nw.Categorical):
+        return pl.String()
+    return getattr(pl, type(dtype).__name__)()
+
+
+def _facts(dtype: DType) -> Facts:
+    """What a type alone says of a column: Enum categories are public keys, categories of a Categorical are not."""
+    if isinstance(dtype, nw.Enum):
+        return Facts(dtype, True, None, tuple(dtype.categories), "the column's Enum type")
+    if isinstance(dtype, nw.Categorical):
+        return Facts(nw.String())
+    if dtype.is_decimal():
+        return Facts(nw.Float64())
+    if isinstance(dtype, nw.Boolean):
+        from dpframe.plan.columns import Bounds
+
+        return Facts(dtype, True, Bounds(0, 1), None, "the column's Boolean type")
+    return Facts(dtype)
+
+
+# Polars
+
+
+def _polars(frame: pl.LazyFrame, kind: str, *, lazy: bool = False) -> Data:
+    schema = frame.collect_schema()
+    typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
+    facts = tuple((name, _facts(typed[name]) if name in typed else Facts(nw.Unknown())) for name in schema)
+
+    def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        if empty:
+            return pl.LazyFrame(schema={name: schema[name] for name in names})
+        return frame.select(names)
+
+    return Data(kind, facts, scan, lambda table: table, lazy)
+
+
+def _readable(schema: Any) -> dict[str, Any]:
+    """The columns whose type narwhals has a name for."""
+    return {name: dtype for name, dtype in schema.items() if not isinstance(dtype, (pl.Object, pl.Unknown, pl.Null))}
+
+
+# PyArrow
+
+
+def _plain_type(dtype: pa.DataType) -> pa.DataType:
+    return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+
+
+def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, Facts], ...]:
+    facts = []
+    for f in fields:
+        try:
+            empty = pl.from_arrow(pa.table({"x": pa.array([], type=_plain_type(f.type))}))
+            known = _facts(nw.from_native(empty, eager_only=True).schema["x"])  # type: ignore[type-var]
+        except Exception:  # noqa: BLE001 - a type without a counterpart only matters when the column is used
+            known = Facts(nw.Unknown())
+        facts.append((f.name, known))
+    return tuple(facts)
+
+
+def _from_arrow(columns: dict[str, Any]) -> pl.LazyFrame:
+    return pl.from_arrow(pa.table(columns)).lazy()  # type: ignore[union-attr]
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_dictionary(column.type):
+        return column
+    chunks = [chunk.dictionary_decode() for chunk in column.chunks]
+    return pa.chunked_array(chunks, type=column.type.value_type)
+
+
+def _pyarrow(table: pa.Table) -> Data:
+    names = table.column_names
+    unique = [name for name in names if names.count(name) == 1]
+
+    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        rows = table.slice(0, 0) if empty else table
+        return _from_arrow({name: _decoded(rows.column(name)) for name in wanted})
+
+    schema = _arrow_schema([table.schema.field(name) for name in unique])
+    return Data("PyArrow Table", schema, scan, lambda out: out.to_arrow())
+
+
+# pandas
+
+
+def _pandas(frame: Any) -> Data:
+    frame = frame.copy(deep=False)
+    counts = frame.columns.value_counts()
+    names = [name for name in frame.columns if isinstance(name, str) and counts[name] == 1]
+    dtypes = {name: frame.dtypes[name] for name in names}
+
+    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        rows = frame.iloc[:0] if empty else frame
+        return _from_arrow({name: _from_pandas(rows[name]) for name in wanted})
+
+    schema = _arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()])
+    return Data("pandas DataFrame", schema, scan, _to_pandas)
+
+
+def _to_pandas(table: pl.DataFrame) -> Any:
+    return table.to_pandas()
+
+
+def _pandas_type(dtype: Any) -> pa.DataType:
+    """The Arrow type of a pandas type. Objects are read as text: what they hold is not for the schema to know."""
+    import pandas as pd
+
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _pandas_type(dtype.categories.dtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        return _plain_type(dtype.pyarrow_dtype)
+    if dtype == object or isinstance(dtype, pd.StringDtype):
+        return pa.string()
+    try:
+        return pa.Array.from_pandas(pd.Series([], dtype=dtype)).type
+    except Exception:  # noqa: BLE001 - periods, intervals, sparse columns: only matter when used
+        return pa.list_(pa.null())
+
+
+def _from_pandas(series: Any) -> Any:
+    import pandas as pd
+
+    wanted = _pandas_type(series.dtype)
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        codes = pa.array(series.cat.codes.to_numpy(), mask=(series.cat.codes < 0).to_numpy())
+        values = _from_pandas(pd.Series(series.cat.categories))
+        return values.take(codes) if len(values) else pa.nulls(len(series), wanted)
+    if series.dtype == object:
+        return _texts(series)
+    return _one_array(pa.Array.from_pandas(series, type=wanted))
+
+
+def _one_array(array: Any) -> Any:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _texts(series: Any) -> pa.Array:
+    """A column of Python objects as text, object by object: what has no text is null."""
+    try:
+        return _one_array(pa.Array.from_pandas(series, type=pa.string()))
+    except (pa.ArrowException, TypeError, ValueError):
+        return pa.array([_text(value) for value in series], type=pa.string())
+
+
+def _text(value: object) -> str | None:
+    import pandas as pd
+
+    if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and value != value):
+        return None
+    try:
+        text = str(value)
+        text.encode()
+    except Exception:  # noqa: BLE001 - the value's own code may raise anything
+        return None
+    return text

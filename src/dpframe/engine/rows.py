@@ -1,0 +1,191 @@
+"""Stage 1: the rows that reach an ask, with only the columns it needs, under names that nothing else can have.
+
+A column is called by its version ("v3"), never by the user's name, so that no two can collide on an engine that
+ignores case. Identifier columns travel as "u0", "u1", ….
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from functools import singledispatch
+
+import narwhals as nw
+
+from dpframe.engine.expressions import Lowering, not_nan, to_float
+from dpframe.engine.hooks import Frame
+from dpframe.plan import expressions as plan
+from dpframe.plan import steps
+from dpframe.plan.columns import Column, Table
+from dpframe.plan.expressions import Node
+from dpframe.plan.intervals import Intervals
+from dpframe.plan.types import kind
+
+__all__ = ["lower", "unit_names"]
+
+
+def unit_names(table: Table) -> list[str]:
+    """The hidden identifier columns of a table."""
+    return [f"u{i}" for i in range(len(table.unit))]
+
+
+def lower(step: steps.Step, live: AbstractSet[str], *, empty: bool = False) -> Frame:
+    """The rows after a step, with the live column versions and the identifier."""
+    frame = _lower(step, frozenset(live), empty)
+    names = [*unit_names(step.table), *sorted(live)]
+    return frame.select(*names) if names else frame
+
+
+@singledispatch
+def _lower(step: steps.Step, live: frozenset[str], empty: bool) -> Frame:
+    """Steps that change no value: select, drop, rename, bound."""
+    assert step.parent is not None
+    return _lower(step.parent, live, empty)
+
+
+@_lower.register
+def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
+    table = step.table
+    wanted = [(name, column) for name, column in table.columns.items() if column.id in live]
+    names = dict.fromkeys(name for name, _ in wanted)
+    names.update(dict.fromkeys(step.unit if isinstance(step.unit, tuple) else ()))
+    if not names and table.columns:  # counting rows needs some column to count along
+        names = dict.fromkeys([_narrowest(table)])
+    frame: Frame = nw.from_native(step.data.scan(list(names), empty=empty))
+    frame = frame.select(
+        *(_identifier(name, column).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
+        *(_readable(nw.col(name), column).alias(column.id) for name, column in wanted),
+        *([nw.col(next(iter(names))).alias("r0")] if not wanted and not table.unit and names else []),
+    )
+    missing = [~nw.col(name).is_null() for name in unit_names(table)]
+    return frame.filter(*missing) if missing else frame
+
+
+def _unit(step: steps.Source) -> list[tuple[str, Column]]:
+    names = step.unit if isinstance(step.unit, tuple) else ()
+    return [(name, step.table.columns[name]) for name in names]
+
+
+def _narrowest(table: Table) -> str:
+    readable = [name for name, column in table.columns.items() if kind(column.facts.dtype) != "other"]
+    return (readable or list(table.columns))[0]
+
+
+def _readable(value: nw.Expr, column: Column) -> nw.Expr:
+    """A source column as the engine holds it: floats and decimals as Float64 without NaN, categories as text."""
+    family = kind(column.facts.dtype)
+    if family == "float":
+        return not_nan(to_float(value))
+    return value.cast(nw.String) if family == "string" else value
+
+
+def _identifier(name: str, column: Column) -> nw.Expr:
+    """An identifier, exactly: whatever could tell two units apart is kept, NaN is null, -0.0 is 0.0."""
+    value = nw.col(name)
+    family = kind(column.facts.dtype)
+    if family == "float":
+        return not_nan(value) + 0.0
+    return value.cast(nw.String) if family == "string" else value
+
+
+@_lower.register
+def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
+    table = step.before.table
+    here = Lowering(table, _lower(step.before, live | _read(step.condition._node, table), empty))
+    condition = here.expr(step.condition._node)
+    return here.frame.filter(condition)
+
+
+@_lower.register
+def _(step: steps.WithColumns, live: frozenset[str], empty: bool) -> Frame:
+    made = [(step.table.columns[name].id, expr._node) for name, expr in step.columns]
+    return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
+
+
+@_lower.register
+def _(step: steps.Clip, live: frozenset[str], empty: bool) -> Frame:
+    options = (("lower", step.lower), ("upper", step.upper))
+    return _one_call(step, "clip", options, live, empty)
+
+
+@_lower.register
+def _(step: steps.FillNull, live: frozenset[str], empty: bool) -> Frame:
+    return _one_call(step, "fill_null", (("value", step.value),), live, empty)
+
+
+@_lower.register
+def _(step: steps.Cast, live: frozenset[str], empty: bool) -> Frame:
+    made = [
+        (step.table.columns[name].id, plan.Call("cast", (plan.Name(name),), (("dtype", dtype),)))
+        for name, dtype in step.types
+    ]
+    return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
+
+
+@_lower.register
+def _(step: steps.DropNulls, live: frozenset[str], empty: bool) -> Frame:
+    needed = {step.before.table.columns[name].id for name in step.names}
+    frame = _lower(step.before, live | needed, empty)
+    return frame.filter(*(~nw.col(column).is_null() for column in sorted(needed))) if needed else frame
+
+
+@_lower.register
+def _(step: steps.Cut, live: frozenset[str], empty: bool) -> Frame:
+    into = step.table.columns[step.into].id
+    if into not in live:
+        return _lower(step.before, live, empty)
+    number = step.before.table.columns[step.name].id
+    frame = _lower(step.before, (live - {into}) | {number}, empty)
+    return frame.with_columns(_labelled(to_float(nw.col(number)), step.intervals).alias(into))
+
+
+def _one_call(
+    step: steps.Clip | steps.FillNull, operation: str, options: tuple[tuple[str, object], ...], live: frozenset[str], empty: bool
+) -> Frame:
+    into = step.table.columns[step.name].id
+    node = plan.Call(operation, (plan.Name(step.name),), options)
+    return _computed(step, [(into, node)] if into in live else [], live, empty)
+
+
+def _computed(
+    step: steps.WithColumns | steps.Clip | steps.FillNull | steps.Cast,
+    made: list[tuple[str, Node]],
+    live: frozenset[str],
+    empty: bool,
+) -> Frame:
+    """The rows with some new versions, each computed from the versions before the step."""
+    table = step.before.table
+    needed = (live - {into for into, _ in made}).union(*(_read(node, table) for _, node in made))
+    here = Lowering(table, _lower(step.before, needed, empty))
+    columns = [here.expr(node).alias(into) for into, node in made]
+    return here.frame.with_columns(*columns) if columns else here.frame
+
+
+def _read(node: Node, table: Table) -> frozenset[str]:
+    return frozenset(table.columns[name].id for name in plan.names(node))
+
+
+def _labelled(value: nw.Expr, intervals: Intervals) -> nw.Expr:
+    """The label of the interval that holds a value, found by halving, so that hundreds of bins stay shallow."""
+    edges = [float(edge) for edge in intervals.edges]
+    last = len(edges) - 1
+
+    def beyond(i: int) -> nw.Expr:
+        """Whether a value lies to the right of an edge; the edge itself lies left of it where an interval ends in it."""
+        if i == 0:
+            strict = intervals.right and not intervals.closed_ends
+        elif i == last:
+            strict = intervals.right or intervals.closed_ends
+        else:
+            strict = intervals.right
+        return value > edges[i] if strict else value >= edges[i]
+
+    def search(first: int, after: int) -> nw.Expr:  # the value is known to be beyond `first`, and not beyond `after`
+        if after - first == 1:
+            return nw.lit(intervals.labels[first])
+        middle = (first + after) // 2
+        return nw.when(beyond(middle)).then(search(middle, after)).otherwise(search(first, middle))
+
+    inside = beyond(0) & ~beyond(last)
+    return nw.when(inside).then(search(0, last))
+
+

@@ -1,0 +1,167 @@
+"""The ask: groups, limits and aggregates on top of a plan, resolved into the noisy totals it needs.
+
+Neighbouring tables differ in the rows of one unit. After the limits are enforced (or, with `dp.Rows(k)`, declared) that
+unit's part of every total is bounded by the contribution resolved here, which is where each measure's sensitivity
+comes from; the formulas are in `dpframe.theory.maps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
+from dpframe.plan.aggregates import Aggregate, Measure, Output, Scope, units_measure
+from dpframe.plan.columns import Column, Limits, Table
+from dpframe.plan.keys import Keys
+from dpframe.plan.steps import Step
+from dpframe.plan.types import kind, show
+from dpframe.theory.maps.sensitivity import Sensitivity
+
+__all__ = ["Ask", "Layout", "Paid"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the released table is laid out: as a long table, or as a crosstab with some keys along the top."""
+
+    form: Literal["long", "crosstab"] = "long"
+    across: tuple[str, ...] = ()
+    margins: bool = False
+
+
+@dataclass(frozen=True)
+class Paid:
+    """A measure with every name it has in the released table, and its weight when the price is split."""
+
+    names: tuple[str, ...]
+    measure: Measure
+    share: Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """A question: what is asked of which groups of a plan's table. Everything is checked when it is made."""
+
+    step: Step
+    by: tuple[str, ...]
+    keys: Keys | None
+    given: Limits
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    layout: Layout = Layout()
+    verb: str = ""  # how the limits are typed here: "group_by('city', {limit})"
+
+    def __post_init__(self) -> None:
+        _ = self.paid  # every refusal comes now, not at release
+
+    @property
+    def table(self) -> Table:
+        """What is known of the rows that reach the ask."""
+        return self.step.table
+
+    @cached_property
+    def group_columns(self) -> tuple[Column, ...]:
+        """The columns that make the groups."""
+        columns = []
+        for name in self.by:
+            column = self.table.column(name, "group_by")
+            if kind(column.facts.dtype) == "other":
+                raise WrongType(f"group_by({name!r}): a column of type {show(column.facts.dtype)} cannot be a key.")
+            columns.append(column)
+        if len(set(self.by)) != len(self.by):
+            raise InvalidArgument("group_by: a column is named twice.")
+        unit_ids = {column.id for column in self.table.unit}
+        if unit_ids and unit_ids <= {column.id for column in columns}:
+            raise UnsupportedOperation(
+                f"group_by({', '.join(map(repr, self.by))}): each group would be one unit, and its row would be about "
+                "one person. Group by something that people share."
+            )
+        return tuple(columns)
+
+    @property
+    def private_keys(self) -> bool:
+        """Whether groups are found in the data, so that each must pass a threshold."""
+        return bool(self.by) and self.keys is None
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The limits of one unit: said before, said here, and those that follow."""
+        said = self.table.limits.and_also(self.given)
+        cells = self.cells
+        if self.table.declared is not None:
+            if self.given != Limits():
+                raise UnsupportedOperation(
+                    f"{self.verb.format(limit='...')}: without an identifier column nobody can tell whose rows to limit; "
+                    f"dp.Rows({self.table.declared}) is the limit. Protect the table with unit='...' to enforce one."
+                )
+            said = Limits(self.table.declared, self.table.declared, self.table.declared)
+        groups = 1 if not self.by else said.max_groups if said.max_groups is not None else said.max_rows
+        if groups is not None and said.max_rows is not None:
+            groups = min(groups, said.max_rows)
+        if groups is not None and cells is not None:
+            groups = min(groups, cells)
+        return Limits(said.max_rows, groups, said.max_rows_per_group if self.by else None)
+
+    @property
+    def cells(self) -> int | None:
+        """How many groups the table has, None when nobody listed them."""
+        return 1 if not self.by else None if self.keys is None else self.keys.size
+
+    @cached_property
+    def scope(self) -> Scope:
+        """What an aggregate needs to know of the place it is asked in."""
+        _ = self.group_columns
+        limits = self.limits
+        return Scope(
+            self.table,
+            self.by,
+            self.cells,
+            limits.max_groups,
+            limits.max_rows_per_group,
+            limits.max_rows,
+            self.verb or "{limit}",
+        )
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """The released columns."""
+        if not self.aggregates:
+            raise InvalidArgument("agg: name at least one aggregate, such as agg(n=dp.count()).")
+        for name, _ in self.aggregates:
+            if name in self.by:
+                raise InvalidArgument(
+                    f"The result would have two columns {name!r}; name it otherwise: "
+                    f".agg(total_{name}=...) after group_by."
+                )
+        return tuple(aggregate.output(name, self.scope) for name, aggregate in self.aggregates)
+
+    @cached_property
+    def threshold(self) -> Measure | None:
+        """The measure that decides which groups appear, when nobody listed them."""
+        return units_measure(self.scope, "keys found in the data") if self.private_keys else None
+
+    @cached_property
+    def paid(self) -> tuple[Paid, ...]:
+        """The distinct noisy totals: a count that several columns share is one of them."""
+        shares: dict[tuple[object, ...], Paid] = {}
+
+        def add(name: str, measure: Measure, share: Fraction) -> None:
+            old = shares.get(measure.key)
+            names = (name,) if old is None else (*old.names, name)
+            shares[measure.key] = Paid(names, measure, share if old is None else max(share, old.share))
+
+        for output, (_, aggregate) in zip(self.outputs, self.aggregates, strict=True):
+            for name, measure in output.measures:
+                add(name, measure, aggregate.share)
+        if self.threshold is not None and self.threshold.key not in shares:
+            taken = {name for paid in shares.values() for name in paid.names} | set(self.by)
+            add("units" if "units" not in taken else "units of the keys", self.threshold, Fraction(1))
+        return tuple(shares.values())
+
+    @property
+    def sensitivity(self) -> Mapping[str, Sensitivity]:
+        """For each noisy measure, how far one unit moves it (column unit)."""
+        return {name: p.measure.sensitivity.scaled(p.measure.unit) for p in self.paid for name in p.names}

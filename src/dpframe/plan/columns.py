@@ -1,0 +1,111 @@
+"""What is known of a column and of a table: facts belong to a version of a column, never to its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from narwhals.dtypes import DType
+
+from dpframe.errors import UnknownColumn
+from dpframe.plan.types import Scalar, number
+from dpframe.theory.maps.sensitivity import Relation
+
+__all__ = ["Bounds", "Column", "Facts", "Limits", "Table"]
+
+
+class Bounds(NamedTuple):
+    """A closed interval that every value of a column lies in (column unit)."""
+
+    lower: int | float
+    upper: int | float
+
+    @property
+    def magnitude(self) -> int | float:
+        """Largest absolute value in the interval."""
+        return max(abs(self.lower), abs(self.upper))
+
+    def clamp(self, value: float) -> int | float:
+        """The point of the interval nearest to a value."""
+        return min(max(value, self.lower), self.upper)
+
+    def cover(self, value: float) -> Bounds:
+        """The smallest interval that also holds a value."""
+        return Bounds(min(self.lower, value), max(self.upper, value))
+
+    def __str__(self) -> str:
+        return f"[{number(self.lower)}, {number(self.upper)}]"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The domain of one column: its type, whether a value can be missing, its bounds, its public keys."""
+
+    dtype: DType
+    nullable: bool = True
+    bounds: Bounds | None = None
+    keys: tuple[Scalar, ...] | None = None
+    origin: str = ""  # the step that made the bounds or keys true, as the user typed it
+
+
+@dataclass(frozen=True)
+class Column:
+    """One version of a column: an identifier that nothing else in the plan has, and its facts.
+
+    A step that changes values makes a new version with a new identifier, so an old fact cannot reach new values.
+    """
+
+    id: str
+    facts: Facts
+    is_unit: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What was said of one unit's rows; None where nothing was said. All counts of at least 1."""
+
+    max_rows: int | None = None
+    max_groups: int | None = None
+    max_rows_per_group: int | None = None
+
+    def and_also(self, other: Limits) -> Limits:
+        """Both sets of limits at once."""
+        pairs = zip(
+            (self.max_rows, self.max_groups, self.max_rows_per_group),
+            (other.max_rows, other.max_groups, other.max_rows_per_group),
+            strict=True,
+        )
+        return Limits(*(min((x for x in pair if x is not None), default=None) for pair in pairs))
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is known of a table in a plan: its visible columns, whose rows they are, and how many one unit has.
+
+    `unit` holds the identifier columns, which travel hidden; it is empty for `dp.Rows(k)`, where `declared` is the
+    largest number of rows one person can have here. `limits` are enforced on the rows that reach the ask.
+    `exactly_one` says that every unit surely has one row.
+    """
+
+    columns: Mapping[str, Column]
+    unit: tuple[Column, ...]
+    relation: Relation
+    declared: int | None = None
+    exactly_one: bool = False
+    limits: Limits = field(default_factory=Limits)
+    versions: int = 0
+
+    def column(self, name: object, asked: str) -> Column:
+        """The current version of a column, or an error that lists the names there are."""
+        if isinstance(name, str) and name in self.columns:
+            return self.columns[name]
+        raise UnknownColumn(f"{asked}: there is no column {name!r}. Columns: {', '.join(self.columns)}.")
+
+    def with_versions(self, changed: Iterable[tuple[str, Facts]]) -> Table:
+        """The table after columns were written: each gets a new version, in the place of its name or at the end."""
+        columns, number = dict(self.columns), self.versions
+        for name, facts in changed:
+            columns[name] = Column(f"v{number}", facts)
+            number += 1
+        return replace(self, columns=columns, versions=number)

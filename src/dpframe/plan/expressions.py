@@ -1,0 +1,438 @@
+"""Row expressions: what `dp.col("age") >= 18` is. Each holds what was written; only the engine computes it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import narwhals as nw
+
+from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
+from dpframe.plan.columns import Bounds, Facts, Table
+from dpframe.plan.operations import OPERATIONS
+from dpframe.plan.types import Scalar, as_dtype, kind_of_scalar, number, plain
+
+__all__ = ["Call", "Expr", "Literal", "Name", "Node", "Then", "When", "check_bound", "col", "lit", "when"]
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column, by the name it has where the expression is used."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A value that the user typed."""
+
+    value: Scalar | None
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation of `OPERATIONS` on expressions."""
+
+    operation: str
+    args: tuple[Node, ...]
+    options: tuple[tuple[str, Any], ...] = field(default=())
+
+
+Node = Name | Literal | Call
+
+
+_LITERAL_TYPES: Mapping[str, nw.dtypes.DType] = {
+    "null": nw.Unknown(),
+    "boolean": nw.Boolean(),
+    "integer": nw.Int64(),
+    "float": nw.Float64(),
+    "decimal": nw.Float64(),
+    "string": nw.String(),
+    "date": nw.Date(),
+    "datetime": nw.Datetime(),
+}
+
+
+def text(node: Node) -> str:
+    """An expression as the user would type it."""
+    match node:
+        case Name(name):
+            return name
+        case Literal(value):
+            return repr(value)
+        case Call(operation, args, options):
+            return OPERATIONS[operation].text.format(*(text(a) for a in args), **dict(options))
+
+
+def facts(node: Node, table: Table, asked: str) -> Facts:
+    """What is known of an expression's values on a table; refuses unknown columns and wrong types."""
+    match node:
+        case Name(name):
+            return table.column(name, asked).facts
+        case Literal(value):
+            family = kind_of_scalar(value)
+            number = isinstance(value, (bool, int, float))
+            bounds = Bounds(value, value) if number else None  # type: ignore[arg-type]
+            return Facts(_LITERAL_TYPES[family], value is None, bounds)
+        case Call(operation, args, options):
+            known = [facts(a, table, asked) for a in args]
+            return OPERATIONS[operation].rule(f"{asked}: {text(node)}", known, dict(options))
+
+
+def names(node: Node) -> frozenset[str]:
+    """The columns an expression reads."""
+    match node:
+        case Name(name):
+            return frozenset({name})
+        case Call(_, args, _):
+            return frozenset().union(*(names(a) for a in args))
+        case _:
+            return frozenset()
+
+
+def check_bound(value: object, what: str) -> int | float:
+    """A limit of an interval as an int or a finite float, or a typed error that names `what`."""
+    value = plain(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidBounds(f"{what}: a bound is a number, not a {type(value).__name__}.")
+    if not math.isfinite(value) or abs(value) > 2.0**1000 or (isinstance(value, int) and abs(value) >= 2**64):
+        raise InvalidBounds(f"{what}: a bound must be finite, and a whole number must fit in 64 bits.")
+    return value
+
+
+class Expr:
+    """A computation on one row: columns, numbers and texts, combined as in Polars.
+
+    Comparison and arithmetic use the ordinary signs; `&`, `|` and `~` combine conditions. What does not exist is
+    null: division by zero, overflow, a text that is no number.
+
+    >>> col("age") >= 18
+    dp.Expr: (age >= 18)
+    >>> col("wage") / col("weeks")
+    dp.Expr: (wage / weeks)
+    """
+
+    __slots__ = ("_node",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def __repr__(self) -> str:
+        return f"dp.Expr: {text(self._node)}"
+
+    def __bool__(self) -> bool:
+        raise UnsupportedOperation(
+            "An expression has no truth value before it meets a row: combine conditions with & | ~ and brackets, "
+            "as in (dp.col('age') >= 18) & (dp.col('age') < 65), and use is_in([...]) for membership."
+        )
+
+    def __iter__(self) -> Any:
+        raise UnsupportedOperation("An expression cannot be looped over; it stands for one value in each row.")
+
+    def _call(self, operation: str, *others: object, **options: Any) -> Expr:
+        args = (self._node, *(node_of(o) for o in others))
+        return Expr(Call(operation, args, tuple(options.items())))
+
+    # Arithmetic
+
+    def __add__(self, other: object) -> Expr:
+        return self._call("add", other)
+
+    def __radd__(self, other: object) -> Expr:
+        return Expr(node_of(other)) + self
+
+    def __sub__(self, other: object) -> Expr:
+        return self._call("subtract", other)
+
+    def __rsub__(self, other: object) -> Expr:
+        return Expr(node_of(other)) - self
+
+    def __mul__(self, other: object) -> Expr:
+        return self._call("multiply", other)
+
+    def __rmul__(self, other: object) -> Expr:
+        return Expr(node_of(other)) * self
+
+    def __truediv__(self, other: object) -> Expr:
+        return self._call("divide", other)
+
+    def __rtruediv__(self, other: object) -> Expr:
+        return Expr(node_of(other)) / self
+
+    def __floordiv__(self, by: int) -> Expr:
+        return self._call("floor_divide", by=plain(by))
+
+    def __mod__(self, by: int) -> Expr:
+        return self._call("modulo", by=plain(by))
+
+    def __neg__(self) -> Expr:
+        return self._call("negative")
+
+    def abs(self) -> Expr:
+        """Absolute value."""
+        return self._call("abs")
+
+    def floor(self) -> Expr:
+        """Largest whole number that is not above, as a float."""
+        return self._call("floor")
+
+    def ceil(self) -> Expr:
+        """Smallest whole number that is not below, as a float."""
+        return self._call("ceil")
+
+    def sqrt(self) -> Expr:
+        """Square root; null below zero."""
+        return self._call("sqrt")
+
+    def clip(self, lower: float | None = None, upper: float | None = None) -> Expr:
+        """Values moved into [lower, upper]; missing stays missing."""
+        lower, upper = check_interval(lower, upper, "clip")
+        return self._call("clip", lower=lower, upper=upper)
+
+    # Comparison
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        return self._call("equal", other)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        return self._call("not_equal", other)
+
+    def __lt__(self, other: object) -> Expr:
+        return self._call("less", other)
+
+    def __le__(self, other: object) -> Expr:
+        return self._call("less_equal", other)
+
+    def __gt__(self, other: object) -> Expr:
+        return self._call("greater", other)
+
+    def __ge__(self, other: object) -> Expr:
+        return self._call("greater_equal", other)
+
+    def is_between(self, lower: object, upper: object) -> Expr:
+        """Whether a value lies in [lower, upper], both ends included."""
+        return (self >= lower) & (self <= upper)
+
+    def is_in(self, values: Iterable[object]) -> Expr:
+        """Whether a value is one of those listed."""
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise InvalidArgument("is_in takes a list of values.")
+        listed = [plain(v) for v in values]
+        for value in listed:
+            kind_of_scalar(value)
+        return self._call("is_in", values=_Listed(listed))
+
+    # Logic
+
+    def __and__(self, other: object) -> Expr:
+        return self._call("and", other)
+
+    def __rand__(self, other: object) -> Expr:
+        return Expr(node_of(other)) & self
+
+    def __or__(self, other: object) -> Expr:
+        return self._call("or", other)
+
+    def __ror__(self, other: object) -> Expr:
+        return Expr(node_of(other)) | self
+
+    def __invert__(self) -> Expr:
+        return self._call("not")
+
+    # Missing values and types
+
+    def is_null(self) -> Expr:
+        """Whether the value is missing (null or NaN)."""
+        return self._call("is_null")
+
+    def is_not_null(self) -> Expr:
+        """Whether there is a value."""
+        return ~self.is_null()
+
+    def fill_null(self, value: object) -> Expr:
+        """A constant in place of what is missing (null or NaN)."""
+        return self._call("fill_null", value=plain(value))
+
+    def cast(self, dtype: object) -> Expr:
+        """Another type; what does not convert is null."""
+        return self._call("cast", dtype=as_dtype(dtype))
+
+    # Namespaces
+
+    @property
+    def str(self) -> TextNamespace:
+        """Operations on text."""
+        return TextNamespace(self)
+
+    @property
+    def dt(self) -> CalendarNamespace:
+        """Parts of a date or a time."""
+        return CalendarNamespace(self)
+
+
+class _Listed(tuple[Any, ...]):
+    """Values of `is_in`, shown as a list."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        return repr(list(self))
+
+
+def _word(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{what} takes a text.")
+    return value
+
+
+@dataclass(frozen=True)
+class TextNamespace:
+    """`dp.col("city").str`: operations on text."""
+
+    _expr: Expr
+
+    def to_lowercase(self) -> Expr:
+        """Lower case."""
+        return self._expr._call("str.to_lowercase")
+
+    def to_uppercase(self) -> Expr:
+        """Upper case."""
+        return self._expr._call("str.to_uppercase")
+
+    def len_chars(self) -> Expr:
+        """Number of characters."""
+        return self._expr._call("str.len_chars")
+
+    def contains(self, literal: str) -> Expr:
+        """Whether the text holds these very characters (no pattern)."""
+        return self._expr._call("str.contains", literal=_word(literal, "str.contains"))
+
+    def starts_with(self, literal: str) -> Expr:
+        """Whether the text starts so."""
+        return self._expr._call("str.starts_with", literal=_word(literal, "str.starts_with"))
+
+    def ends_with(self, literal: str) -> Expr:
+        """Whether the text ends so."""
+        return self._expr._call("str.ends_with", literal=_word(literal, "str.ends_with"))
+
+    def head(self, n: int) -> Expr:
+        """The first n characters."""
+        if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 2**31:
+            raise InvalidArgument("str.head takes a whole number of at least 0.")
+        return self._expr._call("str.head", n=n)
+
+
+@dataclass(frozen=True)
+class CalendarNamespace:
+    """`dp.col("when").dt`: parts of a date or a time."""
+
+    _expr: Expr
+
+    def year(self) -> Expr:
+        """Year."""
+        return self._expr._call("dt.year")
+
+    def month(self) -> Expr:
+        """Month, 1 to 12."""
+        return self._expr._call("dt.month")
+
+    def day(self) -> Expr:
+        """Day of the month, 1 to 31."""
+        return self._expr._call("dt.day")
+
+    def weekday(self) -> Expr:
+        """Day of the week, Monday is 1."""
+        return self._expr._call("dt.weekday")
+
+    def ordinal_day(self) -> Expr:
+        """Day of the year, 1 to 366."""
+        return self._expr._call("dt.ordinal_day")
+
+    def hour(self) -> Expr:
+        """Hour, 0 to 23."""
+        return self._expr._call("dt.hour")
+
+    def minute(self) -> Expr:
+        """Minute, 0 to 59."""
+        return self._expr._call("dt.minute")
+
+
+@dataclass(frozen=True)
+class When:
+    """`dp.when(condition)`: goes on with `.then(value)`."""
+
+    _condition: Node
+
+    def then(self, value: object) -> Then:
+        """The value where the condition holds."""
+        return Then(self._condition, node_of(value))
+
+
+class Then(Expr):
+    """`dp.when(condition).then(value)`: null elsewhere, unless `.otherwise(value)` follows."""
+
+    __slots__ = ("_condition", "_value")
+
+    def __init__(self, condition: Node, value: Node) -> None:
+        super().__init__(Call("case", (condition, value, Literal(None))))
+        self._condition, self._value = condition, value
+
+    def otherwise(self, value: object) -> Expr:
+        """The value where the condition does not hold, or is null."""
+        return Expr(Call("case", (self._condition, self._value, node_of(value))))
+
+
+def node_of(value: object) -> Node:
+    """An expression's node, or a literal of a plain value."""
+    if isinstance(value, Expr):
+        return value._node
+    value = plain(value)
+    family = kind_of_scalar(value)
+    if family in ("integer", "float"):
+        check_bound(value, "A number in an expression")
+    if family == "integer" and not -(2**63) <= value < 2**63:  # type: ignore[operator]
+        raise InvalidArgument("A whole number in an expression must fit in a signed 64-bit integer.")
+    return Literal(float(value) if family == "decimal" else value)  # type: ignore[arg-type]
+
+
+def check_interval(lower: object, upper: object, what: str) -> tuple[Any, Any]:
+    """Two limits in order, either of which may be open (None)."""
+    low = None if lower is None else check_bound(lower, what)
+    high = None if upper is None else check_bound(upper, what)
+    if low is None and high is None:
+        raise InvalidBounds(f"{what}: give a lower bound, an upper bound, or both.")
+    if low is not None and high is not None and low > high:
+        raise InvalidBounds(f"{what}: the lower bound {number(low)} is above the upper bound {number(high)}.")
+    return low, high
+
+
+def col(name: str) -> Expr:
+    """A column of the row, by name.
+
+    >>> (col("age") >= 18) & col("city").is_in(["Aachen", "Bonn"])
+    dp.Expr: ((age >= 18) & city.is_in(['Aachen', 'Bonn']))
+    """
+    if not isinstance(name, str):
+        raise InvalidArgument("dp.col takes the name of a column.")
+    return Expr(Name(name))
+
+
+def lit(value: object) -> Expr:
+    """A constant, where an expression is needed.
+
+    >>> lit(1) + col("visits")
+    dp.Expr: (1 + visits)
+    """
+    return Expr(node_of(value))
+
+
+def when(condition: object) -> When:
+    """A choice in each row.
+
+    >>> when(col("age") >= 18).then("adult").otherwise("child")
+    dp.Expr: when((age >= 18)).then('adult').otherwise('child')
+    """
+    return When(node_of(condition))

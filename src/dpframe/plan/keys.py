@@ -1,0 +1,131 @@
+"""Public keys: the groups that someone listed, so that they appear in the table whatever the data holds."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from dpframe.errors import InvalidArgument, WrongType
+from dpframe.plan.columns import Facts
+from dpframe.plan.types import Scalar, check_scalar, kind, show
+
+__all__ = ["Keys", "read_keys"]
+
+Key = tuple[Scalar | None, ...]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The listed groups of some columns: every combination of `levels`, or exactly `rows`."""
+
+    levels: tuple[tuple[Scalar | None, ...], ...]
+    rows: tuple[Key, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return math.prod(map(len, self.levels)) if self.rows is None else len(self.rows)
+
+    def __iter__(self) -> Any:
+        return iter(product(*self.levels) if self.rows is None else self.rows)
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Key]) -> Keys:
+        """Exactly these combinations."""
+        levels = tuple(tuple(dict.fromkeys(values)) for values in zip(*rows, strict=True))
+        return cls(levels, tuple(rows))
+
+
+def read_keys(keys: object, by: Sequence[str], facts: Sequence[Facts], asked: str) -> Keys | None:
+    """The public keys of a grouping: those given, completed by the columns whose keys the schema fixes.
+
+    Input:  keys: None, a list (one column), a dict of lists (every combination), a list of tuples, or a public
+            dataframe with the grouping's columns; by, facts: the grouping's columns
+    Output: Keys, or None when some column has no listed keys, so that groups must pass a threshold
+    Errors: InvalidArgument or WrongType for keys that are empty, listed twice, or not of the column's type
+    """
+    known = [_fixed(f) for f in facts]
+    if keys is None:
+        return Keys(tuple(k for k in known if k is not None)) if all(k is not None for k in known) else None
+    if hasattr(keys, "columns") and not isinstance(keys, Mapping):
+        keys = _frame_rows(keys, by, asked)
+    if isinstance(keys, Mapping):
+        if extra := [name for name in keys if name not in by]:
+            raise InvalidArgument(f"{asked}: keys= names {extra[0]!r}, which is not grouped by.")
+        levels = []
+        for name, fact, fixed in zip(by, facts, known, strict=True):
+            if name not in keys and fixed is None:
+                raise InvalidArgument(f"{asked}: keys= lists no keys for {name!r}; give a list for each column.")
+            levels.append(_level(keys[name], fact, name, asked) if name in keys else fixed)
+        return Keys(tuple(levels))  # type: ignore[arg-type]
+    if len(by) == 1:
+        return Keys((_level(keys, facts[0], by[0], asked),))
+    return Keys.of_rows(_rows(keys, by, facts, asked))
+
+
+def _fixed(facts: Facts) -> tuple[Scalar, ...] | None:
+    return (False, True) if kind(facts.dtype) == "boolean" else facts.keys
+
+
+def _level(values: object, facts: Facts, name: str, asked: str) -> tuple[Scalar | None, ...]:
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise InvalidArgument(f"{asked}: the keys of {name!r} are a list of values.")
+    listed = tuple(_key(v, facts, name, asked) for v in values)
+    if not listed:
+        raise InvalidArgument(f"{asked}: keys= lists no key for {name!r}.")
+    if len(set(listed)) != len(listed):
+        raise InvalidArgument(f"{asked}: keys= lists a key of {name!r} twice.")
+    return listed
+
+
+def _key(value: object, facts: Facts, name: str, asked: str) -> Scalar | None:
+    if isinstance(value, float) and math.isnan(value) or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    value = check_scalar(value, facts.dtype, f"{asked}: keys of {name!r}")
+    if value is None:
+        return None
+    family = kind(facts.dtype)
+    if family == "integer" and not isinstance(value, int):
+        if value != int(value):
+            raise WrongType(f"{asked}: keys of {name!r} must be whole numbers.")
+        return int(value)
+    if family == "float":
+        return float(value) + 0.0  # type: ignore[arg-type]
+    if family == "other":
+        raise WrongType(f"{asked}: a column of type {show(facts.dtype)} has no keys.")
+    if isinstance(value, dt.datetime) and (value.tzinfo is None) != (getattr(facts.dtype, "time_zone", None) is None):
+        raise WrongType(f"{asked}: keys of {name!r} must have a time zone just where the column has one.")
+    return value
+
+
+def _rows(keys: object, by: Sequence[str], facts: Sequence[Facts], asked: str) -> tuple[Key, ...]:
+    if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
+        raise InvalidArgument(f"{asked}: keys= is a dict of lists, a list of tuples or a public dataframe.")
+    rows = []
+    for row in keys:
+        if not isinstance(row, (tuple, list)) or len(row) != len(by):
+            raise InvalidArgument(f"{asked}: each key of keys= is a tuple of {len(by)} values, for {', '.join(by)}.")
+        rows.append(tuple(_key(v, f, n, asked) for v, f, n in zip(row, facts, by, strict=True)))
+    if not rows or len(set(rows)) != len(rows):
+        raise InvalidArgument(f"{asked}: keys= lists {'a combination twice' if rows else 'nothing'}.")
+    return tuple(rows)
+
+
+def _frame_rows(frame: Any, by: Sequence[str], asked: str) -> object:
+    """The rows of a public dataframe, in the order of the grouping's columns."""
+    import narwhals as nw
+
+    try:
+        table = nw.from_native(frame, eager_only=True)
+    except TypeError:
+        table = None
+    if table is None:
+        raise InvalidArgument(f"{asked}: keys= takes an eager dataframe; collect a lazy one first.")
+    if missing := [name for name in by if name not in table.columns]:
+        raise InvalidArgument(f"{asked}: the dataframe given as keys= has no column {missing[0]!r}.")
+    rows = list(table.select(*by).unique(maintain_order=True).iter_rows())
+    return [row[0] for row in rows] if len(by) == 1 else rows

@@ -1,0 +1,307 @@
+"""The row operations there are, and what each does to the domain of its result.
+
+Every one reads a single row and is total: where the result does not exist (overflow, division by zero, a text that is
+no number) it is null, on every engine. So an operation keeps each row with its unit, never fails on a cell, and a
+failure cannot tell that a row was there. Missing means null or NaN; both are null once a column is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+
+from dpframe.errors import WrongType
+from dpframe.plan.columns import Bounds, Facts
+from dpframe.plan.types import check_cast, check_scalar, integer_range, kind, show
+
+__all__ = ["OPERATIONS", "Operation", "cast_facts", "clip_facts", "fill_facts", "overflows"]
+
+Options = Mapping[str, Any]
+Rule = Callable[[str, Sequence[Facts], Options], Facts]
+
+_NUMBERS = ("integer", "float", "decimal")
+_SAFE = 2.0**62  # integers below this in size are far from the end of int64, whatever float says of them
+
+
+@dataclass(frozen=True)
+class Operation:
+    """How an operation is written, and the rule that gives its result's facts or refuses its arguments."""
+
+    text: str  # a format string over the arguments' texts ({0}, {1}) and the options
+    rule: Rule
+
+
+def _nullable(args: Sequence[Facts]) -> bool:
+    return any(a.nullable for a in args)
+
+
+def _need(asked: str, facts: Facts, *kinds: str) -> None:
+    if kind(facts.dtype) not in kinds:
+        raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}.")
+
+
+def overflows(bounds: Bounds | None) -> bool:
+    """Whether an integer result with these bounds could leave int64 (and then has to be checked row by row)."""
+    return bounds is None or not bounds.magnitude < _SAFE
+
+
+def _finite(lower: float, upper: float) -> Bounds | None:
+    return Bounds(lower, upper) if math.isfinite(lower) and math.isfinite(upper) else None
+
+
+def _corner_bounds(a: Facts, b: Facts, op: Callable[[Any, Any], Any]) -> Bounds | None:
+    """Bounds of +, - and ·: the extremes are at the corners, and rounding a float is monotone, so it keeps them."""
+    if a.bounds is None or b.bounds is None:
+        return None
+    try:
+        corners = [op(x, y) for x in a.bounds for y in b.bounds]
+    except OverflowError:
+        return None
+    return _finite(min(corners), max(corners))
+
+
+def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
+    def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+        for a in args:
+            _need(asked, a, *_NUMBERS)
+        bounds = _corner_bounds(args[0], args[1], op)
+        if all(kind(a.dtype) == "integer" for a in args):
+            wide = any(isinstance(a.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for a in args)
+            return Facts(nw.Int64(), _nullable(args) or overflows(bounds) or wide, bounds)
+        return Facts(nw.Float64(), True, bounds)
+
+    return rule
+
+
+def _divide(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    for a in args:
+        _need(asked, a, *_NUMBERS)
+    a, b = args
+    if a.bounds and b.bounds and (b.bounds.lower > 0 or b.bounds.upper < 0):
+        try:
+            corners = [x / y for x in a.bounds for y in b.bounds]
+        except OverflowError:
+            return Facts(nw.Float64(), True)
+        return Facts(nw.Float64(), _nullable(args), _finite(min(corners), max(corners)))
+    return Facts(nw.Float64(), True)
+
+
+def _by_constant(bounded: Callable[[Bounds, int], Bounds]) -> Rule:
+    def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+        _need(asked, args[0], "integer")
+        by = options["by"]
+        if isinstance(by, bool) or not isinstance(by, int) or not 1 <= by < 2**62:
+            raise WrongType(f"{asked}: the divisor must be a whole number of at least 1.")
+        wide = isinstance(args[0].dtype, (nw.UInt64, nw.Int128, nw.UInt128))
+        return Facts(nw.Int64(), args[0].nullable or wide, args[0].bounds and bounded(args[0].bounds, by))
+
+    return rule
+
+
+def _negative(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    zero = Facts(nw.Int64() if kind(args[0].dtype) == "integer" else nw.Float64(), False, Bounds(0, 0))
+    return _arithmetic(lambda x, y: x - y)(asked, [zero, args[0]], options)
+
+
+def _absolute(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    facts = _negative(asked, args, options)
+    bounds = args[0].bounds
+    if bounds is None:
+        return Facts(facts.dtype, facts.nullable)
+    low = 0 if bounds.lower <= 0 <= bounds.upper else min(abs(bounds.lower), abs(bounds.upper))
+    return Facts(facts.dtype, facts.nullable, Bounds(low, bounds.magnitude))
+
+
+def _monotone(function: Callable[[Any], float]) -> Rule:
+    def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+        _need(asked, args[0], *_NUMBERS)
+        bounds = args[0].bounds
+        return Facts(nw.Float64(), args[0].nullable, bounds and Bounds(function(bounds.lower), function(bounds.upper)))
+
+    return rule
+
+
+def _root(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    _need(asked, args[0], *_NUMBERS)
+    bounds = args[0].bounds
+    if bounds is None or bounds.lower < 0:
+        return Facts(nw.Float64(), True)
+    return Facts(nw.Float64(), args[0].nullable, Bounds(math.sqrt(bounds.lower), math.sqrt(bounds.upper)))
+
+
+def _compare(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    first, second = (kind(a.dtype) for a in args)
+    if "other" in (first, second) or not (first == second or (first in _NUMBERS and second in _NUMBERS)):
+        raise WrongType(f"{asked}: cannot compare {show(args[0].dtype)} with {show(args[1].dtype)}.")
+    return Facts(nw.Boolean(), _nullable(args), Bounds(0, 1))
+
+
+def _logic(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    for a in args:
+        _need(asked, a, "boolean")
+    return Facts(nw.Boolean(), _nullable(args), Bounds(0, 1))
+
+
+def _is_null(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    return Facts(nw.Boolean(), False, Bounds(0, 1))
+
+
+def _is_in(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    for value in options["values"]:
+        if check_scalar(value, args[0].dtype, asked) is None:
+            raise WrongType(f"{asked}: null is not a value; ask is_null() beside it.")
+    return Facts(nw.Boolean(), args[0].nullable, Bounds(0, 1))
+
+
+def clip_facts(asked: str, facts: Facts, lower: float | None, upper: float | None, origin: str = "") -> Facts:
+    """Facts after clip: missing stays missing, everything else lies in [lower, upper]; one side may be open."""
+    _need(asked, facts, *_NUMBERS)
+    dtype = facts.dtype if kind(facts.dtype) == "integer" else nw.Float64()
+    if kind(dtype) == "integer":  # the whole numbers in the interval, and in the type
+        first, last = integer_range(dtype)
+        lower = None if lower is None else min(max(math.ceil(lower), first), last)
+        upper = None if upper is None else min(max(math.floor(upper), first), last)
+        if lower is not None and upper is not None and lower > upper:
+            raise WrongType(f"{asked}: there is no whole number between the two limits, and the column holds integers.")
+    known = facts.bounds or Bounds(-math.inf, math.inf)
+    limit = Bounds(-math.inf if lower is None else lower, math.inf if upper is None else upper)
+    bounds = _finite(limit.clamp(known.lower), limit.clamp(known.upper))
+    return Facts(dtype, facts.nullable, bounds, origin=origin)
+
+
+def _clip(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    return clip_facts(asked, args[0], options["lower"], options["upper"])
+
+
+def fill_facts(asked: str, facts: Facts, value: object, origin: str = "") -> Facts:
+    """Facts after missing values are replaced by a constant: nothing is missing, and bounds cover the constant."""
+    value = check_scalar(value, facts.dtype, asked)
+    if value is None:
+        raise WrongType(f"{asked}: fill with a value, not with null.")
+    dtype = facts.dtype
+    if kind(dtype) == "integer":
+        first, last = integer_range(dtype)
+        if not isinstance(value, int) or not first <= value <= last:
+            raise WrongType(f"{asked}: the value is not a whole number of type {show(dtype)}.")
+    if kind(dtype) in ("float", "decimal"):
+        dtype, value = nw.Float64(), float(value)  # type: ignore[arg-type]
+    bounds = facts.bounds and (facts.bounds.cover(value) if isinstance(value, (int, float)) else facts.bounds)
+    keys = facts.keys if facts.keys is None or value in facts.keys else (*facts.keys, value)
+    return Facts(dtype, False, bounds, keys, origin or facts.origin)
+
+
+def _fill_null(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    return fill_facts(asked, args[0], options["value"])
+
+
+def cast_facts(asked: str, facts: Facts, target: nw.dtypes.DType, origin: str = "") -> Facts:
+    """Facts after a conversion in which what does not convert is null."""
+    check_cast(facts.dtype, target, asked)
+    keys = tuple(target.categories) if isinstance(target, nw.Enum) else None
+    have, want = kind(facts.dtype), kind(target)
+    bounds, nullable = None, True
+    if have in (*_NUMBERS, "boolean") and want in _NUMBERS and facts.bounds:
+        lower, upper = facts.bounds
+        if want == "integer":
+            first, last = integer_range(target)
+            lower, upper = min(max(math.trunc(lower), first), last), min(max(math.trunc(upper), first), last)
+            bounds = Bounds(lower, upper)
+            nullable = facts.nullable or facts.bounds.lower < first or facts.bounds.upper > last
+        elif isinstance(target, nw.Float64):  # Float32 rounds, perhaps out of the old bounds
+            bounds, nullable = _finite(float(lower), float(upper)), facts.nullable
+    if want == "boolean":
+        bounds, nullable = Bounds(0, 1), facts.nullable
+    if want == "string" and keys is None:
+        target, keys, nullable = nw.String(), facts.keys if have == "string" else None, facts.nullable
+    return Facts(target, nullable, bounds, keys, origin)
+
+
+def _cast(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    return cast_facts(asked, args[0], options["dtype"])
+
+
+def _case(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    condition, yes, no = args
+    _need(asked, condition, "boolean")
+    nulls = [f for f in (yes, no) if kind(f.dtype) == "other"]
+    known = [f for f in (yes, no) if kind(f.dtype) != "other"]
+    if not known:
+        raise WrongType(f"{asked}: one of the two branches must have a type.")
+    kinds = {kind(f.dtype) for f in known}
+    numbers = kinds <= set(_NUMBERS)
+    if len(kinds) > 1 and not numbers:
+        raise WrongType(f"{asked}: the branches have different types.")
+    both = all(f.bounds for f in known)
+    bounds = known[0].bounds.cover(known[-1].bounds.lower).cover(known[-1].bounds.upper) if both else None  # type: ignore[union-attr]
+    whole = kinds == {"integer"}
+    dtype = nw.Int64() if whole else nw.Float64() if numbers else known[0].dtype
+    dtype = nw.String() if kind(dtype) == "string" else dtype
+    wide = whole and any(isinstance(f.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for f in known)
+    return Facts(dtype, bool(nulls) or wide or _nullable(known), bounds)
+
+
+def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None) -> Rule:
+    def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+        _need(asked, args[0], "string")
+        return Facts(dtype, args[0].nullable, bounds)
+
+    return rule
+
+
+def _calendar(bounds: Bounds | None, *kinds: str) -> Rule:
+    def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+        _need(asked, args[0], *kinds)
+        return Facts(nw.Int64(), args[0].nullable, bounds)
+
+    return rule
+
+
+_DAYS, _TIMES = ("date", "datetime"), ("datetime",)
+_TRUTH = Bounds(0, 1)
+
+OPERATIONS: Mapping[str, Operation] = {
+    "add": Operation("({0} + {1})", _arithmetic(lambda x, y: x + y)),
+    "subtract": Operation("({0} - {1})", _arithmetic(lambda x, y: x - y)),
+    "multiply": Operation("({0} * {1})", _arithmetic(lambda x, y: x * y)),
+    "divide": Operation("({0} / {1})", _divide),
+    "floor_divide": Operation("({0} // {by})", _by_constant(lambda b, by: Bounds(b.lower // by, b.upper // by))),
+    "modulo": Operation("({0} % {by})", _by_constant(lambda b, by: Bounds(0, by - 1))),
+    "negative": Operation("(-{0})", _negative),
+    "abs": Operation("{0}.abs()", _absolute),
+    "floor": Operation("{0}.floor()", _monotone(lambda x: float(math.floor(x)))),
+    "ceil": Operation("{0}.ceil()", _monotone(lambda x: float(math.ceil(x)))),
+    "sqrt": Operation("{0}.sqrt()", _root),
+    "equal": Operation("({0} == {1})", _compare),
+    "not_equal": Operation("({0} != {1})", _compare),
+    "less": Operation("({0} < {1})", _compare),
+    "less_equal": Operation("({0} <= {1})", _compare),
+    "greater": Operation("({0} > {1})", _compare),
+    "greater_equal": Operation("({0} >= {1})", _compare),
+    "and": Operation("({0} & {1})", _logic),
+    "or": Operation("({0} | {1})", _logic),
+    "not": Operation("(~{0})", _logic),
+    "is_null": Operation("{0}.is_null()", _is_null),
+    "is_in": Operation("{0}.is_in({values})", _is_in),
+    "fill_null": Operation("{0}.fill_null({value!r})", _fill_null),
+    "clip": Operation("{0}.clip({lower}, {upper})", _clip),
+    "cast": Operation("{0}.cast({dtype})", _cast),
+    "case": Operation("when({0}).then({1}).otherwise({2})", _case),
+    "str.to_lowercase": Operation("{0}.str.to_lowercase()", _text(nw.String())),
+    "str.to_uppercase": Operation("{0}.str.to_uppercase()", _text(nw.String())),
+    "str.len_chars": Operation("{0}.str.len_chars()", _text(nw.Int64())),
+    "str.contains": Operation("{0}.str.contains({literal!r})", _text(nw.Boolean(), _TRUTH)),
+    "str.starts_with": Operation("{0}.str.starts_with({literal!r})", _text(nw.Boolean(), _TRUTH)),
+    "str.ends_with": Operation("{0}.str.ends_with({literal!r})", _text(nw.Boolean(), _TRUTH)),
+    "str.head": Operation("{0}.str.head({n})", _text(nw.String())),
+    "dt.year": Operation("{0}.dt.year()", _calendar(None, *_DAYS)),
+    "dt.month": Operation("{0}.dt.month()", _calendar(Bounds(1, 12), *_DAYS)),
+    "dt.day": Operation("{0}.dt.day()", _calendar(Bounds(1, 31), *_DAYS)),
+    "dt.weekday": Operation("{0}.dt.weekday()", _calendar(Bounds(1, 7), *_DAYS)),
+    "dt.ordinal_day": Operation("{0}.dt.ordinal_day()", _calendar(Bounds(1, 366), *_DAYS)),
+    "dt.hour": Operation("{0}.dt.hour()", _calendar(Bounds(0, 23), *_TIMES)),
+    "dt.minute": Operation("{0}.dt.minute()", _calendar(Bounds(0, 59), *_TIMES)),
+}
