@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 
-__all__ = ["Scale", "check_scale", "check_size"]
+__all__ = ["Scale", "check_scale", "check_size", "positive", "rational"]
 
 Scale = float | NDArray[np.float64]
 
@@ -51,4 +52,21 @@ def check_scale(scale: Any, size: int) -> Scale:
         raise InvalidArgument(f"scale={scale!r}: the scale must be a positive finite number.")
     if exact != scale:
         raise InvalidArgument(f"scale={scale!r} is not a float64; round it up to one, so that the law is exact.")
+    return exact
+
+
+def rational(name: str, value: Any) -> Fraction:
+    """Return the exact value of an integer, float or fraction."""
+    if isinstance(value, numbers.Rational) and not isinstance(value, bool):
+        return Fraction(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise InvalidArgument(f"{name}={value!r} must be a finite number.")
+    return Fraction(float(value))
+
+
+def positive(name: str, value: Any) -> Fraction:
+    """Return the exact value of a number above 0."""
+    exact = rational(name, value)
+    if exact <= 0:
+        raise InvalidArgument(f"{name}={value!r} must be positive.")
     return exact

@@ -7,7 +7,6 @@ are decided with more bits, in integers (rational probability) or in ball arithm
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -17,20 +16,13 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
-from dpframe.noise.arguments import check_size
+from dpframe.noise.arguments import check_size, rational
 from dpframe.noise.certified import Ball, Number, ball
 from dpframe.noise.inversion import FUNCTION, UNIT, Floats, uniform_below
 
-__all__ = ["bernoulli", "bernoulli_exp", "flips", "rational"]
+__all__ = ["bernoulli", "bernoulli_exp", "flips"]
 
 Booleans = NDArray[np.bool_]
-
-
-def rational(name: str, value: Any) -> Fraction:
-    """Return the exact value of an integer, float or fraction."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise InvalidArgument(f"{name}={value!r} must be a finite number.")
-    return Fraction(value) if isinstance(value, numbers.Rational) else Fraction(float(value))
 
 
 def bernoulli(probability: Number, size: int) -> Booleans:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
-from dpframe.noise.bernoulli import Booleans, rational
+from dpframe.noise.arguments import rational
+from dpframe.noise.bernoulli import Booleans
 from dpframe.noise.certified import Ball, Number, ball, precision, round_down, round_up
 from dpframe.noise.inversion import uniform_below
 

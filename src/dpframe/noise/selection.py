@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
-from dpframe.noise.bernoulli import Booleans, bernoulli, rational
+from dpframe.noise.arguments import rational
+from dpframe.noise.bernoulli import Booleans, bernoulli
 from dpframe.noise.certified import Ball, Number, ball, precision
 from dpframe.noise.inversion import FUNCTION, UNIT, Integers, uniform_ball
 
