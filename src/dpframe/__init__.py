@@ -1,1 +1,41 @@
-"""Differential privacy for pandas and Polars dataframes."""
+"""Differential privacy for pandas and Polars dataframes.
+
+`import dpframe as dp` puts `.dp` on pandas and Polars frames. `df.dp(unit="user_id", budget=dp.Budget(epsilon=1.0))`
+protects a frame; its methods transform it row by row or ask a question; `.release(epsilon=...)` answers with noise and
+pays for it.
+"""
+
+from dpframe import errors
+from dpframe.accessors import register as _register
+from dpframe.api import PrivateFrame, PrivateGroupBy, Query, protect, set_budget
+from dpframe.api.aggregates import count, count_units, mean, sum
+from dpframe.budget import Budget
+from dpframe.plan.expressions import Expr, col, lit, when
+from dpframe.plan.steps import Rows
+from dpframe.release import Release
+from dpframe.theory.maps.sensitivity import Sensitivity
+
+__all__ = [
+    "Budget",
+    "Expr",
+    "PrivateFrame",
+    "PrivateGroupBy",
+    "Query",
+    "Release",
+    "Rows",
+    "Sensitivity",
+    "col",
+    "count",
+    "count_units",
+    "errors",
+    "lit",
+    "mean",
+    "protect",
+    "set_budget",
+    "sum",
+    "when",
+]
+
+__version__ = "0.1.0"
+
+_register()

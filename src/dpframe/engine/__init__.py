@@ -1,0 +1,6 @@
+"""The only room that reads rows: native tables in and out, one compiler, integer totals."""
+
+from dpframe.engine.native import Data, Kind, adopt, as_kind
+from dpframe.engine.totals import Totals, totals, validate
+
+__all__ = ["Data", "Kind", "Totals", "adopt", "as_kind", "totals", "validate"]

@@ -8,6 +8,7 @@ import narwhals as nw
 
 from dpframe.engine.expressions import to_float
 from dpframe.engine.hooks import Frame
+from dpframe.engine.keys import key_frame
 from dpframe.engine.limits import Partial, enforced, partial_bits, partials
 from dpframe.engine.rows import lower, unit_names
 from dpframe.plan.aggregates import Measure
@@ -78,8 +79,6 @@ def _listed_rows(ask: Ask, frame: Frame, groups: Sequence[str]) -> Frame:
     if ask.keys is None or ask.keys.rows is None:
         return frame
     # Null matches nothing in a join: a key is compared as a value and as a flag that says whether there is one.
-    from dpframe.engine.keys import key_frame
-
     listed = key_frame(ask, groups)
     on = [*groups, *(f"{name}n" for name in groups)]
     flags = [nw.col(name).is_null().alias(f"{name}n") for name in groups]

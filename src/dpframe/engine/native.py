@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import polars as pl
@@ -16,9 +16,11 @@ import pyarrow as pa
 from narwhals.dtypes import DType
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan.columns import Facts
+from dpframe.plan.columns import Bounds, Facts
 
-__all__ = ["Data", "adopt", "polars_dtype"]
+__all__ = ["Data", "Kind", "adopt", "as_kind", "polars_dtype"]
+
+Kind = Literal["polars", "pyarrow", "pandas"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,13 +28,12 @@ class Data:
     """A table that only the engine reads: its schema is public, its rows are not.
 
     `scan(names)` gives the named columns as a lazy frame; with `empty=True` the same columns without a row.
-    `give(table)` turns a released Polars table into the user's kind.
+    `kind` is what the user brought, and what a released table is given back as.
     """
 
-    kind: str
+    kind: Kind
     schema: tuple[tuple[str, Facts], ...]
     scan: Callable[..., pl.LazyFrame] = field(repr=False)
-    give: Callable[[pl.DataFrame], Any] = field(repr=False)
     lazy: bool = False
 
     def __repr__(self) -> str:
@@ -49,9 +50,9 @@ def adopt(frame: Any) -> Data:
     Errors: UnsupportedOperation for anything else
     """
     if isinstance(frame, pl.DataFrame):
-        return _polars(frame.lazy(), "Polars DataFrame")
+        return _polars(frame.lazy())
     if isinstance(frame, pl.LazyFrame):
-        return _polars(frame, "Polars LazyFrame", lazy=True)
+        return _polars(frame, lazy=True)
     if isinstance(frame, pa.Table):
         return _pyarrow(frame)
     if type(frame).__module__.partition(".")[0] == "pandas" and hasattr(frame, "iloc") and hasattr(frame, "columns"):
@@ -60,6 +61,13 @@ def adopt(frame: Any) -> Data:
         f"dpframe protects pandas DataFrames, Polars DataFrames and LazyFrames and PyArrow Tables, "
         f"not a {type(frame).__name__}."
     )
+
+
+def as_kind(table: pl.DataFrame, kind: Kind) -> Any:
+    """A released table as the kind of table that the user brought."""
+    if kind == "pandas":
+        return table.to_pandas()
+    return table.to_arrow() if kind == "pyarrow" else table
 
 
 def polars_dtype(dtype: DType) -> Any:
@@ -84,8 +92,6 @@ def _facts(dtype: DType) -> Facts:
     if dtype.is_decimal():
         return Facts(nw.Float64())
     if isinstance(dtype, nw.Boolean):
-        from dpframe.plan.columns import Bounds
-
         return Facts(dtype, True, Bounds(0, 1), None, "the column's Boolean type")
     return Facts(dtype)
 
@@ -93,7 +99,7 @@ def _facts(dtype: DType) -> Facts:
 # Polars
 
 
-def _polars(frame: pl.LazyFrame, kind: str, *, lazy: bool = False) -> Data:
+def _polars(frame: pl.LazyFrame, *, lazy: bool = False) -> Data:
     schema = frame.collect_schema()
     typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
     facts = tuple((name, _facts(typed[name]) if name in typed else Facts(nw.Unknown())) for name in schema)
@@ -103,7 +109,7 @@ def _polars(frame: pl.LazyFrame, kind: str, *, lazy: bool = False) -> Data:
             return pl.LazyFrame(schema={name: schema[name] for name in names})
         return frame.select(names)
 
-    return Data(kind, facts, scan, lambda table: table, lazy)
+    return Data("polars", facts, scan, lazy)
 
 
 def _readable(schema: Any) -> dict[str, Any]:
@@ -150,7 +156,7 @@ def _pyarrow(table: pa.Table) -> Data:
         return _from_arrow({name: _decoded(rows.column(name)) for name in wanted})
 
     schema = _arrow_schema([table.schema.field(name) for name in unique])
-    return Data("PyArrow Table", schema, scan, lambda out: out.to_arrow())
+    return Data("pyarrow", schema, scan)
 
 
 # pandas
@@ -167,11 +173,7 @@ def _pandas(frame: Any) -> Data:
         return _from_arrow({name: _from_pandas(rows[name]) for name in wanted})
 
     schema = _arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()])
-    return Data("pandas DataFrame", schema, scan, _to_pandas)
-
-
-def _to_pandas(table: pl.DataFrame) -> Any:
-    return table.to_pandas()
+    return Data("pandas", schema, scan)
 
 
 def _pandas_type(dtype: Any) -> pa.DataType:

@@ -42,7 +42,7 @@ class Scope:
             line = "max_rows_per_group=2" if self.grouped_by else "max_rows=20"
             raise UnboundedContribution(
                 f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so no "
-                f"finite noise hides it. Say how many: {self.asked.format(limit=line)}."
+                f"finite noise hides it. Say how many: {self.asked.replace('{limit}', line)}."
             )
         rows = self.max_rows if self.max_rows is not None else groups * (self.max_rows_per_group or 0)
         per_group = self.max_rows_per_group if self.max_rows_per_group is not None else rows
@@ -53,7 +53,7 @@ class Scope:
         if self.max_groups is None:
             raise UnboundedContribution(
                 f"{what} by {_listed(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of groups, "
-                f"so no finite noise hides it. Say how many: {self.asked.format(limit='max_groups=3')}."
+                f"so no finite noise hides it. Say how many: {self.asked.replace('{limit}', 'max_groups=3')}."
             )
         return self.max_groups
 

@@ -94,7 +94,7 @@ class Ask:
         if self.table.declared is not None:
             if self.given != Limits():
                 raise UnsupportedOperation(
-                    f"{self.verb.format(limit='...')}: without an identifier column nobody can tell whose rows to limit; "
+                    f"{self.verb.replace('{limit}', '...')}: without an identifier column nobody can tell whose rows to limit; "
                     f"dp.Rows({self.table.declared}) is the limit. Protect the table with unit='...' to enforce one."
                 )
             said = Limits(self.table.declared, self.table.declared, self.table.declared)
@@ -128,8 +128,6 @@ class Ask:
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
         """The released columns."""
-        if not self.aggregates:
-            raise InvalidArgument("agg: name at least one aggregate, such as agg(n=dp.count()).")
         for name, _ in self.aggregates:
             if name in self.by:
                 raise InvalidArgument(

@@ -1,0 +1,6 @@
+"""The one place where plan, engine, noise and budget meet."""
+
+from dpframe.release.result import Release
+from dpframe.release.run import release
+
+__all__ = ["Release", "release"]

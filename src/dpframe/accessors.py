@@ -1,0 +1,126 @@
+"""The `.dp` accessor on pandas and Polars frames and series: a door to `dpframe.api`. It holds no state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypedDict, Unpack
+
+import pandas as pd
+import polars as pl
+
+from dpframe.api.frame import PrivateFrame, protect
+from dpframe.errors import InvalidArgument
+from dpframe.plan.aggregates import Aggregate
+from dpframe.plan.steps import Rows
+from dpframe.release.result import Release
+
+__all__ = ["FrameAccessor", "SeriesAccessor", "register"]
+
+
+class Once(TypedDict, total=False):
+    """What a one-liner takes besides the question: whose privacy, and the price."""
+
+    unit: Any
+    budget: Any
+    neighbors: str
+    epsilon: float
+    delta: float
+    rho: float
+    noise: str
+    name: str
+
+
+class _Accessor:
+    """Protects on call; asks and releases at once through its verbs."""
+
+    def __init__(self, native: Any) -> None:
+        self._native = native
+
+    def __call__(self, unit: Any = None, budget: Any = None, neighbors: str = "add-remove") -> PrivateFrame:
+        """Protect the table; see `dpframe.protect`."""
+        return protect(self._native, unit, budget, neighbors)
+
+    def _once(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Release:
+        whose = {name: options.pop(name) for name in ("unit", "budget", "neighbors") if name in options}
+        price = {name: options.pop(name) for name in ("epsilon", "delta", "rho", "noise", "name") if name in options}
+        ask: Callable[..., Any] = getattr(self(**whose), verb)
+        return ask(*args, **options).release(**price)  # type: ignore[no-any-return]
+
+    def count(self, column: str | None = None, *, max_rows: int | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.count`, released at once: `df.dp.count(unit="user_id", max_rows=20, epsilon=0.1)`."""
+        return self._once("count", (column,), {"max_rows": max_rows, **once})
+
+    def count_units(self, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.count_units`, released at once."""
+        return self._once("count_units", (), {**once})
+
+    def sum(
+        self,
+        column: str | None = None,
+        bounds: tuple[float, float] | None = None,
+        unit_bounds: tuple[float, float] | None = None,
+        *,
+        max_rows: int | None = None,
+        **once: Unpack[Once],
+    ) -> Release:
+        """`PrivateFrame.sum`, released at once."""
+        return self._once("sum", (column, bounds, unit_bounds), {"max_rows": max_rows, **once})
+
+    def mean(
+        self,
+        column: str | None = None,
+        bounds: tuple[float, float] | None = None,
+        *,
+        max_rows: int | None = None,
+        **once: Unpack[Once],
+    ) -> Release:
+        """`PrivateFrame.mean`, released at once."""
+        return self._once("mean", (column, bounds), {"max_rows": max_rows, **once})
+
+    def histogram(self, column: str | None = None, **options: Any) -> Release:
+        """`PrivateFrame.histogram`, released at once."""
+        return self._once("histogram", (column,), options)
+
+
+class FrameAccessor(_Accessor):
+    """`df.dp`: `df.dp(unit="user_id")` protects; `df.dp.sum("spend", unit="user_id", ...)` asks and releases at once."""
+
+    def agg(
+        self, *, max_rows: int | None = None, aggregates: dict[str, Aggregate] | None = None, **options: Any
+    ) -> Release:
+        """`PrivateFrame.agg`, released at once: the aggregates are the keyword arguments that are aggregates."""
+        return self._once("agg", (), {"max_rows": max_rows, **(aggregates or {}), **options})
+
+    def crosstab(self, index: Any, columns: Any, **options: Any) -> Release:
+        """`PrivateFrame.crosstab`, released at once."""
+        return self._once("crosstab", (index, columns), options)
+
+
+class SeriesAccessor(_Accessor):
+    """`series.dp`: one column, with `unit=dp.Rows(1)` or a series of identifiers of the same length."""
+
+    def __call__(self, unit: Any = None, budget: Any = None, neighbors: str = "add-remove") -> PrivateFrame:
+        """Protect the column; see `dpframe.protect`."""
+        values = self._native
+        name = values.name if isinstance(values.name, str) and values.name else "value"
+        pandas = isinstance(values, pd.Series)
+        if unit is None or isinstance(unit, Rows):
+            frame = pd.DataFrame({name: values}) if pandas else pl.DataFrame([values.alias(name)])
+            return protect(frame, unit, budget, neighbors)
+        if not isinstance(unit, type(values)) or len(unit) != len(values) or (pandas and not unit.index.equals(values.index)):
+            raise InvalidArgument(
+                "unit= of a series is dp.Rows(k), or a series of the same kind, length and index with one identifier "
+                "for each value. To name a column, protect the dataframe: df.dp(unit='user_id')."
+            )
+        ids = unit.name if isinstance(unit.name, str) and unit.name and unit.name != name else "unit"
+        frame = pd.DataFrame({name: values, ids: unit}) if pandas else pl.DataFrame([values.alias(name), unit.alias(ids)])
+        return protect(frame, ids, budget, neighbors)
+
+
+def register() -> None:
+    """Put `.dp` on pandas and Polars. Expressions are left alone: another library has its own `.dp` there."""
+    pd.api.extensions.register_dataframe_accessor("dp")(FrameAccessor)
+    pd.api.extensions.register_series_accessor("dp")(SeriesAccessor)
+    pl.api.register_dataframe_namespace("dp")(FrameAccessor)
+    pl.api.register_lazyframe_namespace("dp")(FrameAccessor)
+    pl.api.register_series_namespace("dp")(SeriesAccessor)

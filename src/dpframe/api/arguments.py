@@ -1,0 +1,73 @@
+"""What users type, checked once: names, limits, bounds, shares. Every refusal names the parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from dpframe.errors import InvalidArgument, InvalidBounds
+from dpframe.plan.columns import Bounds, Limits
+from dpframe.plan.expressions import Expr, check_interval, col, lit
+from dpframe.plan.steps import check_limit
+
+__all__ = ["read_bounds", "read_expr", "read_limits", "read_mapping", "read_name", "read_names", "read_share"]
+
+
+def read_name(value: object, asked: str) -> str:
+    """The name of a column."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{asked}: give the name of a column, not a {type(value).__name__}.")
+    return value
+
+
+def read_names(values: Iterable[object], asked: str) -> tuple[str, ...]:
+    """Names of columns, given one by one or as a list."""
+    flat: list[object] = []
+    for value in values:
+        flat.extend(value) if isinstance(value, (list, tuple)) else flat.append(value)
+    return tuple(read_name(value, asked) for value in flat)
+
+
+def read_mapping(value: object, asked: str) -> dict[str, Any]:
+    """A dict from columns to something."""
+    if not isinstance(value, Mapping) or not value:
+        raise InvalidArgument(f"{asked}: give a dict of columns, such as {{'spend': ...}}.")
+    return {read_name(key, asked): item for key, item in value.items()}
+
+
+def read_limits(max_rows: object = None, max_groups: object = None, max_rows_per_group: object = None) -> Limits:
+    """Limits of one unit, each a whole number of at least 1 or None."""
+    given = {"max_rows": max_rows, "max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
+    return Limits(**{name: None if value is None else check_limit(value, name) for name, value in given.items()})
+
+
+def read_bounds(value: object, asked: str) -> Bounds | None:
+    """A pair (lower, upper) of finite numbers in order, or None."""
+    if value is None:
+        return None
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or len(value) != 2:
+        raise InvalidBounds(f"{asked}: bounds are a pair, such as (0, 100).")
+    lower, upper = value  # type: ignore[misc]
+    if lower is None or upper is None:
+        raise InvalidBounds(f"{asked}: give both bounds, such as (0, 100).")
+    return Bounds(*check_interval(lower, upper, asked))
+
+
+def read_share(value: object) -> Fraction:
+    """The weight of an aggregate when the price is split: a number above 0."""
+    good = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool)
+    if not good or not 0 < value < 1e9:  # type: ignore[operator]
+        raise InvalidArgument("share= is a number above 0, such as 2 for twice the part of the price.")
+    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)  # type: ignore[arg-type]
+
+
+def read_expr(value: object, asked: str) -> Expr:
+    """A row expression; a name stands for its column."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, str):
+        return col(value)
+    if isinstance(value, bool):
+        return lit(value)
+    raise InvalidArgument(f"{asked}: give a condition on the row, such as dp.col('age') >= 18.")

@@ -1,0 +1,425 @@
+"""The protected frame: one method per plan step, one per question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from dpframe import engine
+from dpframe.api import aggregates as make
+from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_name, read_names
+from dpframe.api.query import Query
+from dpframe.api.settings import check_budget
+from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
+from dpframe.plan import steps
+from dpframe.plan.aggregates import Aggregate
+from dpframe.plan.ask import Ask, Layout
+from dpframe.plan.columns import Limits
+from dpframe.plan.explain import describe, render_html, render_text
+from dpframe.plan.expressions import Expr, check_interval, lit
+from dpframe.plan.intervals import Intervals
+from dpframe.plan.keys import read_keys
+from dpframe.plan.steps import Rows, Source, Step, source_of
+from dpframe.plan.types import as_dtype, kind, plain
+from dpframe.release.run import Account
+
+__all__ = ["PrivateFrame", "PrivateGroupBy", "protect"]
+
+
+def protect(
+    frame: Any,
+    unit: str | tuple[str, ...] | list[str] | Rows | None = None,
+    budget: Any = None,
+    neighbors: str = "add-remove",
+) -> PrivateFrame:
+    """Protect a table: from here on it can only be asked questions whose answers are differentially private.
+
+    Input:  frame: pandas DataFrame, Polars DataFrame or LazyFrame, PyArrow Table; unit: the column, or tuple of columns,
+            that says whose row it is, or `dp.Rows(k)` when there is none and one person has at most k rows; budget:
+            what releases are paid from; neighbors: "add-remove" (one unit joins or leaves) or "replace" (one unit's
+            rows are exchanged for another's, "bounded DP")
+    Output: PrivateFrame, which never changes; rows whose unit is null are not part of it
+    Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation; nothing is read
+
+    >>> import polars as pl
+    >>> protect(pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}), unit="user").columns
+    ['user', 'spend']
+    """
+    if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
+        raise InvalidArgument("This frame is protected already.")
+    if neighbors not in ("add-remove", "replace"):
+        raise InvalidArgument(f"neighbors={neighbors!r}: choose 'add-remove' or 'replace'.")
+    data = engine.adopt(frame)
+    if unit is None or (not isinstance(unit, Rows) and not unit):
+        raise InvalidArgument(
+            "Say whose privacy is at stake: dp(unit='user_id') names the column that identifies a person; "
+            "dp(unit=dp.Rows(1)) says that there is none and that one person has at most one row."
+        )
+    ids = unit if isinstance(unit, Rows) else read_names([unit], "unit=")
+    if not isinstance(ids, Rows) and len(set(ids)) != len(ids):
+        raise InvalidArgument("unit=: a column is named twice.")
+    source = Source(data, data.schema, ids, neighbors)  # type: ignore[arg-type]
+    try:
+        _ = source.table
+    except UnknownColumn as error:
+        hint = ' If it is the index of a pandas table, call reset_index() first.' if data.kind == "pandas" else ""
+        message = f"{error}{hint}"
+    else:
+        return PrivateFrame(source, check_budget(budget))
+    raise UnknownColumn(message)
+
+
+class PrivateFrame:
+    """A protected table. It can be transformed row by row and asked questions; it cannot be looked at.
+
+    Every method returns something new. Transformations keep track of what one unit can contribute; questions give a
+    `Query`, which alone can be released.
+    """
+
+    __slots__ = ("_budget", "_step")
+
+    def __init__(self, step: Step, budget: Account | None) -> None:
+        _ = step.table  # refuse now what cannot be
+        self._step, self._budget = step, budget
+
+    # Shape
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._step.table.columns)
+
+    @property
+    def unit(self) -> tuple[str, ...] | Rows:
+        """Whose privacy is protected: the identifying columns of the source, or `dp.Rows(k)`."""
+        return source_of(self._step).unit
+
+    @property
+    def neighbors(self) -> str:
+        """The neighbour relation: "add-remove" or "replace"."""
+        return self._step.table.relation
+
+    @property
+    def budget(self) -> Any:
+        """What releases are paid from; None where the default of `dp.set_budget` is used."""
+        return self._budget
+
+    def __repr__(self) -> str:
+        title, rows = describe(self._step)
+        return f"PrivateFrame. {title}\n{render_text(('column', 'type', 'known'), rows)}"
+
+    def _repr_html_(self) -> str:
+        title, rows = describe(self._step)
+        return f"<p><b>PrivateFrame.</b> {title}</p>{render_html(('column', 'type', 'known'), rows)}"
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedOperation("A protected frame cannot be pickled or copied out: the copy would hold raw rows.")
+
+    # Transform
+
+    def _then(self, step: Step) -> PrivateFrame:
+        return PrivateFrame(step, self._budget)
+
+    def filter(self, *conditions: Expr | str) -> PrivateFrame:
+        """Keep the rows where every condition holds: `filter(dp.col("age") >= 18)`.
+
+        Rows where a condition is null are dropped. Bound: rows only leave, so no unit has more than before.
+        """
+        if not conditions:
+            raise InvalidArgument("filter: give a condition, such as filter(dp.col('age') >= 18).")
+        frame = self
+        for condition in conditions:
+            frame = frame._then(steps.Filter(frame._step, read_expr(condition, "filter")))
+        return frame
+
+    def with_columns(self, **columns: Any) -> PrivateFrame:
+        """Write columns, each computed from its own row: `with_columns(weekly=dp.col("wage") / dp.col("weeks"))`.
+
+        Old bounds do not reach new values; they are derived anew where the expression allows. The columns that identify
+        the unit cannot be rewritten.
+        """
+        if not columns:
+            raise InvalidArgument("with_columns: name a column, such as with_columns(double=dp.col('x') * 2).")
+        made = tuple((name, value if isinstance(value, Expr) else lit(value)) for name, value in columns.items())
+        return self._then(steps.WithColumns(self._step, made))
+
+    def select(self, *columns: str | Sequence[str]) -> PrivateFrame:
+        """Keep these columns, in this order. The unit's identifier travels on, hidden."""
+        names = read_names(columns, "select")
+        if not names:
+            raise InvalidArgument("select: name at least one column.")
+        return self._then(steps.Select(self._step, names))
+
+    def drop(self, *columns: str | Sequence[str]) -> PrivateFrame:
+        """Leave out these columns. The unit's identifier travels on, hidden."""
+        return self._then(steps.Drop(self._step, read_names(columns, "drop")))
+
+    def rename(self, columns: Mapping[str, str]) -> PrivateFrame:
+        """Other names: `rename({"old": "new"})`."""
+        return self._then(steps.Rename(self._step, read_mapping(columns, "rename")))
+
+    def clip(self, column: str, lower: float | None = None, upper: float | None = None) -> PrivateFrame:
+        """Move the values of a column into [lower, upper] (column unit); missing stays missing.
+
+        Choose the limits without looking at the data. With both, sums and means of the column need no `bounds=`.
+        """
+        name = read_name(column, "clip")
+        low, high = check_interval(lower, upper, f"clip({name!r})")
+        return self._then(steps.Clip(self._step, name, low, high))
+
+    def fill_null(self, column: str | Mapping[str, Any], value: Any = None) -> PrivateFrame:
+        """A constant in place of what is missing (null or NaN): `fill_null("spend", 0)` or `fill_null({"spend": 0})`."""
+        step = self._step
+        for name, filler in _pairs(column, value, "fill_null"):
+            step = steps.FillNull(step, name, plain(filler))
+        return self._then(step)
+
+    def drop_nulls(self, *columns: str | Sequence[str]) -> PrivateFrame:
+        """Drop the rows in which one of these columns (by default any column) is missing (null or NaN)."""
+        readable = [name for name, c in self._step.table.columns.items() if kind(c.facts.dtype) != "other"]
+        names = read_names(columns, "drop_nulls") or tuple(readable)
+        return self._then(steps.DropNulls(self._step, names))
+
+    def cast(self, column: str | Mapping[str, Any], dtype: Any = None) -> PrivateFrame:
+        """Another type: `cast("age", "int64")` or `cast({"age": pl.Int64})`. What does not convert is null."""
+        pairs = _pairs(column, dtype, "cast")
+        return self._then(steps.Cast(self._step, tuple((name, as_dtype(given)) for name, given in pairs)))
+
+    def cut(
+        self,
+        column: str,
+        bins: Sequence[float],
+        labels: Sequence[str] | None = None,
+        *,
+        right: bool = True,
+        include_lowest: bool = False,
+        into: str | None = None,
+    ) -> PrivateFrame:
+        """Put numbers into labelled intervals, as `pd.cut` does: (a, b], and null outside. The labels are public keys.
+
+        Input:  bins: the edges, increasing (column unit); labels: one text per interval; right: whether an interval
+                holds its right edge, else its left; include_lowest: whether the outermost edge left out is held too;
+                into: the name of the new column, by default the same
+        """
+        name = read_name(column, "cut")
+        asked = f"cut({name!r})"
+        intervals = Intervals.of(bins, labels, right=right, closed_ends=include_lowest, asked=asked)
+        return self._then(steps.Cut(self._step, name, intervals, name if into is None else read_name(into, asked)))
+
+    def bound(self, max_rows: int | None = None) -> PrivateFrame:
+        """A limit for every later question: of the rows that reach it, at most max_rows of one unit count.
+
+        Enforced by weights: a unit with n > max_rows rows counts each with weight max_rows / n.
+        """
+        if max_rows is None:
+            raise InvalidArgument("bound: say how many rows, such as bound(max_rows=20).")
+        return self._then(steps.Bound(self._step, read_limits(max_rows)))
+
+    # Ask
+
+    def count(self, column: str | None = None, *, max_rows: int | None = None) -> Query:
+        """Number of rows, or of the values of a column that are not missing; see `dp.count`."""
+        return self._one(column or "count", make.count(column), max_rows)
+
+    def count_units(self) -> Query:
+        """Number of distinct units; see `dp.count_units`."""
+        return self._one("count_units", make.count_units(), None)
+
+    def sum(
+        self,
+        column: str | None = None,
+        bounds: tuple[float, float] | None = None,
+        unit_bounds: tuple[float, float] | None = None,
+        *,
+        max_rows: int | None = None,
+    ) -> Query:
+        """Sum of a column (the only one may be left out); see `dp.sum`."""
+        name = self._only(column, "sum")
+        return self._one(name, make.sum(name, bounds, unit_bounds), max_rows)
+
+    def mean(
+        self, column: str | None = None, bounds: tuple[float, float] | None = None, *, max_rows: int | None = None
+    ) -> Query:
+        """Mean of a column (the only one may be left out); see `dp.mean`."""
+        name = self._only(column, "mean")
+        return self._one(name, make.mean(name, bounds), max_rows)
+
+    def agg(self, *, max_rows: int | None = None, **aggregates: Aggregate) -> Query:
+        """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
+        return self._ask(_named(aggregates), read_limits(max_rows), verb="agg(..., {limit})")
+
+    def group_by(
+        self,
+        *by: str | Sequence[str],
+        keys: Any = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_rows: int | None = None,
+    ) -> PrivateGroupBy:
+        """Groups of rows, and how much one unit may be in them.
+
+        Input:  by: columns; keys: the groups to release, listed without looking at the data: a list, a dict of lists
+                (every combination), a list of tuples or a public dataframe. Without keys, groups are found in the data
+                and released when enough units are in them (needs δ); columns of type Enum or Boolean, and those made by
+                `cut`, bring their keys. max_groups, max_rows_per_group, max_rows: of one unit, counts
+        Bound:  a unit's rows in unlisted groups do not count; of the rest at most max_groups groups, chosen at random,
+                rows weighted down to max_rows_per_group in each and max_rows in all
+        Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
+        """
+        names = read_names(by, "group_by")
+        if not names:
+            raise InvalidArgument("group_by: name at least one column.")
+        return PrivateGroupBy(self, names, keys, read_limits(max_rows, max_groups, max_rows_per_group))
+
+    def histogram(
+        self,
+        column: str | None = None,
+        bins: Sequence[float] | None = None,
+        keys: Any = None,
+        *,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+    ) -> Query:
+        """Rows per interval of a number, or per key of a column.
+
+        Input:  bins: edges (column unit); intervals are [a, b), the last one [a, b], as in `np.histogram`, and rows
+                outside of them do not count; keys as in `group_by`; limits of one unit, counts
+        Output: a table with the column and `count`, in the order of bins or keys
+        """
+        name = self._only(column, "histogram")
+        if bins is not None and keys is not None:
+            raise InvalidArgument(f"histogram({name!r}): give bins= for intervals or keys= for values, not both.")
+        frame = self
+        if bins is not None:
+            intervals = Intervals.of(bins, right=False, closed_ends=True, asked=f"histogram({name!r})")
+            frame = self._then(steps.Cut(self._step, name, intervals, name))
+        elif keys is None and kind(self._step.table.column(name, "histogram").facts.dtype) in ("integer", "float"):
+            raise InvalidArgument(f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...].")
+        limits = read_limits(max_rows, max_groups, max_rows_per_group)
+        verb = f"histogram({name!r}, {{limit}})"
+        return frame._ask((("count", make.count()),), limits, by=(name,), keys=keys, verb=verb)
+
+    def crosstab(
+        self,
+        index: str | Sequence[str],
+        columns: str | Sequence[str],
+        *,
+        keys: Any = None,
+        margins: bool = False,
+        max_rows: int | None = None,
+        max_groups: int | None = None,
+        max_rows_per_group: int | None = None,
+    ) -> Query:
+        """Rows per combination of keys, some down and some across, in the shape of `pd.crosstab`.
+
+        Input:  index, columns: the columns down and across; keys as in `group_by`; margins: add an `All` row and column,
+                summed from the released cells (free); limits of one unit, counts, where a cell is a group
+        Errors: UnsupportedOperation for margins of keys that are found in the data
+        """
+        down, across = read_names([index], "crosstab"), read_names([columns], "crosstab")
+        if not down or not across:
+            raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
+        if not isinstance(margins, bool):
+            raise InvalidArgument("crosstab: margins= is True or False.")
+        limits = read_limits(max_rows, max_groups, max_rows_per_group)
+        verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"
+        layout = Layout("crosstab", across, margins)
+        query = self._ask((("count", make.count()),), limits, by=down + across, keys=keys, verb=verb, layout=layout)
+        if margins and query._ask.private_keys:
+            raise UnsupportedOperation(
+                "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
+            )
+        return query
+
+    def _only(self, column: str | None, verb: str) -> str:
+        if column is not None:
+            return read_name(column, verb)
+        names = [name for name, c in self._step.table.columns.items() if not c.is_unit]
+        if len(names) != 1:
+            raise InvalidArgument(f"{verb}: name a column; there are {', '.join(map(repr, names))}.")
+        return names[0]
+
+    def _one(self, name: str, aggregate: Aggregate, max_rows: int | None) -> Query:
+        verb = f"{aggregate.typed[:-1]}{'' if aggregate.typed.endswith('()') else ', '}{{limit}})"
+        return self._ask(((name, aggregate),), read_limits(max_rows), verb=verb)
+
+    def _ask(
+        self,
+        aggregates: tuple[tuple[str, Aggregate], ...],
+        limits: Limits,
+        *,
+        by: tuple[str, ...] = (),
+        keys: Any = None,
+        verb: str,
+        layout: Layout | None = None,
+    ) -> Query:
+        table = self._step.table
+        facts = [table.column(name, verb.partition("(")[0]).facts for name in by]
+        listed = read_keys(keys, by, facts, verb.replace("{limit}", "...")) if by else None
+        return Query(Ask(self._step, by, listed, limits, aggregates, layout or Layout(), verb), self._budget)
+
+
+class PrivateGroupBy:
+    """Groups of a protected frame; ask them for aggregates."""
+
+    __slots__ = ("_by", "_frame", "_keys", "_limits")
+
+    def __init__(self, frame: PrivateFrame, by: tuple[str, ...], keys: Any, limits: Limits) -> None:
+        self._frame, self._by, self._keys, self._limits = frame, by, keys, limits
+        self._ask(())._ask.scope.groups("groups")  # columns, keys and the limit are checked as soon as they are named
+
+    @property
+    def _verb(self) -> str:
+        return f"group_by({', '.join(map(repr, self._by))}, {{limit}})"
+
+    def agg(self, **aggregates: Aggregate) -> Query:
+        """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
+        return self._ask(_named(aggregates))
+
+    def count(self, column: str | None = None) -> Query:
+        """Rows per group, or values of a column that are not missing; see `dp.count`."""
+        return self._ask(((column or "count", make.count(column)),))
+
+    def count_units(self) -> Query:
+        """Distinct units per group; see `dp.count_units`."""
+        return self._ask((("count_units", make.count_units()),))
+
+    def sum(
+        self, column: str, bounds: tuple[float, float] | None = None, unit_bounds: tuple[float, float] | None = None
+    ) -> Query:
+        """Sum of a column per group; see `dp.sum`."""
+        return self._ask(((column, make.sum(column, bounds, unit_bounds)),))
+
+    def mean(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+        """Mean of a column per group; see `dp.mean`."""
+        return self._ask(((column, make.mean(column, bounds)),))
+
+    def _ask(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
+        return self._frame._ask(aggregates, self._limits, by=self._by, keys=self._keys, verb=self._verb)
+
+    def __repr__(self) -> str:
+        return f"PrivateGroupBy by {', '.join(map(repr, self._by))}. Ask it: .agg(n=dp.count())"
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedOperation("A protected frame cannot be pickled or copied out: the copy would hold raw rows.")
+
+
+def _named(aggregates: Mapping[str, Any]) -> tuple[tuple[str, Aggregate], ...]:
+    if not aggregates:
+        raise InvalidArgument("agg: name at least one aggregate, such as agg(n=dp.count()).")
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, Aggregate):
+            raise InvalidArgument(f"agg({name}=...): give an aggregate, such as dp.count() or dp.mean('spend').")
+    return tuple(aggregates.items())
+
+
+def _pairs(column: Any, value: Any, verb: str) -> Iterable[tuple[str, Any]]:
+    if isinstance(column, str):
+        if value is None:
+            raise InvalidArgument(f"{verb}({column!r}, ...): the second argument is missing.")
+        return [(column, value)]
+    if value is not None:
+        raise InvalidArgument(f"{verb}: give a column and a value, or a dict, not both.")
+    return list(read_mapping(column, verb).items())
+

@@ -1,0 +1,37 @@
+"""The budget that releases are paid from when none is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpframe.errors import BudgetRequired, InvalidArgument
+from dpframe.release.run import Account
+
+__all__ = ["check_budget", "resolve_budget", "set_budget"]
+
+_default: Account | None = None
+
+
+def check_budget(budget: Any) -> Account | None:
+    """Something that can be charged, or None. Errors: InvalidArgument."""
+    if budget is not None and not callable(getattr(budget, "charge", None)):
+        raise InvalidArgument(f"budget= takes a budget, dp.Budget(epsilon=1.0), not a {type(budget).__name__}.")
+    return budget  # type: ignore[no-any-return]
+
+
+def set_budget(budget: Any) -> None:
+    """Pay every release that names no budget from this one; None takes it back."""
+    global _default
+    _default = check_budget(budget)
+
+
+def resolve_budget(budget: Account | None) -> Account:
+    """The named budget, or the default. Errors: BudgetRequired, with the line to type."""
+    if budget is not None:
+        return budget
+    if _default is not None:
+        return _default
+    raise BudgetRequired(
+        "No budget was named, so nothing says how much may be spent. Name one, df.dp(unit=..., "
+        "budget=dp.Budget(epsilon=1.0, delta=1e-6)), or set it for all: dp.set_budget(dp.Budget(epsilon=1.0, delta=1e-6))."
+    )

@@ -1,0 +1,178 @@
+"""The derivation of a query, line by line, as text and as HTML: what is known of one unit, and by which line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from dpframe.plan.aggregates import Measure
+from dpframe.plan.ask import Ask, Paid
+from dpframe.plan.columns import Bounds, Limits, Table
+from dpframe.plan.steps import Step, lineage
+from dpframe.plan.types import show
+
+__all__ = ["Derivation", "derivation", "describe", "render_html", "render_text"]
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """How the sensitivity of each noisy total follows from the steps; prints as text, and as HTML in a notebook.
+
+    `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys` says which groups
+    appear; `measures` has (name, total, bounds and where they come from, l0, l1, l2, linf).
+    """
+
+    title: str
+    steps: tuple[tuple[str, str, str], ...]
+    keys: str
+    measures: tuple[tuple[str, ...], ...]
+
+    STEPS = ("step", "one unit has", "known of the columns")
+    MEASURES = ("noisy total", "made of", "bounds", "l0", "l1", "l2", "linf")
+
+    def __str__(self) -> str:
+        return "\n\n".join(
+            [self.title, render_text(self.STEPS, self.steps), self.keys, render_text(self.MEASURES, self.measures)]
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return (
+            f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>{render_html(self.STEPS, self.steps)}"
+            f"<p>{escape(self.keys)}</p>{render_html(self.MEASURES, self.measures)}</div>"
+        )
+
+
+def derivation(ask: Ask) -> Derivation:
+    """The derivation of an ask, from its source to the sensitivity of each noisy total."""
+    steps = [(step.typed, _held(step.table), _written(step)) for step in lineage(ask.step)]
+    steps.append((_asked(ask), _at_ask(ask), ""))
+    return Derivation(_title(ask.table), tuple(steps), _keys(ask), tuple(_measure(ask, p) for p in ask.paid))
+
+
+def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
+    """A protected table in words: whose it is, and its columns with type, bounds and keys. Never a row."""
+    columns = [(name, show(c.facts.dtype), _facts(c.facts.bounds, c.facts.keys)) for name, c in step.table.columns.items()]
+    return f"{_title(step.table)} {_held(step.table)}.", columns
+
+
+def _title(table: Table) -> str:
+    relation = "joins or leaves" if table.relation == "add-remove" else "is exchanged for another"
+    return f"Neighbouring tables: one {unit_words(table)} {relation} ({table.relation})."
+
+
+def unit_words(table: Table) -> str:
+    """Whose privacy: the identifier's columns, or the declared rows."""
+    names = ", ".join(f"'{name}'" for name, column in table.columns.items() if column.is_unit)
+    if table.unit:
+        return f"unit {names}" if names else "unit (its identifier travels hidden)"
+    rows = table.declared
+    return f"person with at most {rows} row{'s' if rows != 1 else ''}"
+
+
+def _held(table: Table) -> str:
+    if not table.unit:
+        exact = "exactly" if table.exactly_one else "at most"
+        return f"{exact} {_count(table.declared or 0, 'row')}, declared by dp.Rows({table.declared})"
+    limits = _limits(table.limits)
+    return f"{limits}, enforced at the ask" if limits else "any number of rows until a limit is given"
+
+
+def _limits(limits: Limits) -> str:
+    parts = []
+    if limits.max_groups is not None:
+        parts.append(f"at most {_count(limits.max_groups, 'group')}")
+    if limits.max_rows_per_group is not None:
+        parts.append(f"at most {_count(limits.max_rows_per_group, 'row')} in each")
+    if limits.max_rows is not None:
+        parts.append(f"at most {_count(limits.max_rows, 'row')}{' in all' if parts else ''}")
+    return ", ".join(parts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def _at_ask(ask: Ask) -> str:
+    if ask.table.declared is not None:
+        return _held(ask.table)
+    limits = ask.limits if ask.by else Limits(ask.limits.max_rows)
+    said = _limits(limits)
+    return f"{said}: enforced here by weights" if said else "counts once"
+
+
+def _asked(ask: Ask) -> str:
+    aggregates = ", ".join(f"{name}={aggregate.typed}" for name, aggregate in ask.aggregates)
+    if not ask.by:
+        return aggregates
+    return f"group_by({', '.join(map(repr, ask.by))}).agg({aggregates})"
+
+
+def _written(step: Step) -> str:
+    before = step.parent.table.columns if step.parent is not None else {}
+    lines = []
+    for name, column in step.table.columns.items():
+        old = before.get(name)
+        if step.parent is None or old is None or old != column:
+            known = _facts(column.facts.bounds, column.facts.keys)
+            known += "" if column.facts.nullable or step.parent is None else ", not missing"
+            if known.strip(", "):
+                lines.append(f"{name}: {known.strip(', ')}")
+    return "; ".join(lines)
+
+
+def _facts(bounds: Bounds | None, keys: Sequence[object] | None) -> str:
+    parts = [f"in {bounds}"] if bounds is not None else []
+    if keys is not None:
+        parts.append(f"{_count(len(keys), 'public key')}")
+    return ", ".join(parts)
+
+
+def _keys(ask: Ask) -> str:
+    if not ask.by:
+        return "One row is released."
+    if ask.keys is not None:
+        return f"Keys are public: all {ask.keys.size} listed groups are released, whatever the data holds."
+    noun = "units" if ask.table.unit else "rows"
+    return f"Keys are found in the data: a group is released when its noisy number of {noun} reaches a threshold (needs δ)."
+
+
+def _measure(ask: Ask, paid: Paid) -> tuple[str, ...]:
+    measure = paid.measure
+    bound = measure.sensitivity.scaled(measure.unit)
+    name = ", ".join(paid.names)
+    return (name, *_made_of(ask, measure), *(f"{x:.6g}" for x in (bound.l0, bound.l1, bound.l2, bound.linf)))
+
+
+def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
+    if measure.column is None:
+        return measure.total, ""
+    column = next((n for n, c in ask.table.columns.items() if c.id == measure.column.id), "")
+    if measure.total == "values":
+        return f"values of {column}", ""
+    grid = measure.grid
+    low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
+    centre = f", measured from {float(grid.centre):g}" if grid.centre else ""
+    origin = measure.column.facts.origin
+    by = f" enforced by {origin} and at the ask" if origin and measure.total == "sum" else " enforced at the ask"
+    what = "totals of one unit" if measure.total == "unit_sum" else "values"
+    return f"sum of {column}{centre}", f"{what} in [{low:g}, {high:g}],{by}"
+
+
+def render_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in plain text."""
+    table = [tuple(header), *rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(header))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    return "\n".join([lines[0], "  ".join("─" * width for width in widths), *lines[1:]])
+
+
+def render_html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in HTML, everything escaped."""
+    head = "".join(f"<th style='text-align:left'>{escape(h)}</th>" for h in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

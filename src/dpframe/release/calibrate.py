@@ -1,0 +1,144 @@
+"""From a price to noise: how ε and δ are split over the noisy totals of an ask, and what the release then costs.
+
+Everything here depends on the ask and the price alone, never on rows, so the same numbers serve `accuracy` before a
+release, the release itself, and its report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from dpframe.budget.losses import Loss, read_delta, read_epsilon
+from dpframe.errors import DeltaRequired, InvalidArgument, InvalidPrice
+from dpframe.plan.aggregates import Measure
+from dpframe.plan.ask import Ask, Paid
+from dpframe.theory.maps import calibration
+
+__all__ = ["Drawn", "Family", "NoisePlan", "Price", "noise_plan", "read_price"]
+
+Family = Literal["none", "laplace", "discrete_laplace", "gaussian"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """What the user offers: ε > 0 and δ >= 0, exact."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+def read_price(epsilon: object, delta: object, rho: object = None) -> Price:
+    """A price from what was typed. Errors: InvalidPrice."""
+    if rho is not None:
+        raise InvalidPrice("A basic budget is paid in ε and δ: release(epsilon=..., delta=...), not rho=.")
+    if epsilon is None:
+        raise InvalidPrice("Say what the release may cost: release(epsilon=0.1).")
+    return Price(read_epsilon(epsilon), read_delta(delta))
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The noise of one measure: its family and its scale in units of the measure's integer."""
+
+    paid: Paid
+    family: Family
+    scale: float
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation (column unit), of the real noise before rounding to the grid."""
+        spread = {"none": 0.0, "gaussian": 1.0}.get(self.family, math.sqrt(2))
+        return spread * self.scale * float(self.paid.measure.unit)
+
+    def error(self, alpha: float) -> float:
+        """An error (column unit) that the noise exceeds with probability at most alpha."""
+        if self.family == "none":
+            return 0.0
+        return float(calibration.noise_error(self.family, self.scale, alpha) * self.paid.measure.unit)
+
+
+@dataclass(frozen=True)
+class NoisePlan:
+    """The noise of every measure of an ask, the threshold for keys found in the data, and the price of it all."""
+
+    drawn: tuple[Drawn, ...]
+    threshold: int | None
+    decided_by: Paid | None
+    cost: Loss
+
+    def of(self, measure: Measure) -> Drawn:
+        """The noise of a measure."""
+        return next(d for d in self.drawn if d.paid.measure.key == measure.key)
+
+
+def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
+    """Split a price over an ask's measures and calibrate the noise of each.
+
+    Input:  ask; price; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviations
+    Output: NoisePlan; its cost is at most the price, and δ that nothing uses is not charged
+    Bound:  Laplace: measure i has ε_i = ε · share_i / Σ shares and scale l1_i / ε_i, and the ε_i add up. Gaussian: all
+            measures are one mechanism with μ² = Σ (l2_i / σ_i)², whose analytic profile at ε is at most δ. Keys found
+            in the data: a group of one unit's own is kept with probability at most δ_t over all its groups, and the
+            rest of δ is the Gaussian's. A measure that no unit can change takes no share and no noise
+    Source: Dwork and Roth 2014, theorems 3.6 and 3.16; Balle and Wang 2018, arXiv:1805.06530, theorem 8;
+            Desfontaines et al. 2020, arXiv:2006.03684, for thresholds
+    Errors: InvalidArgument for an unknown noise; DeltaRequired
+    """
+    if noise not in ("auto", "laplace", "gaussian"):
+        raise InvalidArgument(f"noise={noise!r}: choose 'auto', 'laplace' or 'gaussian'.")
+    if ask.private_keys and price.delta == 0:
+        raise DeltaRequired(
+            f"The keys of {', '.join(map(repr, ask.by))} are found in the data, so a rare key is released with some small "
+            "probability: release(epsilon=..., delta=1e-6). Or list them: group_by(..., keys=[...])."
+        )
+    if noise == "gaussian" and price.delta == 0:
+        raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
+    moved = [p for p in ask.paid if p.measure.sensitivity.l0]
+    plans = []
+    if moved and noise != "gaussian":
+        plans.append(_laplace(moved, price.epsilon))
+    if moved and noise != "laplace" and price.delta > 0:
+        plans.append(_gaussian(moved, price.epsilon, price.delta / 2 if ask.private_keys else price.delta))
+    best = min(plans, key=_spread, default=[])
+    still = [Drawn(p, "none", 0.0) for p in ask.paid if not p.measure.sensitivity.l0]
+    drawn = tuple(sorted([*best, *still], key=lambda d: ask.paid.index(d.paid)))
+    normal = any(d.family == "gaussian" for d in best)
+    share = price.delta / 2 if normal else price.delta  # of δ, for the threshold
+    decided_by = next((p for p in ask.paid if ask.threshold and p.measure.key == ask.threshold.key), None)
+    threshold = _threshold(decided_by, drawn, share) if decided_by else None
+    delta = price.delta if normal or ask.private_keys else Fraction(0)
+    return NoisePlan(drawn, threshold, decided_by, Loss.charged(price.epsilon if moved else Fraction(0), delta))
+
+
+def _spread(drawn: Sequence[Drawn]) -> float:
+    """The product of the standard deviations, as a logarithm: what "less noise" means for several columns."""
+    return math.fsum(math.log(d.deviation) for d in drawn)
+
+
+def _laplace(moved: Sequence[Paid], epsilon: Fraction) -> list[Drawn]:
+    total = sum(p.share for p in moved)
+    drawn = []
+    for paid in moved:
+        scale = calibration.laplace_scale(paid.measure.sensitivity.exact_l1, epsilon * paid.share / total)
+        drawn.append(Drawn(paid, "discrete_laplace" if paid.measure.unit == 1 else "laplace", scale))
+    return drawn
+
+
+def _gaussian(moved: Sequence[Paid], epsilon: Fraction, delta: Fraction) -> list[Drawn]:
+    lengths = [p.measure.sensitivity.l2_squared for p in moved]
+    scales = calibration.gaussian_scales(lengths, [p.share for p in moved], epsilon, delta)
+    return [Drawn(paid, "gaussian", scale) for paid, scale in zip(moved, scales, strict=True)]
+
+
+def _threshold(decided_by: Paid, drawn: Sequence[Drawn], delta: Fraction) -> int:
+    """The smallest T such that keeping a group when its noisy count is at least T costs at most delta.
+
+    One unit alone in a group puts at most linf there, and it has at most l0 such groups.
+    """
+    noise = next(d for d in drawn if d.paid is decided_by)
+    bound = decided_by.measure.sensitivity
+    return calibration.threshold(delta, bound.l0, noise.family, noise.scale, int(bound.exact_linf))
