@@ -7,17 +7,17 @@ another gives W = [w, w+1]/2^63 with w in [-2^63, 2^63).
 
 Which draw is certain. With u = 2^-53 and L = -ln V, all relative to the scale:
 
-- L: the same three sources as for Laplace noise (see `laplace`), |L - L̂| ≤ 16u·L + 3u + 1.01·2^-63·e^L, and R moves
-  by at most that divided by R; the square root and the products add 4u·R.
+- L: the same three sources as for Laplace noise (see `laplace`), |L - L̂| ≤ 16u·L̂ + 3u + 1.01·2^-63·e^L̂. As
+  R - R̂ = 2(L - L̂)/(R + R̂), R moves by at most that divided by R̂/2, and by 8u·R̂ for the first part (where the two
+  are near each other); the square root adds u·R.
 - φ/2: conversion of w, the constant π/2 and their product, 3u·π/2, and the unknown bits, π/2·2^-63: φ within 10u, so
   cos and sin within 10u.
 - tan: 16u relatively (see `inversion`). |d cos φ/d ln t| = 4t²/(1+t²)² ≤ 1 and |d sin φ/d ln t| ≤ 1/2: within 17u.
 - t², 1±t², the quotient and the last product: at most 6u, since |1-t²| ≤ 1+t².
 
-Together |X - X̂| ≤ R·44u + (3u + 1.01·2^-63·e^L)/R, where 16u·L/R = 8u·R is part of the first term. For
-2^-6 ≤ R ≤ √24 that is below 2^-44: one comparison with a constant settles almost every draw. The rest is compared
-with the bound itself, and what is still open, or has L > 40, is decided by ball arithmetic with more bits of V and W.
-Both draws of a pair are decided with the same bits.
+Together |X - X̂| ≤ 44u·R̂ + (6u + 2.02·2^-63·e^L̂)/R̂. For 2^-6 ≤ R̂ ≤ √24 that is below 2^-44: one comparison with a
+constant settles almost every draw. The rest is compared with the bound itself, and what is still open, or has
+L̂ > 40, is decided by ball arithmetic with more bits of V and W. Both draws of a pair are decided with the same bits.
 
 Above 2^31 the draw is B·(q + R) with q = ⌊Z/B⌋ drawn as above at σ = scale/B, and R in [0, 1) of density
 ∝ exp(-(q+R)²/2σ²), that is ∝ exp(-R·q/σ² - R²/2σ²).
@@ -136,7 +136,7 @@ def _settle(
     quotient = radius / (1 + tangent * tangent)
     unit = quotient * (1 - tangent * tangent), 2 * (quotient * tangent)
     with np.errstate(divide="ignore"):
-        error = 44 * UNIT * radius + (3 * UNIT + 1.01 * 2.0**-63 * np.exp(length)) / radius
+        error = 44 * UNIT * radius + (6 * UNIT + 2.02 * 2.0**-63 * np.exp(length)) / radius
     open_pairs = length > 40
     for value, scale, rounded in zip(unit, scales, nearest, strict=True):
         present = suspects < len(rounded)
@@ -189,27 +189,29 @@ def _sin_pi(x: Ball) -> Ball:
 def _split(scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> Integers:
     """Scales in (2^31, 2^63]: the cell, then the place in it."""
     reduced = np.ldexp(scale, -exponent)
+    rates, exponents = (np.broadcast_to(part, (size,)) for part in (reduced, exponent))
     cells = _direct(float(reduced) if isinstance(scale, float) else reduced, size, -0.5)
-    scales = np.broadcast_to(reduced, (size,))
+    inside = np.empty(size, np.int64)
+    for start in range(0, size, BLOCK):
+        block = slice(start, min(start + BLOCK, size))
+        words = bits.random_words(block.stop - start)
+        cell, rate = cells[block], rates[block]
+        variance = rate * rate
 
-    def distribution(i: int, x: Ball) -> Ball:
-        return _between(cells[i], x, scales[i]) / _between(cells[i], ball(1), scales[i])
+        def distribution(i: int, x: Ball, cell: NDArray[np.int64] = cell, rate: Floats = rate) -> Ball:
+            return _between(int(cell[i]), x, float(rate[i])) / _between(int(cell[i]), ball(1), float(rate[i]))
 
-    inside = place(
-        bits.random_words(size),
-        exponent,
-        cells / (reduced * reduced),
-        0.5 / (reduced * reduced),
-        0.0,
-        lambda i: ball(0.5),
-        distribution,
-    )
+        inside[block] = place(words, exponents[block], cell / variance, 0.5 / variance, 0.0, _half, distribution)
     return combine(cells, exponent, inside)
 
 
-def _between(cell: np.int64, x: Ball, scale: np.float64) -> Ball:
+def _half(_: int) -> Ball:
+    return ball(0.5)
+
+
+def _between(cell: int, x: Ball, scale: float) -> Ball:
     """Return a multiple of the mass of (cell, cell + x) under the normal law, without loss in the tails."""
-    start, root = ball(int(cell)), float(scale) * ball(2).sqrt()
+    start, root = ball(cell), scale * ball(2).sqrt()
     if cell >= 0:
         return (start / root).erfc() - ((start + x) / root).erfc()
     return (-(start + x) / root).erfc() - (-start / root).erfc()

@@ -61,6 +61,7 @@ def _discrete_offset(scale: float) -> Ball:
 
 _ROUNDED = _Rule(lambda scale: 0.0, lambda scale: ball(0.5))
 _DISCRETE = _Rule(_discrete_shift, _discrete_offset)
+_DEEP = 2.0**63 * math.exp(-12) * 1.001  # below it -log((m+½)/2^63) may be above 12
 _DOWN = _Rule(lambda scale: -0.5, lambda scale: ball(0))
 
 
@@ -123,21 +124,17 @@ def _block(rule: _Rule, scale: float | Floats, words: Words, work: Floats) -> Fl
     np.abs(signed, out=value)
     value *= 2.0**-63
     np.log(value, out=value)
+    deep = value.min() < -12
     value *= -scale
-    shift = rule.shift(scale)
     if rule is not _ROUNDED:
-        value += shift
+        value += rule.shift(scale)
     np.rint(value, out=nearest)
     gap = np.subtract(value, nearest, out=value)
     np.abs(gap, out=gap)
     margin = 0.5 - 2.0**-46 - 2.0**-44 * scale
-    far = 12 * scale - 0.5
-    if isinstance(scale, float):
-        suspects = gap.max() > margin or nearest.max() > far
-    else:
-        suspects = (gap > margin).any() or (nearest > far).any()
-    if suspects:
-        _settle(rule, scale, words, nearest, np.nonzero((gap > margin) | (nearest > far))[0])
+    if deep or (gap.max() > margin if isinstance(scale, float) else (gap > margin).any()):
+        suspects = np.nonzero((gap > margin) | (np.abs(signed) < _DEEP))[0]
+        _settle(rule, scale, words, nearest, suspects)
     result: Floats = np.copysign(nearest, signed, out=nearest)
     return result
 
@@ -172,26 +169,28 @@ def _exact(rule: _Rule, scale: float, known: int, count: int) -> int:
 def _split(rule: _Rule, scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> Integers:
     """Scales in (2^31, 2^63]: the cell, then the place in it, then the sign."""
     reduced = np.ldexp(scale, -exponent)
-    magnitude = np.abs(_direct(_DOWN, float(reduced) if isinstance(scale, float) else reduced, size))
-    words = bits.random_words(size)
-    rates = np.broadcast_to(reduced, (size,))
-    scales = np.broadcast_to(scale, (size,))
+    scales, rates, exponents = (np.broadcast_to(part, (size,)) for part in (scale, reduced, exponent))
+    cells = np.abs(_direct(_DOWN, float(reduced) if isinstance(scale, float) else reduced, size))
+    inside = np.empty(size, np.int64)
+    negative = np.empty(size, bool)
+    for start in range(0, size, BLOCK):
+        block = slice(start, min(start + BLOCK, size))
+        words = bits.random_words(block.stop - start)
+        rate = rates[block]
 
-    def distribution(i: int, x: Ball) -> Ball:
-        rate = -1 / ball(float(rates[i]))
-        return (rate * x).expm1() / rate.expm1()
+        def offset(i: int, own: Floats = scales[block]) -> Ball:
+            return rule.offset(float(own[i]))
 
-    inside = place(
-        words,
-        exponent,
-        1 / reduced,
-        0.0,
-        rule.shift(scale),
-        lambda i: rule.offset(float(scales[i])),
-        distribution,
-    )
-    magnitude = combine(magnitude, exponent, inside)
-    return np.where(words & np.uint64(1), -magnitude, magnitude)
+        def distribution(i: int, x: Ball, rate: Floats = rate) -> Ball:
+            slope = -1 / ball(float(rate[i]))
+            return (slope * x).expm1() / slope.expm1()
+
+        # The upper 63 bits of the word are the place, the last one is the sign.
+        shift = rule.shift(scales[block])
+        inside[block] = place(words, exponents[block], 1 / rate, 0.0, shift, offset, distribution)
+        negative[block] = (words & np.uint64(1)).astype(bool)
+    magnitude = combine(cells, exponent, inside)
+    return np.where(negative, -magnitude, magnitude)
 
 
 def _huge(rule: _Rule, scale: float) -> int:

@@ -57,7 +57,7 @@ def _best(scores: NDArray[Any], rate: Fraction) -> NDArray[np.intp]:
     gaps = best.astype(np.uint64) - scores.astype(np.uint64)  # exact: differences of 64-bit integers, modulo 2^64
     words = bits.random_words(scores.size).reshape(scores.shape)
     y = -np.log((words + 0.5) * 2.0**-64)
-    keys = y - gaps * float(rate)
+    keys = y - gaps * float(min(rate, Fraction(1 << 512)))
     longest = y.max(axis=1)
     tol = 2 * ((FUNCTION + 8 * UNIT) * (longest + 1) + 4 * UNIT + 1.01 * 2.0**-63 * np.exp(longest))
     tol[longest > 40] = np.inf

@@ -249,7 +249,7 @@ def noise_error(family: Family, scale: Number, alpha: Number) -> int:
     Output: e ≥ 0
     Bound:  P[|noise| > e] = 2·P[noise ≥ e + 1], since the laws are symmetric integers
     Source: the tails in `dpframe.noise.tails`
-    Errors: InvalidArgument for an unknown family or a scale that is not positive; InvalidPrice for an alpha not in (0, 1)
+    Errors: InvalidArgument for an unknown family or a scale not above 0; InvalidPrice for an alpha not in (0, 1)
 
     >>> noise_error("laplace", 25, 0.05)
     75
@@ -291,7 +291,7 @@ def _scale_near(family: str, reach: int, chance: Fraction) -> float:
             return round_down(half / (ball(chance).erfcinv() * ball(2).sqrt()))
         if family == "laplace":
             return round_down(half / -log_chance)
-    # Newton's method for k·t + ln(1 + e^-t) = ln(2/chance) with t = 1/scale and k = reach + 1; its slope is at least k/2.
+    # Newton's method for k·t + ln(1 + e^-t) = ln(2/chance) with t = 1/scale, k = reach + 1; the slope is k/2 or more.
     k, aim, t = reach + 1, math.log(2) - float(log_chance.mid()), 1.0
     for _ in range(30):
         t = max(t / 4, t - (k * t + math.log1p(math.exp(-t)) - aim) / (k - 1 / (1 + math.exp(min(t, 700.0)))))
