@@ -10,7 +10,6 @@ import polars as pl
 
 from dpframe.api.frame import PrivateFrame, protect
 from dpframe.errors import InvalidArgument
-from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.steps import Rows
 from dpframe.release.result import Release
 
@@ -83,13 +82,14 @@ class _Accessor:
 
 
 class FrameAccessor(_Accessor):
-    """`df.dp`: `df.dp(unit="user_id")` protects; `df.dp.sum("spend", unit="user_id", ...)` asks and releases at once."""
+    """`df.dp(unit="user_id")` protects; `df.dp.sum("spend", unit="user_id", ...)` asks and releases at once."""
 
-    def agg(
-        self, *, max_rows: int | None = None, aggregates: dict[str, Aggregate] | None = None, **options: Any
-    ) -> Release:
-        """`PrivateFrame.agg`, released at once: the aggregates are the keyword arguments that are aggregates."""
-        return self._once("agg", (), {"max_rows": max_rows, **(aggregates or {}), **options})
+    def agg(self, *, max_rows: int | None = None, **options: Any) -> Release:
+        """`PrivateFrame.agg`, released at once: `df.dp.agg(n=dp.count(), unit="user_id", max_rows=5, epsilon=0.1)`.
+
+        A keyword that is no aggregate says whose privacy or what price; use `df.dp(...).agg(...)` to name a column so.
+        """
+        return self._once("agg", (), {"max_rows": max_rows, **options})
 
     def crosstab(self, index: Any, columns: Any, **options: Any) -> Release:
         """`PrivateFrame.crosstab`, released at once."""
@@ -107,13 +107,19 @@ class SeriesAccessor(_Accessor):
         if unit is None or isinstance(unit, Rows):
             frame = pd.DataFrame({name: values}) if pandas else pl.DataFrame([values.alias(name)])
             return protect(frame, unit, budget, neighbors)
-        if not isinstance(unit, type(values)) or len(unit) != len(values) or (pandas and not unit.index.equals(values.index)):
+        if (
+            not isinstance(unit, type(values))
+            or len(unit) != len(values)
+            or (pandas and not unit.index.equals(values.index))
+        ):
             raise InvalidArgument(
                 "unit= of a series is dp.Rows(k), or a series of the same kind, length and index with one identifier "
                 "for each value. To name a column, protect the dataframe: df.dp(unit='user_id')."
             )
         ids = unit.name if isinstance(unit.name, str) and unit.name and unit.name != name else "unit"
-        frame = pd.DataFrame({name: values, ids: unit}) if pandas else pl.DataFrame([values.alias(name), unit.alias(ids)])
+        frame = (
+            pd.DataFrame({name: values, ids: unit}) if pandas else pl.DataFrame([values.alias(name), unit.alias(ids)])
+        )
         return protect(frame, ids, budget, neighbors)
 
 

@@ -35,7 +35,7 @@ def count_units(*, share: float = 1) -> Aggregate:
     return CountUnits(read_share(share))
 
 
-def sum(  # noqa: A001 - the field's word, used as dp.sum
+def sum(  # the field's word, used as dp.sum
     column: str,
     bounds: tuple[float, float] | None = None,
     unit_bounds: tuple[float, float] | None = None,
@@ -56,7 +56,9 @@ def sum(  # noqa: A001 - the field's word, used as dp.sum
     name = read_name(column, "sum")
     rows, units = read_bounds(bounds, f"sum({name!r})"), read_bounds(unit_bounds, f"sum({name!r})")
     if rows is not None and units is not None:
-        raise InvalidBounds(f"sum({name!r}): give bounds= for each row or unit_bounds= for each unit's total, not both.")
+        raise InvalidBounds(
+            f"sum({name!r}): give bounds= for each row or unit_bounds= for each unit's total, not both."
+        )
     return Sum(read_share(share), name, rows, units)
 
 

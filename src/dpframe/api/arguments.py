@@ -10,6 +10,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan.columns import Bounds, Limits
 from dpframe.plan.expressions import Expr, check_interval, col, lit
 from dpframe.plan.steps import check_limit
+from dpframe.plan.types import plain
 
 __all__ = ["read_bounds", "read_expr", "read_limits", "read_mapping", "read_name", "read_names", "read_share"]
 
@@ -46,9 +47,9 @@ def read_bounds(value: object, asked: str) -> Bounds | None:
     """A pair (lower, upper) of finite numbers in order, or None."""
     if value is None:
         return None
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or len(value) != 2:
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable) or len(pair := tuple(value)) != 2:
         raise InvalidBounds(f"{asked}: bounds are a pair, such as (0, 100).")
-    lower, upper = value  # type: ignore[misc]
+    lower, upper = pair
     if lower is None or upper is None:
         raise InvalidBounds(f"{asked}: give both bounds, such as (0, 100).")
     return Bounds(*check_interval(lower, upper, asked))
@@ -56,10 +57,10 @@ def read_bounds(value: object, asked: str) -> Bounds | None:
 
 def read_share(value: object) -> Fraction:
     """The weight of an aggregate when the price is split: a number above 0."""
-    good = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool)
-    if not good or not 0 < value < 1e9:  # type: ignore[operator]
+    value = plain(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not 1e-9 < value < 1e9:
         raise InvalidArgument("share= is a number above 0, such as 2 for twice the part of the price.")
-    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)  # type: ignore[arg-type]
+    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 
 def read_expr(value: object, asked: str) -> Expr:

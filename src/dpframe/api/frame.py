@@ -34,8 +34,8 @@ def protect(
 ) -> PrivateFrame:
     """Protect a table: from here on it can only be asked questions whose answers are differentially private.
 
-    Input:  frame: pandas DataFrame, Polars DataFrame or LazyFrame, PyArrow Table; unit: the column, or tuple of columns,
-            that says whose row it is, or `dp.Rows(k)` when there is none and one person has at most k rows; budget:
+    Input:  frame: pandas DataFrame, Polars DataFrame or LazyFrame, PyArrow Table; unit: the column, or tuple of
+            columns, that says whose row it is, or `dp.Rows(k)` when there is none and one person has at most k rows; budget:
             what releases are paid from; neighbors: "add-remove" (one unit joins or leaves) or "replace" (one unit's
             rows are exchanged for another's, "bounded DP")
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it
@@ -62,7 +62,7 @@ def protect(
     try:
         _ = source.table
     except UnknownColumn as error:
-        hint = ' If it is the index of a pandas table, call reset_index() first.' if data.kind == "pandas" else ""
+        hint = " If it is the index of a pandas table, call reset_index() first." if data.kind == "pandas" else ""
         message = f"{error}{hint}"
     else:
         return PrivateFrame(source, check_budget(budget))
@@ -168,7 +168,7 @@ class PrivateFrame:
         return self._then(steps.Clip(self._step, name, low, high))
 
     def fill_null(self, column: str | Mapping[str, Any], value: Any = None) -> PrivateFrame:
-        """A constant in place of what is missing (null or NaN): `fill_null("spend", 0)` or `fill_null({"spend": 0})`."""
+        """A constant in place of what is missing (null or NaN): `fill_null("spend", 0)`, `fill_null({"spend": 0})`."""
         step = self._step
         for name, filler in _pairs(column, value, "fill_null"):
             step = steps.FillNull(step, name, plain(filler))
@@ -295,7 +295,9 @@ class PrivateFrame:
             intervals = Intervals.of(bins, right=False, closed_ends=True, asked=f"histogram({name!r})")
             frame = self._then(steps.Cut(self._step, name, intervals, name))
         elif keys is None and kind(self._step.table.column(name, "histogram").facts.dtype) in ("integer", "float"):
-            raise InvalidArgument(f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...].")
+            raise InvalidArgument(
+                f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
+            )
         limits = read_limits(max_rows, max_groups, max_rows_per_group)
         verb = f"histogram({name!r}, {{limit}})"
         return frame._ask((("count", make.count()),), limits, by=(name,), keys=keys, verb=verb)
@@ -422,4 +424,3 @@ def _pairs(column: Any, value: Any, verb: str) -> Iterable[tuple[str, Any]]:
     if value is not None:
         raise InvalidArgument(f"{verb}: give a column and a value, or a dict, not both.")
     return list(read_mapping(column, verb).items())
-

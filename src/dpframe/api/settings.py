@@ -33,5 +33,6 @@ def resolve_budget(budget: Account | None) -> Account:
         return _default
     raise BudgetRequired(
         "No budget was named, so nothing says how much may be spent. Name one, df.dp(unit=..., "
-        "budget=dp.Budget(epsilon=1.0, delta=1e-6)), or set it for all: dp.set_budget(dp.Budget(epsilon=1.0, delta=1e-6))."
+        "budget=dp.Budget(epsilon=1.0, delta=1e-6)), or set it for all: "
+        "dp.set_budget(dp.Budget(epsilon=1.0, delta=1e-6))."
     )

@@ -86,8 +86,8 @@ class Budget:
         with self._lock:
             if self._subject not in (None, subject):
                 raise BudgetMismatch(
-                    f"This budget protects {self._subject}; the release is about {subject}. Losses about different units "
-                    "do not add up: give each unit a budget of its own, dp.Budget(epsilon=...)."
+                    f"This budget protects {self._subject}; the release is about {subject}. Losses about different "
+                    "units do not add up: give each unit a budget of its own, dp.Budget(epsilon=...)."
                 )
             spent = self._accountant.total([self._spent, loss])
             if not spent <= self._limit:
@@ -103,5 +103,5 @@ class Budget:
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation(
-            "A budget in memory cannot be pickled or copied: each copy could be spent in full, and so could the original."
+            "A budget in memory cannot be pickled or copied: each copy could be spent in full, as could the original."
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import narwhals as nw
 
@@ -90,7 +91,7 @@ def _listed_rows(ask: Ask, frame: Frame, groups: Sequence[str]) -> Frame:
     return matched.with_columns(*back).drop(*(f"{name}n" for name in groups))
 
 
-def _some(ask: Ask, i: int) -> object:
+def _some(ask: Ask, i: int) -> Any:
     assert ask.keys is not None
     return next((value for value in ask.keys.levels[i] if value is not None), 0)
 
@@ -135,5 +136,3 @@ def _totals(frame: Frame, groups: Sequence[str], columns: Sequence[tuple[str, Me
             value = value - high * 2**low
         sums.append(value.sum().fill_null(0).alias(f"t{i}"))
     return frame.group_by(*groups).agg(*sums) if groups else frame.select(*sums)
-
-

@@ -68,6 +68,7 @@ class Lowering:
         return nw.col(after)
 
 
+Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
 Lower = Callable[[Lowering, Sequence[nw.Expr], Sequence[Facts], Mapping[str, Any]], nw.Expr]
 
 
@@ -79,7 +80,7 @@ def _int64(value: nw.Expr, facts: Facts) -> nw.Expr:
     return value.cast(nw.Int64)
 
 
-def _arithmetic(name: str, op: Callable[[Any, Any], Any]) -> Lower:
+def _arithmetic(name: str, op: Binary) -> Lower:
     def lower(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
         if any(kind(f.dtype) != "integer" for f in known):
             return not_nan(op(to_float(args[0]), to_float(args[1])))
@@ -97,12 +98,12 @@ def _divide(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Ma
 
 
 def _floor_divide(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    return _int64(args[0], known[0]) // opts["by"]
+    return _int64(args[0], known[0]) // int(opts["by"])
 
 
 def _modulo(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    value = _int64(args[0], known[0])
-    return value - (value // opts["by"]) * opts["by"]
+    value, by = _int64(args[0], known[0]), int(opts["by"])
+    return value - (value // by) * by
 
 
 def _negative(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
@@ -151,9 +152,7 @@ def _clip(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Ma
             last if upper is None else min(max(upper // 1, first), last),
         )
         return args[0].clip(int(low), int(high))
-    return to_float(args[0]).clip(
-        None if lower is None else float(lower), None if upper is None else float(upper)
-    )
+    return to_float(args[0]).clip(None if lower is None else float(lower), None if upper is None else float(upper))
 
 
 def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
@@ -170,12 +169,17 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
         low, high = integer_range(target)
         if have == "float":
             value = truncated(value)
-            inside = (value > float(low) - 1) & (value < float(high + 1)) if high < 2**52 else (
-                (value >= float(low)) & (value < float(high + 1))
+            inside = (
+                (value > float(low) - 1) & (value < float(high + 1))
+                if high < 2**52
+                else ((value >= float(low)) & (value < float(high + 1)))
             )
             value = nw.when(inside).then(value)
         elif have == "integer":
-            inside_low, inside_high = (max(low, integer_range(known[0].dtype)[0]), min(high, integer_range(known[0].dtype)[1]))
+            inside_low, inside_high = (
+                max(low, integer_range(known[0].dtype)[0]),
+                min(high, integer_range(known[0].dtype)[1]),
+            )
             value = nw.when((value >= inside_low) & (value <= inside_high)).then(value)
         return value.cast(target)
     if want == "float":

@@ -32,7 +32,7 @@ def convert(frame: Frame, column: str, dtype: DType, into: str) -> Frame:
     if isinstance(dtype, nw.Date):
         made = text.str.to_date("%Y-%m-%d", strict=False)
     elif isinstance(dtype, nw.Datetime):
-        unit = dtype.time_unit
+        unit = polars_dtype(dtype).time_unit
         made = pl.coalesce(
             text.str.to_datetime(form, time_unit=unit, strict=False)
             for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")

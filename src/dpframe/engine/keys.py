@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
+from narwhals.dtypes import DType
 
 from dpframe.engine.native import polars_dtype
 from dpframe.plan.ask import Ask
@@ -23,7 +25,10 @@ def key_frame(ask: Ask, names: Sequence[str]) -> pl.DataFrame:
     if ask.keys.rows is not None:
         columns = zip(*ask.keys.rows, strict=True)
         return pl.DataFrame(
-            [pl.Series(s.name, list(values), dtype=s.dtype, strict=False) for s, values in zip(levels, columns, strict=True)]
+            [
+                pl.Series(s.name, list(values), dtype=s.dtype, strict=False)
+                for s, values in zip(levels, columns, strict=True)
+            ]
         )
     table = levels[0].to_frame()
     for level in levels[1:]:
@@ -31,9 +36,9 @@ def key_frame(ask: Ask, names: Sequence[str]) -> pl.DataFrame:
     return table
 
 
-def _held(dtype: object) -> object:
+def _held(dtype: DType) -> Any:
     """The type in which the engine holds a key."""
-    family = kind(dtype)  # type: ignore[arg-type]
+    family = kind(dtype)
     if family == "string":
         return pl.String()
-    return pl.Float64() if family == "float" else polars_dtype(dtype)  # type: ignore[arg-type]
+    return pl.Float64() if family == "float" else polars_dtype(dtype)

@@ -75,9 +75,9 @@ def polars_dtype(dtype: DType) -> Any:
     if isinstance(dtype, nw.Enum):
         return pl.Enum(list(dtype.categories))
     if isinstance(dtype, nw.Datetime):
-        return pl.Datetime(dtype.time_unit, dtype.time_zone)
+        return pl.Datetime("ms" if dtype.time_unit == "s" else dtype.time_unit, dtype.time_zone)
     if isinstance(dtype, nw.Duration):
-        return pl.Duration(dtype.time_unit)
+        return pl.Duration("ms" if dtype.time_unit == "s" else dtype.time_unit)
     if isinstance(dtype, nw.Categorical):
         return pl.String()
     return getattr(pl, type(dtype).__name__)()
@@ -130,7 +130,7 @@ def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, Facts], ...]:
         try:
             empty = pl.from_arrow(pa.table({"x": pa.array([], type=_plain_type(f.type))}))
             known = _facts(nw.from_native(empty, eager_only=True).schema["x"])  # type: ignore[type-var]
-        except Exception:  # noqa: BLE001 - a type without a counterpart only matters when the column is used
+        except Exception:  # a type without a counterpart only matters when the column is used
             known = Facts(nw.Unknown())
         facts.append((f.name, known))
     return tuple(facts)
@@ -184,11 +184,11 @@ def _pandas_type(dtype: Any) -> pa.DataType:
         return _pandas_type(dtype.categories.dtype)
     if isinstance(dtype, pd.ArrowDtype):
         return _plain_type(dtype.pyarrow_dtype)
-    if dtype == object or isinstance(dtype, pd.StringDtype):
+    if dtype == "object" or isinstance(dtype, pd.StringDtype):
         return pa.string()
     try:
         return pa.Array.from_pandas(pd.Series([], dtype=dtype)).type
-    except Exception:  # noqa: BLE001 - periods, intervals, sparse columns: only matter when used
+    except Exception:  # periods, intervals, sparse columns: only matter when used
         return pa.list_(pa.null())
 
 
@@ -200,7 +200,7 @@ def _from_pandas(series: Any) -> Any:
         codes = pa.array(series.cat.codes.to_numpy(), mask=(series.cat.codes < 0).to_numpy())
         values = _from_pandas(pd.Series(series.cat.categories))
         return values.take(codes) if len(values) else pa.nulls(len(series), wanted)
-    if series.dtype == object:
+    if series.dtype == "object":
         return _texts(series)
     return _one_array(pa.Array.from_pandas(series, type=wanted))
 
@@ -225,6 +225,6 @@ def _text(value: object) -> str | None:
     try:
         text = str(value)
         text.encode()
-    except Exception:  # noqa: BLE001 - the value's own code may raise anything
+    except Exception:  # the value's own code may raise anything
         return None
     return text

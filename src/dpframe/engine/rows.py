@@ -139,7 +139,11 @@ def _(step: steps.Cut, live: frozenset[str], empty: bool) -> Frame:
 
 
 def _one_call(
-    step: steps.Clip | steps.FillNull, operation: str, options: tuple[tuple[str, object], ...], live: frozenset[str], empty: bool
+    step: steps.Clip | steps.FillNull,
+    operation: str,
+    options: tuple[tuple[str, object], ...],
+    live: frozenset[str],
+    empty: bool,
 ) -> Frame:
     into = step.table.columns[step.name].id
     node = plan.Call(operation, (plan.Name(step.name),), options)
@@ -170,7 +174,7 @@ def _labelled(value: nw.Expr, intervals: Intervals) -> nw.Expr:
     last = len(edges) - 1
 
     def beyond(i: int) -> nw.Expr:
-        """Whether a value lies to the right of an edge; the edge itself lies left of it where an interval ends in it."""
+        """Whether a value lies to the right of an edge. The edge itself does not where an interval ends in it."""
         if i == 0:
             strict = intervals.right and not intervals.closed_ends
         elif i == last:
@@ -187,5 +191,3 @@ def _labelled(value: nw.Expr, intervals: Intervals) -> nw.Expr:
 
     inside = beyond(0) & ~beyond(last)
     return nw.when(inside).then(search(0, last))
-
-

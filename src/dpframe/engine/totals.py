@@ -55,7 +55,7 @@ def _guarded(run: Callable[[], T]) -> T:
             return run()
     except (DpFrameError, KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # noqa: BLE001
+    except BaseException:
         pass
     raise EngineError(
         "The engine could not run this query. Its own message is withheld because it may show cells; "
@@ -89,10 +89,10 @@ def _assembled(ask: Ask, table: pl.DataFrame) -> Totals:
 
 def _joined(table: pl.DataFrame, i: int, low: int) -> Integers:
     """A total from its parts, as int64 where it fits and as Python integers where not."""
-    total = table.get_column(f"t{i}").to_numpy()
+    total: Integers = table.get_column(f"t{i}").to_numpy()
     if not low:
         return total
-    high = table.get_column(f"t{i}{HIGH}").to_numpy()
+    high: Integers = table.get_column(f"t{i}{HIGH}").to_numpy()
     if np.all(np.abs(high) < 2 ** (61 - low)) and np.all(np.abs(total) < 2**62):
-        return high * 2**low + total
-    return high.astype(object) * 2**low + total.astype(object)
+        return np.asarray(high * 2**low + total)
+    return np.asarray(high.astype(object) * 2**low + total.astype(object))

@@ -1,4 +1,4 @@
-"""What can be asked of a group: each aggregate says which noisy totals it needs and how its column follows from them."""
+"""What can be asked of a group: which noisy totals each aggregate needs, and how its column follows from them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Scope:
             where = f" by {_listed(self.grouped_by)}" if self.grouped_by else ""
             line = "max_rows_per_group=2" if self.grouped_by else "max_rows=20"
             raise UnboundedContribution(
-                f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so no "
-                f"finite noise hides it. Say how many: {self.asked.replace('{limit}', line)}."
+                f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so "
+                f"no finite noise hides it. Say how many: {self.asked.replace('{limit}', line)}."
             )
         rows = self.max_rows if self.max_rows is not None else groups * (self.max_rows_per_group or 0)
         per_group = self.max_rows_per_group if self.max_rows_per_group is not None else rows
@@ -52,8 +52,8 @@ class Scope:
         """The limit on groups, or an error that names it."""
         if self.max_groups is None:
             raise UnboundedContribution(
-                f"{what} by {_listed(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of groups, "
-                f"so no finite noise hides it. Say how many: {self.asked.replace('{limit}', 'max_groups=3')}."
+                f"{what} by {_listed(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
+                f"groups, so no finite noise hides it. Say how many: {self.asked.replace('{limit}', 'max_groups=3')}."
             )
         return self.max_groups
 
@@ -99,7 +99,7 @@ class Measure:
     @property
     def unit(self) -> Fraction:
         """What one unit of the integer total is worth (column unit)."""
-        return self.grid.step / 2**self.fraction
+        return self.grid.step / Fraction(2**self.fraction)
 
 
 @dataclass(frozen=True)

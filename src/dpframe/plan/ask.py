@@ -94,8 +94,9 @@ class Ask:
         if self.table.declared is not None:
             if self.given != Limits():
                 raise UnsupportedOperation(
-                    f"{self.verb.replace('{limit}', '...')}: without an identifier column nobody can tell whose rows to limit; "
-                    f"dp.Rows({self.table.declared}) is the limit. Protect the table with unit='...' to enforce one."
+                    f"{self.verb.replace('{limit}', '...')}: without an identifier column nobody can tell whose rows "
+                    f"to limit; dp.Rows({self.table.declared}) is the limit. Protect the table with unit='...' to enforce "
+                    "one."
                 )
             said = Limits(self.table.declared, self.table.declared, self.table.declared)
         groups = 1 if not self.by else said.max_groups if said.max_groups is not None else said.max_rows

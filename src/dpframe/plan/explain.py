@@ -54,8 +54,10 @@ def derivation(ask: Ask) -> Derivation:
 
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
     """A protected table in words: whose it is, and its columns with type, bounds and keys. Never a row."""
-    columns = [(name, show(c.facts.dtype), _facts(c.facts.bounds, c.facts.keys)) for name, c in step.table.columns.items()]
-    return f"{_title(step.table)} {_held(step.table)}.", columns
+    columns = [
+        (name, show(c.facts.dtype), _facts(c.facts.bounds, c.facts.keys)) for name, c in step.table.columns.items()
+    ]
+    return f"{_title(step.table)} One unit has {_held(step.table)}.", columns
 
 
 def _title(table: Table) -> str:
@@ -104,10 +106,11 @@ def _at_ask(ask: Ask) -> str:
 
 
 def _asked(ask: Ask) -> str:
+    verb = ask.verb.replace(", {limit}", "").replace("{limit}", "")
     aggregates = ", ".join(f"{name}={aggregate.typed}" for name, aggregate in ask.aggregates)
-    if not ask.by:
-        return aggregates
-    return f"group_by({', '.join(map(repr, ask.by))}).agg({aggregates})"
+    if verb.startswith("group_by("):
+        return f"{verb}.agg({aggregates})"
+    return f"agg({aggregates})" if verb.startswith("agg(") else verb
 
 
 def _written(step: Step) -> str:
@@ -136,7 +139,10 @@ def _keys(ask: Ask) -> str:
     if ask.keys is not None:
         return f"Keys are public: all {ask.keys.size} listed groups are released, whatever the data holds."
     noun = "units" if ask.table.unit else "rows"
-    return f"Keys are found in the data: a group is released when its noisy number of {noun} reaches a threshold (needs δ)."
+    return (
+        f"Keys are found in the data: a group is released when its noisy number of {noun} reaches a threshold "
+        "(needs δ)."
+    )
 
 
 def _measure(ask: Ask, paid: Paid) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import narwhals as nw
 
@@ -46,10 +47,12 @@ class Intervals:
     ) -> Intervals:
         """Check the edges (finite, strictly increasing, at least two) and the labels (one for each interval)."""
         if isinstance(edges, (str, bytes)) or not hasattr(edges, "__iter__"):
-            raise InvalidArgument(f"{asked}: bins are a list of edges, such as [0, 18, 65]; a number of bins would "
-                                  "have to be placed by looking at the data.")
+            raise InvalidArgument(
+                f"{asked}: bins are a list of edges, such as [0, 18, 65]; a number of bins would "
+                "have to be placed by looking at the data."
+            )
         points = tuple(check_bound(e, f"{asked}: bins") for e in edges)
-        if len(points) < 2 or any(a >= b for a, b in zip(points, points[1:], strict=False)):
+        if len(points) < 2 or any(a >= b for a, b in pairwise(points)):
             raise InvalidArgument(f"{asked}: bins need at least two edges, each above the one before.")
         if not isinstance(right, bool) or not isinstance(closed_ends, bool):
             raise InvalidArgument(f"{asked}: right= and include_lowest= are True or False.")
@@ -65,7 +68,7 @@ def _labels(
 ) -> tuple[str, ...]:
     if labels is None:
         last = len(points) - 2
-        pairs = enumerate(zip(points, points[1:], strict=False))
+        pairs = enumerate(pairwise(points))
         if right:
             return tuple(f"{'[' if closed and i == 0 else '('}{number(a)}, {number(b)}]" for i, (a, b) in pairs)
         return tuple(f"[{number(a)}, {number(b)}{']' if closed and i == last else ')'}" for i, (a, b) in pairs)

@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import product
 from typing import Any
 
@@ -83,18 +84,18 @@ def _level(values: object, facts: Facts, name: str, asked: str) -> tuple[Scalar 
 
 
 def _key(value: object, facts: Facts, name: str, asked: str) -> Scalar | None:
-    if isinstance(value, float) and math.isnan(value) or type(value).__name__ in ("NAType", "NaTType"):
+    if (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType"):
         return None
     value = check_scalar(value, facts.dtype, f"{asked}: keys of {name!r}")
     if value is None:
         return None
     family = kind(facts.dtype)
-    if family == "integer" and not isinstance(value, int):
+    if isinstance(value, (int, float, Decimal)) and family == "integer":
         if value != int(value):
             raise WrongType(f"{asked}: keys of {name!r} must be whole numbers.")
         return int(value)
-    if family == "float":
-        return float(value) + 0.0  # type: ignore[arg-type]
+    if isinstance(value, (int, float, Decimal)) and family == "float":
+        return float(value) + 0.0
     if family == "other":
         raise WrongType(f"{asked}: a column of type {show(facts.dtype)} has no keys.")
     if isinstance(value, dt.datetime) and (value.tzinfo is None) != (getattr(facts.dtype, "time_zone", None) is None):

@@ -16,7 +16,7 @@ import narwhals as nw
 
 from dpframe.errors import WrongType
 from dpframe.plan.columns import Bounds, Facts
-from dpframe.plan.types import check_cast, check_scalar, integer_range, kind, show
+from dpframe.plan.types import Scalar, check_cast, check_scalar, integer_range, kind, show
 
 __all__ = ["OPERATIONS", "Operation", "cast_facts", "clip_facts", "fill_facts", "overflows"]
 
@@ -201,7 +201,7 @@ def _fill_null(asked: str, args: Sequence[Facts], options: Options) -> Facts:
 def cast_facts(asked: str, facts: Facts, target: nw.dtypes.DType, origin: str = "") -> Facts:
     """Facts after a conversion in which what does not convert is null."""
     check_cast(facts.dtype, target, asked)
-    keys = tuple(target.categories) if isinstance(target, nw.Enum) else None
+    keys: tuple[Scalar, ...] | None = tuple(target.categories) if isinstance(target, nw.Enum) else None
     have, want = kind(facts.dtype), kind(target)
     bounds, nullable = None, True
     if have in (*_NUMBERS, "boolean") and want in _NUMBERS and facts.bounds:

