@@ -1,0 +1,116 @@
+"""The framework that dpframe stands on, usable on its own: domains, metrics, measures, and maps between them.
+
+    import dpframe.theory as t
+
+    space = t.VectorDomain(t.AtomDomain(T=int)), t.SymmetricDistance()
+    clamp = t.clamp(*space, bounds=(0, 12))
+    total = t.sum(*clamp.output_space)
+    noisy = clamp >> total >> t.laplace(*total.output_space, scale=25.0)
+    noisy.map(1)                 # 0.48: what one record more or less costs
+    noisy([12, 10, 8, 7])        # one draw
+
+A `Transformation` or `Measurement` promises that inputs within d_in have outputs within `map(d_in)`. Lower down:
+`max_divergence` and `empirical_sensitivity` measure what a map promises, and `plots` draws it.
+"""
+
+from dpframe.theory.aggregates import count, mean, sum, variance
+from dpframe.theory.composition import compose, optimal_compose, parallel
+from dpframe.theory.conversions import fix_delta, pure_to_approx, pure_to_zcdp, sample, zcdp_to_approx
+from dpframe.theory.counting import count_by, histogram
+from dpframe.theory.divergence import hockey_stick_divergence, max_divergence, renyi_divergence
+from dpframe.theory.domains import AtomDomain, Domain, MapDomain, TupleDomain, VectorDomain
+from dpframe.theory.exact import Joint
+from dpframe.theory.framework import Measurement, Transformation
+from dpframe.theory.lengths import (
+    AbsoluteDistance,
+    L01InfDistance,
+    L02InfDistance,
+    L1Distance,
+    L2Distance,
+    LinfDistance,
+)
+from dpframe.theory.measures import (
+    Approximate,
+    MaxDivergence,
+    Measure,
+    PrivacyProfile,
+    RenyiCurve,
+    RenyiDivergence,
+    SmoothedMaxDivergence,
+    ZeroConcentratedDivergence,
+)
+from dpframe.theory.mechanisms import gaussian, laplace
+from dpframe.theory.metrics import (
+    ChangeOneDistance,
+    DiscreteDistance,
+    HammingDistance,
+    InsertDeleteDistance,
+    Metric,
+    SymmetricDistance,
+)
+from dpframe.theory.resizing import resize
+from dpframe.theory.responses import noisy_max, randomized_response
+from dpframe.theory.rowwise import cast, clamp, impute
+from dpframe.theory.search import binary_search, binary_search_chain, binary_search_param
+from dpframe.theory.thresholds import gaussian_threshold, laplace_threshold
+
+__all__ = [
+    "AbsoluteDistance",
+    "Approximate",
+    "AtomDomain",
+    "ChangeOneDistance",
+    "DiscreteDistance",
+    "Domain",
+    "HammingDistance",
+    "InsertDeleteDistance",
+    "Joint",
+    "L01InfDistance",
+    "L02InfDistance",
+    "L1Distance",
+    "L2Distance",
+    "LinfDistance",
+    "MapDomain",
+    "MaxDivergence",
+    "Measure",
+    "Measurement",
+    "Metric",
+    "PrivacyProfile",
+    "RenyiCurve",
+    "RenyiDivergence",
+    "SmoothedMaxDivergence",
+    "SymmetricDistance",
+    "Transformation",
+    "TupleDomain",
+    "VectorDomain",
+    "ZeroConcentratedDivergence",
+    "binary_search",
+    "binary_search_chain",
+    "binary_search_param",
+    "cast",
+    "clamp",
+    "compose",
+    "count",
+    "count_by",
+    "fix_delta",
+    "gaussian",
+    "gaussian_threshold",
+    "histogram",
+    "hockey_stick_divergence",
+    "impute",
+    "laplace",
+    "laplace_threshold",
+    "max_divergence",
+    "mean",
+    "noisy_max",
+    "optimal_compose",
+    "parallel",
+    "pure_to_approx",
+    "pure_to_zcdp",
+    "randomized_response",
+    "renyi_divergence",
+    "resize",
+    "sample",
+    "sum",
+    "variance",
+    "zcdp_to_approx",
+]

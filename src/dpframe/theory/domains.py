@@ -1,0 +1,330 @@
+"""Domains: the sets of values that a transformation or measurement promises to be right on.
+
+A domain knows its members (`member`), whether it lies within another (`within`), and the facts that tighten a map:
+bounds, the absence of NaN, and the size of a vector.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, InvalidBounds
+
+__all__ = ["AtomDomain", "Domain", "MapDomain", "TupleDomain", "VectorDomain"]
+
+_PLAIN: dict[type, np.dtype[Any]] = {
+    bool: np.dtype(np.bool_),
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    str: np.dtype(object),
+}
+
+
+class Domain:
+    """A set of values. Subclasses are frozen and compare by their facts."""
+
+    def member(self, value: Any) -> bool:
+        """Whether a value belongs to the set."""
+        raise NotImplementedError
+
+    def within(self, other: Domain) -> bool:
+        """Whether every member of this domain is a member of the other: what chaining asks."""
+        return self == other
+
+
+def _dtype(kind: Any) -> np.dtype[Any]:
+    """The storage of a type of atoms: numpy's, or object for strings."""
+    if isinstance(kind, type) and kind in _PLAIN:
+        return _PLAIN[kind]
+    dtype: np.dtype[Any]
+    try:
+        dtype = np.dtype(kind)
+    except TypeError:
+        dtype = np.dtype("V1")
+    if dtype.kind == "U":
+        return _PLAIN[str]
+    if dtype.kind not in "biuf" or dtype.itemsize > 8 or kind is None:
+        raise InvalidArgument(
+            f"T={kind!r}: atoms are bool, int, float, str, or a numpy integer or float type of at most 64 bits."
+        )
+    return dtype
+
+
+@dataclass(frozen=True)
+class AtomDomain(Domain):
+    """Single values of one type.
+
+    `T` is bool, int, float, str, or a numpy type (`np.int8` … `np.uint64`, `np.float32`, `np.float64`); int is stored
+    in 64 bits and float is `np.float64`. `bounds=(L, U)` limits numbers to L <= x <= U; both are finite and members of
+    T. `nan=True` admits NaN, for floats only.
+
+    >>> AtomDomain(T=int, bounds=(0, 12)).member(13)
+    False
+    >>> AtomDomain(float).member(float("nan")), AtomDomain(float, nan=True).member(float("nan"))
+    (False, True)
+    """
+
+    T: Any
+    bounds: tuple[Any, Any] | None = None
+    nan: bool = False
+    dtype: np.dtype[Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        dtype = _dtype(self.T)
+        object.__setattr__(self, "dtype", dtype)
+        if self.nan and dtype.kind != "f":
+            raise InvalidArgument(f"nan=True with T={self._name}: only floats can be NaN.")
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", self._checked(self.bounds))
+
+    def _checked(self, bounds: Any) -> tuple[Any, Any]:
+        if self.dtype.kind not in "iuf":
+            raise InvalidBounds(f"bounds={bounds!r} with T={self._name}: only numbers have bounds.")
+        if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+            raise InvalidBounds(f"bounds={bounds!r}: give a pair (lower, upper).")
+        lower, upper = (self._bound(b, bounds) for b in bounds)
+        if lower > upper:
+            raise InvalidBounds(f"bounds={bounds!r}: the lower bound is above the upper, no value lies between them.")
+        return lower, upper
+
+    def _bound(self, bound: Any, bounds: Any) -> int | float:
+        if isinstance(bound, bool | np.bool_) or not isinstance(bound, int | float | np.integer | np.floating):
+            raise InvalidBounds(f"bounds={bounds!r}: {bound!r} is not a number.")
+        if not math.isfinite(bound):
+            raise InvalidBounds(f"bounds={bounds!r}: both are finite numbers.")
+        if self.dtype.kind == "f":
+            stored = float(self.dtype.type(bound)) if abs(bound) <= np.finfo(self.dtype).max else math.inf
+            if math.isinf(stored):
+                raise InvalidBounds(f"bounds={bounds!r} do not fit in {self._name}.")
+            return stored + 0.0  # no negative zero
+        if not float(bound).is_integer() and isinstance(bound, float | np.floating):
+            raise InvalidBounds(f"bounds={bounds!r}: T={self._name} has whole numbers only.")
+        limits = np.iinfo(self.dtype)
+        if not limits.min <= int(bound) <= limits.max:
+            raise InvalidBounds(f"bounds={bounds!r} do not fit in {self._name}, from {limits.min} to {limits.max}.")
+        return int(bound)
+
+    # Identity
+
+    @property
+    def _name(self) -> str:
+        return self.T.__name__ if isinstance(self.T, type) else str(self.T)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AtomDomain):
+            return NotImplemented
+        return (self.dtype, self.bounds, self.nan) == (other.dtype, other.bounds, other.nan)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype.str, self.bounds, self.nan))
+
+    def __repr__(self) -> str:
+        facts = [self._name]
+        facts += [f"bounds={self.bounds}"] if self.bounds is not None else []
+        facts += ["nan=True"] if self.nan else []
+        return f"AtomDomain({', '.join(facts)})"
+
+    # Facts
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are floats: the support of continuous noise."""
+        return self.dtype.kind == "f"
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether values are whole numbers, bool not among them."""
+        return self.dtype.kind in "iu"
+
+    @property
+    def limits(self) -> tuple[int, int] | tuple[float, float]:
+        """The smallest and largest number that T itself can hold (finite)."""
+        info = np.finfo(self.dtype) if self.is_float else np.iinfo(self.dtype)
+        return (float(info.min), float(info.max)) if self.is_float else (int(info.min), int(info.max))
+
+    def member(self, value: Any) -> bool:
+        """Whether the value is of this type, within the bounds, and not NaN unless NaN is allowed.
+
+        A whole number counts as a float when it is represented exactly; a float never counts as an integer, and a
+        bool is no number.
+        """
+        kind = self.dtype.kind
+        if kind == "b":
+            return isinstance(value, bool | np.bool_)
+        if kind == "O":
+            return isinstance(value, str)
+        if isinstance(value, bool | np.bool_):
+            return False
+        if isinstance(value, int | np.integer):
+            return self._holds(int(value))
+        if kind != "f" or not isinstance(value, float | np.floating):
+            return False
+        if math.isnan(value):
+            return self.nan
+        return self._holds(float(value))
+
+    def _holds(self, value: int | float) -> bool:
+        if self.bounds is not None and not self.bounds[0] <= value <= self.bounds[1]:
+            return False
+        if not self.is_float:
+            return self.limits[0] <= value <= self.limits[1]
+        if isinstance(value, float) and (math.isinf(value) or self.dtype.itemsize == 8):
+            return True
+        return abs(value) <= self.limits[1] and float(self.dtype.type(value)) == value
+
+    def members(self, values: np.ndarray[Any, Any]) -> bool:
+        """Whether every entry of an array of this dtype is a member; the vectorised `member`."""
+        if self.dtype.kind not in "iuf" or values.size == 0:
+            return True
+        low, high = self.bounds if self.bounds is not None else (None, None)
+        if self.is_float and (missing := np.isnan(values)).any():
+            if not self.nan:
+                return False
+            values = values[~missing]
+        return low is None or values.size == 0 or bool((values.min() >= low) and (values.max() <= high))
+
+    def within(self, other: Domain) -> bool:
+        """Same type, bounds inside the other's, NaN only where the other admits it."""
+        if not isinstance(other, AtomDomain) or self.dtype != other.dtype or (self.nan and not other.nan):
+            return False
+        if other.bounds is None:
+            return True
+        return self.bounds is not None and other.bounds[0] <= self.bounds[0] and self.bounds[1] <= other.bounds[1]
+
+
+def _is_vector(value: Any) -> bool:
+    return isinstance(value, Collection) or (hasattr(value, "__iter__") and hasattr(value, "__len__"))
+
+
+@dataclass(frozen=True)
+class VectorDomain(Domain):
+    """Vectors (list, tuple, numpy array, pandas or Polars Series) of members of one atom domain.
+
+    `size` is the length when it is public knowledge, which makes many maps tighter; None when it is not.
+
+    >>> VectorDomain(AtomDomain(int), size=2).member([1, 2, 3])
+    False
+    """
+
+    element_domain: AtomDomain
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.element_domain, AtomDomain):
+            raise InvalidArgument(f"VectorDomain({self.element_domain!r}): give the AtomDomain of its elements.")
+        if self.size is not None:
+            if isinstance(self.size, bool) or not isinstance(self.size, int | np.integer) or self.size < 1:
+                raise InvalidArgument(f"size={self.size!r}: a public size is a whole number of at least 1.")
+            object.__setattr__(self, "size", int(self.size))
+
+    @property
+    def atom(self) -> AtomDomain:
+        """The domain of the elements."""
+        return self.element_domain
+
+    def member(self, value: Any) -> bool:
+        """Whether it is a vector of the right length whose every entry is a member."""
+        if isinstance(value, str | bytes | Mapping | set | frozenset) or not _is_vector(value):
+            return False
+        if self.size is not None and len(value) != self.size:
+            return False
+        if isinstance(value, np.ndarray):
+            if value.ndim != 1:
+                return False
+            if value.dtype == self.element_domain.dtype and value.dtype.kind in "iufb":
+                return self.element_domain.members(value)
+        return all(self.element_domain.member(v) for v in value)
+
+    def within(self, other: Domain) -> bool:
+        """Elements within the other's, and the other's size is the same or unknown."""
+        return (
+            isinstance(other, VectorDomain)
+            and self.element_domain.within(other.element_domain)
+            and other.size in (None, self.size)
+        )
+
+    def __repr__(self) -> str:
+        return f"VectorDomain({self.element_domain!r}{'' if self.size is None else f', size={self.size}'})"
+
+
+@dataclass(frozen=True)
+class MapDomain(Domain):
+    """Mappings from keys to values, such as counts per group. A key that is absent stands for the value 0.
+
+    >>> MapDomain(AtomDomain(str), AtomDomain(int)).member({"a": 3})
+    True
+    """
+
+    key_domain: AtomDomain
+    value_domain: AtomDomain
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.key_domain, AtomDomain) and isinstance(self.value_domain, AtomDomain)):
+            raise InvalidArgument("MapDomain(key, value): give the AtomDomain of its keys and that of its values.")
+
+    @property
+    def key(self) -> AtomDomain:
+        """The domain of the keys."""
+        return self.key_domain
+
+    @property
+    def value(self) -> AtomDomain:
+        """The domain of the values."""
+        return self.value_domain
+
+    def member(self, value: Any) -> bool:
+        """Whether it is a mapping whose every key and value is a member."""
+        return isinstance(value, Mapping) and all(
+            self.key_domain.member(k) and self.value_domain.member(v) for k, v in value.items()
+        )
+
+    def within(self, other: Domain) -> bool:
+        """Keys within the other's keys and values within the other's values."""
+        return (
+            isinstance(other, MapDomain)
+            and self.key_domain.within(other.key_domain)
+            and self.value_domain.within(other.value_domain)
+        )
+
+    def __repr__(self) -> str:
+        return f"MapDomain({self.key_domain!r}, {self.value_domain!r})"
+
+
+@dataclass(frozen=True)
+class TupleDomain(Domain):
+    """One value from each of several domains, such as the parts of a partitioned table.
+
+    >>> TupleDomain(AtomDomain(int), AtomDomain(str)).member((1, "a"))
+    True
+    """
+
+    domains: tuple[Domain, ...]
+
+    def __init__(self, *domains: Domain) -> None:
+        if not domains:
+            raise InvalidArgument("TupleDomain(): give at least one domain.")
+        object.__setattr__(self, "domains", domains)
+
+    def member(self, value: Any) -> bool:
+        """Whether it is a list or tuple with one member of each domain."""
+        return (
+            isinstance(value, list | tuple)
+            and len(value) == len(self.domains)
+            and all(d.member(v) for d, v in zip(self.domains, value, strict=True))
+        )
+
+    def within(self, other: Domain) -> bool:
+        """Each part within the other's part."""
+        return (
+            isinstance(other, TupleDomain)
+            and len(self.domains) == len(other.domains)
+            and all(a.within(b) for a, b in zip(self.domains, other.domains, strict=True))
+        )
+
+    def __repr__(self) -> str:
+        return f"TupleDomain({', '.join(map(repr, self.domains))})"

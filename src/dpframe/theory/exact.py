@@ -1,0 +1,125 @@
+"""Exact arithmetic on distances: a float is read as the decimal that a person typed, and results are rounded up.
+
+0.1 means one tenth here, not the binary fraction next to it, so that `0.1 + 0.2 <= 0.3` holds and a claim printed as
+0.48 is 12/25. Inside a chain of maps nothing is rounded; only `map` turns the exact result into a number that, read the
+same way, is never below it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument
+
+__all__ = ["Joint", "Root", "exact", "square", "upward"]
+
+
+def exact(value: Any, name: str) -> Fraction:
+    """A finite real number as the fraction that its shortest decimal names.
+
+    Input:  int, float, Fraction, Decimal or a numpy number; name: what to call it in the message
+    Output: Fraction
+    Errors: InvalidArgument for anything else, for a bool, NaN and infinity
+
+    >>> exact(0.1, "scale")
+    Fraction(1, 10)
+    """
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | Decimal | np.integer | np.floating):
+        raise InvalidArgument(f"{name} is a finite real number; {value!r} is not.")
+    if not math.isfinite(value):
+        raise InvalidArgument(f"{name} is a finite real number; {value!r} is not.")
+    if isinstance(value, int | np.integer):
+        return Fraction(int(value))
+    if isinstance(value, Decimal):
+        return Fraction(value)
+    return Fraction(repr(value) if type(value) is float else str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The square root of a rational number that is not negative, held by its square.
+
+    Euclidean lengths are roots; a ρ needs only the square, so a chain that ends in Gaussian noise rounds nothing.
+    """
+
+    squared: Fraction
+
+
+def square(value: Fraction | Root) -> Fraction:
+    """The exact square of a length.
+
+    >>> square(Root(Fraction(2)))
+    Fraction(2, 1)
+    """
+    return value.squared if isinstance(value, Root) else value * value
+
+
+def upward(value: Fraction | Root) -> float:
+    """The smallest float whose decimal is not below the exact value.
+
+    Input:  a rational number or a root of one
+    Output: float; infinite when no finite float is large enough
+
+    >>> upward(Fraction(12, 25)), upward(Root(Fraction(2))), upward(Fraction(1, 3))
+    (0.48, 1.4142135623730951, 0.33333333333333337)
+    """
+
+    def covers(near: float) -> bool:
+        if math.isinf(near):
+            return near > 0
+        decimal = Fraction(repr(near))
+        if isinstance(value, Root):
+            return decimal >= 0 and decimal * decimal >= value.squared
+        return decimal >= value
+
+    near = _near(value)
+    while not covers(near):
+        near = math.nextafter(near, math.inf)
+    while covers(below := math.nextafter(near, -math.inf)):
+        near = below
+    return near
+
+
+def _near(value: Fraction | Root) -> float:
+    """Some float close to the value."""
+    if isinstance(value, Root):
+        top, bottom = value.squared.as_integer_ratio()
+        shift = max(0, 140 - top.bit_length() + bottom.bit_length()) & ~1
+        whole = math.isqrt((top << shift) // bottom)
+        return _near(Fraction(whole, 1 << (shift // 2)))
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+class Joint(tuple[Any, ...]):
+    """A distance or a loss of several parts, ordered part by part: one is below another when no part is above.
+
+    Otherwise an ordinary tuple. Two joints can be incomparable: neither is `<=` the other.
+
+    >>> Joint((1.0, 1e-6)) <= (1.5, 1e-6), Joint((1.0, 1e-6)) <= (1.5, 1e-7), Joint((1.5, 1e-7)) <= (1.0, 1e-6)
+    (True, False, False)
+    """
+
+    __slots__ = ()
+
+    def __le__(self, other: Any) -> bool:
+        return len(self) == len(other) and all(a <= b for a, b in zip(self, other, strict=True))
+
+    def __ge__(self, other: Any) -> bool:
+        return len(self) == len(other) and all(a >= b for a, b in zip(self, other, strict=True))
+
+    def __lt__(self, other: Any) -> bool:
+        return self <= other and tuple(self) != tuple(other)
+
+    def __gt__(self, other: Any) -> bool:
+        return self >= other and tuple(self) != tuple(other)

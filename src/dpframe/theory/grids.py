@@ -1,0 +1,86 @@
+"""Grids: floats as whole multiples of a power of two, so that sums are exact and their order does not matter.
+
+The grid depends on the bounds and the public size alone. Values are clipped to the bounds, shrunk inward to grid
+points, and rounded to the nearest point; every later step is in integers, and the last one multiplies back exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.theory.domains import AtomDomain
+from dpframe.theory.exact import exact
+
+__all__ = ["Grid", "integer_total", "sum_grid"]
+
+_LEAST = -1074  # the smallest exponent of a float
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The points i·2^exponent for low <= i <= high, and the largest total in grid units that a float holds exactly."""
+
+    exponent: int
+    low: int
+    high: int
+    largest: int
+
+    @property
+    def step(self) -> Fraction:
+        """Distance between neighbouring points (unit of the values)."""
+        return Fraction(2) ** self.exponent
+
+    def points(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Each value as the number of its grid point; infinities go to the ends."""
+        step = 2.0**self.exponent
+        inside = np.clip(values.astype(np.float64), self.low * step, self.high * step)
+        points: np.ndarray[Any, np.dtype[np.int64]] = np.floor(inside / step + 0.5).astype(np.int64)
+        np.clip(points, self.low, self.high, out=points)
+        return points
+
+    def value(self, total: int) -> float:
+        """A number of grid units as a float; clipped to what a float of this type holds exactly."""
+        return math.ldexp(max(-self.largest, min(self.largest, total)), self.exponent)
+
+
+def sum_grid(atom: AtomDomain, size: int | None, top: Fraction | None = None) -> Grid:
+    """The grid on which values of a bounded float domain are summed.
+
+    Input:  a float domain with bounds; public size (count) or None; top: a lower upper bound, if any
+    Output: a grid whose points lie within the bounds. With a public size the total of `size` points is exact in T;
+            otherwise 28 bits are kept per value (10 of the 24 of float32), and totals beyond 2^25 (2^14) times the
+            largest bound are clipped to that, which keeps every distance
+    """
+    assert atom.bounds is not None
+    lower, upper = (exact(b, "bound") for b in atom.bounds)
+    upper = upper if top is None else max(lower, min(upper, top))
+    mantissa = np.finfo(atom.dtype).nmant + 1
+    unsized = 28 if mantissa == 53 else 10
+    bits = unsized if size is None else max(1, mantissa - 1 - (size - 1).bit_length())
+    largest = max(abs(lower), abs(upper))
+    exponent = max(_LEAST, _ceil_log2(largest) - bits) if largest else 0
+    step = Fraction(2) ** exponent
+    low, high = math.ceil(lower / step), math.floor(upper / step)
+    if low > high:  # no point between the bounds: the one next to them on the side of zero
+        low = high = math.floor(lower / step) if lower > 0 else math.ceil(upper / step)
+    return Grid(exponent, low, high, min(1 << mantissa, math.floor(exact(float(np.finfo(atom.dtype).max), "") / step)))
+
+
+def _ceil_log2(x: Fraction) -> int:
+    """The smallest k with x <= 2^k, for x > 0."""
+    k = x.numerator.bit_length() - x.denominator.bit_length()
+    return k if x <= Fraction(2) ** k else k + 1
+
+
+def integer_total(values: np.ndarray[Any, Any]) -> int:
+    """The exact sum of an integer array, however large: halves of 32 bits cannot wrap for fewer than 2^31 entries."""
+    if values.dtype.kind == "b" or values.dtype.itemsize < 8:
+        return int(values.sum(dtype=np.int64))
+    low = values & values.dtype.type(0xFFFFFFFF)
+    high = values >> values.dtype.type(32)
+    return (int(high.sum()) << 32) + int(low.sum())

@@ -1,0 +1,301 @@
+"""Measures: in what a privacy loss is counted, and when one loss is at most another.
+
+A loss is a number (ε or ρ), a curve, or a pair with a δ. `below(a, b)` is the partial order: whoever satisfies a also
+satisfies b.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.theory.exact import Joint, exact, upward
+
+__all__ = [
+    "Approximate",
+    "MaxDivergence",
+    "Measure",
+    "PrivacyProfile",
+    "RenyiCurve",
+    "RenyiDivergence",
+    "SmoothedMaxDivergence",
+    "ZeroConcentratedDivergence",
+]
+
+
+def probability(value: Any, name: str = "delta") -> Fraction:
+    """An exact number in [0, 1]. Errors: InvalidArgument outside it."""
+    delta = exact(value, name)
+    if not 0 <= delta <= 1:
+        raise InvalidArgument(f"{name}={value!r}: a probability lies between 0 and 1.")
+    return delta
+
+
+class Measure:
+    """A distance between output distributions. Two measures of the same kind are equal."""
+
+    def parse(self, loss: Any, name: str = "d_out") -> Any:
+        """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
+        raise NotImplementedError
+
+    def show(self, loss: Any) -> Any:
+        """The exact form as a number (or a tuple of numbers) that is never below it."""
+        raise NotImplementedError
+
+    def below(self, loss: Any, other: Any) -> bool:
+        """Whether a loss is at most another, under this measure's partial order."""
+        return bool(self.parse(loss) <= self.parse(other))
+
+    def add(self, losses: list[Any]) -> Any:
+        """The loss of running several mechanisms on the same data, in exact form."""
+        raise NotImplementedError
+
+
+class _Scalar(Measure):
+    letter = "loss"
+
+    def parse(self, loss: Any, name: str = "d_out") -> Fraction | float:
+        if isinstance(loss, tuple | list):
+            raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is one number {self.letter}.")
+        if isinstance(loss, float) and loss == math.inf:
+            return math.inf
+        value = exact(loss, f"{name}: a loss of {self!r}")
+        if value < 0:
+            raise InvalidArgument(f"{name}={loss!r}: {self.letter} is at least 0.")
+        return value
+
+    def show(self, loss: Any) -> float:
+        return loss if isinstance(loss, float) else upward(Fraction(loss))
+
+    def add(self, losses: list[Any]) -> Any:
+        parts = [self.parse(loss) for loss in losses]
+        return math.inf if math.inf in parts else sum((Fraction(p) for p in parts), Fraction(0))
+
+
+@dataclass(frozen=True)
+class MaxDivergence(_Scalar):
+    """Pure differential privacy: a loss is ε, the largest |ln P[S]/Q[S]| over events S.
+
+    >>> MaxDivergence().below(0.48, 0.5)
+    True
+    """
+
+    letter = "ε"
+
+
+@dataclass(frozen=True)
+class ZeroConcentratedDivergence(_Scalar):
+    """Zero-concentrated differential privacy (Bun and Steinke 2016): a loss is ρ, with Rényi divergence at most ρ·α."""
+
+    letter = "ρ"
+
+
+class RenyiCurve:
+    """A Rényi loss at every order: callable, α (above 1) to ε (rounded up).
+
+    >>> RenyiCurve(lambda order: 0.5 * order)(4)
+    2.0
+    """
+
+    def __init__(self, function: Callable[[float], float]) -> None:
+        self._function = function
+
+    def __call__(self, alpha: float) -> float:
+        """ε at this order. Errors: InvalidArgument for an order that is not above 1."""
+        if not exact(alpha, "alpha") > 1:
+            raise InvalidArgument(f"alpha={alpha!r}: a Rényi order is above 1.")
+        return float(self._function(alpha))
+
+    def __repr__(self) -> str:
+        return f"RenyiCurve(2 → {self(2.0):.6g}, 8 → {self(8.0):.6g}, 64 → {self(64.0):.6g})"
+
+
+@dataclass(frozen=True)
+class RenyiDivergence(Measure):
+    """Rényi differential privacy (Mironov 2017): a loss is ε at the order `alpha`, or a `RenyiCurve` when it is None.
+
+    A curve can be compared with a mapping {α: ε} of the orders that matter.
+
+    >>> RenyiDivergence().below(RenyiCurve(lambda a: 0.5 * a), {2: 1.0, 8: 4.0})
+    True
+    """
+
+    alpha: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.alpha is not None and not exact(self.alpha, "alpha") > 1:
+            raise InvalidArgument(f"alpha={self.alpha!r}: a Rényi order is above 1.")
+
+    def parse(self, loss: Any, name: str = "d_out") -> Any:
+        """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
+        if self.alpha is not None:
+            return _Scalar.parse(ZeroConcentratedDivergence(), loss, name)
+        if isinstance(loss, RenyiCurve | Mapping):
+            return loss
+        if callable(loss):
+            return RenyiCurve(loss)
+        raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is a function of the order, or a mapping {{α: ε}}.")
+
+    def show(self, loss: Any) -> Any:
+        """The exact form as numbers that are never below it."""
+        return loss if isinstance(loss, RenyiCurve | float) else upward(Fraction(loss))
+
+    def below(self, loss: Any, other: Any) -> bool:
+        """At the order alpha; for a curve, at every order of the mapping on the right."""
+        mine, limit = self.parse(loss), self.parse(other)
+        if self.alpha is not None:
+            return bool(mine <= limit)
+        if not isinstance(limit, Mapping):
+            raise UnsupportedOperation(
+                "Two Rényi curves cannot be compared at every order: give a mapping {α: ε} of the orders that matter."
+            )
+        return all(mine(a) <= e for a, e in limit.items())
+
+    def add(self, losses: list[Any]) -> Any:
+        """The loss of running several mechanisms on the same data, in exact form."""
+        if self.alpha is not None:
+            return _Scalar.add(ZeroConcentratedDivergence(), losses)
+        curves = list(losses)
+
+        def total(alpha: float) -> float:
+            return upward(sum((Fraction(c(alpha)) for c in curves), Fraction(0)))
+
+        return RenyiCurve(total)
+
+
+class PrivacyProfile:
+    """Every (ε, δ) that a mechanism satisfies: `delta(epsilon)` and `epsilon(delta)`, both rounded up.
+
+    >>> PrivacyProfile(delta=lambda epsilon: 0.5).delta(epsilon=1.0)
+    0.5
+    """
+
+    def __init__(
+        self, delta: Callable[[float], float], epsilon: Callable[[float], float] | None = None, label: str = ""
+    ) -> None:
+        self._delta = delta
+        self._epsilon = epsilon
+        self._label = label
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest known δ at this ε >= 0. Errors: InvalidArgument."""
+        if epsilon == math.inf and isinstance(epsilon, float):
+            return 0.0
+        if exact(epsilon, "epsilon") < 0:
+            raise InvalidArgument(f"epsilon={epsilon!r}: ε is at least 0.")
+        return min(1.0, float(self._delta(epsilon)))
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest known ε at this δ in [0, 1]; infinite when there is none. Errors: InvalidArgument."""
+        probability(delta)
+        if delta == 1:
+            return 0.0
+        if self._epsilon is not None:
+            return float(self._epsilon(delta))
+        return self._searched(float(delta))
+
+    def _searched(self, delta: float) -> float:
+        if self.delta(0.0) <= delta:
+            return 0.0
+        high = 1.0
+        while self.delta(high) > delta:
+            high *= 2
+            if high > 1e6:
+                return math.inf
+        low = 0.0
+        while (middle := (low + high) / 2) not in (low, high):
+            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
+        return high
+
+    def __repr__(self) -> str:
+        return f"PrivacyProfile({self._label or 'ε ↔ δ'})"
+
+
+@dataclass(frozen=True)
+class SmoothedMaxDivergence(Measure):
+    """A privacy profile: for each ε the δ, the mass by which e^ε times one distribution can fail to cover the other.
+
+    A profile is compared with a pair (ε, δ), or a list of pairs, that it must satisfy.
+    """
+
+    def parse(self, loss: Any, name: str = "d_out") -> Any:
+        """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
+        if isinstance(loss, PrivacyProfile):
+            return loss
+        pairs = [loss] if isinstance(loss, tuple) and len(loss) == 2 and not isinstance(loss[0], tuple) else loss
+        if isinstance(pairs, list | tuple) and all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
+            return [_pair(MaxDivergence(), p, name) for p in pairs]
+        raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is a PrivacyProfile, or a pair (ε, δ) to satisfy.")
+
+    def show(self, loss: Any) -> Any:
+        """The exact form as numbers that are never below it."""
+        return loss
+
+    def below(self, loss: Any, other: Any) -> bool:
+        """Whether the profile satisfies every pair (ε, δ) on the right."""
+        mine, pairs = self.parse(loss), self.parse(other)
+        if not isinstance(mine, PrivacyProfile) or isinstance(pairs, PrivacyProfile):
+            raise UnsupportedOperation("A profile is compared with pairs: give (ε, δ), or a list of them.")
+        return all(Fraction(repr(mine.delta(float(e)))) <= d for e, d in pairs)
+
+    def add(self, losses: list[Any]) -> Any:
+        """The loss of running several mechanisms on the same data, in exact form."""
+        raise UnsupportedOperation(
+            "Privacy profiles do not add up. Fix a δ for each with fix_delta(measurement, delta), or compose before "
+            "zcdp_to_approx."
+        )
+
+
+def _pair(inner: Measure, loss: Any, name: str) -> tuple[Any, Fraction]:
+    if not isinstance(loss, tuple | list) or len(loss) != 2:
+        raise InvalidArgument(f"{name}={loss!r}: a loss of {Approximate(inner)!r} is a pair (loss, δ).")
+    return inner.parse(loss[0], f"{name}[0]"), probability(loss[1], f"{name}[1]: δ")
+
+
+@dataclass(frozen=True)
+class Approximate(Measure):
+    """The inner measure, except with probability δ: a loss is the pair (inner loss, δ), ordered part by part.
+
+    >>> measure = Approximate(MaxDivergence())
+    >>> measure.below((1.0, 1e-6), (1.5, 1e-6)), measure.below((1.0, 1e-6), (1.5, 1e-7))
+    (True, False)
+    """
+
+    inner_measure: Measure = MaxDivergence()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.inner_measure, Measure) or isinstance(self.inner_measure, Approximate):
+            raise InvalidArgument(f"Approximate({self.inner_measure!r}): give a measure that has no δ of its own.")
+
+    def parse(self, loss: Any, name: str = "d_out") -> tuple[Any, Fraction]:
+        """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
+        if isinstance(self.inner_measure, SmoothedMaxDivergence) and isinstance(loss, tuple) and len(loss) == 2:
+            inner = loss[0] if isinstance(loss[0], PrivacyProfile) else [self._epsilon(loss, name)]
+            return inner, probability(loss[1], f"{name}[1]: δ")
+        return _pair(self.inner_measure, loss, name)
+
+    def _epsilon(self, loss: Any, name: str) -> Any:
+        return MaxDivergence().parse(loss[0], f"{name}[0]")
+
+    def show(self, loss: Any) -> Joint:
+        """The exact form as numbers that are never below it."""
+        return Joint((self.inner_measure.show(loss[0]), loss[1] if isinstance(loss[1], float) else upward(loss[1])))
+
+    def below(self, loss: Any, other: Any) -> bool:
+        """Both parts at most the other's; a profile with a δ must satisfy the pair (ε, δ) on the right together."""
+        mine, limit = self.parse(loss), self.parse(other)
+        if isinstance(mine[0], PrivacyProfile):
+            if isinstance(limit[0], PrivacyProfile):
+                return SmoothedMaxDivergence().below(mine[0], limit[0])
+            used = Fraction(repr(mine[0].delta(float(limit[0][0])))) + mine[1]
+            return bool(used <= limit[1])
+        return self.inner_measure.below(mine[0], limit[0]) and mine[1] <= limit[1]
+
+    def add(self, losses: list[Any]) -> Any:
+        """The loss of running several mechanisms on the same data, in exact form."""
+        parts = [self.parse(loss) for loss in losses]
+        return self.inner_measure.add([p[0] for p in parts]), min(Fraction(1), sum((p[1] for p in parts), Fraction(0)))

@@ -1,0 +1,151 @@
+"""Metrics: how far apart two values of a domain are, and which numbers can be such a distance.
+
+Those of this module are between datasets and are counts; those between aggregates are in `lengths`. `distance(a, b)`
+measures, so that any claim about a map can be held against the truth. `parse` and `show` turn what a person types
+into the exact form that maps compute with, and back, rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from dpframe.errors import InvalidArgument
+from dpframe.theory.exact import exact
+
+__all__ = [
+    "ChangeOneDistance",
+    "DiscreteDistance",
+    "HammingDistance",
+    "InsertDeleteDistance",
+    "Metric",
+    "SymmetricDistance",
+    "whole",
+]
+
+
+class Metric:
+    """A distance between members of a domain. Two metrics of the same kind are equal."""
+
+    def distance(self, a: Any, b: Any) -> Any:
+        """The distance between two values; infinite when the metric does not compare them."""
+        raise NotImplementedError
+
+    def parse(self, distance: Any, name: str = "d_in") -> Any:
+        """The exact form of a distance that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
+        raise NotImplementedError
+
+    def show(self, distance: Any) -> Any:
+        """The exact form as a number that is never below it."""
+        raise NotImplementedError
+
+
+def whole(distance: Any, metric: Metric, name: str) -> int:
+    """A distance that counts something."""
+    if isinstance(distance, tuple | list):
+        raise InvalidArgument(f"{name}={distance!r}: {metric!r} is one whole number, not several.")
+    value = exact(distance, f"{name}: a {metric!r}")
+    if value < 0 or value.denominator != 1:
+        raise InvalidArgument(f"{name}={distance!r}: {metric!r} counts, so it is a whole number of at least 0.")
+    return value.numerator
+
+
+def _key(value: Any) -> Any:
+    """A hashable stand-in under which NaN equals NaN."""
+    if hasattr(value, "item"):
+        value = value.item()
+    return ("NaN",) if isinstance(value, float) and math.isnan(value) else value
+
+
+class _Counting(Metric):
+    """Common to the metrics on datasets: distances are counts."""
+
+    def parse(self, distance: Any, name: str = "d_in") -> int:
+        return whole(distance, self, name)
+
+    def show(self, distance: Any) -> int:
+        return int(distance)
+
+
+@dataclass(frozen=True)
+class SymmetricDistance(_Counting):
+    """How many records must be added or removed to turn one multiset into the other; the order does not matter.
+
+    >>> SymmetricDistance().distance([12, 10, 8, 7], [10, 8, 7])
+    1
+    """
+
+    def distance(self, a: Any, b: Any) -> int:
+        """Count of records in one but not in the other, with multiplicity."""
+        left, right = Counter(map(_key, a)), Counter(map(_key, b))
+        return (left - right).total() + (right - left).total()
+
+
+@dataclass(frozen=True)
+class ChangeOneDistance(_Counting):
+    """How many records must be replaced to turn one multiset into the other; infinite when the sizes differ.
+
+    >>> ChangeOneDistance().distance([12, 10, 8, 7], [7, 8, 10, 10])
+    1
+    """
+
+    def distance(self, a: Any, b: Any) -> int | float:
+        """Half the symmetric distance of multisets of one size."""
+        return SymmetricDistance().distance(a, b) // 2 if len(a) == len(b) else math.inf
+
+
+@dataclass(frozen=True)
+class InsertDeleteDistance(_Counting):
+    """How many insertions and deletions turn one ordered vector into the other.
+
+    >>> InsertDeleteDistance().distance([1, 2, 3], [2, 1, 3])
+    2
+    """
+
+    def distance(self, a: Any, b: Any) -> int:
+        """len(a) + len(b) minus twice the longest common subsequence."""
+        left, right = [_key(v) for v in a], [_key(v) for v in b]
+        row = [0] * (len(right) + 1)
+        for x in left:
+            previous = row
+            row = [0]
+            for j, y in enumerate(right):
+                row.append(previous[j] + 1 if x == y else max(previous[j + 1], row[j]))
+        return len(left) + len(right) - 2 * row[-1]
+
+
+@dataclass(frozen=True)
+class HammingDistance(_Counting):
+    """At how many positions two ordered vectors differ; infinite when the sizes differ.
+
+    >>> HammingDistance().distance([1, 2, 3], [2, 1, 3])
+    2
+    """
+
+    def distance(self, a: Any, b: Any) -> int | float:
+        """Count of differing positions."""
+        if len(a) != len(b):
+            return math.inf
+        return sum(1 for x, y in zip(a, b, strict=True) if _key(x) != _key(y))
+
+
+@dataclass(frozen=True)
+class DiscreteDistance(_Counting):
+    """0 when two values are equal, 1 when they are not: everything about a value is protected.
+
+    >>> DiscreteDistance().distance("a", "b")
+    1
+    """
+
+    def distance(self, a: Any, b: Any) -> int:
+        """0 or 1."""
+        return int(_key(a) != _key(b))
+
+    def parse(self, distance: Any, name: str = "d_in") -> int:
+        """0 or 1. Errors: InvalidArgument for anything else."""
+        value = whole(distance, self, name)
+        if value > 1:
+            raise InvalidArgument(f"{name}={distance!r}: a DiscreteDistance is 0 or 1.")
+        return value

@@ -1,0 +1,138 @@
+"""Search for the parameter at which a promise begins to hold: the least noise, the largest bound, the smallest size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import DpFrameError, InvalidArgument
+
+__all__ = ["binary_search", "binary_search_chain", "binary_search_param"]
+
+_REFUSALS = (DpFrameError, OverflowError, ZeroDivisionError)
+
+
+def binary_search(
+    predicate: Callable[[Any], bool],
+    bounds: tuple[Any, Any] | None = None,
+    T: type | None = None,  # noqa: N803
+) -> Any:
+    """The last argument that satisfies a monotone predicate, next to where it changes.
+
+    Input:  predicate: number to bool, changing once between the bounds; bounds (lower, upper), or None to look for the
+            change among powers of two of either sign, positive ones first; T: int or float (None: that of the bounds,
+            or the one that the predicate accepts)
+    Output: int or float: the argument nearest the change (to the last bit of a float) for which the predicate holds.
+            An argument that the predicate refuses with an error of this library counts as outside when looking
+    Errors: InvalidArgument when the predicate does not change
+
+    >>> binary_search(lambda x: x * x <= 200, bounds=(0, 100))
+    14
+    """
+    kind = _kind(predicate, bounds, T)
+    if bounds is None:
+        low, high = _bracket(predicate, kind)
+    else:
+        low, high = _ends(bounds, kind)
+    at_low, at_high = bool(predicate(low)), bool(predicate(high))
+    if at_low == at_high:
+        raise InvalidArgument(
+            f"binary_search: the predicate is {at_low} at both ends, {low!r} and {high!r}; it changes nowhere between."
+        )
+    while (middle := _middle(low, high, kind)) not in (low, high):
+        if bool(predicate(middle)) == at_low:
+            low = middle
+        else:
+            high = middle
+    return low if at_low else high
+
+
+def _kind(predicate: Callable[[Any], bool], bounds: tuple[Any, Any] | None, kind: type | None) -> type:
+    if kind is not None:
+        if kind not in (int, float):
+            raise InvalidArgument(f"binary_search: T={kind!r} is int or float.")
+        return kind
+    if bounds is not None:
+        return int if all(isinstance(b, int | np.integer) for b in bounds) else float
+    for probe in (1.5, 0.75, 1000.5, 1, 1000):
+        try:
+            predicate(probe)
+        except (*_REFUSALS, TypeError):
+            continue
+        return type(probe)
+    return float
+
+
+def _ends(bounds: tuple[Any, Any], kind: type) -> tuple[Any, Any]:
+    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
+        raise InvalidArgument(f"binary_search: bounds={bounds!r} is a pair (lower, upper).")
+    if not all(isinstance(b, int | float | np.number) and math.isfinite(b) for b in bounds) or bounds[0] > bounds[1]:
+        raise InvalidArgument(f"binary_search: bounds={bounds!r} is a pair of finite numbers, the lower first.")
+    return kind(bounds[0]), kind(bounds[1])
+
+
+def _middle(low: Any, high: Any, kind: type) -> Any:
+    return (low + high) // 2 if kind is int else low / 2 + high / 2
+
+
+def _runs(kind: type) -> Iterator[Iterator[Any]]:
+    """Where to look for the change: each run goes away from the one before it."""
+    if kind is int:
+        yield (v for v in [0, *(1 << k for k in range(63))])
+        yield (v for v in [0, *(-(1 << k) for k in range(63))])
+        return
+    yield (2.0**k for k in range(1024))
+    yield (v for v in [*(2.0**-k for k in range(1075)), 0.0])
+    yield (v for v in [0.0, *(-(2.0**k) for k in range(1024))])
+
+
+def _bracket(predicate: Callable[[Any], bool], kind: type) -> tuple[Any, Any]:
+    """Two neighbouring powers of two between which the predicate changes."""
+    for run in _runs(kind):
+        before: tuple[Any, bool] | None = None
+        for value in run:
+            try:
+                holds = bool(predicate(value))
+            except _REFUSALS:
+                if before is not None:
+                    break
+                continue
+            if before is not None and before[1] != holds:
+                return min(before[0], value), max(before[0], value)
+            before = value, holds
+    raise InvalidArgument("binary_search: the predicate is the same everywhere; give bounds=(lower, upper).")
+
+
+def binary_search_param(
+    make: Callable[[Any], Any],
+    d_in: Any,
+    d_out: Any,
+    bounds: tuple[Any, Any] | None = None,
+    T: type | None = None,  # noqa: N803
+) -> Any:
+    """The parameter at which `make(parameter)` just satisfies d_out for inputs within d_in.
+
+    Input:  make: number to Transformation or Measurement, whose map is monotone in it; d_in and d_out as in its
+            `check`; bounds and T as in `binary_search`
+    Output: int or float: the smallest scale, the largest bound, …
+    Errors: as `binary_search`
+
+    >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace
+    >>> binary_search_param(lambda s: laplace(AtomDomain(float), AbsoluteDistance(), s), d_in=12, d_out=0.48)
+    25.0
+    """
+    return binary_search(lambda value: make(value).check(d_in, d_out), bounds, T)
+
+
+def binary_search_chain(
+    make: Callable[[Any], Any],
+    d_in: Any,
+    d_out: Any,
+    bounds: tuple[Any, Any] | None = None,
+    T: type | None = None,  # noqa: N803
+) -> Any:
+    """`make` at the parameter that `binary_search_param` finds."""
+    return make(binary_search_param(make, d_in, d_out, bounds, T))

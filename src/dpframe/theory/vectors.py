@@ -1,0 +1,61 @@
+"""Vectors in and out: any sequence becomes one array of the domain's type; the result has the caller's shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import DomainMismatch, MetricMismatch
+from dpframe.theory.domains import AtomDomain, Domain, VectorDomain
+from dpframe.theory.maps.sensitivity import Relation
+from dpframe.theory.metrics import (
+    ChangeOneDistance,
+    HammingDistance,
+    InsertDeleteDistance,
+    Metric,
+    SymmetricDistance,
+)
+
+__all__ = ["as_array", "dataset", "like", "relation_of"]
+
+_RELATIONS: dict[type[Metric], Relation] = {
+    SymmetricDistance: "add-remove",
+    InsertDeleteDistance: "add-remove",
+    ChangeOneDistance: "replace",
+    HammingDistance: "replace",
+}
+
+
+def relation_of(metric: Metric, name: str) -> Relation:
+    """Whether a dataset metric counts records that enter or leave, or records that change. Errors: MetricMismatch."""
+    relation = _RELATIONS.get(type(metric))
+    if relation is None:
+        raise MetricMismatch(
+            f"{name}: the input metric is {metric!r}; a dataset is compared by SymmetricDistance(), "
+            "InsertDeleteDistance(), ChangeOneDistance() or HammingDistance()."
+        )
+    return relation
+
+
+def dataset(domain: Domain, metric: Metric, name: str) -> tuple[VectorDomain, Relation]:
+    """The input of a transformation of datasets, checked. Errors: DomainMismatch, MetricMismatch."""
+    if not isinstance(domain, VectorDomain):
+        raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a VectorDomain.")
+    return domain, relation_of(metric, name)
+
+
+def as_array(values: Any, atom: AtomDomain) -> np.ndarray[Any, Any]:
+    """A vector of members as an array of the domain's type; strings as Python objects."""
+    if atom.dtype.kind == "O":
+        array = np.empty(len(values), dtype=object)
+        array[:] = [str(v) for v in values]
+        return array
+    return np.asarray(values if hasattr(values, "__array__") else list(values), dtype=atom.dtype)
+
+
+def like(array: np.ndarray[Any, Any], given: Any) -> Any:
+    """The result as an array when the caller gave one (or a Series), otherwise as a list of Python values."""
+    if isinstance(given, np.ndarray) or (hasattr(given, "__array__") and not isinstance(given, list | tuple)):
+        return array
+    return array.tolist()
