@@ -13,12 +13,14 @@ A `Transformation` or `Measurement` promises that inputs within d_in have output
 `max_divergence` and `empirical_sensitivity` measure what a map promises, and `plots` draws it.
 """
 
+from dpframe.theory import plots
 from dpframe.theory.aggregates import count, mean, sum, variance
 from dpframe.theory.composition import compose, optimal_compose, parallel
 from dpframe.theory.conversions import fix_delta, pure_to_approx, pure_to_zcdp, sample, zcdp_to_approx
 from dpframe.theory.counting import count_by, histogram
 from dpframe.theory.divergence import hockey_stick_divergence, max_divergence, renyi_divergence
 from dpframe.theory.domains import AtomDomain, Domain, MapDomain, TupleDomain, VectorDomain
+from dpframe.theory.empirical import TableQuery, empirical_sensitivity
 from dpframe.theory.exact import Joint
 from dpframe.theory.framework import Measurement, Transformation
 from dpframe.theory.lengths import (
@@ -79,6 +81,7 @@ __all__ = [
     "RenyiDivergence",
     "SmoothedMaxDivergence",
     "SymmetricDistance",
+    "TableQuery",
     "Transformation",
     "TupleDomain",
     "VectorDomain",
@@ -91,6 +94,7 @@ __all__ = [
     "compose",
     "count",
     "count_by",
+    "empirical_sensitivity",
     "fix_delta",
     "gaussian",
     "gaussian_threshold",
@@ -104,6 +108,7 @@ __all__ = [
     "noisy_max",
     "optimal_compose",
     "parallel",
+    "plots",
     "pure_to_approx",
     "pure_to_zcdp",
     "randomized_response",

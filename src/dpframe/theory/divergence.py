@@ -16,7 +16,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument
 
-__all__ = ["hockey_stick_divergence", "max_divergence", "renyi_divergence"]
+__all__ = ["event_mass", "hockey_stick_divergence", "max_divergence", "renyi_divergence"]
 
 Finite = dict[Any, float]
 
@@ -39,7 +39,7 @@ def max_divergence(p: Any, q: Any, over: Any = None) -> float:
         raise InvalidArgument("max_divergence: one distribution is continuous and the other is not.")
     if _continuous(p):
         if over is not None:
-            return _log_ratio(_mass(p, over), _mass(q, over))
+            return _log_ratio(event_mass(p, over), event_mass(q, over))
         return _continuous_supremum(p, q)
     left, right = _aligned(p, q)
     if over is not None:
@@ -179,8 +179,13 @@ def _intervals(over: Any) -> list[tuple[float, float]]:
     return pairs
 
 
-def _mass(p: Any, over: Any) -> float:
-    """P[S], from whichever tail loses no digits."""
+def event_mass(p: Any, over: Any) -> float:
+    """P[S] of a continuous distribution, from whichever tail loses no digits.
+
+    Input:  p: a frozen scipy distribution; over: an interval (lower, upper), or a list of disjoint ones
+    Output: float in [0, 1]
+    Errors: InvalidArgument for what is no such set
+    """
     middle = float(p.median())
     return math.fsum(
         float(p.sf(a) - p.sf(b)) if a > middle else float(p.cdf(b) - p.cdf(a)) for a, b in _intervals(over)

@@ -1,0 +1,41 @@
+"""A progress line for long enumerations: silent unless they take long and somebody can see it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+__all__ = ["watched"]
+
+Item = TypeVar("Item")
+
+_PATIENCE = 2.0  # seconds before anything is shown
+_EVERY = 0.2
+
+
+def _visible() -> bool:
+    """Whether standard error is a terminal, or the cell of a notebook."""
+    return sys.stderr.isatty() or "ipykernel.zmqshell" in sys.modules
+
+
+def watched(items: Iterable[Item], total: int, what: str, show: bool | None = None) -> Iterator[Item]:
+    """Pass the items on, with a line on standard error about how many have been taken.
+
+    Input:  total (count); what they are called; show: True from the start, False never, None as described above
+    """
+    if show is False or (show is None and not _visible()):
+        yield from items
+        return
+    due = time.monotonic() + (0.0 if show else _PATIENCE)
+    drawn = False
+    for done, item in enumerate(items):
+        if time.monotonic() >= due:
+            filled = 30 * done // max(total, 1)
+            bar = "█" * filled + "░" * (30 - filled)
+            print(f"\r{bar} {done:,} of {total:,} {what}", end="", file=sys.stderr, flush=True)
+            due, drawn = time.monotonic() + _EVERY, True
+        yield item
+    if drawn:
+        print(f"\r{'█' * 30} {total:,} of {total:,} {what}", file=sys.stderr, flush=True)
