@@ -83,11 +83,13 @@ def bernoulli_exp(x: NDArray[Any] | Sequence[Number], unit: Number = 1) -> Boole
     if factor <= 0 or not (np.isfinite(approximate) & (approximate >= 0)).all():
         raise InvalidArgument("bernoulli_exp: x must be finite and at least 0, and unit positive.")
     flat = values.ravel()
-    rates = (approximate * float(factor)).ravel()
+    ordinary = 2.0**-512 <= factor <= 2.0**512
+    with np.errstate(over="ignore"):  # a rate that overflows has an infinite error, and is decided exactly
+        rates = (approximate * float(factor if ordinary else 1)).ravel()
     # Both conversions to floats and the product: three roundings.
     coins = flips(
         rates,
-        4 * UNIT * rates,
+        4 * UNIT * rates if ordinary else np.full(len(rates), np.inf),
         lambda i: (Fraction(flat[i].item()) if exact is None else exact[i]) * factor,
     )
     return np.reshape(coins, values.shape)

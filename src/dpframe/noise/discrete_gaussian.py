@@ -24,20 +24,20 @@ __all__ = ["discrete_gaussian"]
 def discrete_gaussian(scale: float, size: int) -> Integers:
     """Discrete Gaussian noise: P[X = x] ∝ exp(-x²/(2·scale²)) on the integers.
 
-    Input:  scale, a positive float up to 2^62; size draws
+    Input:  scale, a float from 2^-100 to 2^62; size draws
     Output: independent integers; int64, or Python integers (dtype object) where some draw does not fit
     Law:    exact. A discrete Laplace draw Y of scale t = ⌊scale⌋ + 1 is kept with probability
             exp(-(|Y| - scale²/t)²/(2·scale²)), by exact coins; about one in 1.3 to 1.5 draws is kept
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Algorithm 3
-    Errors: InvalidArgument for a scale that is not positive and finite, or above 2^62
+    Errors: InvalidArgument for a scale that is not between 2^-100 and 2^62
 
     >>> discrete_gaussian(3.0, 4).shape
     (4,)
     """
     count = check_size(size)
     sigma = check_scale(scale, count)
-    if not isinstance(sigma, float) or sigma > 2.0**62:
-        raise InvalidArgument("discrete_gaussian: give one scale of at most 2^62.")
+    if not isinstance(sigma, float) or not 2.0**-100 <= sigma <= 2.0**62:
+        raise InvalidArgument("discrete_gaussian: give one scale between 2^-100 and 2^62.")
     laplace_scale = float(int(sigma) + 1) if sigma < 2.0**52 else sigma
     variance, width = Fraction(sigma) ** 2, Fraction(laplace_scale)
     centre, spread = float(variance / width), float(2 * variance)

@@ -15,7 +15,7 @@ Which draw is certain. With u = 2^-53 and L = -ln V, all relative to the scale:
 - tan: 16u relatively (see `inversion`). |d cos φ/d ln t| = 4t²/(1+t²)² ≤ 1 and |d sin φ/d ln t| ≤ 1/2: within 17u.
 - t², 1±t², the quotient and the last product: at most 6u, since |1-t²| ≤ 1+t².
 
-Together |X - X̂| ≤ 44u·R̂ + (6u + 2.02·2^-63·e^L̂)/R̂. For 2^-6 ≤ R̂ ≤ √24 that is below 2^-44: one comparison with a
+Together |X - X̂| ≤ 44u·R̂ + (6u + 2.02·2^-63·e^L̂)/R̂. For 2^-8 ≤ R̂ ≤ √24 that is below 2^-42: one comparison with a
 constant settles almost every draw. The rest is compared with the bound itself, and what is still open, or has
 L̂ > 40, is decided by ball arithmetic with more bits of V and W. Both draws of a pair are decided with the same bits.
 
@@ -35,7 +35,7 @@ from dpframe.noise.arguments import check_scale, check_size
 from dpframe.noise.bits import Words
 from dpframe.noise.cells import place
 from dpframe.noise.certified import Ball, ball, precision
-from dpframe.noise.inversion import BLOCK, UNIT, Floats, Integers, by_size, combine, uniform_ball
+from dpframe.noise.inversion import BLOCK, UNIT, Floats, Integers, by_size, combine, magnitude_bits, uniform_ball
 
 __all__ = ["rounded_gaussian"]
 
@@ -90,7 +90,7 @@ def _block(
     radius *= 2.0**-63
     np.log(radius, out=radius)
     radius *= -2
-    extreme = radius.max() > 24 or radius.min() < 2.0**-12
+    extreme = radius.max() > 24 or radius.min() < 2.0**-16
     np.sqrt(radius, out=radius)
     np.multiply(angles.view(np.int64), _HALF_TURN, out=tangent)
     np.tan(tangent, out=tangent)
@@ -101,23 +101,22 @@ def _block(
     first *= second
     second *= tangent
     second *= 2
-    values = first, second[:sines]
     nearest = []
-    suspects = []
-    for value, scale in zip(values, scales, strict=True):
+    suspects = (radius > 4.89) | (radius < 1.0001 * 2.0**-8) if extreme else None
+    for value, scale in zip((first, second[:sines]), scales, strict=True):
         value *= scale
         if shift:
             value += shift
         rounded = np.rint(value)
         value -= rounded
         gap = np.abs(value, out=value)
-        margin = 0.5 - 2.0**-46 - 2.0**-44 * scale
-        if extreme or (len(gap) and (gap.max() > margin if isinstance(scale, float) else (gap > margin).any())):
-            wild = (radius > 4.89) | (radius < 1.0001 * 2.0**-6)
-            suspects.append(np.nonzero((gap > margin) | wild[: len(gap)])[0])
+        margin = 0.5 - 2.0**-46 - 2.0**-42 * scale
+        if gap.max(initial=0) > margin if isinstance(scale, float) else (gap > margin).any():
+            suspects = np.zeros(len(radius), bool) if suspects is None else suspects
+            suspects[: len(gap)] |= gap > margin
         nearest.append(rounded)
-    if suspects:
-        _settle(scales, shift, radii, angles, (nearest[0], nearest[1]), np.unique(np.concatenate(suspects)))
+    if suspects is not None:
+        _settle(scales, shift, radii, angles, (nearest[0], nearest[1]), np.nonzero(suspects)[0])
     return nearest[0], nearest[1]
 
 
@@ -130,7 +129,8 @@ def _settle(
     suspects: NDArray[np.intp],
 ) -> None:
     """Decide the pairs that the constant bound left open, in place."""
-    length = -np.log(np.abs(radii[suspects].view(np.int64) + 0.5) * 2.0**-63)
+    # The absolute value, so that a logarithm of 0 is +0 and its error +inf.
+    length = np.abs(np.log(np.abs(radii[suspects].view(np.int64) + 0.5) * 2.0**-63))
     radius = np.sqrt(2 * length)
     tangent = np.tan(angles[suspects].view(np.int64) * _HALF_TURN)
     quotient = radius / (1 + tangent * tangent)
@@ -157,7 +157,7 @@ def _settle(
 
 def _exact(scales: tuple[float, ...], shift: float, radius: int, angle: int) -> list[int]:
     """⌊scale·R·cos φ + ½ + shift⌋ and, with a second scale, ⌊scale·R·sin φ + ½ + shift⌋ for two words."""
-    known = radius if radius < 1 << 63 else (1 << 64) - 1 - radius
+    known = magnitude_bits(radius)
     turn = angle if angle < 1 << 63 else angle - (1 << 64)
     count = 63
     exponent = max(0, *(math.frexp(scale)[1] for scale in scales))

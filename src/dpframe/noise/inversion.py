@@ -39,6 +39,7 @@ __all__ = [
     "by_size",
     "combine",
     "fit",
+    "magnitude_bits",
     "uniform_ball",
     "uniform_below",
 ]
@@ -92,6 +93,11 @@ def fit(values: NDArray[np.object_]) -> Integers:
     if values.size and not -(1 << 63) <= values.min() <= values.max() < 1 << 63:
         return values
     return values.astype(np.int64)
+
+
+def magnitude_bits(word: int) -> int:
+    """Return m, the 63 bits of V in a word: the word where its top (sign) bit is 0, else its complement."""
+    return (1 << 64) - 1 - word if word >> 63 else word
 
 
 def uniform_ball(known: int, count: int) -> Ball:

@@ -37,7 +37,17 @@ from dpframe.noise.arguments import check_scale, check_size
 from dpframe.noise.bits import Words
 from dpframe.noise.cells import place
 from dpframe.noise.certified import Ball, ball, precision
-from dpframe.noise.inversion import BLOCK, FUNCTION, UNIT, Floats, Integers, by_size, combine, uniform_ball
+from dpframe.noise.inversion import (
+    BLOCK,
+    FUNCTION,
+    UNIT,
+    Floats,
+    Integers,
+    by_size,
+    combine,
+    magnitude_bits,
+    uniform_ball,
+)
 
 __all__ = ["discrete_laplace", "rounded_laplace"]
 
@@ -148,9 +158,8 @@ def _settle(rule: _Rule, scale: float | Floats, words: Words, nearest: Floats, s
     rounded = np.rint(value)
     nearest[suspects] = rounded
     for i in suspects[(np.abs(value - rounded) > 0.5 - error) | (y > 40)]:
-        word = int(words[i])
-        known = word if word < 1 << 63 else (1 << 64) - 1 - word
-        nearest[i] = _exact(rule, scale if isinstance(scale, float) else float(scale[i]), known, 63)
+        own = scale if isinstance(scale, float) else float(scale[i])
+        nearest[i] = _exact(rule, own, magnitude_bits(int(words[i])), 63)
 
 
 def _exact(rule: _Rule, scale: float, known: int, count: int) -> int:
@@ -195,5 +204,5 @@ def _split(rule: _Rule, scale: float | Floats, size: int, exponent: NDArray[np.i
 
 def _huge(rule: _Rule, scale: float) -> int:
     word = int(bits.random_words(1)[0])
-    magnitude = _exact(rule, scale, word >> 1, 63)
-    return -magnitude if word & 1 else magnitude
+    magnitude = _exact(rule, scale, magnitude_bits(word), 63)
+    return -magnitude if word >> 63 else magnitude

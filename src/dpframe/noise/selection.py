@@ -77,7 +77,10 @@ def _exact_best(gaps: list[int], words: list[int], rate: Fraction) -> int:
         with precision(2 * count + 128):
             if all(words):  # a word of zeros: the key may be infinite
                 keys = [_key(word, count, rate * gap) for word, gap in zip(words, gaps, strict=True)]
-                leader = max(range(len(keys)), key=lambda i: float(keys[i].mid()))
+                leader = 0
+                for i, key in enumerate(keys):
+                    if key.mid() > keys[leader].mid():
+                        leader = i
                 if all(keys[leader] > key for i, key in enumerate(keys) if i != leader):
                     return leader
         more = bits.random_words(len(words))

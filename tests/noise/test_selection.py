@@ -1,0 +1,148 @@
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from scipy import stats
+
+from dpframe.errors import InvalidArgument
+from dpframe.noise import bits, keep_at_least, permute_and_flip, randomized_response, selection, uniform_index
+
+DRAWS = 200_000
+
+
+def permute_and_flip_law(scores, rate):
+    """By its definition: every order, each candidate accepted with its probability."""
+    accept = np.exp(-rate * (max(scores) - np.array(scores, float)))
+    law = np.zeros(len(scores))
+    orders = list(permutations(range(len(scores))))
+    for order in orders:
+        alive = 1.0
+        for i in order:
+            law[i] += alive * accept[i] / len(orders)
+            alive *= 1 - accept[i]
+    return law
+
+
+@pytest.mark.parametrize("scores", [[0], [3, 3], [5, 4], [3, 1, 0, 3], [-10, -7, -8, -9, -7], [0, 0, 0, 0, 1, 2]])
+@pytest.mark.parametrize("rate", [Fraction(1, 2), 0.1, 2])
+def test_permute_and_flip_has_the_law_of_its_definition(scores, rate, chi_square):
+    chosen = permute_and_flip(np.tile(np.array(scores), (DRAWS, 1)), rate)
+    law = permute_and_flip_law(scores, float(rate))
+    if len(scores) > 1:
+        assert chi_square(np.bincount(chosen, minlength=len(scores)), law) > 1e-8
+        wrong = permute_and_flip_law(scores, float(rate) * 1.1)
+        if abs(law - wrong).max() > 0.01:
+            assert chi_square(np.bincount(chosen, minlength=len(scores)), wrong) < 1e-8
+
+
+def test_permute_and_flip_is_not_the_exponential_mechanism(chi_square):
+    scores = [2, 1, 0]
+    chosen = permute_and_flip(np.tile(np.array(scores), (DRAWS, 1)), 1)
+    weight = np.exp(np.array(scores, float))
+    assert chi_square(np.bincount(chosen, minlength=3), weight / weight.sum()) < 1e-8
+
+
+def test_groups_of_different_scores_in_one_call():
+    scores = np.array([[0, 2**62, 0], [-(2**63), 2**63 - 1, 0], [1, 0, 10**9]])
+    assert permute_and_flip(scores, 1).tolist() == [1, 1, 2]
+    assert permute_and_flip(np.array([[2**64 - 1, 0]], np.uint64), 1).tolist() == [0]
+    assert permute_and_flip(np.zeros((0, 3), int), 1).shape == (0,)
+
+
+def test_near_ties_are_decided_by_more_bits(monkeypatch):
+    # Scores 1 and 0 at rate 1: V2 = V1·e, so that the keys agree in all the bits that one word shows.
+    asked = []
+    inner = selection._exact_best
+    monkeypatch.setattr(selection, "_exact_best", lambda *args: asked.append(args) or inner(*args))
+    with ctx.workprec(300):
+        first = 2**62 + 12_345
+        second = int((arb(first) * arb(-1).exp()).floor().unique_fmpz())
+    for words, winner in (
+        ([first, second, 0, 0, 0, 0], None),
+        ([first, second, (1 << 64) - 1, 0], 1),
+        ([first, second - 1, 0, (1 << 64) - 1], 1),
+        ([first, second + 2, 0, 0], 0),
+    ):
+        with bits.replay(words + [1 << 63] * 8):
+            (chosen,) = permute_and_flip(np.array([[1, 0]]), 1).tolist()
+        with ctx.workprec(300):
+            u = [(arb(words[i]) * 2**64 + words[i + 2] + arb(0.5)) / arb(2) ** 128 for i in range(2)]
+            truth = 0 if -u[0].log() > -u[1].log() - 1 else 1
+        assert chosen == truth
+        assert winner is None or chosen == winner
+    assert asked
+
+
+def test_equal_words_and_words_of_zeros_are_decided_by_more_bits():
+    with bits.replay([9, 9, 40, 3]):
+        assert permute_and_flip(np.array([[0, 0]]), 1).tolist() == [1]
+    with bits.replay([0, 0, 40, 3, 5, 5]):
+        assert permute_and_flip(np.array([[0, 0]]), 1).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "rate"),
+    [(np.zeros(3, int), 1), (np.zeros((2, 0), int), 1), (np.zeros((2, 2)), 1), (np.zeros((2, 2), int), 0)],
+)
+def test_scores_and_rates_that_make_no_sense_are_refused(scores, rate):
+    with pytest.raises(InvalidArgument):
+        permute_and_flip(scores, rate)
+
+
+@pytest.mark.parametrize("choices", [1, 2, 3, 7, 1000])
+def test_uniform_index_is_uniform(choices, chi_square):
+    counts = np.bincount(uniform_index(choices, DRAWS), minlength=choices)
+    assert len(counts) == choices
+    if choices > 1:
+        assert chi_square(counts, np.full(choices, 1 / choices)) > 1e-8
+
+
+@pytest.mark.parametrize("choices", [2, 3, 7, 2**32 - 5, 2**32])
+def test_uniform_index_reads_on_at_a_boundary(choices):
+    edges = [j * 2**64 // choices for j in (1, choices // 2, choices - 1) if j]
+    for word in {0, (1 << 64) - 1, *edges, *(edge - 1 for edge in edges)}:
+        for more in (0, 1 << 63, (1 << 64) - 1):
+            with bits.replay([word, more, 1 << 63]):
+                (index,) = uniform_index(choices, 1).tolist()
+            assert index == choices * (word * 2**128 + more * 2**64 + 2**63) >> 192
+
+
+@pytest.mark.parametrize("choices", [0, -1, 2**32 + 1])
+def test_choices_out_of_range_are_refused(choices):
+    with pytest.raises(InvalidArgument):
+        uniform_index(choices, 1)
+
+
+@pytest.mark.parametrize(("choices", "keep"), [(2, Fraction(3, 4)), (4, 0.5), (5, 0), (3, 1)])
+def test_randomized_response_has_its_law(choices, keep, chi_square):
+    for value in range(choices):
+        answers = randomized_response(np.full(DRAWS // 2, value), choices, keep)
+        law = np.full(choices, (1 - float(keep)) / (choices - 1))
+        law[value] = float(keep)
+        counts = np.bincount(answers, minlength=choices)
+        assert not counts[law == 0].any()
+        assert chi_square(counts[law > 0], law[law > 0]) > 1e-8 or keep == 1
+
+
+def test_randomized_response_on_booleans_and_shapes():
+    truth = np.array([[True, False], [False, True]])
+    assert (randomized_response(truth, 2, 1) == truth).all()
+    assert (randomized_response(truth, 2, 0) != truth).all()
+    flips = int(randomized_response(np.zeros(DRAWS, bool), 2, 0.9).sum())
+    assert stats.binomtest(flips, DRAWS, 0.1).pvalue > 1e-8
+
+
+@pytest.mark.parametrize(
+    ("values", "choices", "keep"),
+    [(np.array([3]), 3, 0.5), (np.array([-1]), 3, 0.5), (np.array([0]), 1, 0.5), (np.array([0.5]), 2, 0.5)],
+)
+def test_answers_outside_the_choices_are_refused(values, choices, keep):
+    with pytest.raises(InvalidArgument):
+        randomized_response(values, choices, keep)
+
+
+def test_a_value_at_the_threshold_is_kept():
+    assert keep_at_least(np.array([4, 5, 6]), 5).tolist() == [False, True, True]
+    assert keep_at_least(np.array([2**70, -(2**70)], dtype=object), 0).tolist() == [True, False]
