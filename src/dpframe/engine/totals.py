@@ -40,7 +40,7 @@ def totals(ask: Ask, salt: int) -> Totals:
 
 def validate(ask: Ask) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after it is paid."""
-    _guarded(lambda: _collected(ask, compiled(ask, 0, empty=True)))
+    _guarded(lambda: _assembled(ask, _collected(ask, compiled(ask, 0, empty=True))))
 
 
 def _guarded(run: Callable[[], T]) -> T:

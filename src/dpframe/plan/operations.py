@@ -191,6 +191,8 @@ def fill_facts(asked: str, facts: Facts, value: object, origin: str = "") -> Fac
         dtype, value = nw.Float64(), float(value)  # type: ignore[arg-type]
     bounds = facts.bounds and (facts.bounds.cover(value) if isinstance(value, (int, float)) else facts.bounds)
     keys = facts.keys if facts.keys is None or value in facts.keys else (*facts.keys, value)
+    if isinstance(dtype, nw.Enum):
+        dtype = nw.Enum([str(key) for key in keys or ()])
     return Facts(dtype, False, bounds, keys, origin or facts.origin)
 
 
