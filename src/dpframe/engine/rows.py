@@ -92,6 +92,8 @@ def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
     table = step.before.table
     here = Lowering(table, _lower(step.before, live | _read(step.condition._node, table), empty))
     condition = here.expr(step.condition._node)
+    if not plan.names(step.condition._node):  # a constant is one value until it stands in a column
+        return here.frame.with_columns(condition.alias("t")).filter(nw.col("t"))
     return here.frame.filter(condition)
 
 
