@@ -38,7 +38,7 @@ def laplace_tail(scale: Number, x: Number) -> float:
     0.5
     """
     exact, point = positive("scale", scale), rational("x", x)
-    return upper(lambda: _laplace(exact, point))
+    return min(1.0, upper(lambda: _laplace(exact, point)))
 
 
 def gaussian_tail(scale: Number, x: Number) -> float:
@@ -48,7 +48,7 @@ def gaussian_tail(scale: Number, x: Number) -> float:
     0.5
     """
     exact, point = positive("scale", scale), rational("x", x)
-    return upper(lambda: _gaussian(exact, point))
+    return min(1.0, upper(lambda: _gaussian(exact, point)))
 
 
 def rounded_laplace_tail(scale: Number, k: int) -> float:
@@ -86,7 +86,7 @@ def discrete_gaussian_tail(scale: Number, k: int) -> float:
     """
     exact, point = positive("scale", scale), whole("k", k)
     with precision(192):
-        return round_up(discrete_gaussian_tails(exact, [point])[0])
+        return min(1.0, round_up(discrete_gaussian_tails(exact, [point])[0]))
 
 
 def family_tail(family: str, scale: Number, k: int) -> float:
@@ -94,7 +94,7 @@ def family_tail(family: str, scale: Number, k: int) -> float:
     if family not in TAILS:
         raise InvalidArgument(f"family={family!r} must be one of {', '.join(map(repr, TAILS))}.")
     exact, point = positive("scale", scale), whole("k", k)
-    return upper(lambda: TAILS[family](exact, point))
+    return min(1.0, upper(lambda: TAILS[family](exact, point)))
 
 
 def whole(name: str, value: Any, least: int | None = None) -> int:

@@ -202,7 +202,7 @@ def gaussian_delta(epsilon: Number, mu: Number) -> float:
     True
     """
     loss, distance = price("epsilon", epsilon), price("mu", mu)
-    return upper(lambda: gaussian_profile(ball(loss), ball(distance))) if distance else 0.0
+    return min(1.0, upper(lambda: gaussian_profile(ball(loss), ball(distance)))) if distance else 0.0
 
 
 def gaussian_epsilon(delta: Number, mu: Number) -> float:
@@ -259,7 +259,7 @@ def discrete_gaussian_delta(epsilon: Number, sensitivity: int, scale: Number) ->
     points = [math.floor(centre - Fraction(step, 2)) + 1, math.floor(centre + Fraction(step, 2)) + 1]
     with precision(256):
         near, far = discrete_gaussian_tails(sigma, points)
-        return max(0.0, round_up(near - ball(loss).exp() * far))
+        return min(1.0, max(0.0, round_up(near - ball(loss).exp() * far)))
 
 
 # Thresholds
@@ -282,7 +282,9 @@ def threshold_delta(tail: Number, groups: int) -> float:
     chance, count = probability("tail", tail, closed=True), whole("groups", groups, 0)
     if count == 0 or chance in (0, 1):
         return float(chance) if count else 0.0
-    return upper(lambda: -(count * (-ball(chance)).log1p()).expm1()) if count > 1 else float_up(chance)
+    if count == 1:
+        return float_up(chance)
+    return min(1.0, upper(lambda: -(count * (-ball(chance)).log1p()).expm1()))
 
 
 # Zero-concentrated privacy
