@@ -98,7 +98,7 @@ class AtomDomain(Domain):
         if not math.isfinite(bound):
             raise InvalidBounds(f"bounds={bounds!r}: both are finite numbers.")
         if self.dtype.kind == "f":
-            stored = float(self.dtype.type(bound)) if abs(bound) <= np.finfo(self.dtype).max else math.inf
+            stored = float(self.dtype.type(bound)) if abs(bound) <= float(np.finfo(self.dtype).max) else math.inf
             if math.isinf(stored):
                 raise InvalidBounds(f"bounds={bounds!r} do not fit in {self._name}.")
             return stored + 0.0  # no negative zero

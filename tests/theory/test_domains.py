@@ -1,0 +1,142 @@
+"""Members and subsets."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import dpframe.theory as t
+from dpframe import errors
+
+KINDS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_integer_types_hold_their_range(kind):
+    atom, info = t.AtomDomain(kind), np.iinfo(kind)
+    assert atom.member(int(info.min))
+    assert atom.member(info.max)
+    assert not atom.member(int(info.max) + 1)
+    assert not atom.member(int(info.min) - 1)
+    assert not atom.member(1.0)
+    assert not atom.member(True)
+
+
+def test_bounds():
+    atom = t.AtomDomain(T=int, bounds=(0, 12))
+    assert [atom.member(v) for v in (0, 12, 13, -1)] == [True, True, False, False]
+    assert atom.bounds == (0, 12)
+    assert t.AtomDomain(float, bounds=(0, 1)).bounds == (0.0, 1.0)
+    assert t.AtomDomain(np.float32, bounds=(0, 0.1)).bounds == (0.0, float(np.float32(0.1)))
+    assert t.AtomDomain(float, bounds=(0, 1)).member(0.5)
+    assert not t.AtomDomain(float, bounds=(0, 1)).member(math.inf)
+
+
+def test_floats():
+    assert t.AtomDomain(float).member(2)
+    assert t.AtomDomain(float).member(math.inf)
+    assert not t.AtomDomain(float).member(math.nan)
+    assert t.AtomDomain(float, nan=True).member(math.nan)
+    assert t.AtomDomain(np.float32).member(0.5)
+    assert not t.AtomDomain(np.float32).member(0.1)
+    assert not t.AtomDomain(np.float32).member(1e300)
+    assert t.AtomDomain(float).member(np.float32(0.1))
+
+
+def test_text_and_bool():
+    assert t.AtomDomain(str).member("a")
+    assert not t.AtomDomain(str).member(1)
+    assert t.AtomDomain(bool).member(np.True_)
+    assert not t.AtomDomain(bool).member(1)
+
+
+def test_python_types_name_numpy_ones():
+    assert t.AtomDomain(int) == t.AtomDomain(np.int64)
+    assert t.AtomDomain(float) == t.AtomDomain("float64")
+    assert t.AtomDomain(float) != t.AtomDomain(np.float32)
+    assert hash(t.AtomDomain(int, bounds=(0, 1))) == hash(t.AtomDomain(np.int64, bounds=(0, 1)))
+    assert t.AtomDomain(int) != "AtomDomain(int)"
+
+
+def test_vectors_of_every_kind():
+    domain = t.VectorDomain(t.AtomDomain(float, bounds=(0, 10)), size=3)
+    for vector in ([1, 2.0, 3], (1.0, 2.0, 3.0), np.array([1.0, 2, 3]), pd.Series([1.0, 2, 3]), pl.Series([1.0, 2, 3])):
+        assert domain.member(vector)
+    for other in ([1.0], [1.0, 2.0, 11.0], np.array([1.0, 2, math.nan]), "abc", {1.0: 2}, 3.0, np.ones((3, 1))):
+        assert not domain.member(other)
+    assert t.VectorDomain(t.AtomDomain(float, nan=True, bounds=(0, 1))).member(np.array([math.nan, 0.5]))
+    assert not t.VectorDomain(t.AtomDomain(float, nan=True, bounds=(0, 1))).member(np.array([math.nan, 1.5]))
+    assert domain.element_domain is domain.atom
+
+
+def test_maps_and_tuples():
+    domain = t.MapDomain(t.AtomDomain(str), t.AtomDomain(int))
+    assert domain.member({"a": 1})
+    assert not domain.member({1: 1})
+    assert not domain.member({"a": 1.5})
+    assert (domain.key, domain.value) == (domain.key_domain, domain.value_domain)
+    pair = t.TupleDomain(t.AtomDomain(int), t.AtomDomain(str))
+    assert pair.member([1, "a"])
+    assert not pair.member([1, "a", 2])
+    assert pair.within(t.TupleDomain(t.AtomDomain(int), t.AtomDomain(str)))
+
+
+def test_within():
+    wide, narrow = t.AtomDomain(int), t.AtomDomain(int, bounds=(0, 5))
+    assert narrow.within(wide)
+    assert not wide.within(narrow)
+    assert t.AtomDomain(int, bounds=(1, 2)).within(narrow)
+    assert not t.AtomDomain(float, nan=True).within(t.AtomDomain(float))
+    assert t.AtomDomain(float).within(t.AtomDomain(float, nan=True))
+    assert t.VectorDomain(narrow, 3).within(t.VectorDomain(wide))
+    assert not t.VectorDomain(wide).within(t.VectorDomain(wide, 3))
+    assert t.MapDomain(wide, narrow).within(t.MapDomain(wide, wide))
+    assert not t.VectorDomain(wide).within(wide)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: t.AtomDomain(int, bounds=(2, 1)),
+        lambda: t.AtomDomain(float, bounds=(math.nan, 1)),
+        lambda: t.AtomDomain(float, bounds=(0, math.inf)),
+        lambda: t.AtomDomain(int, bounds=(0, 0.5)),
+        lambda: t.AtomDomain(np.int8, bounds=(0, 128)),
+        lambda: t.AtomDomain(np.uint8, bounds=(-1, 5)),
+        lambda: t.AtomDomain(np.float32, bounds=(0, 1e300)),
+        lambda: t.AtomDomain(str, bounds=("a", "b")),
+        lambda: t.AtomDomain(bool, bounds=(False, True)),
+        lambda: t.AtomDomain(int, bounds=3),
+        lambda: t.AtomDomain(int, bounds=(None, 3)),
+        lambda: t.AtomDomain(int, bounds=(False, True)),
+    ],
+)
+def test_bad_bounds(make):
+    with pytest.raises(errors.InvalidBounds):
+        make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: t.AtomDomain(complex),
+        lambda: t.AtomDomain(list),
+        lambda: t.AtomDomain(None),
+        lambda: t.AtomDomain("no such type"),
+        lambda: t.AtomDomain(np.longdouble) if np.dtype(np.longdouble).itemsize > 8 else t.AtomDomain(complex),
+        lambda: t.AtomDomain(np.datetime64),
+        lambda: t.AtomDomain(int, nan=True),
+        lambda: t.VectorDomain(int),
+        lambda: t.VectorDomain(t.AtomDomain(int), size=0),
+        lambda: t.VectorDomain(t.AtomDomain(int), size=-1),
+        lambda: t.VectorDomain(t.AtomDomain(int), size=2.5),
+        lambda: t.VectorDomain(t.AtomDomain(int), size=True),
+        lambda: t.MapDomain(str, int),
+        lambda: t.TupleDomain(),
+    ],
+)
+def test_bad_domains(make):
+    with pytest.raises(errors.InvalidArgument):
+        make()
