@@ -7,6 +7,7 @@ from flint import arb, ctx
 from dpframe.noise import bits
 from dpframe.noise.gaussian import _HALF_TURN
 from dpframe.noise.inversion import FUNCTION, UNIT
+from dpframe.noise.laplace import _discrete_shift
 
 POINTS = 250_000
 
@@ -93,3 +94,14 @@ def test_the_whole_gaussian_step_is_within_its_bound():
             for got, truth in ((first, r * w.cos_pi()), (second, r * w.sin_pi())):
                 used = max(used, float(abs(truth - got).upper()) / allowed)
     assert used < 0.9
+
+
+def test_the_offset_of_the_discrete_law_is_within_its_bound():
+    # c - 1/2 with c = scale·ln(2/(1+exp(-1/scale))) is used as if within 2^-48.
+    scales = np.exp(np.linspace(np.log(1e-300), np.log(2.0**62), 20_000))
+    worst = 0.0
+    with ctx.workprec(300):
+        for scale, shift in zip(scales.tolist(), _discrete_shift(scales).tolist(), strict=True):
+            truth = -scale * ((-1 / arb(scale)).expm1() / 2).log1p() - arb(0.5)
+            worst = max(worst, abs(float((truth - shift).mid())))
+    assert worst < 2.0**-48

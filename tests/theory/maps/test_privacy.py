@@ -113,7 +113,8 @@ def test_the_discrete_gaussian_profile_is_the_hockey_stick_divergence():
         shifted = np.exp(-(((x - step) / sigma) ** 2) / 2) / np.exp(-((x / sigma) ** 2) / 2).sum()
         delta = np.maximum(mass - math.exp(epsilon) * shifted, 0).sum()
         assert maps.discrete_gaussian_delta(epsilon, step, sigma) == pytest.approx(delta, rel=1e-9)
-    # By the analytic profile it would be understated by 2%.
+    # By the analytic profile it would be understated by 93% for a step of 2 at (10, 1e-6), and by 2% at (1, 1e-6).
+    assert maps.discrete_gaussian_delta(10, 2, 1.0821737) > 1.93 * maps.gaussian_delta(10, 2 / 1.0821737)
     assert maps.discrete_gaussian_delta(1, 1, 4.2247) > 1.019 * maps.gaussian_delta(1, 1 / 4.2247)
 
 
