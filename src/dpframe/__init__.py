@@ -8,7 +8,7 @@ pays for it.
 from dpframe import errors
 from dpframe.accessors import register as _register
 from dpframe.api import PrivateFrame, PrivateGroupBy, Query, protect, set_budget
-from dpframe.api.aggregates import count, count_units, mean, sum
+from dpframe.api.aggregates import count, count_units, mean, std, sum, var
 from dpframe.budget import Budget
 from dpframe.plan.expressions import Expr, col, lit, when
 from dpframe.plan.steps import Rows
@@ -32,7 +32,9 @@ __all__ = [
     "mean",
     "protect",
     "set_budget",
+    "std",
     "sum",
+    "var",
     "when",
 ]
 

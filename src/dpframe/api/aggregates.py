@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dpframe.api.arguments import read_bounds, read_name, read_share
-from dpframe.errors import InvalidBounds
-from dpframe.plan.aggregates import Aggregate, Count, CountUnits, Mean, Sum
+from dpframe.errors import InvalidArgument, InvalidBounds
+from dpframe.plan.aggregates import Aggregate, Count, CountUnits, Mean, Sum, Var
 
-__all__ = ["count", "count_units", "mean", "sum"]
+__all__ = ["count", "count_units", "mean", "std", "sum", "var"]
 
 
 def count(column: str | None = None, *, share: float = 1) -> Aggregate:
@@ -77,3 +77,39 @@ def mean(column: str, bounds: tuple[float, float] | None = None, *, share: float
     """
     name = read_name(column, "mean")
     return Mean(read_share(share), name, read_bounds(bounds, f"mean({name!r})"))
+
+
+def var(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1, share: float = 1) -> Aggregate:
+    """Variance of a column's values that are not missing.
+
+    Input:  bounds (column unit) as in `sum`; ddof: 1 divides by n - 1, as pandas and Polars do, 0 by n
+    Output: square of the column unit, float, between 0 and the largest variance that the bounds allow
+    Bound:  the sum and the count of `mean`, shared with a mean of the same column and bounds, and a sum of squared
+            distances from the middle of the bounds, measured from half of the largest one
+    Errors: as in `sum`
+
+    >>> var("wage").typed
+    "var('wage')"
+    """
+    return _spread(column, bounds, ddof, share, "var")
+
+
+def std(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1, share: float = 1) -> Aggregate:
+    """Standard deviation of a column's values that are not missing: the root of `var`.
+
+    Input:  as in `var`
+    Output: column unit, float
+    Bound:  as in `var`; the root is post-processing
+    Errors: as in `sum`
+
+    >>> std("wage", ddof=0).typed
+    "std('wage', ddof=0)"
+    """
+    return _spread(column, bounds, ddof, share, "std")
+
+
+def _spread(column: str, bounds: tuple[float, float] | None, ddof: int, share: float, verb: str) -> Aggregate:
+    name = read_name(column, verb)
+    if isinstance(ddof, bool) or ddof not in (0, 1):
+        raise InvalidArgument(f"{verb}({name!r}): ddof= is 0 or 1.")
+    return Var(read_share(share), name, read_bounds(bounds, f"{verb}({name!r})"), ddof, verb == "std")

@@ -35,9 +35,9 @@ def protect(
     """Protect a table: from here on it can only be asked questions whose answers are differentially private.
 
     Input:  frame: pandas DataFrame, Polars DataFrame or LazyFrame, PyArrow Table; unit: the column, or tuple of
-            columns, that says whose row it is, or `dp.Rows(k)` when there is none and one person has at most k rows; budget:
-            what releases are paid from; neighbors: "add-remove" (one unit joins or leaves) or "replace" (one unit's
-            rows are exchanged for another's, "bounded DP")
+            columns, that says whose row it is, or `dp.Rows(k)` when there is none and one person has at most k rows;
+            budget: what releases are paid from; neighbors: "add-remove" (one unit joins or leaves) or "replace" (one
+            unit's rows are exchanged for another's, "bounded DP")
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it
     Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation; nothing is read
 
@@ -244,6 +244,30 @@ class PrivateFrame:
         name = self._only(column, "mean")
         return self._one(name, make.mean(name, bounds), max_rows)
 
+    def var(
+        self,
+        column: str | None = None,
+        bounds: tuple[float, float] | None = None,
+        *,
+        ddof: int = 1,
+        max_rows: int | None = None,
+    ) -> Query:
+        """Variance of a column (the only one may be left out); see `dp.var`."""
+        name = self._only(column, "var")
+        return self._one(name, make.var(name, bounds, ddof=ddof), max_rows)
+
+    def std(
+        self,
+        column: str | None = None,
+        bounds: tuple[float, float] | None = None,
+        *,
+        ddof: int = 1,
+        max_rows: int | None = None,
+    ) -> Query:
+        """Standard deviation of a column (the only one may be left out); see `dp.std`."""
+        name = self._only(column, "std")
+        return self._one(name, make.std(name, bounds, ddof=ddof), max_rows)
+
     def agg(self, *, max_rows: int | None = None, **aggregates: Aggregate) -> Query:
         """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
         return self._ask(_named(aggregates), read_limits(max_rows), verb="agg(..., {limit})")
@@ -315,8 +339,8 @@ class PrivateFrame:
     ) -> Query:
         """Rows per combination of keys, some down and some across, in the shape of `pd.crosstab`.
 
-        Input:  index, columns: the columns down and across; keys as in `group_by`; margins: add an `All` row and column,
-                summed from the released cells (free); limits of one unit, counts, where a cell is a group
+        Input:  index, columns: the columns down and across; keys as in `group_by`; margins: add an `All` row and
+                column, summed from the released cells (free); limits of one unit, counts, where a cell is a group
         Errors: UnsupportedOperation for margins of keys that are found in the data
         """
         down, across = read_names([index], "crosstab"), read_names([columns], "crosstab")
@@ -396,6 +420,14 @@ class PrivateGroupBy:
     def mean(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
         """Mean of a column per group; see `dp.mean`."""
         return self._ask(((column, make.mean(column, bounds)),))
+
+    def var(self, column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Query:
+        """Variance of a column per group; see `dp.var`."""
+        return self._ask(((column, make.var(column, bounds, ddof=ddof)),))
+
+    def std(self, column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Query:
+        """Standard deviation of a column per group; see `dp.std`."""
+        return self._ask(((column, make.std(column, bounds, ddof=ddof)),))
 
     def _ask(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
         return self._frame._ask(aggregates, self._limits, by=self._by, keys=self._keys, verb=self._verb)

@@ -14,7 +14,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.ask import Ask
 from dpframe.plan.explain import Derivation, derivation
 from dpframe.plan.steps import source_of
-from dpframe.release.accuracy import check_alpha, direct_error, mean_error
+from dpframe.release.accuracy import check_alpha, error_of
 from dpframe.release.calibrate import noise_plan, read_price
 from dpframe.release.result import Release
 from dpframe.release.run import Account, release
@@ -54,10 +54,10 @@ class Query:
     ) -> Any:
         """The error to expect of each column at a price, before anything is spent.
 
-        Input:  epsilon, delta, noise as in `release`; alpha: the probability of a larger error; assume_rows: for means,
-                a number of values per group to assume, since their error depends on it
-        Output: one row per column: column, aggregate, mechanism, scale, error (column unit); a mean's error is null
-                unless rows are assumed
+        Input:  epsilon, delta, noise as in `release`; alpha: the probability of a larger error; assume_rows: for
+                ratios, a number of values per group to assume, since their error depends on it
+        Output: one row per column: column, aggregate, mechanism, scale, error (column unit); the error of a mean, a
+                variance or a standard deviation is null unless rows are assumed
         Errors: those of `release`, without touching the budget
         """
         alpha = check_alpha(alpha)
@@ -66,12 +66,10 @@ class Query:
         for output in self._ask.outputs:
             drawn = plan.of(output.measures[0][1])
             scale = drawn.scale * float(drawn.paid.measure.unit)
-            if output.formula != "mean":
-                error: float | None = direct_error(output, plan, alpha)
-            else:
-                error = None
-                if assume_rows is not None:
-                    error = float(mean_error(output, plan, alpha, np.array([_positive(assume_rows)]))[0])
+            error = None
+            if len(output.measures) == 1 or assume_rows is not None:
+                count = np.array([_positive(1 if assume_rows is None else assume_rows)])
+                error = float(error_of(output, plan, alpha, 1, {output.measures[-1][0]: count})[0])
             rows.append((output.name, output.formula, drawn.family, scale, error))
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
         table = pl.DataFrame(rows, schema={**schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")

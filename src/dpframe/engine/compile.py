@@ -12,9 +12,9 @@ from dpframe.engine.hooks import Frame
 from dpframe.engine.keys import key_frame
 from dpframe.engine.limits import Partial, enforced, partial_bits, partials
 from dpframe.engine.rows import lower, unit_names
-from dpframe.plan.aggregates import Measure
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Column
+from dpframe.plan.measures import Measure
 from dpframe.plan.types import integer_range, kind
 
 __all__ = ["HIGH", "compiled", "group_names", "split_bits"]
@@ -109,7 +109,7 @@ def _row_integer(measure: Measure) -> nw.Expr:
     family = kind(facts.dtype)
     if family == "boolean":
         value = value.cast(nw.Int64)
-    if family != "float" and grid.step == 1:
+    if family != "float" and grid.step == 1 and measure.total != "square":
         if family == "integer":
             first, last = integer_range(facts.dtype)
             centre = int(grid.centre)
@@ -117,7 +117,10 @@ def _row_integer(measure: Measure) -> nw.Expr:
         whole = value.cast(nw.Int64) - int(grid.centre)
     else:
         ends = [float(grid.centre + end * grid.step) for end in (lower, upper)]
-        exact = to_float(value).clip(*ends) - float(grid.centre)
+        value = to_float(value)
+        if measure.total == "square":
+            value = (value - float(measure.about)) * (value - float(measure.about))
+        exact = value.clip(*ends) - float(grid.centre)
         whole = (exact * float(1 / grid.step) + 0.5).floor().cast(nw.Int64)
     return whole.clip(lower, upper).fill_null(0)
 

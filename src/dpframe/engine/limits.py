@@ -28,9 +28,9 @@ import narwhals as nw
 from dpframe.engine import hooks
 from dpframe.engine.expressions import to_float, truncated
 from dpframe.engine.hooks import Frame
-from dpframe.plan.aggregates import Measure
 from dpframe.plan.columns import Limits
 from dpframe.plan.grid import FRACTION_BITS
+from dpframe.plan.measures import Measure
 from dpframe.theory.maps.sensitivity import Contribution
 
 __all__ = ["Partial", "enforced", "partial_bits", "partials"]
@@ -50,7 +50,7 @@ def partials(frame: Frame, units: Sequence[str], groups: Sequence[str], columns:
     sums = [
         nw.col(p.rows).sum().fill_null(0).alias(p.units)
         for p in columns
-        if p.measure.total in ("values", "sum", "unit_sum")
+        if p.measure.total in ("values", "sum", "square", "unit_sum")
     ]
     return frame.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"), *sums)
 
@@ -69,7 +69,7 @@ def enforced(
         frame = hooks.keyed_hash(frame, [*units, *groups], salt, "h")
         frame = frame.with_columns(nw.col("h").rank("max").over(*units).alias("r"))
         frame = frame.filter(nw.col("r") <= limits.max_groups)
-    if any(p.measure.total in ("rows", "values", "sum") for p in columns):
+    if any(p.measure.total not in ("units", "unit_sum") for p in columns):
         frame = frame.with_columns(*_weighted(frame, units, limits))
         frame = _row_weights(frame, units, limits)
     return frame.with_columns(*(_partial(p).alias(p.units) for p in columns))

@@ -14,9 +14,10 @@ from functools import cached_property
 from typing import Literal
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
-from dpframe.plan.aggregates import Aggregate, Measure, Output, Scope, units_measure
+from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.columns import Column, Limits, Table
 from dpframe.plan.keys import Keys
+from dpframe.plan.measures import Measure, Output, Scope, units_total
 from dpframe.plan.steps import Step
 from dpframe.plan.types import kind, show
 from dpframe.theory.maps.sensitivity import Sensitivity
@@ -95,8 +96,8 @@ class Ask:
             if self.given != Limits():
                 raise UnsupportedOperation(
                     f"{self.verb.replace('{limit}', '...')}: without an identifier column nobody can tell whose rows "
-                    f"to limit; dp.Rows({self.table.declared}) is the limit. Protect the table with unit='...' to enforce "
-                    "one."
+                    f"to limit; dp.Rows({self.table.declared}) is the limit. Protect the table with unit='...' to "
+                    "enforce one."
                 )
             said = Limits(self.table.declared, self.table.declared, self.table.declared)
         groups = 1 if not self.by else said.max_groups if said.max_groups is not None else said.max_rows
@@ -140,7 +141,7 @@ class Ask:
     @cached_property
     def threshold(self) -> Measure | None:
         """The measure that decides which groups appear, when nobody listed them."""
-        return units_measure(self.scope, "keys found in the data") if self.private_keys else None
+        return units_total(self.scope, "keys found in the data") if self.private_keys else None
 
     @cached_property
     def paid(self) -> tuple[Paid, ...]:

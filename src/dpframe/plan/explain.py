@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from dpframe.plan.aggregates import Measure
 from dpframe.plan.ask import Ask, Paid
 from dpframe.plan.columns import Bounds, Limits, Table
+from dpframe.plan.measures import Measure
 from dpframe.plan.steps import Step, lineage
 from dpframe.plan.types import show
 
@@ -164,6 +164,8 @@ def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
     origin = measure.column.facts.origin
     by = f" enforced by {origin} and at the ask" if origin and measure.total == "sum" else " enforced at the ask"
     what = "totals of one unit" if measure.total == "unit_sum" else "values"
+    if measure.total == "square":
+        column, what = f"({column} - {float(measure.about):g})²", "squares"
     return f"sum of {column}{centre}", f"{what} in [{low:g}, {high:g}],{by}"
 
 

@@ -14,8 +14,8 @@ from typing import Literal
 
 from dpframe.budget.losses import Loss, read_delta, read_epsilon
 from dpframe.errors import DeltaRequired, InvalidArgument, InvalidPrice
-from dpframe.plan.aggregates import Measure
 from dpframe.plan.ask import Ask, Paid
+from dpframe.plan.measures import Measure
 from dpframe.theory.maps import calibration
 
 __all__ = ["Drawn", "Family", "NoisePlan", "Price", "noise_plan", "read_price"]

@@ -12,10 +12,10 @@ import polars as pl
 from dpframe.budget.losses import Loss
 from dpframe.engine.native import Kind, as_kind
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan.aggregates import Output
 from dpframe.plan.ask import Layout
 from dpframe.plan.explain import Derivation, render_html, render_text
-from dpframe.release.accuracy import check_alpha, direct_error, mean_error
+from dpframe.plan.measures import Output
+from dpframe.release.accuracy import check_alpha, error_of
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.layout import laid_out
 
@@ -38,7 +38,7 @@ class Release:
     _noise: NoisePlan
     _kind: Kind
     _layout: Layout = field(default_factory=Layout)
-    _counts: Mapping[str, np.ndarray] = field(default_factory=dict)  # noisy counts under the means
+    _parts: Mapping[str, np.ndarray] = field(default_factory=dict)  # the noisy totals under derived columns
 
     # The data
 
@@ -85,19 +85,12 @@ class Release:
         parts = []
         for output in self._outputs:
             value = self._long.get_column(output.name).cast(pl.Float64)
-            error = pl.Series("error", self._error(output, value.to_numpy(), alpha), dtype=pl.Float64)
+            error = pl.Series("error", error_of(output, self._noise, alpha, len(value), self._parts), dtype=pl.Float64)
             keys = self._long.select(self._by)
             known = pl.DataFrame({"column": [output.name] * len(value), "value": value, "error": error})
             parts.append(pl.concat([keys, known], how="horizontal") if self._by else known)
         long = pl.concat(parts)
         return long.with_columns(lower=pl.col("value") - pl.col("error"), upper=pl.col("value") + pl.col("error"))
-
-    def _error(self, output: Output, value: np.ndarray, alpha: float) -> np.ndarray:
-        if output.formula != "mean":
-            return np.full(len(value), direct_error(output, self._noise, alpha))
-        (_, total), (_, count) = output.measures
-        surely = self._counts[output.name] - self._noise.of(count).error(alpha / 2)
-        return mean_error(output, self._noise, alpha, surely, np.abs(value - float(total.grid.centre)))
 
     # In words
 

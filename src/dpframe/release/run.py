@@ -15,11 +15,11 @@ from dpframe import engine
 from dpframe.budget.losses import Loss
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import bits, discrete_laplace, keep_at_least, rounded_gaussian, rounded_laplace
-from dpframe.plan.aggregates import Output
 from dpframe.plan.ask import Ask
 from dpframe.plan.explain import derivation, unit_words
 from dpframe.plan.steps import source_of
 from dpframe.release.calibrate import Drawn, noise_plan, read_price
+from dpframe.release.formulas import real, released
 from dpframe.release.result import Release
 
 __all__ = ["Account", "release"]
@@ -67,11 +67,11 @@ def release(
         kept = keep_at_least(noisy[plan.decided_by.measure.key], plan.threshold)
         keys = keys.filter(pl.Series(kept))
         noisy = {key: values[kept] for key, values in noisy.items()}
-    columns = [pl.Series(o.name, _value(o, noisy), dtype=pl.Int64 if o.whole else pl.Float64) for o in ask.outputs]
-    counts = {o.name: _real(o, 1, noisy) for o in ask.outputs if o.formula == "mean"}
+    columns = [pl.Series(o.name, released(o, noisy), dtype=pl.Int64 if o.whole else pl.Float64) for o in ask.outputs]
+    parts = {name: real(m, noisy) for o in ask.outputs for name, m in o.measures if len(o.measures) > 1}
     long = keys.with_columns(columns) if ask.by else pl.DataFrame(columns)
     kind = source_of(ask.step).data.kind
-    return Release(plan.cost, why, long, ask.by, ask.outputs, plan, kind, ask.layout, counts)
+    return Release(plan.cost, why, long, ask.by, ask.outputs, plan, kind, ask.layout, parts)
 
 
 # Noise
@@ -91,33 +91,3 @@ def _plus(totals: Any, noise: Any) -> Any:
 
 def _large(values: Any) -> bool:
     return bool(len(values)) and max(int(values.max()), -int(values.min())) >= 2**61
-
-
-# Post-processing
-
-
-def _value(output: Output, noisy: dict[Any, Any]) -> Any:
-    """A released column from noisy totals."""
-    if output.formula == "mean":
-        centre = float(output.measures[0][1].grid.centre)
-        assert output.bounds is not None
-        mean = centre + _real(output, 0, noisy) / np.maximum(_real(output, 1, noisy), 1.0)
-        return np.clip(mean, float(output.bounds.lower), float(output.bounds.upper))
-    return _whole(output, noisy) if output.whole else _real(output, 0, noisy)
-
-
-def _real(output: Output, part: int, noisy: dict[Any, Any]) -> Any:
-    """A noisy total in the column's unit."""
-    measure = output.measures[part][1]
-    return noisy[measure.key].astype(np.float64) * float(measure.unit)
-
-
-def _whole(output: Output, noisy: dict[Any, Any]) -> Any:
-    """A noisy total rounded to an integer, held inside int64."""
-    ((_, measure),) = output.measures
-    values, low = noisy[measure.key], measure.fraction
-    if low:
-        values = (values + 2 ** (low - 1)) // 2**low
-    if values.dtype == object:
-        values = np.array([min(max(v, -(2**63)), 2**63 - 1) for v in values], dtype=np.int64)
-    return values

@@ -156,6 +156,16 @@ def change(
     return Sensitivity.of(l0=l0, l1=l1, l2_squared=q * largest**2 + rest**2, linf=largest)
 
 
+def _size(lower: Fraction | int, upper: Fraction | int) -> Fraction:
+    """Largest absolute value in an interval."""
+    return max(abs(Fraction(lower)), abs(Fraction(upper)))
+
+
+def _width(lower: Fraction | int, upper: Fraction | int) -> Fraction:
+    """Width of an interval stretched to hold 0, which is what an absent unit adds."""
+    return max(Fraction(upper), Fraction(0)) - min(Fraction(lower), Fraction(0))
+
+
 def row_counts(limits: Contribution, relation: Relation, cells: int | None = None) -> Sensitivity:
     """Sensitivity of the number of rows per group.
 
@@ -187,8 +197,7 @@ def row_sums(
     >>> row_sums(Contribution(groups=3, rows_per_group=2, rows=4), -3, 10, "add-remove")
     Sensitivity(l0=3, l1=40, l2=28.284271247461902, linf=20)
     """
-    k, size = limits.rows_per_group, max(abs(lower), abs(upper))
-    width = max(upper, 0) - min(lower, 0)
+    k, size, width = limits.rows_per_group, _size(lower, upper), _width(lower, upper)
     return change(
         groups=limits.groups, total=limits.rows * size, cell=k * size, swing=k * width, relation=relation, cells=cells
     )
@@ -217,7 +226,7 @@ def unit_sums(
     >>> unit_sums(4, 0, 100, "add-remove")
     Sensitivity(l0=4, l1=400, l2=200, linf=100)
     """
-    size, width = max(abs(lower), abs(upper)), max(upper, 0) - min(lower, 0)
+    size, width = _size(lower, upper), _width(lower, upper)
     return change(groups=groups, total=groups * size, cell=size, swing=width, relation=relation, cells=cells)
 
 

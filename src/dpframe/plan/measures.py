@@ -1,0 +1,218 @@
+"""The noisy totals that answers are made of: how each is added up, and how far one unit moves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from dpframe.errors import MissingBounds, UnboundedContribution, WrongType
+from dpframe.plan.columns import Bounds, Column, Table
+from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Grid, grid_for
+from dpframe.plan.types import kind, show
+from dpframe.theory.maps import sensitivity as maps
+from dpframe.theory.maps.sensitivity import Contribution, Sensitivity
+
+__all__ = [
+    "Measure",
+    "Output",
+    "Scope",
+    "bounds_of",
+    "number_column",
+    "row_total",
+    "square_total",
+    "sum_total",
+    "unit_sum_total",
+    "units_total",
+    "value_total",
+]
+
+Total = Literal["rows", "values", "units", "sum", "square", "unit_sum"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where an aggregate is asked: the table, the groups, and what one unit may have in them.
+
+    `contribution` has no more groups than the table; a limit that was not given is None in `known`.
+    """
+
+    table: Table
+    grouped_by: tuple[str, ...]
+    cells: int | None
+    max_groups: int | None
+    max_rows_per_group: int | None
+    max_rows: int | None
+    asked: str
+
+    def contribution(self, what: str) -> Contribution:
+        """The limits on rows, or an error that names the one to type."""
+        groups = self.groups(what)
+        if self.max_rows is None and self.max_rows_per_group is None:
+            unit = _unit_words(self.table)
+            where = f" by {_listed(self.grouped_by)}" if self.grouped_by else ""
+            line = "max_rows_per_group=2" if self.grouped_by else "max_rows=20"
+            raise UnboundedContribution(
+                f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so "
+                f"no finite noise hides it. Say how many: {self.asked.replace('{limit}', line)}."
+            )
+        rows = self.max_rows if self.max_rows is not None else groups * (self.max_rows_per_group or 0)
+        per_group = self.max_rows_per_group if self.max_rows_per_group is not None else rows
+        return Contribution(groups, per_group, rows)
+
+    def groups(self, what: str) -> int:
+        """The limit on groups, or an error that names it."""
+        if self.max_groups is None:
+            raise UnboundedContribution(
+                f"{what} by {_listed(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
+                f"groups, so no finite noise hides it. Say how many: {self.asked.replace('{limit}', 'max_groups=3')}."
+            )
+        return self.max_groups
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows are weighted, so that totals carry fraction bits (an identifier column enforces the limits)."""
+        return bool(self.table.unit)
+
+    @property
+    def one_row_each(self) -> bool:
+        """Whether neighbours exchange one row for one row of an ungrouped table."""
+        return self.table.relation == "replace" and self.table.exactly_one and not self.grouped_by
+
+
+def _unit_words(table: Table) -> str:
+    names = [name for name, column in table.columns.items() if column.is_unit]
+    return _listed(names) if names else "unit"
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One integer total per group, the only thing that noise is ever added to.
+
+    `total` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
+    `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
+    which adds (value - about)² instead of the value).
+    """
+
+    total: Total
+    column: Column | None
+    grid: Grid
+    fraction: int
+    sensitivity: Sensitivity
+    about: Fraction = Fraction(0)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Two measures with the same key are the same total, and are paid for once."""
+        return (self.total, self.column.id if self.column else None, self.grid, self.about)
+
+    @property
+    def unit(self) -> Fraction:
+        """What one unit of the integer total is worth (column unit)."""
+        return self.grid.step / Fraction(2**self.fraction)
+
+
+@dataclass(frozen=True)
+class Output:
+    """A released column: the measures it is made of, named, and how.
+
+    "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, kept inside `bounds`.
+    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars.
+    """
+
+    name: str
+    formula: Literal["count", "sum", "mean", "var", "std"]
+    measures: tuple[tuple[str, Measure], ...]
+    whole: bool = True
+    bounds: Bounds | None = None
+    ddof: int = 0
+
+
+def row_total(scope: Scope, what: str) -> Measure:
+    """Rows per group: integers, with fraction bits only where the three limits together force a weight."""
+    if scope.one_row_each:
+        return Measure("rows", None, UNIT_GRID, 0, maps.one_row_sum(1, 1))
+    limits = scope.contribution(what)
+    scaled = scope.weighted and limits.rows < limits.groups * limits.rows_per_group
+    fraction = FRACTION_BITS if scaled else 0
+    bound = maps.row_counts(limits, scope.table.relation, scope.cells)
+    return Measure("rows", None, UNIT_GRID, fraction, bound.scaled(2**fraction))
+
+
+def value_total(column: Column, scope: Scope, what: str) -> Measure:
+    """Values that are not missing, per group; the rows themselves when no value can be missing."""
+    if not column.facts.nullable:
+        return row_total(scope, what)
+    fraction = FRACTION_BITS if scope.weighted else 0
+    bound = maps.row_counts(scope.contribution(what), scope.table.relation, scope.cells)
+    return Measure("values", column, UNIT_GRID, fraction, bound.scaled(2**fraction))
+
+
+def units_total(scope: Scope, what: str) -> Measure:
+    """Units per group; with `dp.Rows(k)` the rows stand for them."""
+    if not scope.table.unit:
+        return row_total(scope, what)
+    return Measure("units", None, UNIT_GRID, 0, maps.unit_counts(scope.groups(what), scope.table.relation, scope.cells))
+
+
+def number_column(name: str, scope: Scope, what: str) -> Column:
+    """A column that can be added up, or a typed error."""
+    column = scope.table.column(name, what)
+    if kind(column.facts.dtype) not in ("integer", "float", "decimal", "boolean"):
+        raise WrongType(f"{what}: needs numbers or true and false, not a column of type {show(column.facts.dtype)}.")
+    return column
+
+
+def bounds_of(column: Column, given: Bounds | None, name: str, what: str) -> Bounds:
+    """The bounds that values are clipped to: those given, within those known. Errors: MissingBounds."""
+    known = column.facts.bounds
+    if given is None and known is None:
+        raise MissingBounds(
+            f"{what}: one value of {name!r} could be any number, so no finite noise hides it. Say the range: "
+            f"clip({name!r}, 0, 100) before it, or bounds=(0, 100) in it, with limits you know without the data."
+        )
+    if given is None or known is None:
+        return given or known  # type: ignore[return-value]
+    return Bounds(given.clamp(known.lower), given.clamp(known.upper))
+
+
+def sum_total(column: Column, bounds: Bounds, scope: Scope, what: str, *, centred: bool) -> Measure:
+    """Values per group, each clipped to the bounds and, for means, measured from their middle."""
+    whole = kind(column.facts.dtype) in ("integer", "boolean")
+    if scope.one_row_each and not column.facts.nullable:
+        grid = grid_for(bounds, whole=whole, centred=centred, limit=1)
+        return Measure("sum", column, grid, 0, maps.one_row_sum(grid.lower, grid.upper))
+    limits = scope.contribution(what)
+    grid = grid_for(bounds, whole=whole, centred=centred, limit=limits.rows_per_group)
+    fraction = FRACTION_BITS if scope.weighted else 0
+    bound = maps.row_sums(limits, grid.lower, grid.upper, scope.table.relation, scope.cells)
+    return Measure("sum", column, grid, fraction, bound.scaled(2**fraction))
+
+
+def square_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Measure:
+    """Squared distances from the middle of the bounds, per group, measured from half of the largest one.
+
+    A value in bounds of half-width h has (value - middle)² in [0, h²]; around h²/2 that is at most h²/2 in size, half
+    of what the plain square would cost.
+    """
+    half = (Fraction(bounds.upper) - Fraction(bounds.lower)) / 2
+    middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
+    limits = None if scope.one_row_each and not column.facts.nullable else scope.contribution(what)
+    grid = grid_for(Bounds(0, float(half**2)), whole=False, centred=True, limit=limits.rows_per_group if limits else 1)
+    if limits is None:
+        return Measure("square", column, grid, 0, maps.one_row_sum(grid.lower, grid.upper), middle)
+    fraction = FRACTION_BITS if scope.weighted else 0
+    bound = maps.row_sums(limits, grid.lower, grid.upper, scope.table.relation, scope.cells)
+    return Measure("square", column, grid, fraction, bound.scaled(2**fraction), middle)
+
+
+def unit_sum_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Measure:
+    """Each unit's total per group, clipped to the bounds and added up over the units."""
+    whole = kind(column.facts.dtype) in ("integer", "boolean")
+    grid = grid_for(bounds, whole=whole, centred=False, limit=1)
+    bound = maps.unit_sums(scope.groups(what), grid.lower, grid.upper, scope.table.relation, scope.cells)
+    return Measure("unit_sum", column, grid, 0, bound)

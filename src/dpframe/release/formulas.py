@@ -1,0 +1,60 @@
+"""Released columns from noisy totals: post-processing, free of privacy cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dpframe.plan.measures import Measure, Output
+
+__all__ = ["real", "released"]
+
+Noisy = Mapping[tuple[object, ...], Any]
+
+
+def released(output: Output, noisy: Noisy) -> Any:
+    """A released column (column unit), one value per group."""
+    match output.formula:
+        case "mean":
+            (_, total), (_, count) = output.measures
+            return _bounded_mean(output, real(total, noisy), real(count, noisy), float(total.grid.centre))
+        case "var" | "std":
+            variance = _variance(output, noisy)
+            return np.sqrt(variance) if output.formula == "std" else variance
+        case _:
+            ((_, measure),) = output.measures
+            return _whole(measure, noisy) if output.whole else real(measure, noisy)
+
+
+def real(measure: Measure, noisy: Noisy) -> Any:
+    """A noisy total in the column's unit."""
+    return noisy[measure.key].astype(np.float64) * float(measure.unit)
+
+
+def _bounded_mean(output: Output, total: Any, count: Any, centre: float) -> Any:
+    assert output.bounds is not None
+    return np.clip(centre + total / np.maximum(count, 1.0), float(output.bounds.lower), float(output.bounds.upper))
+
+
+def _variance(output: Output, noisy: Noisy) -> Any:
+    """E(x - middle)² - (E x - middle)², kept between 0 and the largest variance that the bounds allow."""
+    (_, total), (_, squares), (_, count) = output.measures
+    assert output.bounds is not None
+    number = np.maximum(real(count, noisy), 1.0)
+    second = float(squares.grid.centre) + real(squares, noisy) / number
+    first = _bounded_mean(output, real(total, noisy), number, float(total.grid.centre)) - float(squares.about)
+    largest = ((float(output.bounds.upper) - float(output.bounds.lower)) / 2) ** 2
+    variance = np.clip(second - first**2, 0.0, largest)
+    return variance * number / np.maximum(number - output.ddof, 1.0)
+
+
+def _whole(measure: Measure, noisy: Noisy) -> Any:
+    """A noisy total rounded to an integer, held inside int64."""
+    values, low = noisy[measure.key], measure.fraction
+    if low:
+        values = (values + 2 ** (low - 1)) // 2**low
+    if values.dtype == object:
+        values = np.array([min(max(v, -(2**63)), 2**63 - 1) for v in values], dtype=np.int64)
+    return values
