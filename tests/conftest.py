@@ -1,0 +1,18 @@
+"""What every test of tables shares: one fixture for all engines, and the random tables beside it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `strategies`, the random tables and plans
+
+from strategies import KINDS
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    """The kind of table a user brings: each engine test runs once for each."""
+    return request.param
