@@ -18,7 +18,7 @@ from dpframe.plan.columns import Limits
 from dpframe.plan.explain import describe, render_html, render_text
 from dpframe.plan.expressions import Expr, check_interval, lit
 from dpframe.plan.intervals import Intervals
-from dpframe.plan.keys import read_keys
+from dpframe.plan.keys import Keys, read_keys
 from dpframe.plan.steps import Rows, Source, Step, source_of
 from dpframe.plan.types import as_dtype, kind, plain
 from dpframe.release.run import Account
@@ -293,7 +293,8 @@ class PrivateFrame:
         names = read_names(by, "group_by")
         if not names:
             raise InvalidArgument("group_by: name at least one column.")
-        return PrivateGroupBy(self, names, keys, read_limits(max_rows, max_groups, max_rows_per_group))
+        limits = read_limits(max_rows, max_groups, max_rows_per_group)
+        return PrivateGroupBy(self, names, self._keys(names, keys, "group_by"), limits)
 
     def histogram(
         self,
@@ -324,7 +325,8 @@ class PrivateFrame:
             )
         limits = read_limits(max_rows, max_groups, max_rows_per_group)
         verb = f"histogram({name!r}, {{limit}})"
-        return frame._ask((("count", make.count()),), limits, by=(name,), keys=keys, verb=verb)
+        listed = frame._keys((name,), keys, "histogram")
+        return frame._ask((("count", make.count()),), limits, by=(name,), keys=listed, verb=verb)
 
     def crosstab(
         self,
@@ -351,12 +353,18 @@ class PrivateFrame:
         limits = read_limits(max_rows, max_groups, max_rows_per_group)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"
         layout = Layout("crosstab", across, margins)
-        query = self._ask((("count", make.count()),), limits, by=down + across, keys=keys, verb=verb, layout=layout)
+        by = down + across
+        listed = self._keys(by, keys, "crosstab")
+        query = self._ask((("count", make.count()),), limits, by=by, keys=listed, verb=verb, layout=layout)
         if margins and query._ask.private_keys:
             raise UnsupportedOperation(
                 "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
             )
         return query
+
+    def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:
+        facts = [self._step.table.column(name, verb).facts for name in by]
+        return read_keys(keys, by, facts, f"{verb}({', '.join(map(repr, by))})")
 
     def _only(self, column: str | None, verb: str) -> str:
         if column is not None:
@@ -376,14 +384,11 @@ class PrivateFrame:
         limits: Limits,
         *,
         by: tuple[str, ...] = (),
-        keys: Any = None,
+        keys: Keys | None = None,
         verb: str,
         layout: Layout | None = None,
     ) -> Query:
-        table = self._step.table
-        facts = [table.column(name, verb.partition("(")[0]).facts for name in by]
-        listed = read_keys(keys, by, facts, verb.replace("{limit}", "...")) if by else None
-        return Query(Ask(self._step, by, listed, limits, aggregates, layout or Layout(), verb), self._budget)
+        return Query(Ask(self._step, by, keys, limits, aggregates, layout or Layout(), verb), self._budget)
 
 
 class PrivateGroupBy:
@@ -391,7 +396,7 @@ class PrivateGroupBy:
 
     __slots__ = ("_by", "_frame", "_keys", "_limits")
 
-    def __init__(self, frame: PrivateFrame, by: tuple[str, ...], keys: Any, limits: Limits) -> None:
+    def __init__(self, frame: PrivateFrame, by: tuple[str, ...], keys: Keys | None, limits: Limits) -> None:
         self._frame, self._by, self._keys, self._limits = frame, by, keys, limits
         self._ask(())._ask.scope.groups("groups")  # columns, keys and the limit are checked as soon as they are named
 

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import narwhals as nw
 
-from dpframe.engine.expressions import to_float
 from dpframe.engine.hooks import Frame
-from dpframe.engine.keys import key_frame
-from dpframe.engine.limits import Partial, enforced, partial_bits, partials
+from dpframe.engine.integers import candidate_number, row_integer
+from dpframe.engine.keys import group_names, keyed, listed_only
+from dpframe.engine.limits import Partial, distinct, enforced, partial_bits, partials, spread
 from dpframe.engine.rows import lower, unit_names
 from dpframe.plan.ask import Ask
-from dpframe.plan.columns import Column
 from dpframe.plan.measures import Measure
-from dpframe.plan.types import integer_range, kind
 
-__all__ = ["HIGH", "compiled", "group_names", "split_bits"]
+__all__ = ["HIGH", "Compiled", "compiled", "split_bits"]
 
 HIGH = "x"  # suffix of the high part of a total that is added in two parts
 _ROOM = 27  # bits of a partial that 2^36 of can be added in int64
 
 
-def group_names(ask: Ask) -> list[str]:
-    """The key columns of the totals."""
-    return [f"k{i}" for i in range(len(ask.by))]
+@dataclass(frozen=True)
+class Compiled:
+    """Lazy frames of totals. `main` has the group columns and t0, t1, … for the additive measures of `ask.paid`.
+
+    `apart` has, by the number of a measure, a frame of its own: group columns and "t" for distinct values, group
+    columns, candidate number "b" and "t" for ranks.
+    """
+
+    main: Frame
+    apart: dict[int, Frame]
 
 
 def split_bits(measure: Measure) -> int:
@@ -34,108 +39,82 @@ def split_bits(measure: Measure) -> int:
     return 0 if bits <= _ROOM else (bits + 1) // 2
 
 
-def compiled(ask: Ask, salt: int, *, empty: bool = False) -> Frame:
-    """The totals of an ask as a lazy frame: key columns k0, k1, …, and t0, t1, … for the measures of `ask.paid`."""
-    columns = [Partial(p.measure, f"q{i}", f"m{i}") for i, p in enumerate(ask.paid)]
+def compiled(ask: Ask, salt: int, *, empty: bool = False) -> Compiled:
+    """The totals of an ask: with a 64-bit salt for the choice of groups, or of the table without its rows."""
+    measures = {i: p.measure for i, p in enumerate(ask.paid)}
+    columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in measures.items() if m.additive}
     units, groups = unit_names(ask.table), group_names(ask)
-    live = {column.id for column in ask.group_columns} | {p.measure.column.id for p in columns if p.measure.column}
-    frame = lower(ask.step, live, empty=empty)
-    frame = _keyed(ask, frame, groups)
-    integers = [_row_integer(p.measure).alias(p.rows) for p in columns if p.measure.column or not units]
-    frame = frame.with_columns(*integers) if integers else frame
+    live = {column.id for column in ask.group_columns} | {m.column.id for m in measures.values() if m.column}
+    rows = keyed(ask, lower(ask.step, live, empty=empty))
     if units:
-        frame = partials(frame, units, groups, columns)
-        frame = _listed_rows(ask, frame, groups)
-        frame = enforced(frame, units, groups, columns, ask.limits, ask.cells, salt)
-        return _totals(frame, groups, [(p.units, p.measure) for p in columns])
-    return _totals(_listed_rows(ask, frame, groups), groups, [(p.rows, p.measure) for p in columns])
-
-
-# Stage 1: keys and integers
-
-
-def _keyed(ask: Ask, frame: Frame, groups: Sequence[str]) -> Frame:
-    """Rows with their keys, those of unlisted groups dropped first, so that no unit wastes a slot on them."""
-    if not groups:
-        return frame
-    keys = [_key(column).alias(name) for column, name in zip(ask.group_columns, groups, strict=True)]
-    frame = frame.with_columns(*keys)
-    if ask.keys is None:
-        return frame.filter(*(~nw.col(name).is_null() for name in groups))
-    kept = []
-    for name, level in zip(groups, ask.keys.levels, strict=True):
-        values = [value for value in level if value is not None]
-        known = nw.col(name).is_in(values) if values else nw.col(name).is_null() & ~nw.col(name).is_null()
-        kept.append(known | nw.col(name).is_null() if None in level else known)
-    return frame.filter(*kept)
-
-
-def _key(column: Column) -> nw.Expr:
-    value = nw.col(column.id)
-    return value + 0.0 if kind(column.facts.dtype) == "float" else value  # -0.0 and 0.0 are one key
-
-
-def _listed_rows(ask: Ask, frame: Frame, groups: Sequence[str]) -> Frame:
-    """Only the listed combinations, when they are fewer than all combinations of the listed values."""
-    if ask.keys is None or ask.keys.rows is None:
-        return frame
-    # Null matches nothing in a join: a key is compared as a value and as a flag that says whether there is one.
-    listed = key_frame(ask, groups)
-    on = [*groups, *(f"{name}n" for name in groups)]
-    flags = [nw.col(name).is_null().alias(f"{name}n") for name in groups]
-    known = nw.from_native(listed.lazy()).with_columns(*flags)
-    fills = [nw.col(name).fill_null(_some(ask, i)) for i, name in enumerate(groups)]
-    frame = frame.with_columns(*flags)
-    matched = frame.with_columns(*fills).join(known.with_columns(*fills), on=on, how="semi")
-    back = [nw.when(~nw.col(f"{name}n")).then(nw.col(name)).alias(name) for name in groups]
-    return matched.with_columns(*back).drop(*(f"{name}n" for name in groups))
-
-
-def _some(ask: Ask, i: int) -> Any:
-    assert ask.keys is not None
-    return next((value for value in ask.keys.levels[i] if value is not None), 0)
-
-
-def _row_integer(measure: Measure) -> nw.Expr:
-    """A row's value as an integer on the measure's grid, 0 where it is missing; the last clip makes the bound true."""
-    if measure.column is None:
-        return nw.lit(1).cast(nw.Int64)
-    value, facts, grid = nw.col(measure.column.id), measure.column.facts, measure.grid
-    if measure.total == "values":
-        return (~value.is_null()).cast(nw.Int64)
-    # A unit's total is clipped later; its rows only so far that they cannot wrap (see plan.grid).
-    widen = 2**10 if measure.total == "unit_sum" else 1
-    lower, upper = (-widen * grid.magnitude, widen * grid.magnitude) if widen > 1 else (grid.lower, grid.upper)
-    family = kind(facts.dtype)
-    if family == "boolean":
-        value = value.cast(nw.Int64)
-    if family != "float" and grid.step == 1 and measure.total != "square":
-        if family == "integer":
-            first, last = integer_range(facts.dtype)
-            centre = int(grid.centre)
-            value = value.clip(min(max(lower + centre, first), last), min(max(upper + centre, first), last))
-        whole = value.cast(nw.Int64) - int(grid.centre)
+        weights = listed_only(ask, partials(_integers(rows, columns), units, groups, list(columns.values())))
+        weights = enforced(
+            weights, units, groups, measures.values(), list(columns.values()), ask.limits, ask.cells, salt
+        )
+        main = _totals(weights, groups, {i: (p.units, p.measure) for i, p in columns.items()})
     else:
-        ends = [float(grid.centre + end * grid.step) for end in (lower, upper)]
-        value = to_float(value)
-        if measure.total == "square":
-            value = (value - float(measure.about)) * (value - float(measure.about))
-        exact = value.clip(*ends) - float(grid.centre)
-        whole = (exact * float(1 / grid.step) + 0.5).floor().cast(nw.Int64)
-    return whole.clip(lower, upper).fill_null(0)
+        rows, weights = listed_only(ask, rows), None
+        main = _totals(
+            _integers(rows, columns, every=True), groups, {i: (p.rows, p.measure) for i, p in columns.items()}
+        )
+    apart = {}
+    for i, measure in measures.items():
+        if measure.total == "ranks":
+            assert measure.candidates is not None
+            numbered = rows.with_columns(candidate_number(measure, measure.candidates).alias("b"))
+            apart[i] = _ranks(numbered, weights, units, groups)
+        elif measure.total == "distinct":
+            apart[i] = _distinct(ask, rows, weights, measure, units, groups, salt)
+    return Compiled(main, apart)
+
+
+def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:
+    """Rows with the integer of each additive measure; where no unit limits follow, rows count as 1."""
+    made = [row_integer(p.measure).alias(p.rows) for p in columns.values() if p.measure.column or every]
+    return rows.with_columns(*made) if made else rows
 
 
 # Stage 4: totals
 
 
-def _totals(frame: Frame, groups: Sequence[str], columns: Sequence[tuple[str, Measure]]) -> Frame:
+def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, Measure]]) -> Frame:
     """Integer sums per group; a wide partial is added in two halves, put together after."""
     sums = []
-    for i, (name, measure) in enumerate(columns):
+    for i, (name, measure) in columns.items():
         value, low = nw.col(name), split_bits(measure)
         if low:
             high = value // 2**low
             sums.append(high.sum().fill_null(0).alias(f"t{i}{HIGH}"))
             value = value - high * 2**low
         sums.append(value.sum().fill_null(0).alias(f"t{i}"))
+    sums = sums or [nw.len().alias("t")]  # the groups themselves, when every measure stands apart
     return frame.group_by(*groups).agg(*sums) if groups else frame.select(*sums)
+
+
+def _ranks(numbered: Frame, weights: Frame | None, units: Sequence[str], groups: Sequence[str]) -> Frame:
+    """Weighted rows per group and candidate."""
+    if weights is None:
+        return numbered.group_by(*groups, "b").agg(nw.len().cast(nw.Int64).alias("t"))
+    per_unit = numbered.group_by(*units, *groups, "b").agg(nw.len().cast(nw.Int64).alias("d"))
+    joined = per_unit.join(weights.select(*units, *groups, "n", "w"), on=[*units, *groups], how="inner")
+    return joined.with_columns(spread("d").alias("e")).group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
+
+
+def _distinct(
+    ask: Ask,
+    rows: Frame,
+    weights: Frame | None,
+    measure: Measure,
+    units: Sequence[str],
+    groups: Sequence[str],
+    salt: int,
+) -> Frame:
+    """Distinct values per group, of those that each unit may bring."""
+    assert measure.column is not None
+    value = measure.column.id
+    pairs = rows.filter(~nw.col(value).is_null()).select(*units, *groups, value).unique()
+    if weights is not None:
+        pairs = pairs.join(weights.select(*units, *groups), on=[*units, *groups], how="semi")
+        pairs = distinct(pairs, units, groups, value, ask.limits, salt).select(*groups, value).unique()
+    count = nw.len().cast(nw.Int64).alias("t")
+    return pairs.group_by(*groups).agg(count) if groups else pairs.select(count)

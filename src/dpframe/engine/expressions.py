@@ -6,6 +6,7 @@ could fail on. Inside the engine a number of type float is always Float64, and i
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from dpframe.plan.expressions import Call, Literal, Name, Node
 from dpframe.plan.operations import OPERATIONS, overflows
 from dpframe.plan.types import integer_range, kind
 
-__all__ = ["LOWERED", "Lowering", "not_nan", "to_float", "truncated"]
+__all__ = ["LOWERED", "Lowering", "in_calendar", "not_nan", "to_float", "truncated"]
 
 _WITHIN = 9.2e18  # a float sum, difference or product below this in size is surely inside int64: 2^63 is 9.223e18
 
@@ -38,6 +39,18 @@ def to_float(value: nw.Expr) -> nw.Expr:
 def truncated(value: nw.Expr) -> nw.Expr:
     """The whole part of a float, toward zero, still a float."""
     return nw.when(value >= 0).then(value.floor()).otherwise(value.ceil())
+
+
+def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)) -> nw.Expr:
+    """Null in place of a date or time outside of the years given, but for a day at either end that time zones need."""
+    first, last = dt.datetime(years[0], 1, 2), dt.datetime(years[1], 12, 30)
+    ticks = value.cast(nw.Int64)
+    per_day = 1 if kind(dtype) == "date" else _TICKS[getattr(dtype, "time_unit", "us")] * 86_400
+    low, high = ((moment - dt.datetime(1970, 1, 1)).days * per_day for moment in (first, last))
+    return nw.when((ticks >= max(low, -(2**63))) & (ticks < min(high, 2**63 - 1))).then(value)
+
+
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class Lowering:
@@ -129,7 +142,7 @@ def _floats(op: Callable[[nw.Expr], nw.Expr]) -> Lower:
 def _is_in(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
     value = args[0] if kind(known[0].dtype) != "integer" else _int64(args[0], known[0])
     listed = list(opts["values"])
-    if kind(known[0].dtype) == "float":
+    if kind(known[0].dtype) in ("float", "decimal"):
         listed = [float(x) for x in listed]
     elif kind(known[0].dtype) == "integer":
         listed = [int(x) for x in listed if int(x) == x and -(2**63) <= x < 2**63]
@@ -138,7 +151,7 @@ def _is_in(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: M
 
 def _fill_null(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
     value = opts["value"]
-    return args[0].fill_null(float(value) if kind(known[0].dtype) == "float" else value)
+    return args[0].fill_null(float(value) if kind(known[0].dtype) in ("float", "decimal") else value)
 
 
 def _clip(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
@@ -159,6 +172,9 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
     target, value = opts["dtype"], args[0]
     have, want = kind(known[0].dtype), kind(target)
     if have == "string" and want in ("integer", "float", "date", "datetime"):
+        if want in ("date", "datetime"):  # read at microseconds, which hold every year there is
+            parsed = nw.Date() if want == "date" else nw.Datetime("us")
+            return _cast_time(in_calendar(here.converted(value, parsed), parsed), parsed, target)
         made = here.converted(value, nw.Float64() if want == "float" else target)
         return not_nan(made) if want == "float" else made
     if want == "string":
@@ -167,7 +183,7 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
         return value if categories is None else nw.when(value.is_in(categories)).then(value)
     if want == "integer":
         low, high = integer_range(target)
-        if have == "float":
+        if have in ("float", "decimal"):
             value = truncated(value)
             inside = (
                 (value > float(low) - 1) & (value < float(high + 1))
@@ -186,6 +202,13 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
         return to_float(value.cast(target)) if isinstance(target, nw.Float32) else to_float(value)
     if want == "boolean":
         return value != 0 if have != "boolean" else value
+    return _cast_time(value, known[0].dtype, target)
+
+
+def _cast_time(value: nw.Expr, source: DType, target: DType) -> nw.Expr:
+    """A date or time as another; null outside of what nanoseconds in 64 bits can hold, where those are asked for."""
+    if getattr(target, "time_unit", None) == "ns" and getattr(source, "time_unit", None) != "ns":
+        value = in_calendar(value, source, (1678, 2261))
     return value.cast(target)
 
 

@@ -1,39 +1,115 @@
-"""The groups of a table of totals, in the order in which they are released."""
+"""The groups of a table of totals: the key columns of rows, and the listed keys in the order of release.
+
+A key column that may be null is held as two, its value with something in place of null and a flag, because null matches
+nothing in a join. "k0", "k1", … are the values, "k0n", … the flags.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
+from dpframe.engine.hooks import Frame
 from dpframe.engine.native import polars_dtype
 from dpframe.plan.ask import Ask
+from dpframe.plan.columns import Column
 from dpframe.plan.types import kind
 
-__all__ = ["key_frame"]
+__all__ = ["group_names", "key_frame", "keyed", "listed_only", "public_keys"]
 
 
-def key_frame(ask: Ask, names: Sequence[str]) -> pl.DataFrame:
-    """The listed keys of an ask, one row each, in the order listed; text for categories."""
+def group_names(ask: Ask) -> list[str]:
+    """The columns that make the groups inside the engine."""
+    names = []
+    for i in range(len(ask.by)):
+        names += [f"k{i}", f"k{i}n"] if _may_be_null(ask, i) else [f"k{i}"]
+    return names
+
+
+def _may_be_null(ask: Ask, i: int) -> bool:
+    return ask.keys is not None and None in ask.keys.levels[i]
+
+
+def keyed(ask: Ask, frame: Frame) -> Frame:
+    """Rows with their key columns; those of groups that are not listed go first, so that no unit wastes a slot on them.
+
+    A null key is a group only where it is listed.
+    """
+    if not ask.by:
+        return frame
+    kept, made = [], []
+    for i, column in enumerate(ask.group_columns):
+        value, level = nw.col(column.id), None if ask.keys is None else ask.keys.levels[i]
+        values = None if level is None else [v for v in level if v is not None]
+        known = ~value.is_null() if not values else value.is_in(values)
+        if not _may_be_null(ask, i):
+            kept.append(known)
+            made.append(_one_zero(value, column).alias(f"k{i}"))
+        else:
+            kept.append((known | value.is_null()) if values else value.is_null())
+            filled = nw.lit(0, nw.Int32) if _only_null(ask, i) else _one_zero(value, column).fill_null(_some(ask, i))
+            made += [filled.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
+    return frame.filter(*kept).with_columns(*made)
+
+
+def _one_zero(value: nw.Expr, column: Column) -> nw.Expr:
+    return value + 0.0 if kind(column.facts.dtype) == "float" else value  # -0.0 and 0.0 are one key
+
+
+def _only_null(ask: Ask, i: int) -> bool:
+    return ask.keys is not None and ask.keys.levels[i] == (None,)
+
+
+def _some(ask: Ask, i: int) -> Any:
+    """A key of the column's type, to stand where null was; 0 where the column is only ever null."""
     assert ask.keys is not None
+    return next((v for v in ask.keys.levels[i] if v is not None), 0)
+
+
+def listed_only(ask: Ask, frame: Frame) -> Frame:
+    """Only the listed combinations, when they are fewer than all combinations of the listed values."""
+    if ask.keys is None or ask.keys.rows is None:
+        return frame
+    return frame.join(nw.from_native(key_frame(ask).lazy()), on=group_names(ask), how="semi")
+
+
+def key_frame(ask: Ask) -> pl.DataFrame:
+    """The listed keys as the engine holds them, one row each, in the order listed."""
+    assert ask.keys is not None
+    types = [pl.Int32() if _only_null(ask, i) else _held(c.facts.dtype) for i, c in enumerate(ask.group_columns)]
     levels = [
-        pl.Series(name, list(level), dtype=_held(column.facts.dtype), strict=False)
-        for name, level, column in zip(names, ask.keys.levels, ask.group_columns, strict=True)
+        pl.Series(f"k{i}", list(level), dtype=dtype, strict=False)
+        for i, (level, dtype) in enumerate(zip(ask.keys.levels, types, strict=True))
     ]
     if ask.keys.rows is not None:
         columns = zip(*ask.keys.rows, strict=True)
-        return pl.DataFrame(
+        table = pl.DataFrame(
             [
-                pl.Series(s.name, list(values), dtype=s.dtype, strict=False)
-                for s, values in zip(levels, columns, strict=True)
+                pl.Series(f"k{i}", list(v), dtype=t, strict=False)
+                for i, (v, t) in enumerate(zip(columns, types, strict=True))
             ]
         )
-    table = levels[0].to_frame()
-    for level in levels[1:]:
-        table = table.join(level.to_frame(), how="cross", maintain_order="left_right")
-    return table
+    else:
+        table = levels[0].to_frame()
+        for level in levels[1:]:
+            table = table.join(level.to_frame(), how="cross", maintain_order="left_right")
+    nullable = [i for i in range(len(types)) if _may_be_null(ask, i)]
+    table = table.with_columns(pl.col(f"k{i}").is_null().alias(f"k{i}n") for i in nullable)
+    return table.with_columns(pl.col(f"k{i}").fill_null(pl.lit(_some(ask, i))) for i in nullable)
+
+
+def public_keys(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
+    """The key columns as they are released: their names, types and nulls."""
+    columns = []
+    for i, (name, column) in enumerate(zip(ask.by, ask.group_columns, strict=True)):
+        value = pl.col(f"k{i}")
+        if _may_be_null(ask, i):
+            value = pl.lit(None) if _only_null(ask, i) else pl.when(~pl.col(f"k{i}n")).then(value)
+        columns.append(value.cast(polars_dtype(column.facts.dtype)).alias(name))
+    return table.select(columns)
 
 
 def _held(dtype: DType) -> Any:
@@ -41,4 +117,4 @@ def _held(dtype: DType) -> Any:
     family = kind(dtype)
     if family == "string":
         return pl.String()
-    return pl.Float64() if family == "float" else polars_dtype(dtype)
+    return pl.Float64() if family in ("float", "decimal") else polars_dtype(dtype)

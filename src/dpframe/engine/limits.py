@@ -20,7 +20,7 @@ of integers here is below 2^63; where one of more bits would be needed, the quot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import narwhals as nw
@@ -33,7 +33,7 @@ from dpframe.plan.grid import FRACTION_BITS
 from dpframe.plan.measures import Measure
 from dpframe.theory.maps.sensitivity import Contribution
 
-__all__ = ["Partial", "enforced", "partial_bits", "partials"]
+__all__ = ["Partial", "distinct", "enforced", "partial_bits", "partials", "spread"]
 
 
 @dataclass(frozen=True)
@@ -59,26 +59,50 @@ def enforced(
     frame: Frame,
     units: Sequence[str],
     groups: Sequence[str],
+    measures: Iterable[Measure],
     columns: Sequence[Partial],
     limits: Limits,
     cells: int | None,
     salt: int,
 ) -> Frame:
-    """Stage 3: the same partials, with at most m groups of a unit, weighted down to k rows each and K in all."""
+    """Stage 3: the same partials, with at most m groups of a unit, weighted down to k rows each and K in all.
+
+    The row weight is "w", in units of 2^-f, where some measure counts rows.
+    """
     if limits.max_groups is not None and groups and (cells is None or limits.max_groups < cells):
-        frame = hooks.keyed_hash(frame, [*units, *groups], salt, "h")
-        frame = frame.with_columns(nw.col("h").rank("max").over(*units).alias("r"))
-        frame = frame.filter(nw.col("r") <= limits.max_groups)
-    if any(p.measure.total not in ("units", "unit_sum") for p in columns):
-        frame = frame.with_columns(*_weighted(frame, units, limits))
+        frame = _lowest(frame, [*units, *groups], units, limits.max_groups, salt)
+    if any(measure.total not in ("units", "unit_sum", "distinct") for measure in measures):
+        frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
         frame = _row_weights(frame, units, limits)
     return frame.with_columns(*(_partial(p).alias(p.units) for p in columns))
 
 
-def _weighted(frame: Frame, units: Sequence[str], limits: Limits) -> list[nw.Expr]:
-    """Rows that count in a group: min(n, k)."""
-    per_group = _rows_per_group(limits)
-    return [nw.col("n").clip(0, per_group).alias("c")]
+def _lowest(frame: Frame, hashed: Sequence[str], within: Sequence[str], most: int, salt: int) -> Frame:
+    """At most `most` rows of each of the groups `within`: those with the lowest hashes, and none of a tie beyond."""
+    frame = hooks.keyed_hash(frame, hashed, salt, "h")
+    return frame.with_columns(nw.col("h").rank("max").over(*within).alias("r")).filter(nw.col("r") <= most)
+
+
+def distinct(pairs: Frame, units: Sequence[str], groups: Sequence[str], value: str, limits: Limits, salt: int) -> Frame:
+    """At most k distinct values of a unit in a group, and K (group, value) pairs of it in all, chosen by hash.
+
+    Without one unit, each value that only this unit brought is missing: at most k in a group and K in all.
+    """
+    frame = _lowest(pairs, [*units, *groups, value], [*units, *groups], _rows_per_group(limits), salt)
+    if limits.max_rows is None:
+        return frame
+    return _lowest(frame, [*units, *groups, value], units, limits.max_rows, salt)
+
+
+def spread(count: str) -> nw.Expr:
+    """⌊d · w / n⌋ for a part of d of a unit's n rows in a group; the parts together are at most the row weight w.
+
+    With w = q·n + r it is d·q + ⌊d·r / n⌋, in integers: d·q <= w, and d·r < n² fits while a unit has fewer than 2^31
+    rows in a group.
+    """
+    d, w, n = nw.col(count), nw.col("w"), nw.col("n")
+    quotient = w // n
+    return d * quotient + (d * (w - quotient * n)) // n
 
 
 def _rows_per_group(limits: Limits) -> int:

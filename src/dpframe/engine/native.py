@@ -6,11 +6,16 @@ types alone, never from values, so that it is the same for neighbouring tables.
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Literal
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 import pyarrow as pa
 from narwhals.dtypes import DType
@@ -80,6 +85,8 @@ def polars_dtype(dtype: DType) -> Any:
         return pl.Duration("ms" if dtype.time_unit == "s" else dtype.time_unit)
     if isinstance(dtype, nw.Categorical):
         return pl.String()
+    if dtype.is_decimal():
+        return pl.Float64()
     return getattr(pl, type(dtype).__name__)()
 
 
@@ -89,8 +96,6 @@ def _facts(dtype: DType) -> Facts:
         return Facts(dtype, True, None, tuple(dtype.categories), "the column's Enum type")
     if isinstance(dtype, nw.Categorical):
         return Facts(nw.String())
-    if dtype.is_decimal():
-        return Facts(nw.Float64())
     if isinstance(dtype, nw.Boolean):
         return Facts(dtype, True, Bounds(0, 1), None, "the column's Boolean type")
     return Facts(dtype)
@@ -130,14 +135,17 @@ def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, Facts], ...]:
         try:
             empty = pl.from_arrow(pa.table({"x": pa.array([], type=_plain_type(f.type))}))
             known = _facts(nw.from_native(empty, eager_only=True).schema["x"])  # type: ignore[type-var]
-        except Exception:  # a type without a counterpart only matters when the column is used
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a type without a counterpart only matters when the column is used; Polars may panic
             known = Facts(nw.Unknown())
         facts.append((f.name, known))
     return tuple(facts)
 
 
-def _from_arrow(columns: dict[str, Any]) -> pl.LazyFrame:
-    return pl.from_arrow(pa.table(columns)).lazy()  # type: ignore[union-attr]
+def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
+    """Columns as a lazy frame; where none is wanted, the rows are still there to be counted."""
+    return pl.from_arrow(pa.table(columns or {"": pa.nulls(height, pa.bool_())})).lazy()  # type: ignore[union-attr]
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -153,7 +161,7 @@ def _pyarrow(table: pa.Table) -> Data:
 
     def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = table.slice(0, 0) if empty else table
-        return _from_arrow({name: _decoded(rows.column(name)) for name in wanted})
+        return _from_arrow({name: _decoded(rows.column(name)) for name in wanted}, rows.num_rows)
 
     schema = _arrow_schema([table.schema.field(name) for name in unique])
     return Data("pyarrow", schema, scan)
@@ -170,7 +178,7 @@ def _pandas(frame: Any) -> Data:
 
     def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = frame.iloc[:0] if empty else frame
-        return _from_arrow({name: _from_pandas(rows[name]) for name in wanted})
+        return _from_arrow({name: _from_pandas(rows[name]) for name in wanted}, len(rows))
 
     schema = _arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()])
     return Data("pandas", schema, scan)
@@ -200,7 +208,7 @@ def _from_pandas(series: Any) -> Any:
         codes = pa.array(series.cat.codes.to_numpy(), mask=(series.cat.codes < 0).to_numpy())
         values = _from_pandas(pd.Series(series.cat.categories))
         return values.take(codes) if len(values) else pa.nulls(len(series), wanted)
-    if series.dtype == "object":
+    if series.dtype == "object" or isinstance(series.dtype, pd.StringDtype):
         return _texts(series)
     return _one_array(pa.Array.from_pandas(series, type=wanted))
 
@@ -210,21 +218,43 @@ def _one_array(array: Any) -> Any:
 
 
 def _texts(series: Any) -> pa.Array:
-    """A column of Python objects as text, object by object: what has no text is null."""
-    try:
-        return _one_array(pa.Array.from_pandas(series, type=pa.string()))
-    except (pa.ArrowException, TypeError, ValueError):
-        return pa.array([_text(value) for value in series], type=pa.string())
+    """A column of Python objects as text, object by object, so that no row decides how another is read.
+
+    Arrow converts texts at once, and to the same as `_text`; anything else among them is left to it.
+    """
+    import pandas as pd
+
+    if pd.api.types.infer_dtype(series, skipna=True) in ("string", "empty"):
+        try:
+            return _one_array(pa.Array.from_pandas(series, type=pa.string()))
+        except (pa.ArrowException, ValueError):
+            pass  # a text that is no Unicode
+    return pa.array([_text(value) for value in series], type=pa.string())
 
 
 def _text(value: object) -> str | None:
+    """One object as text: equal numbers have one text; what is missing, or has no text, is null."""
     import pandas as pd
 
-    if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, float) and value != value):
-        return None
     try:
-        text = str(value)
+        if pd.api.types.is_scalar(value) and pd.isna(value):  # type: ignore[call-overload]
+            return None
+        if isinstance(value, str):
+            text = str.__str__(value)
+        elif isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, (bool, np.bool_)):
+            text = _number_text(value)
+        else:
+            text = str(value)
         text.encode()
     except Exception:  # the value's own code may raise anything
         return None
     return text
+
+
+def _number_text(value: Any) -> str:
+    if not math.isfinite(value):
+        return str(float(value))
+    exact = Fraction(value if isinstance(value, (Decimal, int, float, Fraction)) else value.item())
+    if exact.denominator == 1:
+        return str(exact.numerator)
+    return repr(float(exact)) if Fraction(float(exact)) == exact else f"{exact.numerator}/{exact.denominator}"

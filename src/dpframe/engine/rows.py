@@ -11,7 +11,7 @@ from functools import singledispatch
 
 import narwhals as nw
 
-from dpframe.engine.expressions import Lowering, not_nan, to_float
+from dpframe.engine.expressions import Lowering, in_calendar, not_nan, to_float
 from dpframe.engine.hooks import Frame
 from dpframe.plan import expressions as plan
 from dpframe.plan import steps
@@ -48,13 +48,14 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
     wanted = [(name, column) for name, column in table.columns.items() if column.id in live]
     names = dict.fromkeys(name for name, _ in wanted)
     names.update(dict.fromkeys(step.unit if isinstance(step.unit, tuple) else ()))
-    if not names and table.columns:  # counting rows needs some column to count along
-        names = dict.fromkeys([_narrowest(table)])
+    if not names:  # counting rows needs a column to count along
+        names = dict.fromkeys(_narrowest(table))
     frame: Frame = nw.from_native(step.data.scan(list(names), empty=empty))
+    if not wanted and not table.unit:
+        return frame
     frame = frame.select(
         *(_identifier(name, column).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
         *(_readable(nw.col(name), column).alias(column.id) for name, column in wanted),
-        *([nw.col(next(iter(names))).alias("r0")] if not wanted and not table.unit and names else []),
     )
     missing = [~nw.col(name).is_null() for name in unit_names(table)]
     return frame.filter(*missing) if missing else frame
@@ -65,16 +66,21 @@ def _unit(step: steps.Source) -> list[tuple[str, Column]]:
     return [(name, step.table.columns[name]) for name in names]
 
 
-def _narrowest(table: Table) -> str:
-    readable = [name for name, column in table.columns.items() if kind(column.facts.dtype) != "other"]
-    return (readable or list(table.columns))[0]
+def _narrowest(table: Table) -> list[str]:
+    """Some readable column, if there is one."""
+    return [name for name, column in table.columns.items() if kind(column.facts.dtype) != "other"][:1]
 
 
 def _readable(value: nw.Expr, column: Column) -> nw.Expr:
-    """A source column as the engine holds it: floats and decimals as Float64 without NaN, categories as text."""
+    """A source column as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
+
+    A date or time outside of the years 1 to 9999 is null: engines differ there, and some fail.
+    """
     family = kind(column.facts.dtype)
-    if family == "float":
+    if family in ("float", "decimal"):
         return not_nan(to_float(value))
+    if family in ("date", "datetime"):
+        return in_calendar(value, column.facts.dtype)
     return value.cast(nw.String) if family == "string" else value
 
 
@@ -84,7 +90,7 @@ def _identifier(name: str, column: Column) -> nw.Expr:
     family = kind(column.facts.dtype)
     if family == "float":
         return not_nan(value) + 0.0
-    return value.cast(nw.String) if family == "string" else value
+    return value.cast(nw.String) if family in ("string", "decimal") else value
 
 
 @_lower.register

@@ -5,18 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engine.compile import HIGH, compiled, group_names, split_bits
-from dpframe.engine.hooks import Frame
-from dpframe.engine.keys import key_frame
-from dpframe.engine.native import polars_dtype
+from dpframe.engine.compile import HIGH, Compiled, compiled, split_bits
+from dpframe.engine.keys import group_names, key_frame, public_keys
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan.ask import Ask
+from dpframe.plan.measures import Measure
 from dpframe.plan.steps import source_of
 
 __all__ = ["Totals", "totals", "validate"]
@@ -27,7 +26,11 @@ Integers = NDArray[np.int64] | NDArray[np.object_]
 
 @dataclass(frozen=True, repr=False)
 class Totals:
-    """Keys (one row per group) and, for each measure of `ask.paid`, an integer per group: raw, not private."""
+    """Keys (one row per group) and, for each measure of `ask.paid`, raw numbers per group: not private.
+
+    An additive measure or a number of distinct values is one integer per group; ranks are a row of integers per group,
+    the rows at each candidate.
+    """
 
     keys: pl.DataFrame = field(repr=False)
     values: tuple[Integers, ...] = field(repr=False)
@@ -35,12 +38,12 @@ class Totals:
 
 def totals(ask: Ask, salt: int) -> Totals:
     """Read the rows and add up. Input: the ask, a 64-bit salt for the choice of groups. Errors: EngineError."""
-    return _guarded(lambda: _assembled(ask, _collected(ask, compiled(ask, salt))))
+    return _guarded(lambda: _assembled(ask, *_collected(ask, compiled(ask, salt))))
 
 
 def validate(ask: Ask) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after it is paid."""
-    _guarded(lambda: _assembled(ask, _collected(ask, compiled(ask, 0, empty=True))))
+    _guarded(lambda: _assembled(ask, *_collected(ask, compiled(ask, 0, empty=True))))
 
 
 def _guarded(run: Callable[[], T]) -> T:
@@ -63,28 +66,31 @@ def _guarded(run: Callable[[], T]) -> T:
     )
 
 
-def _collected(ask: Ask, frame: Frame) -> pl.DataFrame:
-    native: pl.LazyFrame = frame.to_native()
-    lazy_source = source_of(ask.step).data.lazy
-    return native.collect(engine="streaming" if lazy_source else "auto")
+def _collected(ask: Ask, made: Compiled) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
+    """Every frame of totals, in one go, so that what they share is read and computed once."""
+    frames: list[pl.LazyFrame] = [frame.to_native() for frame in (made.main, *made.apart.values())]
+    engine: Any = "streaming" if source_of(ask.step).data.lazy else "auto"
+    if len(frames) == 1:
+        return frames[0].collect(engine=engine), {}
+    main, *apart = pl.collect_all(frames, engine=engine)
+    return main, dict(zip(made.apart, apart, strict=True))
 
 
-def _assembled(ask: Ask, table: pl.DataFrame) -> Totals:
+def _assembled(ask: Ask, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) -> Totals:
     names = group_names(ask)
-    values = [name for name in table.columns if name not in names]
+    sums = [name for name in table.columns if name not in names]
     if ask.keys is not None and names:
-        listed = key_frame(ask, names)
-        table = listed.join(table, on=names, how="left", nulls_equal=True, maintain_order="left")
-        table = table.with_columns(pl.col(values).fill_null(0))
+        table = key_frame(ask).join(table, on=names, how="left", maintain_order="left")
+        table = table.with_columns(pl.col(sums).fill_null(0))
     elif names:
         table = table.sort(names)
-    keys = pl.DataFrame(
-        [
-            table.get_column(name).cast(polars_dtype(column.facts.dtype)).alias(public)
-            for name, public, column in zip(names, ask.by, ask.group_columns, strict=True)
-        ]
-    )
-    return Totals(keys, tuple(_joined(table, i, split_bits(p.measure)) for i, p in enumerate(ask.paid)))
+    values = []
+    for i, paid in enumerate(ask.paid):
+        if paid.measure.additive:
+            values.append(_joined(table, i, split_bits(paid.measure)))
+        else:
+            values.append(_placed(table.select(names), apart[i], names, paid.measure))
+    return Totals(public_keys(ask, table) if names else pl.DataFrame(), tuple(values))
 
 
 def _joined(table: pl.DataFrame, i: int, low: int) -> Integers:
@@ -96,3 +102,20 @@ def _joined(table: pl.DataFrame, i: int, low: int) -> Integers:
     if np.all(np.abs(high) < 2 ** (61 - low)) and np.all(np.abs(total) < 2**62):
         return np.asarray(high * 2**low + total)
     return np.asarray(high.astype(object) * 2**low + total.astype(object))
+
+
+def _placed(keys: pl.DataFrame, found: pl.DataFrame, names: list[str], measure: Measure) -> Integers:
+    """Numbers of a measure that stands apart, in the order of the groups; 0 where there are none."""
+    size = keys.height if names else 1
+    width = measure.candidates.count if measure.candidates is not None else None
+    values = np.zeros(size if width is None else (size, width), np.int64)
+    if names:
+        numbered = keys.with_row_index("i")
+        found = found.join(numbered, on=names, how="inner")
+    else:
+        found = found.with_columns(pl.lit(0).alias("i"))
+    if width is not None:
+        found = found.filter(pl.col("b") >= 0)
+    at = found.get_column("i").to_numpy()
+    values[at if width is None else (at, found.get_column("b").to_numpy())] = found.get_column("t").to_numpy()
+    return values

@@ -11,7 +11,9 @@ from dpframe.plan.measures import (
     Output,
     Scope,
     bounds_of,
+    distinct_total,
     number_column,
+    rank_total,
     row_total,
     square_total,
     sum_total,
@@ -21,7 +23,7 @@ from dpframe.plan.measures import (
 )
 from dpframe.plan.types import kind, show
 
-__all__ = ["Aggregate", "Count", "CountUnits", "Mean", "Sum", "Var"]
+__all__ = ["Aggregate", "Count", "CountDistinct", "CountUnits", "Mean", "Quantile", "Sum", "Var"]
 
 
 @dataclass(frozen=True)
@@ -143,3 +145,43 @@ class Var(Aggregate):
         count = value_total(column, scope, self.typed)
         parts = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.count", count))
         return Output(name, "std" if self.root else "var", parts, False, bounds, self.ddof)
+
+
+@dataclass(frozen=True)
+class CountDistinct(Aggregate):
+    """Different values of a column that are not missing."""
+
+    column: str = ""
+
+    @property
+    def typed(self) -> str:
+        return f"n_unique({self.column!r})"
+
+    def output(self, name: str, scope: Scope) -> Output:
+        column = scope.table.column(self.column, self.typed)
+        if kind(column.facts.dtype) == "other":
+            raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
+        return Output(name, "count", ((name, distinct_total(column, scope, self.typed)),))
+
+
+@dataclass(frozen=True)
+class Quantile(Aggregate):
+    """The value that a part q of the rows is not above: 0 is the minimum, 1/2 the median, 1 the maximum."""
+
+    column: str = ""
+    q: Fraction = Fraction(1, 2)
+    bounds: Bounds | None = None
+    verb: str = "quantile"
+
+    @property
+    def typed(self) -> str:
+        q = f", {float(self.q):g}" if self.verb == "quantile" else ""
+        return f"{self.verb}({self.column!r}{q}{f', bounds={tuple(self.bounds)}' if self.bounds else ''})"
+
+    def output(self, name: str, scope: Scope) -> Output:
+        column = number_column(self.column, scope, self.typed)
+        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        measure = rank_total(column, bounds, self.q, scope, self.typed)
+        return Output(
+            name, "quantile", ((name, measure),), bool(measure.candidates and measure.candidates.whole), bounds
+        )

@@ -10,9 +10,11 @@ from decimal import Decimal
 from itertools import product
 from typing import Any
 
+import narwhals as nw
+
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Facts
-from dpframe.plan.types import Scalar, check_scalar, kind, show
+from dpframe.plan.types import Scalar, check_scalar, integer_range, kind, show
 
 __all__ = ["Keys", "read_keys"]
 
@@ -93,14 +95,33 @@ def _key(value: object, facts: Facts, name: str, asked: str) -> Scalar | None:
     if isinstance(value, (int, float, Decimal)) and family == "integer":
         if value != int(value):
             raise WrongType(f"{asked}: keys of {name!r} must be whole numbers.")
+        first, last = integer_range(facts.dtype)
+        if not first <= int(value) <= last:
+            raise WrongType(f"{asked}: a key of {name!r} is not of its type, {show(facts.dtype)}.")
         return int(value)
-    if isinstance(value, (int, float, Decimal)) and family == "float":
+    if isinstance(value, (int, float, Decimal)) and family in ("float", "decimal"):
         return float(value) + 0.0
     if family == "other":
         raise WrongType(f"{asked}: a column of type {show(facts.dtype)} has no keys.")
     if isinstance(value, dt.datetime) and (value.tzinfo is None) != (getattr(facts.dtype, "time_zone", None) is None):
         raise WrongType(f"{asked}: keys of {name!r} must have a time zone just where the column has one.")
+    if isinstance(value, dt.datetime):
+        _check_moment(value, facts.dtype, f"{asked}: a key of {name!r}")
+    if isinstance(facts.dtype, nw.Enum) and value not in facts.dtype.categories:
+        raise WrongType(f"{asked}: a key of {name!r} is not one of its Enum's categories.")
     return value
+
+
+def _check_moment(value: dt.datetime, dtype: Any, what: str) -> None:
+    """Refuse a time that the column cannot hold: one that its clock skips, or one between two of its ticks."""
+    if value.tzinfo is not None:
+        back = value.astimezone(dt.UTC).astimezone(value.tzinfo).replace(tzinfo=None)
+        if back != value.replace(tzinfo=None):
+            raise WrongType(f"{what} is a time that its time zone skips.")
+    if getattr(dtype, "time_unit", "us") in ("ms", "s") and value.microsecond % 1000:
+        raise WrongType(f"{what} is finer than the column's type, {show(dtype)}.")
+    if not 1 <= value.year <= 9998 or (getattr(dtype, "time_unit", "us") == "ns" and not 1678 <= value.year <= 2261):
+        raise WrongType(f"{what} is outside of the column's type, {show(dtype)}.")
 
 
 def _rows(keys: object, by: Sequence[str], facts: Sequence[Facts], asked: str) -> tuple[Key, ...]:
@@ -118,8 +139,6 @@ def _rows(keys: object, by: Sequence[str], facts: Sequence[Facts], asked: str) -
 
 def _frame_rows(frame: Any, by: Sequence[str], asked: str) -> object:
     """The rows of a public dataframe, in the order of the grouping's columns."""
-    import narwhals as nw
-
     try:
         table = nw.from_native(frame, eager_only=True)
     except TypeError:

@@ -14,11 +14,14 @@ from dpframe.theory.maps import sensitivity as maps
 from dpframe.theory.maps.sensitivity import Contribution, Sensitivity
 
 __all__ = [
+    "Candidates",
     "Measure",
     "Output",
     "Scope",
     "bounds_of",
+    "distinct_total",
     "number_column",
+    "rank_total",
     "row_total",
     "square_total",
     "sum_total",
@@ -27,7 +30,8 @@ __all__ = [
     "value_total",
 ]
 
-Total = Literal["rows", "values", "units", "sum", "square", "unit_sum"]
+Total = Literal["rows", "values", "units", "sum", "square", "unit_sum", "distinct", "ranks"]
+_CANDIDATES = 1024
 
 
 @dataclass(frozen=True)
@@ -90,12 +94,37 @@ def _listed(names: tuple[str, ...] | list[str]) -> str:
 
 
 @dataclass(frozen=True)
+class Candidates:
+    """The values among which a quantile is chosen: `lower`, `lower + step`, …, `count` of them (column unit)."""
+
+    lower: float
+    step: float
+    count: int
+    whole: bool
+
+    @classmethod
+    def between(cls, bounds: Bounds, *, whole: bool) -> Candidates:
+        """Every integer between the bounds, if the column holds integers and there are few; else 1,024 points."""
+        lower, width = float(bounds.lower), float(Fraction(bounds.upper) - Fraction(bounds.lower))
+        if width == 0:
+            return cls(lower, 1.0, 1, whole)
+        if whole and width < _CANDIDATES:
+            return cls(lower, 1.0, int(width) + 1, whole)
+        return cls(lower, width / (_CANDIDATES - 1), _CANDIDATES, whole)
+
+    def point(self, number: int) -> float:
+        """The value of a candidate (column unit)."""
+        return self.lower + number * self.step
+
+
+@dataclass(frozen=True)
 class Measure:
-    """One integer total per group, the only thing that noise is ever added to.
+    """What is asked of each group of rows: an integer that noise is added to, or a rank that a candidate is chosen for.
 
     `total` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
-    which adds (value - about)² instead of the value).
+    which adds (value - about)² instead of the value). "distinct" is the number of different values; "ranks" chooses the
+    candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group.
     """
 
     total: Total
@@ -104,11 +133,19 @@ class Measure:
     fraction: int
     sensitivity: Sensitivity
     about: Fraction = Fraction(0)
+    candidates: Candidates | None = None
+    rank: Fraction | None = None
+
+    @property
+    def additive(self) -> bool:
+        """Whether it is a sum over units, so that one pass adds it up with the others."""
+        return self.total not in ("distinct", "ranks")
 
     @property
     def key(self) -> tuple[object, ...]:
         """Two measures with the same key are the same total, and are paid for once."""
-        return (self.total, self.column.id if self.column else None, self.grid, self.about)
+        column = self.column.id if self.column else None
+        return (self.total, column, self.grid, self.about, self.candidates, self.rank)
 
     @property
     def unit(self) -> Fraction:
@@ -121,11 +158,12 @@ class Output:
     """A released column: the measures it is made of, named, and how.
 
     "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, kept inside `bounds`.
-    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars.
+    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "quantile": the value
+    of the chosen candidate.
     """
 
     name: str
-    formula: Literal["count", "sum", "mean", "var", "std"]
+    formula: Literal["count", "sum", "mean", "var", "std", "quantile"]
     measures: tuple[tuple[str, Measure], ...]
     whole: bool = True
     bounds: Bounds | None = None
@@ -216,3 +254,17 @@ def unit_sum_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> M
     grid = grid_for(bounds, whole=whole, centred=False, limit=1)
     bound = maps.unit_sums(scope.groups(what), grid.lower, grid.upper, scope.table.relation, scope.cells)
     return Measure("unit_sum", column, grid, 0, bound)
+
+
+def distinct_total(column: Column, scope: Scope, what: str) -> Measure:
+    """Different values per group: a unit brings at most k to a group and K in all, and they may go with it."""
+    bound = maps.row_counts(scope.contribution(what), scope.table.relation, scope.cells)
+    return Measure("distinct", column, UNIT_GRID, 0, bound)
+
+
+def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: Scope, what: str) -> Measure:
+    """The rows below and above each candidate, per group, for the choice of a quantile."""
+    fraction = FRACTION_BITS if scope.weighted else 0
+    bound = maps.row_counts(scope.contribution(what), scope.table.relation, scope.cells)
+    candidates = Candidates.between(bounds, whole=kind(column.facts.dtype) in ("integer", "boolean"))
+    return Measure("ranks", column, UNIT_GRID, fraction, bound.scaled(2**fraction), candidates=candidates, rank=rank)

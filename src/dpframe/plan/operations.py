@@ -53,12 +53,17 @@ def _finite(lower: float, upper: float) -> Bounds | None:
     return Bounds(lower, upper) if math.isfinite(lower) and math.isfinite(upper) else None
 
 
-def _corner_bounds(a: Facts, b: Facts, op: Callable[[Any, Any], Any]) -> Bounds | None:
-    """Bounds of +, - and ·: the extremes are at the corners, and rounding a float is monotone, so it keeps them."""
-    if a.bounds is None or b.bounds is None:
+def _as_floats(bounds: Bounds | None) -> Bounds | None:
+    """Bounds of a value once it is a float: the conversion rounds, and so must they."""
+    return bounds and Bounds(float(bounds.lower), float(bounds.upper))
+
+
+def _corner_bounds(a: Bounds | None, b: Bounds | None, op: Callable[[Any, Any], Any]) -> Bounds | None:
+    """Bounds of +, -, · and /: the extremes are at the corners, and rounding a float is monotone, so it keeps them."""
+    if a is None or b is None:
         return None
     try:
-        corners = [op(x, y) for x in a.bounds for y in b.bounds]
+        corners = [op(x, y) for x in a for y in b]
     except OverflowError:
         return None
     return _finite(min(corners), max(corners))
@@ -68,11 +73,11 @@ def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
     def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
         for a in args:
             _need(asked, a, *_NUMBERS)
-        bounds = _corner_bounds(args[0], args[1], op)
         if all(kind(a.dtype) == "integer" for a in args):
+            bounds = _corner_bounds(args[0].bounds, args[1].bounds, op)
             wide = any(isinstance(a.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for a in args)
             return Facts(nw.Int64(), _nullable(args) or overflows(bounds) or wide, bounds)
-        return Facts(nw.Float64(), True, bounds)
+        return Facts(nw.Float64(), True, _corner_bounds(_as_floats(args[0].bounds), _as_floats(args[1].bounds), op))
 
     return rule
 
@@ -80,13 +85,10 @@ def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
 def _divide(asked: str, args: Sequence[Facts], options: Options) -> Facts:
     for a in args:
         _need(asked, a, *_NUMBERS)
-    a, b = args
-    if a.bounds and b.bounds and (b.bounds.lower > 0 or b.bounds.upper < 0):
-        try:
-            corners = [x / y for x in a.bounds for y in b.bounds]
-        except OverflowError:
-            return Facts(nw.Float64(), True)
-        return Facts(nw.Float64(), _nullable(args), _finite(min(corners), max(corners)))
+    top, bottom = (_as_floats(a.bounds) for a in args)
+    if top and bottom and (bottom.lower > 0 or bottom.upper < 0):
+        bounds = _corner_bounds(top, bottom, lambda x, y: x / y)
+        return Facts(nw.Float64(), bounds is None or _nullable(args), bounds)
     return Facts(nw.Float64(), True)
 
 
@@ -119,7 +121,7 @@ def _absolute(asked: str, args: Sequence[Facts], options: Options) -> Facts:
 def _monotone(function: Callable[[Any], float]) -> Rule:
     def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
         _need(asked, args[0], *_NUMBERS)
-        bounds = args[0].bounds
+        bounds = _as_floats(args[0].bounds)
         return Facts(nw.Float64(), args[0].nullable, bounds and Bounds(function(bounds.lower), function(bounds.upper)))
 
     return rule
@@ -127,7 +129,7 @@ def _monotone(function: Callable[[Any], float]) -> Rule:
 
 def _root(asked: str, args: Sequence[Facts], options: Options) -> Facts:
     _need(asked, args[0], *_NUMBERS)
-    bounds = args[0].bounds
+    bounds = _as_floats(args[0].bounds)
     if bounds is None or bounds.lower < 0:
         return Facts(nw.Float64(), True)
     return Facts(nw.Float64(), args[0].nullable, Bounds(math.sqrt(bounds.lower), math.sqrt(bounds.upper)))
@@ -167,7 +169,9 @@ def clip_facts(asked: str, facts: Facts, lower: float | None, upper: float | Non
         upper = None if upper is None else min(max(math.floor(upper), first), last)
         if lower is not None and upper is not None and lower > upper:
             raise WrongType(f"{asked}: there is no whole number between the two limits, and the column holds integers.")
-    known = facts.bounds or Bounds(-math.inf, math.inf)
+    else:
+        lower, upper = None if lower is None else float(lower), None if upper is None else float(upper)
+    known = (facts.bounds if kind(dtype) == "integer" else _as_floats(facts.bounds)) or Bounds(-math.inf, math.inf)
     limit = Bounds(-math.inf if lower is None else lower, math.inf if upper is None else upper)
     bounds = _finite(limit.clamp(known.lower), limit.clamp(known.upper))
     return Facts(dtype, facts.nullable, bounds, origin=origin)
@@ -207,12 +211,12 @@ def cast_facts(asked: str, facts: Facts, target: nw.dtypes.DType, origin: str = 
     have, want = kind(facts.dtype), kind(target)
     bounds, nullable = None, True
     if have in (*_NUMBERS, "boolean") and want in _NUMBERS and facts.bounds:
-        lower, upper = facts.bounds
+        lower, upper = facts.bounds if have in ("integer", "boolean") else _as_floats(facts.bounds) or facts.bounds
         if want == "integer":
             first, last = integer_range(target)
-            lower, upper = min(max(math.trunc(lower), first), last), min(max(math.trunc(upper), first), last)
-            bounds = Bounds(lower, upper)
-            nullable = facts.nullable or facts.bounds.lower < first or facts.bounds.upper > last
+            whole = Bounds(math.trunc(lower), math.trunc(upper))
+            bounds = Bounds(min(max(whole.lower, first), last), min(max(whole.upper, first), last))
+            nullable = facts.nullable or bounds != whole
         elif isinstance(target, nw.Float64):  # Float32 rounds, perhaps out of the old bounds
             bounds, nullable = _finite(float(lower), float(upper)), facts.nullable
     if want == "boolean":
@@ -237,9 +241,10 @@ def _case(asked: str, args: Sequence[Facts], options: Options) -> Facts:
     numbers = kinds <= set(_NUMBERS)
     if len(kinds) > 1 and not numbers:
         raise WrongType(f"{asked}: the branches have different types.")
-    both = all(f.bounds for f in known)
-    bounds = known[0].bounds.cover(known[-1].bounds.lower).cover(known[-1].bounds.upper) if both else None  # type: ignore[union-attr]
     whole = kinds == {"integer"}
+    limits = [f.bounds if whole or not numbers else _as_floats(f.bounds) for f in known]
+    corners = [edge for limit in limits if limit for edge in limit]
+    bounds = Bounds(min(corners), max(corners)) if all(limits) else None
     dtype = nw.Int64() if whole else nw.Float64() if numbers else known[0].dtype
     dtype = nw.String() if kind(dtype) == "string" else dtype
     wide = whole and any(isinstance(f.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for f in known)

@@ -30,16 +30,18 @@ def _pandas_crosstab(table: pl.DataFrame, down: Sequence[str], layout: Layout, v
     import pandas as pd
 
     across = list(layout.across)
-    frame = table.to_pandas()
-    frame[value] = frame[value].astype("int64" if frame[value].notna().all() else "Int64")
-    wide = frame.set_index([*down, *across])[value].unstack(across, sort=False)
     rows, columns = _order(table, down), _order(table, across)
-    wide = wide.reindex(index=_index(pd, rows, down), columns=_index(pd, columns, across))
+    cells = {(row[: len(down)], row[len(down) : -1]): row[-1] for row in table.select(*down, *across, value).rows()}
+    numbers = [[cells.get((row, column)) for column in columns] for row in rows]
+    wide = pd.DataFrame(numbers, index=_index(pd, rows, down), columns=_index(pd, columns, across), dtype="Int64")
     if layout.margins:
-        wide[ALL if len(across) == 1 else (ALL, *[""] * (len(across) - 1))] = wide.sum(axis=1)
-        wide.loc[ALL if len(down) == 1 else (ALL, *[""] * (len(down) - 1)), :] = wide.sum(axis=0)
-        wide = wide.astype("int64")
-    return wide
+        beside = pd.DataFrame({0: wide.sum(axis=1)}, dtype="Int64")
+        beside.columns = _index(pd, [_margin(columns)], across)
+        wide = pd.concat([wide, beside], axis=1)
+        below = pd.DataFrame([wide.sum(axis=0).tolist()], columns=wide.columns, dtype="Int64")
+        below.index = _index(pd, [_margin(rows)], down)
+        wide = pd.concat([wide, below])
+    return wide if len(cells) < len(rows) * len(columns) else wide.astype("int64")
 
 
 def _order(table: pl.DataFrame, names: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -52,22 +54,42 @@ def _index(pd: Any, keys: list[tuple[Any, ...]], names: Sequence[str]) -> Any:
     return pd.MultiIndex.from_tuples(keys, names=list(names))
 
 
+def _margin(keys: list[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The key of a margin: "All", or with underscores after it where that is a key already."""
+    name = _unlike(ALL, {key[0] for key in keys})
+    return (name, *[""] * (len(keys[0]) - 1 if keys else 0))
+
+
+def _unlike(name: str, taken: set[Any]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
 def _wide(table: pl.DataFrame, down: Sequence[str], layout: Layout, value: str) -> pl.DataFrame:
     across = list(layout.across)
-    columns = _order(table, across)
+    keys = _order(table, across)
+    rows = _order(table, down)
+    cells = {(row[: len(down)], row[len(down) : -1]): row[-1] for row in table.select(*down, *across, value).rows()}
     wide = table.select(down).unique(maintain_order=True)
-    for key, label in zip(columns, _labels(columns), strict=True):
-        match = pl.all_horizontal(pl.col(n).eq_missing(pl.lit(k)) for n, k in zip(across, key, strict=True))
-        cells = table.filter(match).select(*down, pl.col(value).alias(label))
-        wide = wide.join(cells, on=down, how="left", nulls_equal=True, maintain_order="left")
+    labels = _labels(keys, set(down))
+    counts = [
+        pl.Series(label, [cells.get((row, key)) for row in rows], dtype=pl.Int64)
+        for label, key in zip(labels, keys, strict=True)
+    ]
+    wide = wide.with_columns(counts)
     if not layout.margins:
         return wide
-    labels = wide.columns[len(down) :]
-    wide = wide.with_columns(pl.col(down).cast(pl.String), pl.sum_horizontal(labels).alias(ALL))
-    first = {name: pl.lit(ALL if i == 0 else "").alias(name) for i, name in enumerate(down)}
-    return pl.concat([wide, wide.select(*first.values(), pl.col([*labels, ALL]).sum())])
+    total, bottom = _unlike(ALL, {*labels, *down}), _margin(rows)
+    wide = wide.with_columns(pl.col(down).cast(pl.String), pl.sum_horizontal(pl.col(labels)).alias(total))
+    last = [pl.lit(part).alias(name) for name, part in zip(down, bottom, strict=True)]
+    return pl.concat([wide, wide.select(*last, pl.col([*labels, total]).sum())])
 
 
-def _labels(keys: list[tuple[Any, ...]]) -> list[str]:
-    """Keys as column names: ("a", 1) is "a, 1"."""
-    return [", ".join("null" if part is None else str(part) for part in key) for key in keys]
+def _labels(keys: list[tuple[Any, ...]], taken: set[str]) -> list[str]:
+    """Keys as different column names: ("a", 1) is "a, 1"; underscores tell apart what would look alike."""
+    labels: list[str] = []
+    for key in keys:
+        text = ", ".join("null" if part is None else str(part) for part in key)
+        labels.append(_unlike(text, taken | set(labels)))
+    return labels

@@ -1,0 +1,52 @@
+"""Stage 1: a row's value as an integer, on the grid of a measure or as the number of a candidate."""
+
+from __future__ import annotations
+
+import narwhals as nw
+
+from dpframe.engine.expressions import to_float
+from dpframe.plan.measures import Candidates, Measure
+from dpframe.plan.types import integer_range, kind
+
+__all__ = ["candidate_number", "row_integer"]
+
+_WIDER = 2**10  # a unit's rows may be this much larger than its clipped total: far from wrapping (see plan.grid)
+
+
+def row_integer(measure: Measure) -> nw.Expr:
+    """A row's value as an integer on the measure's grid, 0 where it is missing; the last clip makes the bound true."""
+    if measure.column is None:
+        return nw.lit(1).cast(nw.Int64)
+    value, grid = nw.col(measure.column.id), measure.grid
+    if measure.total == "values":
+        return (~value.is_null()).cast(nw.Int64)
+    lower, upper = grid.lower, grid.upper
+    if measure.total == "unit_sum":
+        lower, upper = -_WIDER * grid.magnitude, _WIDER * grid.magnitude
+    family = kind(measure.column.facts.dtype)
+    if family == "boolean":
+        value = value.cast(nw.Int64)
+    centre = int(grid.centre) if grid.step == 1 else 0
+    fits = centre + lower >= -(2**63) and centre + upper < 2**63
+    if family not in ("float", "decimal") and grid.step == 1 and fits and measure.total != "square":
+        if family == "integer":  # in the column's own type, so that a limit outside of it cannot wrap
+            first, last = integer_range(measure.column.facts.dtype)
+            value = value.clip(min(max(lower + centre, first), last), min(max(upper + centre, first), last))
+        whole = value.cast(nw.Int64) - centre
+    else:
+        ends = [float(grid.centre + end * grid.step) for end in (lower, upper)]
+        value = to_float(value)
+        if measure.total == "square":
+            value = (value - float(measure.about)) * (value - float(measure.about))
+        exact = value.clip(*ends) - float(grid.centre)
+        whole = (exact * float(1 / grid.step) + 0.5).floor().cast(nw.Int64)
+    return whole.clip(lower, upper).fill_null(0)
+
+
+def candidate_number(measure: Measure, candidates: Candidates) -> nw.Expr:
+    """The number of the candidate nearest to a row's value, -1 where it is missing."""
+    assert measure.column is not None
+    value, last = to_float(nw.col(measure.column.id)), candidates.count - 1
+    inside = value.clip(candidates.lower, candidates.point(last)) - candidates.lower
+    nearest = (inside / candidates.step + 0.5).floor() if last else inside * 0.0
+    return nearest.cast(nw.Int64).clip(0, last).fill_null(-1)
