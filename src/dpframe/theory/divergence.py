@@ -224,8 +224,6 @@ def _known_family(p: Any, q: Any) -> float | None:
 
 def _searched_supremum(p: Any, q: Any) -> float:
     """The largest difference of log densities: on quantiles far into both tails, then refined around the best ones."""
-    from scipy.optimize import minimize_scalar
-
     levels = np.concatenate([10.0 ** -np.arange(300, 3, -4.0), np.linspace(1e-3, 0.5, 2000)])
     points = np.concatenate([p.ppf(levels), p.isf(levels[::-1])])
     points = np.unique(points[np.isfinite(points)])
@@ -233,21 +231,59 @@ def _searched_supremum(p: Any, q: Any) -> float:
     if np.isposinf(ratio).any():
         return math.inf
     best = int(np.argmax(ratio))
-    # Where the ratio still grows at the last quantile, half as far again tells whether it ends.
-    for end, inner in ((0, 1), (-1, -2)):
-        if ratio[end] > ratio[inner] + 1e-9 and ratio[end] >= ratio[best] - 1e-9:
-            further = points[end] + (points[end] - points[len(points) // 2]) * np.array([0.5, 1.0])
-            beyond = _ratio(p, q, further[np.isfinite(p.logpdf(further))])
-            if beyond.size and beyond[-1] > ratio[end] + 1e-6:
-                return math.inf
-    low, high = points[max(0, best - 1)], points[min(len(points) - 1, best + 1)]
-    refined = minimize_scalar(
+    tails = [
+        _tail_supremum(p, q, float(quantile(1e-100)))
+        for quantile, end in ((p.ppf, p.support()[0]), (p.isf, p.support()[1]))
+        if math.isinf(end)
+    ]
+    if math.inf in tails:
+        return math.inf
+    around = _refined(p, q, points[max(0, best - 1)], points[min(len(points) - 1, best + 1)])
+    return max(0.0, float(ratio[best]), around, *tails)
+
+
+def _refined(p: Any, q: Any, low: float, high: float) -> float:
+    """The largest log ratio between two points around a maximum."""
+    from scipy.optimize import minimize_scalar
+
+    found = minimize_scalar(
         lambda x: -float(_ratio(p, q, np.array([x]))[0]), bounds=(low, high), method="bounded", options={"xatol": 1e-12}
     )
-    return max(0.0, float(ratio[best]), -float(refined.fun))
+    return -float(found.fun)
+
+
+def _tail_supremum(p: Any, q: Any, start: float) -> float:
+    """The largest log ratio from a far quantile outward, in doubling steps; infinite when it does not settle."""
+    middle = float(p.median())
+    with np.errstate(over="ignore"):
+        points = middle + (start - middle) * 2.0 ** np.arange(400)
+    with np.errstate(all="ignore"):
+        usable = np.isfinite(points) & np.isfinite(_log_density(p, points))
+    points = points[: int(np.argmin(usable)) if not usable.all() else len(points)]
+    if len(points) < 3:
+        return 0.0
+    ratio = _ratio(p, q, points)
+    best = int(np.argmax(ratio))
+    if math.isinf(ratio[best]) or best < len(points) - 1:
+        return (
+            float(ratio[best])
+            if best in (0, len(points) - 1)
+            else _refined(p, q, *sorted(points[[best - 1, best + 1]]))
+        )
+    last, before = ratio[-1] - ratio[-2], ratio[-2] - ratio[-3]
+    return math.inf if last > 1e-9 and last > 0.5 * before else float(ratio[-1])
+
+
+def _log_density(p: Any, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The log density; of a Laplace distribution from its formula, since scipy's underflows."""
+    if getattr(getattr(p, "dist", None), "name", "") == "laplace":
+        _, loc, scale = p.dist._parse_args(*p.args, **p.kwds)
+        result: np.ndarray[Any, Any] = -np.abs(points - loc) / scale - math.log(2 * scale)
+        return result
+    return np.asarray(p.logpdf(points))
 
 
 def _ratio(p: Any, q: Any, points: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        top, bottom = p.logpdf(points), q.logpdf(points)
+        top, bottom = _log_density(p, points), _log_density(q, points)
         return np.where(np.isneginf(top), -np.inf, top - bottom)

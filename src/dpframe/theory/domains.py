@@ -98,7 +98,7 @@ class AtomDomain(Domain):
         if not math.isfinite(bound):
             raise InvalidBounds(f"bounds={bounds!r}: both are finite numbers.")
         if self.dtype.kind == "f":
-            stored = float(self.dtype.type(bound)) if abs(bound) <= float(np.finfo(self.dtype).max) else math.inf
+            stored = float(self.dtype.type(bound)) if abs(float(bound)) <= self.limits[1] else math.inf
             if math.isinf(stored):
                 raise InvalidBounds(f"bounds={bounds!r} do not fit in {self._name}.")
             return stored + 0.0  # no negative zero
@@ -150,8 +150,8 @@ class AtomDomain(Domain):
     def member(self, value: Any) -> bool:
         """Whether the value is of this type, within the bounds, and not NaN unless NaN is allowed.
 
-        A whole number counts as a float when it is represented exactly; a float never counts as an integer, and a
-        bool is no number.
+        A whole number counts as a float, and any float as a float32 whose range it is in, since it is rounded when it
+        is stored; a float never counts as an integer, and a bool is no number.
         """
         kind = self.dtype.kind
         if kind == "b":
@@ -175,7 +175,7 @@ class AtomDomain(Domain):
             return self.limits[0] <= value <= self.limits[1]
         if isinstance(value, float) and (math.isinf(value) or self.dtype.itemsize == 8):
             return True
-        return abs(value) <= self.limits[1] and float(self.dtype.type(value)) == value
+        return abs(value) <= self.limits[1]
 
     def members(self, values: np.ndarray[Any, Any]) -> bool:
         """Whether every entry of an array of this dtype is a member; the vectorised `member`."""

@@ -7,7 +7,6 @@ maps of `dpframe.theory` against it.
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -16,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.theory.exact_statistics import exact_statistic
 from dpframe.theory.framework import Transformation
 from dpframe.theory.lengths import L1Distance
 from dpframe.theory.maps.sensitivity import Relation, Sensitivity
@@ -42,18 +42,6 @@ class TableQuery(Protocol):
         ...
 
 
-_NAMED: dict[str, Callable[[Any], Any]] = {
-    "count": len,
-    "sum": np.sum,
-    "mean": np.mean,
-    "median": np.median,
-    "min": np.min,
-    "max": np.max,
-    "var": np.var,
-    "std": np.std,
-}
-
-
 def empirical_sensitivity(
     query: Any,
     universe: Any,
@@ -69,7 +57,8 @@ def empirical_sensitivity(
     """The largest change of a query between neighbouring datasets, by trying all of them.
 
     Input:  query: a function of a dataset; "count", "sum", "mean", "median", "min", "max", "var", "std" (the last two
-            divide by n) or "percentile 25" (linear between records); a Transformation, which is asked of members of its
+            divide by n) or "percentile 25" (linear between records), which like `np.mean` are computed exactly; a
+            Transformation, which is asked of members of its
             input domain; or a query of this library (`TableQuery`).
             universe: the records to draw from. A sequence is a known list, each record drawn once (equal ones as often
             as listed); with `replacement=True` it is a range of values, each of which may repeat up to `size` times.
@@ -178,7 +167,8 @@ def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[Any], Any], Cal
     if isinstance(query, Transformation):
         compare = (metric or query.output_metric).distance
         return lambda data: query.invoke(data) if query.input_domain.member(data) else None, compare
-    function = _named(query) if isinstance(query, str) else query
+    exact = exact_statistic(query)
+    function = query if exact is None else lambda data: exact([_exactly(v) for v in data])
     if not callable(function):
         raise InvalidArgument(f"query={query!r}: give a function of a dataset, or the name of a statistic.")
 
@@ -189,19 +179,20 @@ def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[Any], Any], Cal
                 return _defined(function(data))
             try:
                 return _defined(function(data))
-            except (ValueError, ZeroDivisionError, IndexError, ArithmeticError):
+            except (ValueError, IndexError, ArithmeticError):
                 return None
 
     return ask, metric.distance if metric is not None else _difference
 
 
-def _named(name: str) -> Callable[[Any], Any]:
-    percentile = re.fullmatch(r"(?:percentile|p)[ _]?(\d+(?:\.\d+)?)", name)
-    if percentile and float(percentile[1]) <= 100:
-        return lambda data: np.percentile(data, float(percentile[1]))
-    if name not in _NAMED:
-        raise InvalidArgument(f'query={name!r}: it is one of {", ".join(map(repr, _NAMED))}, or "percentile 25".')
-    return _NAMED[name]
+def _exactly(value: Any) -> int | Fraction:
+    if isinstance(value, bool | int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating) and math.isfinite(value):
+        return Fraction(float(value))
+    raise InvalidArgument(
+        "empirical_sensitivity: this statistic is of finite numbers; the universe has something else."
+    )
 
 
 def _defined(answer: Any) -> Any:

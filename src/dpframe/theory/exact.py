@@ -17,7 +17,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument
 
-__all__ = ["Joint", "Root", "exact", "square", "upward"]
+__all__ = ["Joint", "Root", "exact", "limit", "square", "upward"]
 
 
 def exact(value: Any, name: str) -> Fraction:
@@ -43,6 +43,18 @@ def exact(value: Any, name: str) -> Fraction:
     return Fraction(repr(value) if type(value) is float else str(value))
 
 
+def limit(value: Any, name: str) -> Fraction:
+    """A finite real number that bounds something, as the larger of what its decimal and what its bits name.
+
+    A limit may have been typed (0.3 is three tenths) or come out of a computation that rounded up (the bits are right).
+
+    >>> limit(0.3, "d_out") == Fraction(3, 10), limit(0.1, "d_out") == Fraction(0.1) > Fraction(1, 10)
+    (True, True)
+    """
+    decimal = exact(value, name)
+    return max(decimal, Fraction(float(value))) if isinstance(value, float | np.floating) else decimal
+
+
 @dataclass(frozen=True, slots=True)
 class Root:
     """The square root of a rational number that is not negative, held by its square.
@@ -63,7 +75,7 @@ def square(value: Fraction | Root) -> Fraction:
 
 
 def upward(value: Fraction | Root) -> float:
-    """The smallest float whose decimal is not below the exact value.
+    """The smallest float whose decimal, or whose bits, are not below the exact value.
 
     Input:  a rational number or a root of one
     Output: float; infinite when no finite float is large enough
@@ -75,10 +87,10 @@ def upward(value: Fraction | Root) -> float:
     def covers(near: float) -> bool:
         if math.isinf(near):
             return near > 0
-        decimal = Fraction(repr(near))
+        reached = limit(near, "float")
         if isinstance(value, Root):
-            return decimal >= 0 and decimal * decimal >= value.squared
-        return decimal >= value
+            return reached >= 0 and reached * reached >= value.squared
+        return reached >= value
 
     near = _near(value)
     while not covers(near):

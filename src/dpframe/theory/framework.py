@@ -7,12 +7,13 @@ output; its map is the one map after the other, in exact numbers that are rounde
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.domains import Domain
-from dpframe.theory.exact import square
+from dpframe.theory.exact import limit, square
 from dpframe.theory.measures import Measure
 from dpframe.theory.metrics import Metric
 
@@ -119,11 +120,11 @@ class Transformation(_Part):
 
     def check(self, d_in: Any, d_out: Any) -> bool:
         """Whether inputs within d_in surely have outputs within d_out: map(d_in) <= d_out, part by part."""
-        limit = self.output_metric.parse(d_out, "d_out")
+        bound = self.output_metric.parse(_as_limit(d_out), "d_out")
         reached = self.exact_map(d_in)
-        if isinstance(limit, tuple):
-            return all(_at_most(a, b) for a, b in zip(reached, limit, strict=True))
-        return _at_most(reached, limit)
+        if isinstance(bound, tuple):
+            return all(_at_most(a, b) for a, b in zip(reached, bound, strict=True))
+        return _at_most(reached, bound)
 
     def __rshift__(self, other: Any) -> Any:
         if isinstance(other, Transformation):
@@ -219,6 +220,13 @@ class Measurement(_Part):
 
 def _after(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda arg: second(first(arg))
+
+
+def _as_limit(d_out: Any) -> Any:
+    """Floats as what they bound at most; everything else is left to the metric to judge."""
+    if isinstance(d_out, tuple | list):
+        return tuple(_as_limit(part) for part in d_out)
+    return limit(d_out, "d_out") if isinstance(d_out, float) and math.isfinite(d_out) else d_out
 
 
 def _at_most(value: Any, limit: Any) -> bool:

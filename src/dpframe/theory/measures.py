@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.theory.exact import Joint, exact, upward
+from dpframe.theory.exact import Joint, exact, limit, upward
 
 __all__ = [
     "Approximate",
@@ -29,7 +29,7 @@ __all__ = [
 
 def probability(value: Any, name: str = "delta") -> Fraction:
     """An exact number in [0, 1]. Errors: InvalidArgument outside it."""
-    delta = exact(value, name)
+    delta = limit(value, name)
     if not 0 <= delta <= 1:
         raise InvalidArgument(f"{name}={value!r}: a probability lies between 0 and 1.")
     return delta
@@ -63,7 +63,7 @@ class _Scalar(Measure):
             raise InvalidArgument(f"{name}={loss!r}: a loss of {self!r} is one number {self.letter}.")
         if isinstance(loss, float) and loss == math.inf:
             return math.inf
-        value = exact(loss, f"{name}: a loss of {self!r}")
+        value = limit(loss, f"{name}: a loss of {self!r}")
         if value < 0:
             raise InvalidArgument(f"{name}={loss!r}: {self.letter} is at least 0.")
         return value
@@ -146,14 +146,14 @@ class RenyiDivergence(Measure):
 
     def below(self, loss: Any, other: Any) -> bool:
         """At the order alpha; for a curve, at every order of the mapping on the right."""
-        mine, limit = self.parse(loss), self.parse(other)
+        mine, bound = self.parse(loss), self.parse(other)
         if self.alpha is not None:
-            return bool(mine <= limit)
-        if not isinstance(limit, Mapping):
+            return bool(mine <= bound)
+        if not isinstance(bound, Mapping):
             raise UnsupportedOperation(
                 "Two Rényi curves cannot be compared at every order: give a mapping {α: ε} of the orders that matter."
             )
-        return all(mine(a) <= e for a, e in limit.items())
+        return all(mine(a) <= e for a, e in bound.items())
 
     def add(self, losses: list[Any]) -> Any:
         """The loss of running several mechanisms on the same data, in exact form."""
@@ -240,7 +240,7 @@ class SmoothedMaxDivergence(Measure):
         mine, pairs = self.parse(loss), self.parse(other)
         if not isinstance(mine, PrivacyProfile) or isinstance(pairs, PrivacyProfile):
             raise UnsupportedOperation("A profile is compared with pairs: give (ε, δ), or a list of them.")
-        return all(Fraction(repr(mine.delta(float(e)))) <= d for e, d in pairs)
+        return all(limit(mine.delta(float(e)), "δ") <= d for e, d in pairs)
 
     def add(self, losses: list[Any]) -> Any:
         """The loss of running several mechanisms on the same data, in exact form."""
@@ -287,13 +287,13 @@ class Approximate(Measure):
 
     def below(self, loss: Any, other: Any) -> bool:
         """Both parts at most the other's; a profile with a δ must satisfy the pair (ε, δ) on the right together."""
-        mine, limit = self.parse(loss), self.parse(other)
+        mine, bound = self.parse(loss), self.parse(other)
         if isinstance(mine[0], PrivacyProfile):
-            if isinstance(limit[0], PrivacyProfile):
-                return SmoothedMaxDivergence().below(mine[0], limit[0])
-            used = Fraction(repr(mine[0].delta(float(limit[0][0])))) + mine[1]
-            return bool(used <= limit[1])
-        return self.inner_measure.below(mine[0], limit[0]) and mine[1] <= limit[1]
+            if isinstance(bound[0], PrivacyProfile):
+                return SmoothedMaxDivergence().below(mine[0], bound[0])
+            used = limit(mine[0].delta(float(bound[0][0])), "δ") + mine[1]
+            return bool(used <= bound[1])
+        return self.inner_measure.below(mine[0], bound[0]) and mine[1] <= bound[1]
 
     def add(self, losses: list[Any]) -> Any:
         """The loss of running several mechanisms on the same data, in exact form."""

@@ -65,8 +65,10 @@ def densities(
         alt.Chart(data)
         .mark_line(strokeWidth=2)
         .encode(
-            x=alt.X("x:Q", title="release", scale=alt.Scale(domain=[float(x[0]), float(x[-1])], nice=False)),
-            y=alt.Y("density:Q", title="density"),
+            x=alt.X("x:Q", title="release", scale=alt.Scale(domain=[float(x[0]), float(x[-1])], nice=False)).axis(
+                grid=False
+            ),
+            y=alt.Y("density:Q", title="density").axis(grid=False),
             color=_colour(alt, names, "dataset"),
             strokeDash=alt.StrokeDash("name:N", sort=list(names), legend=None),
         )
@@ -100,7 +102,7 @@ def event(
     data = _rows(name=names, mass=masses, label=[f"{m:.3g}" for m in masses])
     base = alt.Chart(data).encode(
         y=alt.Y("name:N", title=None, sort=list(names)),
-        x=alt.X("mass:Q", title=f"probability of S = [{over[0]:g}, {over[1]:g}]"),
+        x=alt.X("mass:Q", title=f"probability of S = [{over[0]:g}, {over[1]:g}]").axis(grid=False),
     )
     bars = base.mark_bar(size=26).encode(color=_colour(alt, names).legend(None))
     text = base.mark_text(align="left", dx=4).encode(text="label:N")
@@ -138,8 +140,8 @@ def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Any:
         alt.Chart(data)
         .mark_line(strokeWidth=2)
         .encode(
-            x=alt.X("x:Q", title="release (true answers 0 and " + f"{sensitivity:g})"),
-            y=alt.Y("loss:Q", title="privacy loss", scale=alt.Scale(domain=[0, 2.2 * epsilon])),
+            x=alt.X("x:Q", title="release (true answers 0 and " + f"{sensitivity:g})").axis(grid=False),
+            y=alt.Y("loss:Q", title="privacy loss", scale=alt.Scale(domain=[0, 2.2 * epsilon])).axis(grid=False),
             color=_colour(alt, names),
             strokeDash=alt.StrokeDash("name:N", sort=names, legend=None),
         )
@@ -150,13 +152,13 @@ def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Any:
 def relative_errors(errors: Mapping[str, Sequence[float]], title: str = "Error of the cells of a table") -> Any:
     """The spread of the relative errors of the cells of several tables, one row per table, on a log scale.
 
-    Input:  {table: relative error of each of its cells}, errors above 0
+    Input:  {table: relative error of each of its cells}; errors below 0.1% are drawn there
     Output: Altair chart
     """
     alt = _altair()
     names = list(errors)
     data = _rows(
-        name=[n for n in names for _ in errors[n]], error=[max(float(e), 1e-6) for n in names for e in errors[n]]
+        name=[n for n in names for _ in errors[n]], error=[max(float(e), 1e-3) for n in names for e in errors[n]]
     )
     base = alt.Chart(data).encode(
         y=alt.Y("name:N", title=None, sort=names),
@@ -164,7 +166,7 @@ def relative_errors(errors: Mapping[str, Sequence[float]], title: str = "Error o
             "error:Q",
             title="|noisy − true| / true",
             scale=alt.Scale(type="log"),
-            axis=alt.Axis(format="%", tickCount=6),
+            axis=alt.Axis(format="%", tickCount=6, grid=False),
         ),
     )
     ticks = base.mark_tick(thickness=1.5, size=16, opacity=0.5, color=_COLOURS[0])
@@ -191,7 +193,7 @@ def sensitivities(
         .mark_line(point=True, strokeWidth=2)
         .encode(
             x=alt.X("distance:O", title="records that differ", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("sensitivity:Q", title=f"sensitivity ({unit})" if unit else "sensitivity"),
+            y=alt.Y("sensitivity:Q", title=f"sensitivity ({unit})" if unit else "sensitivity").axis(grid=False),
             color=_colour(alt, names),
             strokeDash=alt.StrokeDash("name:N", sort=names, legend=None),
         )

@@ -40,7 +40,7 @@ def replacements(d_in: int, relation: Relation, size: int | None) -> int | None:
     Source: Kifer and Machanavajjhala 2011, section 2 (bounded and unbounded neighbours)
     Errors: none here
 
-    >>> replacements(3, "add-remove", size=10), replacements(3, "replace", size=None), replacements(3, "add-remove", None)
+    >>> replacements(3, "add-remove", 10), replacements(3, "replace", None), replacements(3, "add-remove", None)
     (1, 3, None)
     """
     if relation == "replace":
