@@ -20,6 +20,7 @@ __all__ = [
     "Ball",
     "Number",
     "accurate",
+    "at_most",
     "ball",
     "float_down",
     "float_up",
@@ -126,6 +127,13 @@ def accurate(value: Callable[[], Ball], bits: int = 128) -> Ball:
         if result.rel_accuracy_bits() >= 60 or bits > 1 << 13:
             return result
         bits *= 2
+
+
+def at_most(value: Callable[[], Ball], limit: Fraction) -> bool:
+    """Whether a value is surely at most the limit."""
+    result = accurate(value)
+    with precision(128):
+        return bool(result <= ball(limit))
 
 
 def upper(value: Callable[[], Ball]) -> float:

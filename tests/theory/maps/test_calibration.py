@@ -65,6 +65,15 @@ def check_rho(rng):
     assert Fraction(math.nextafter(float(sigma), 0)) ** 2 < truth
 
 
+def check_laplace_rho(rng):
+    l1, rho = any_number(rng, 1e-6, 1e12), any_number(rng, 1e-9, 1e3)
+    scale = maps.laplace_scale_rho(l1, rho)
+    with ctx.workprec(200):
+        for s, cheap in ((arb(scale), True), (arb(scale) * (1 - arb(1e-9)), False)):
+            epsilon = exact(l1) / s
+            assert (epsilon + (-epsilon).expm1() <= exact(rho)) is cheap
+
+
 def check_gaussian(rng):
     square, epsilon = any_number(rng, 1e-6, 1e12), any_number(rng, 1e-4, 50)
     delta = any_number(rng, 1e-15, 0.3)
@@ -102,7 +111,15 @@ def check_scale_for_error(rng):
     assert maps.noise_error(family, scale, alpha) <= error
 
 
-CHECKS = [check_laplace, check_rho, check_gaussian, check_threshold, check_error, check_scale_for_error]
+CHECKS = [
+    check_laplace,
+    check_rho,
+    check_laplace_rho,
+    check_gaussian,
+    check_threshold,
+    check_error,
+    check_scale_for_error,
+]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -136,6 +153,24 @@ def test_extreme_prices(epsilon, delta):
     with ctx.workprec(2000):
         assert profile(epsilon, 1 / arb(sigma)) <= exact(delta)
         assert profile(epsilon, 1 / (arb(sigma) * (1 - arb(1e-9)))) > exact(delta)
+
+
+def test_the_precision_that_a_user_sets_changes_nothing():
+    def figures():
+        return (
+            maps.gaussian_scale(Fraction(1, 3), Fraction(1, 10), Fraction(1, 10**6)),
+            maps.laplace_scale_rho(1, Fraction(1, 3)),
+            maps.threshold(Fraction(1, 10**7), 3, "gaussian", Fraction(10, 3)),
+            maps.scale_for_error("laplace", 9, Fraction(1, 20)),
+            privacy.gaussian_epsilon(Fraction(1, 10**6), Fraction(1, 3)),
+            privacy.zcdp_to_epsilon(Fraction(1, 3), Fraction(1, 10**6)),
+            privacy.composition_epsilon([(Fraction(1, 10), 0)] * 9, Fraction(1, 10**6)),
+        )
+
+    due = figures()
+    for precision in (2, 20, 1000):
+        with ctx.workprec(precision):
+            assert figures() == due
 
 
 def test_forward_and_inverse_agree():

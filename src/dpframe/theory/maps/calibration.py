@@ -20,7 +20,7 @@ from dpframe.noise.arguments import positive
 from dpframe.noise.certified import (
     Ball,
     Number,
-    accurate,
+    at_most,
     ball,
     float_up,
     precision,
@@ -44,6 +44,7 @@ __all__ = [
     "laplace_error",
     "laplace_scale",
     "laplace_scale_for_error",
+    "laplace_scale_rho",
     "noise_error",
     "scale_for_error",
     "threshold",
@@ -67,6 +68,34 @@ def laplace_scale(l1: Number, epsilon: Number) -> float:
     25.0
     """
     return float_up(sensitivity("l1", l1) / _positive_price("epsilon", epsilon))
+
+
+def laplace_scale_rho(l1: Number, rho: Number) -> float:
+    """Smallest Laplace scale for ρ (zero-concentrated), for real or rounded noise, not for the discrete law.
+
+    Input:  l1, how far one unit moves the answer in L1; rho > 0
+    Output: scale, in the units of l1
+    Bound:  the smallest float at which ε + e^-ε - 1 with ε = l1/scale (`privacy.laplace_rho`) is surely at most rho
+    Source: Harrison, Manurangsi 2025, arXiv:2510.25746
+    Errors: InvalidArgument for a negative l1, InvalidPrice for a ρ that is not positive
+
+    >>> round(laplace_scale_rho(1, 0.3678794), 4)
+    1.0
+    """
+    length, target = sensitivity("l1", l1), _positive_price("rho", rho)
+    if length == 0:
+        return 0.0
+
+    def charge(scale: float) -> Ball:
+        epsilon = ball(length / Fraction(scale))
+        return epsilon + (-epsilon).expm1()
+
+    # Newton's method from above for the convex ε + e^-ε - 1 = ρ; ε ≤ ρ + √2ρ.
+    wanted = float(target)
+    epsilon = wanted + math.sqrt(2 * wanted)
+    for _ in range(60):
+        epsilon -= (epsilon + math.expm1(-epsilon) - wanted) / -math.expm1(-epsilon)
+    return smallest_float(lambda scale: scale > 0 and at_most(lambda: charge(scale), target), float(length) / epsilon)
 
 
 def gaussian_scale_rho(l2_squared: Number, rho: Number) -> float:
@@ -107,9 +136,7 @@ def gaussian_scale(l2_squared: Number, epsilon: Number, delta: Number) -> float:
         return gaussian_profile(ball(loss), mu), (-middle * middle / 2).exp() / (2 * ball(2).pi()).sqrt()
 
     def enough(sigma: float) -> bool:
-        return sigma > 0 and bool(
-            accurate(lambda: gaussian_profile(ball(loss), ball(square).sqrt() / ball(sigma))) <= ball(target)
-        )
+        return sigma > 0 and at_most(lambda: gaussian_profile(ball(loss), ball(square).sqrt() / ball(sigma)), target)
 
     mu = solve(curve, target, _smallest_mu(float(loss), target))
     with precision(96):

@@ -16,7 +16,7 @@ from dpframe.noise.arguments import positive, rational
 from dpframe.noise.certified import (
     Ball,
     Number,
-    accurate,
+    at_most,
     ball,
     float_up,
     precision,
@@ -227,7 +227,7 @@ def gaussian_epsilon(delta: Number, mu: Number) -> float:
         return gaussian_profile(epsilon, ball(distance)), -epsilon.exp() * reach.erfc() / 2
 
     def enough(epsilon: float) -> bool:
-        return bool(accurate(lambda: gaussian_profile(ball(epsilon), ball(distance))) <= ball(target))
+        return at_most(lambda: gaussian_profile(ball(epsilon), ball(distance)), target)
 
     if enough(0.0):
         return 0.0
