@@ -146,6 +146,15 @@ def test_conversions():
             t.fix_delta(t.zcdp_to_approx(gaussian(1)), delta)
 
 
+def test_conversions_of_numbers():
+    assert t.pure_to_zcdp(1.0) == privacy.pure_to_zcdp(1)
+    assert t.zcdp_to_approx(0.5).epsilon(1e-6) == privacy.zcdp_to_epsilon(0.5, Fraction(1, 10**6))
+    assert t.fix_delta(t.zcdp_to_approx(0.5), 1e-6) == (t.zcdp_to_approx(0.5).epsilon(1e-6), 1e-6)
+    for bad in (lambda: t.zcdp_to_approx(-1), lambda: t.pure_to_zcdp(math.nan), lambda: t.pure_to_zcdp(-1.0)):
+        with pytest.raises(errors.InvalidArgument):
+            bad()
+
+
 def test_profile_figures():
     # Figures of other libraries' tests, by the bound of Canonne, Kamath and Steinke.
     profile = t.zcdp_to_approx(gaussian(4)).map(1)

@@ -242,6 +242,13 @@ def test_randomized_response_figures():
     assert two.map(0) == 0
     assert t.randomized_response(t.AtomDomain(bool), t.DiscreteDistance(), 0.5).map(1) == 0
     assert t.randomized_response(prob=0.75)(True) in (True, False)
+    space = t.AtomDomain(str), t.DiscreteDistance()
+    for m in (
+        t.randomized_response(*space, prob=0.75, categories=["A", "B", "C", "D"]),
+        t.randomized_response(*space, 0.75, ["A", "B", "C", "D"]),
+        t.randomized_response(*space, ["A", "B", "C", "D"], 0.75),
+    ):
+        assert m.map(1) == four.map(1)
 
 
 def test_randomized_response_answers():

@@ -39,6 +39,10 @@ def _same(measurement: Any, measures: tuple[Measure, ...], name: str) -> Measure
     return measurement
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Fraction | np.number) and not isinstance(value, bool)
+
+
 def _converted(measurement: Measurement, measure: Measure, change: Callable[[Any], Any]) -> Measurement:
     return Measurement(
         measurement.input_domain,
@@ -55,16 +59,26 @@ def pure_to_approx(measurement: Measurement) -> Measurement:
     return _converted(m, Approximate(MaxDivergence()), lambda epsilon: (epsilon, Fraction(0)))
 
 
-def pure_to_zcdp(measurement: Measurement) -> Measurement:
-    """State a pure loss ε as ρ = ε·tanh(ε/2), which is below ε²/2 (`privacy.pure_to_zcdp`)."""
+def pure_to_zcdp(measurement: Any) -> Any:
+    """State a pure loss ε as ρ = ε·tanh(ε/2), which is below ε²/2 (`privacy.pure_to_zcdp`).
+
+    Input:  a measurement in MaxDivergence(), or a number ε
+    Output: the same in ZeroConcentratedDivergence(), or the number ρ, rounded up
+
+    >>> pure_to_zcdp(1.0) < 0.46212
+    True
+    """
+    if _is_number(measurement):
+        return privacy.pure_to_zcdp(exact(measurement, "epsilon"))
     m = _same(measurement, (MaxDivergence(),), "pure_to_zcdp")
     return _converted(m, ZeroConcentratedDivergence(), lambda e: math.inf if math.isinf(e) else privacy.pure_to_zcdp(e))
 
 
-def zcdp_to_approx(measurement: Measurement) -> Measurement:
+def zcdp_to_approx(measurement: Any) -> Any:
     """State ρ (or a pair ρ, δ) as a privacy profile: every (ε, δ) that it implies.
 
-    Input:  a measurement in ZeroConcentratedDivergence() or Approximate(ZeroConcentratedDivergence())
+    Input:  a measurement in ZeroConcentratedDivergence() or Approximate(ZeroConcentratedDivergence()); or a number ρ,
+            whose PrivacyProfile is returned
     Output: the same in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()): map(d_in) has
             .delta(epsilon=) and .epsilon(delta=)
     Bound:  the smallest δ over all Rényi orders
@@ -76,6 +90,8 @@ def zcdp_to_approx(measurement: Measurement) -> Measurement:
     >>> round(profile.epsilon(delta=1e-3), 6)
     0.688002
     """
+    if _is_number(measurement):
+        return _profile(ZeroConcentratedDivergence().parse(measurement, "rho"))
     zcdp, approximate = ZeroConcentratedDivergence(), Approximate(ZeroConcentratedDivergence())
     m = _same(measurement, (zcdp, approximate), "zcdp_to_approx")
     if m.output_measure == zcdp:
@@ -95,11 +111,12 @@ def _profile(rho: Any) -> PrivacyProfile:
     )
 
 
-def fix_delta(measurement: Measurement, delta: Any) -> Measurement:
+def fix_delta(measurement: Any, delta: Any) -> Any:
     """Read a privacy profile at one δ: the loss becomes the pair (ε, δ).
 
-    Input:  a measurement in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()); delta in [0, 1]
-    Output: the same in Approximate(MaxDivergence())
+    Input:  a measurement in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()), or a PrivacyProfile;
+            delta in [0, 1]
+    Output: the same in Approximate(MaxDivergence()), or the pair (ε, δ) of a profile
     Bound:  ε is the profile's at δ; where a δ0 is already spent (a threshold), the profile is read at δ - δ0
     Source: by definition; events of probability δ0 and δ - δ0 together have at most δ
     Errors: InvalidArgument for delta; MetricMismatch for another measure. Where δ0 exceeds δ, ε is infinite
@@ -109,9 +126,12 @@ def fix_delta(measurement: Measurement, delta: Any) -> Measurement:
     >>> m.check(1, (0.7, 1e-3))
     True
     """
+    target = probability(delta)
+    measure = Approximate(MaxDivergence())
+    if isinstance(measurement, PrivacyProfile):
+        return measure.show((_epsilon_at(measurement, target), target))
     smooth, approximate = SmoothedMaxDivergence(), Approximate(SmoothedMaxDivergence())
     m = _same(measurement, (smooth, approximate), "fix_delta")
-    target = probability(delta)
 
     def change(loss: Any) -> tuple[Any, Fraction]:
         profile, spent = (loss, Fraction(0)) if m.output_measure == smooth else (loss[0], probability(loss[1]))
@@ -119,7 +139,7 @@ def fix_delta(measurement: Measurement, delta: Any) -> Measurement:
             return math.inf, target
         return _epsilon_at(profile, target - spent), target
 
-    return _converted(m, Approximate(MaxDivergence()), change)
+    return _converted(m, measure, change)
 
 
 def _epsilon_at(profile: PrivacyProfile, delta: Fraction) -> float:

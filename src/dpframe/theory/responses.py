@@ -29,7 +29,7 @@ def randomized_response(
     input_domain: Domain | Iterable[Any] | None = None,
     input_metric: Metric | None = None,
     prob: Any = None,
-    categories: Iterable[Any] | None = None,
+    categories: Any = None,
 ) -> Measurement:
     """Tell the true category with probability `prob`, otherwise one of the others, each equally often.
 
@@ -52,6 +52,8 @@ def randomized_response(
         if isinstance(input_domain, int | float | str):
             raise InvalidArgument(f"randomized_response: {input_domain!r} is no list of categories; name prob=... too.")
         categories, input_domain = list(input_domain), None
+    if isinstance(prob, Iterable) and not isinstance(prob, str):
+        categories, prob = prob, categories  # (domain, metric, categories, prob) reads as well
     options = _options(input_domain, categories)
     domain = input_domain or AtomDomain(type(options[0]))
     if not isinstance(domain, AtomDomain) or domain.nan:
@@ -83,14 +85,14 @@ def randomized_response(
     )
 
 
-def _options(domain: Domain | None, categories: Iterable[Any] | None) -> list[Any]:
+def _options(domain: Domain | None, categories: Any) -> list[Any]:
     if categories is None:
         if isinstance(domain, AtomDomain) and domain.dtype.kind == "b":
             return [False, True]
         if domain is None:
             return [False, True]
         raise InvalidArgument(f"randomized_response: give categories=[...], the possible answers, for {domain!r}.")
-    options = list(categories)
+    options = list(categories) if isinstance(categories, Iterable) else []
     if len(options) < 2 or len(set(options)) != len(options):
         raise InvalidArgument("randomized_response: categories are at least two distinct values.")
     return options
