@@ -8,8 +8,8 @@ pays for it.
 from dpframe import errors
 from dpframe.accessors import register as _register
 from dpframe.api import PrivateFrame, PrivateGroupBy, Query, protect, set_budget
-from dpframe.api.aggregates import count, count_units, mean, std, sum, var
-from dpframe.budget import Budget
+from dpframe.api.aggregates import count, count_units, max, mean, median, min, n_unique, quantile, std, sum, var
+from dpframe.budget import Budget, Ledger
 from dpframe.plan.expressions import Expr, col, lit, when
 from dpframe.plan.steps import Rows
 from dpframe.release import Release
@@ -18,6 +18,7 @@ from dpframe.theory.maps.sensitivity import Sensitivity
 __all__ = [
     "Budget",
     "Expr",
+    "Ledger",
     "PrivateFrame",
     "PrivateGroupBy",
     "Query",
@@ -29,8 +30,13 @@ __all__ = [
     "count_units",
     "errors",
     "lit",
+    "max",
     "mean",
+    "median",
+    "min",
+    "n_unique",
     "protect",
+    "quantile",
     "set_budget",
     "std",
     "sum",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dpframe.api.arguments import read_bounds, read_name, read_share
-from dpframe.errors import InvalidArgument, InvalidBounds
-from dpframe.plan.aggregates import Aggregate, Count, CountUnits, Mean, Sum, Var
+from fractions import Fraction
 
-__all__ = ["count", "count_units", "mean", "std", "sum", "var"]
+from dpframe.api.arguments import read_bounds, read_name, read_rank, read_share
+from dpframe.errors import InvalidArgument, InvalidBounds
+from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, CountUnits, Mean, Quantile, Sum, Var
+
+__all__ = ["count", "count_units", "max", "mean", "median", "min", "n_unique", "quantile", "std", "sum", "var"]
 
 
 def count(column: str | None = None, *, share: float = 1) -> Aggregate:
@@ -113,3 +115,67 @@ def _spread(column: str, bounds: tuple[float, float] | None, ddof: int, share: f
     if isinstance(ddof, bool) or ddof not in (0, 1):
         raise InvalidArgument(f"{verb}({name!r}): ddof= is 0 or 1.")
     return Var(read_share(share), name, read_bounds(bounds, f"{verb}({name!r})"), ddof, verb == "std")
+
+
+def n_unique(column: str, *, share: float = 1) -> Aggregate:
+    """Number of different values of a column that are not missing.
+
+    Output: integer, signed
+    Bound:  of a unit's different values at most max_rows_per_group in a group and max_rows in all are looked at, chosen
+            at random; see `dpframe.theory.maps.sensitivity.row_counts`
+    Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
+
+    >>> n_unique("shop").typed
+    "n_unique('shop')"
+    """
+    return CountDistinct(read_share(share), read_name(column, "n_unique"))
+
+
+def quantile(column: str, q: float, bounds: tuple[float, float] | None = None, *, share: float = 1) -> Aggregate:
+    """The value that a part q of a column's values is not above.
+
+    Input:  q in [0, 1], to three decimals; bounds (column unit) as in `sum`
+    Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer, where there are fewer)
+    Bound:  a choice by permute-and-flip among them, scored by the rows below and above; over all groups it costs what
+            l1 calls for; see `dpframe.theory.maps.ranks`
+    Errors: as in `sum`; InvalidArgument for q
+
+    >>> quantile("wage", 0.25).typed
+    "quantile('wage', 0.25)"
+    """
+    return _ranked(column, read_rank(q), bounds, share, "quantile")
+
+
+def median(column: str, bounds: tuple[float, float] | None = None, *, share: float = 1) -> Aggregate:
+    """The middle value: `quantile` at 1/2.
+
+    >>> median("wage").typed
+    "median('wage')"
+    """
+    return _ranked(column, Fraction(1, 2), bounds, share, "median")
+
+
+def min(column: str, bounds: tuple[float, float] | None = None, *, share: float = 1) -> Aggregate:
+    """A value that hardly any row is below.
+
+    The least row is one person's; what can be had is a value with as few rows below it as noise of this price can tell
+    from none, about (scale · ln 1024) rows.
+
+    >>> min("wage").typed
+    "min('wage')"
+    """
+    return _ranked(column, Fraction(0), bounds, share, "min")
+
+
+def max(column: str, bounds: tuple[float, float] | None = None, *, share: float = 1) -> Aggregate:
+    """A value that hardly any row is above; see `min`.
+
+    >>> max("wage").typed
+    "max('wage')"
+    """
+    return _ranked(column, Fraction(1), bounds, share, "max")
+
+
+def _ranked(column: str, q: Fraction, bounds: tuple[float, float] | None, share: float, verb: str) -> Aggregate:
+    name = read_name(column, verb)
+    return Quantile(read_share(share), name, q, read_bounds(bounds, f"{verb}({name!r})"), verb)

@@ -12,7 +12,16 @@ from dpframe.plan.expressions import Expr, check_interval, col, lit
 from dpframe.plan.steps import check_limit
 from dpframe.plan.types import plain
 
-__all__ = ["read_bounds", "read_expr", "read_limits", "read_mapping", "read_name", "read_names", "read_share"]
+__all__ = [
+    "read_bounds",
+    "read_expr",
+    "read_limits",
+    "read_mapping",
+    "read_name",
+    "read_names",
+    "read_rank",
+    "read_share",
+]
 
 
 def read_name(value: object, asked: str) -> str:
@@ -61,6 +70,14 @@ def read_share(value: object) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not 1e-9 < value < 1e9:
         raise InvalidArgument("share= is a number above 0, such as 2 for twice the part of the price.")
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+
+
+def read_rank(value: object) -> Fraction:
+    """A quantile's rank: a number in [0, 1], to three decimals."""
+    value = plain(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not 0 <= value <= 1:
+        raise InvalidArgument("q= is a number from 0 to 1, such as 0.5 for the median.")
+    return Fraction(value).limit_denominator(1000)
 
 
 def read_expr(value: object, asked: str) -> Expr:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe import engine
 from dpframe.api import aggregates as make
-from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_name, read_names
+from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_name, read_names, read_rank
 from dpframe.api.query import Query
 from dpframe.api.settings import check_budget
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
@@ -268,6 +268,47 @@ class PrivateFrame:
         name = self._only(column, "std")
         return self._one(name, make.std(name, bounds, ddof=ddof), max_rows)
 
+    def n_unique(self, column: str | None = None, *, max_rows: int | None = None) -> Query:
+        """Number of different values of a column (the only one may be left out); see `dp.n_unique`."""
+        name = self._only(column, "n_unique")
+        return self._one(name, make.n_unique(name), max_rows)
+
+    def quantile(
+        self,
+        column: str | None = None,
+        q: float | Sequence[float] = 0.5,
+        bounds: tuple[float, float] | None = None,
+        *,
+        max_rows: int | None = None,
+    ) -> Query:
+        """One or several quantiles of a column (the only one may be left out); see `dp.quantile`.
+
+        Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
+        """
+        name = self._only(column, "quantile")
+        return self._ask(_quantiles(name, q, bounds), read_limits(max_rows), verb=f"quantile({name!r}, {{limit}})")
+
+    def median(
+        self, column: str | None = None, bounds: tuple[float, float] | None = None, *, max_rows: int | None = None
+    ) -> Query:
+        """Median of a column (the only one may be left out); see `dp.median`."""
+        name = self._only(column, "median")
+        return self._one(name, make.median(name, bounds), max_rows)
+
+    def min(
+        self, column: str | None = None, bounds: tuple[float, float] | None = None, *, max_rows: int | None = None
+    ) -> Query:
+        """A value that hardly any row is below; see `dp.min`."""
+        name = self._only(column, "min")
+        return self._one(name, make.min(name, bounds), max_rows)
+
+    def max(
+        self, column: str | None = None, bounds: tuple[float, float] | None = None, *, max_rows: int | None = None
+    ) -> Query:
+        """A value that hardly any row is above; see `dp.max`."""
+        name = self._only(column, "max")
+        return self._one(name, make.max(name, bounds), max_rows)
+
     def agg(self, *, max_rows: int | None = None, **aggregates: Aggregate) -> Query:
         """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
         return self._ask(_named(aggregates), read_limits(max_rows), verb="agg(..., {limit})")
@@ -434,6 +475,28 @@ class PrivateGroupBy:
         """Standard deviation of a column per group; see `dp.std`."""
         return self._ask(((column, make.std(column, bounds, ddof=ddof)),))
 
+    def n_unique(self, column: str) -> Query:
+        """Different values of a column per group; see `dp.n_unique`."""
+        return self._ask(((column, make.n_unique(column)),))
+
+    def quantile(
+        self, column: str, q: float | Sequence[float] = 0.5, bounds: tuple[float, float] | None = None
+    ) -> Query:
+        """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
+        return self._ask(_quantiles(column, q, bounds))
+
+    def median(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+        """Median of a column per group; see `dp.median`."""
+        return self._ask(((column, make.median(column, bounds)),))
+
+    def min(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+        """A value that hardly any row is below, per group; see `dp.min`."""
+        return self._ask(((column, make.min(column, bounds)),))
+
+    def max(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+        """A value that hardly any row is above, per group; see `dp.max`."""
+        return self._ask(((column, make.max(column, bounds)),))
+
     def _ask(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
         return self._frame._ask(aggregates, self._limits, by=self._by, keys=self._keys, verb=self._verb)
 
@@ -451,6 +514,14 @@ def _named(aggregates: Mapping[str, Any]) -> tuple[tuple[str, Aggregate], ...]:
         if not isinstance(aggregate, Aggregate):
             raise InvalidArgument(f"agg({name}=...): give an aggregate, such as dp.count() or dp.mean('spend').")
     return tuple(aggregates.items())
+
+
+def _quantiles(name: str, q: Any, bounds: tuple[float, float] | None) -> tuple[tuple[str, Aggregate], ...]:
+    if not isinstance(q, (list, tuple)):
+        return ((name, make.quantile(name, q, bounds)),)
+    if not q or len({read_rank(x) for x in q}) != len(q):
+        raise InvalidArgument(f"quantile({name!r}): q= is a number, or a list of different numbers, from 0 to 1.")
+    return tuple((f"{name}_{x:g}", make.quantile(name, x, bounds)) for x in q)
 
 
 def _pairs(column: Any, value: Any, verb: str) -> Iterable[tuple[str, Any]]:

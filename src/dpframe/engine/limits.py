@@ -74,7 +74,7 @@ def enforced(
     if any(measure.total not in ("units", "unit_sum", "distinct") for measure in measures):
         frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
         frame = _row_weights(frame, units, limits)
-    return frame.with_columns(*(_partial(p).alias(p.units) for p in columns))
+    return frame.with_columns(*(_partial(p).alias(p.units) for p in columns)) if columns else frame
 
 
 def _lowest(frame: Frame, hashed: Sequence[str], within: Sequence[str], most: int, salt: int) -> Frame:

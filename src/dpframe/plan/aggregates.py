@@ -182,6 +182,5 @@ class Quantile(Aggregate):
         column = number_column(self.column, scope, self.typed)
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         measure = rank_total(column, bounds, self.q, scope, self.typed)
-        return Output(
-            name, "quantile", ((name, measure),), bool(measure.candidates and measure.candidates.whole), bounds
-        )
+        whole = measure.candidates is not None and measure.candidates.whole
+        return Output(name, "quantile", ((name, measure),), whole, bounds)

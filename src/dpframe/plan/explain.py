@@ -158,6 +158,11 @@ def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
     column = next((n for n, c in ask.table.columns.items() if c.id == measure.column.id), "")
     if measure.total == "values":
         return f"values of {column}", ""
+    if measure.total == "distinct":
+        return f"different values of {column}", ""
+    if measure.candidates is not None:
+        first, last = measure.candidates.point(0), measure.candidates.point(measure.candidates.count - 1)
+        return f"rank of {column}", f"one of {measure.candidates.count} values from {first:g} to {last:g}"
     grid = measure.grid
     low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
     centre = f", measured from {float(grid.centre):g}" if grid.centre else ""

@@ -36,10 +36,13 @@ def error_of(output: Output, noise: NoisePlan, alpha: float, size: int, parts: P
     Input:  size: number of groups; parts: the noisy totals under a derived column, by name (column unit); before a
             release, only a count that is assumed
     Output: array of `size` (column unit)
-    Bound:  counts and sums: the noise's own. Means and variances: see `_ratio_error`; a variance is a second moment
+    Bound:  a quantile is right in rank, and how far that is in value depends on the data: NaN. Counts and sums: the
+            noise's own. Means and variances: see `_ratio_error`; a variance is a second moment
             less a squared mean, and each of the two is within its error with probability 1 - alpha/2
     Source: the identities are ours
     """
+    if output.formula == "quantile":
+        return np.full(size, math.nan)
     if output.formula in ("count", "sum"):
         return np.full(size, _direct_error(output, noise, alpha))
     half = _half_width(output)

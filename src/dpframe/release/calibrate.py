@@ -17,10 +17,11 @@ from dpframe.errors import DeltaRequired, InvalidArgument, InvalidPrice
 from dpframe.plan.ask import Ask, Paid
 from dpframe.plan.measures import Measure
 from dpframe.theory.maps import calibration
+from dpframe.theory.maps.ranks import rank_scale
 
 __all__ = ["Drawn", "Family", "NoisePlan", "Price", "noise_plan", "read_price"]
 
-Family = Literal["none", "laplace", "discrete_laplace", "gaussian"]
+Family = Literal["none", "laplace", "discrete_laplace", "gaussian", "permute_and_flip"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Drawn:
         """An error (column unit) that the noise exceeds with probability at most alpha."""
         if self.family == "none":
             return 0.0
+        if self.family == "permute_and_flip":
+            return math.nan  # how far a rank is from a value depends on the data
         return float(calibration.noise_error(self.family, self.scale, alpha) * self.paid.measure.unit)
 
 
@@ -80,10 +83,11 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
 
     Input:  ask; price; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviations
     Output: NoisePlan; its cost is at most the price, and δ that nothing uses is not charged
-    Bound:  Laplace: measure i has ε_i = ε · share_i / Σ shares and scale l1_i / ε_i, and the ε_i add up. Gaussian: all
-            measures are one mechanism with μ² = Σ (l2_i / σ_i)², whose analytic profile at ε is at most δ. Keys found
-            in the data: a group of one unit's own is kept with probability at most δ_t over all its groups, and the
-            rest of δ is the Gaussian's. A measure that no unit can change takes no share and no noise
+    Bound:  measure i has ε_i = ε · share_i / Σ shares, and the ε_i add up. Laplace: scale l1_i / ε_i. Ranks: by
+            permute-and-flip, see `rank_scale`. Gaussian: all additive measures together have the sum of their ε_i, and
+            are one mechanism with μ² = Σ (l2_i / σ_i)², whose analytic profile at that sum is at most δ. Keys found in
+            the data: a group of one unit's own is kept with probability at most δ_t over all its groups, and the rest
+            of δ is the Gaussian's. A measure that no unit can change takes no share and no noise
     Source: Dwork and Roth 2014, theorems 3.6 and 3.16; Balle and Wang 2018, arXiv:1805.06530, theorem 8;
             Desfontaines et al. 2020, arXiv:2006.03684, for thresholds
     Errors: InvalidArgument for an unknown noise; DeltaRequired
@@ -98,14 +102,19 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
     if noise == "gaussian" and price.delta == 0:
         raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
     moved = [p for p in ask.paid if p.measure.sensitivity.l0]
+    whole = sum((p.share for p in moved), Fraction(0))
+    epsilons = {id(p): price.epsilon * p.share / whole for p in moved}
+    added = [p for p in moved if p.measure.rank is None]
     plans = []
-    if moved and noise != "gaussian":
-        plans.append(_laplace(moved, price.epsilon))
-    if moved and noise != "laplace" and price.delta > 0:
-        plans.append(_gaussian(moved, price.epsilon, price.delta / 2 if ask.private_keys else price.delta))
+    if added and noise != "gaussian":
+        plans.append([_laplace(p, epsilons[id(p)]) for p in added])
+    if added and noise != "laplace" and price.delta > 0:
+        together = sum((epsilons[id(p)] for p in added), Fraction(0))
+        plans.append(_gaussian(added, together, price.delta / 2 if ask.private_keys else price.delta))
     best = min(plans, key=_spread, default=[])
-    still = [Drawn(p, "none", 0.0) for p in ask.paid if not p.measure.sensitivity.l0]
-    drawn = tuple(sorted([*best, *still], key=lambda d: ask.paid.index(d.paid)))
+    chosen = [_choice(p, epsilons[id(p)]) for p in moved if p.measure.rank is not None]
+    still = [Drawn(p, "none", 0.0) for p in ask.paid if p not in moved]
+    drawn = tuple(sorted([*best, *chosen, *still], key=lambda d: ask.paid.index(d.paid)))
     normal = any(d.family == "gaussian" for d in best)
     share = price.delta / 2 if normal else price.delta  # of δ, for the threshold
     decided_by = next((p for p in ask.paid if ask.threshold and p.measure.key == ask.threshold.key), None)
@@ -119,13 +128,16 @@ def _spread(drawn: Sequence[Drawn]) -> float:
     return math.fsum(math.log(d.deviation) for d in drawn)
 
 
-def _laplace(moved: Sequence[Paid], epsilon: Fraction) -> list[Drawn]:
-    total = sum(p.share for p in moved)
-    drawn = []
-    for paid in moved:
-        scale = calibration.laplace_scale(paid.measure.sensitivity.exact_l1, epsilon * paid.share / total)
-        drawn.append(Drawn(paid, "discrete_laplace" if paid.measure.unit == 1 else "laplace", scale))
-    return drawn
+def _laplace(paid: Paid, epsilon: Fraction) -> Drawn:
+    scale = calibration.laplace_scale(paid.measure.sensitivity.exact_l1, epsilon)
+    return Drawn(paid, "discrete_laplace" if paid.measure.unit == 1 else "laplace", scale)
+
+
+def _choice(paid: Paid, epsilon: Fraction) -> Drawn:
+    measure = paid.measure
+    assert measure.rank is not None
+    scale = rank_scale(measure.rank, measure.sensitivity, epsilon)
+    return Drawn(paid, "permute_and_flip", calibration.laplace_scale(scale, 1))
 
 
 def _gaussian(moved: Sequence[Paid], epsilon: Fraction, delta: Fraction) -> list[Drawn]:
@@ -141,5 +153,5 @@ def _threshold(decided_by: Paid, drawn: Sequence[Drawn], delta: Fraction) -> int
     """
     noise = next(d for d in drawn if d.paid is decided_by)
     bound = decided_by.measure.sensitivity
-    assert noise.family != "none"  # a unit that comes or goes moves the count it is counted in
+    assert noise.family in ("laplace", "discrete_laplace", "gaussian")  # a count that one unit always moves
     return calibration.threshold(delta, bound.l0, noise.family, noise.scale, int(bound.exact_linf))

@@ -23,6 +23,11 @@ def released(output: Output, noisy: Noisy) -> Any:
         case "var" | "std":
             variance = _variance(output, noisy)
             return np.sqrt(variance) if output.formula == "std" else variance
+        case "quantile":
+            ((_, measure),) = output.measures
+            assert measure.candidates is not None
+            values = measure.candidates.lower + noisy[measure.key] * measure.candidates.step
+            return np.rint(values).astype(np.int64) if output.whole else values
         case _:
             ((_, measure),) = output.measures
             return _whole(measure, noisy) if output.whole else real(measure, noisy)

@@ -1,37 +1,70 @@
 """The release: the only place where plan, engine, noise and budget meet.
 
 Order of events: the whole query is validated on a table without rows; the price is charged; only then are rows read,
-noise drawn and the table made. A refusal spends nothing; a failure after the charge loses budget, never privacy.
+noise drawn and the table made; the table is stored with its charge; then it is given back. A refusal spends nothing; a
+failure after the charge loses budget, never privacy.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-import numpy as np
-import polars as pl
-
 from dpframe import engine
-from dpframe.budget.losses import Loss
-from dpframe.errors import UnsupportedOperation
-from dpframe.noise import bits, discrete_laplace, keep_at_least, rounded_gaussian, rounded_laplace
+from dpframe.budget import Loss, Receipt, Stored
+from dpframe.errors import BudgetMismatch
+from dpframe.noise import bits
 from dpframe.plan.ask import Ask
-from dpframe.plan.explain import derivation, unit_words
+from dpframe.plan.explain import Derivation, derivation, unit_words
+from dpframe.plan.fingerprint import described
 from dpframe.plan.steps import source_of
-from dpframe.release.calibrate import Drawn, noise_plan, read_price
-from dpframe.release.formulas import real, released
-from dpframe.release.result import Release
+from dpframe.release.calibrate import NoisePlan
+from dpframe.release.draw import drawn_table
+from dpframe.release.pricing import Terms, described_price, priced
+from dpframe.release.result import Release, noise_table
+from dpframe.release.statement import loss_json, statement
+from dpframe.release.stored import Answer, packed, unpacked
 
-__all__ = ["Account", "release"]
+__all__ = ["Account", "Question", "release", "settled"]
 
-_SAMPLERS = {"laplace": rounded_laplace, "discrete_laplace": discrete_laplace, "gaussian": rounded_gaussian}
+Question = tuple[Ask, NoisePlan]
 
 
 class Account(Protocol):
-    """Whatever can be charged."""
+    """Whatever can be charged, and keeps released tables with their charges."""
 
-    def charge(self, loss: Loss, subject: str, query: str) -> None:
-        """Pay, or refuse and change nothing."""
+    @property
+    def terms(self) -> Terms:
+        """Whether it is charged in "epsilon" or "rho"."""
+        ...
+
+    @property
+    def accountant(self) -> str:
+        """How losses add up."""
+        ...
+
+    @property
+    def limit(self) -> Loss:
+        """What all releases together may cost."""
+        ...
+
+    def charge(
+        self,
+        loss: Loss,
+        subject: str,
+        query: str,
+        *,
+        name: str | None = None,
+        plan: Mapping[str, Any] | None = None,
+        refresh: bool = False,
+        batch: bool = False,
+    ) -> Receipt:
+        """Pay, or refuse and change nothing, or find the stored answer."""
+        ...
+
+    def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
+        """Keep the released table with its charge."""
         ...
 
 
@@ -44,50 +77,96 @@ def release(
     rho: Any = None,
     noise: str = "auto",
     name: str | None = None,
+    refresh: bool = False,
 ) -> Release:
-    """Validate, charge, read, draw, lay out.
+    """Validate, charge, read, draw, store, lay out; or the stored answer of the name.
 
-    Bound:  the table is a function of the noisy totals alone, and these have the loss that was charged: each measure's
-            total is an integer, moved by at most its sensitivity, plus integer noise of the planned scale; what follows
-            is post-processing
+    Bound:  the table is a function of the noisy totals and choices alone (`drawn_table`), and these have the loss that
+            was charged; the stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
     """
-    if name is not None:
-        raise UnsupportedOperation("release(name=...) needs a budget that is kept in a ledger; leave it out.")
-    plan = noise_plan(ask, read_price(epsilon, delta, rho), noise)
-    engine.validate(ask)
-    table = ask.table
-    why = derivation(ask)
-    account.charge(plan.cost, f"{unit_words(source_of(ask.step).table)}, {table.relation}", why.steps[-1][0])
-    raw = engine.totals(ask, int(bits.random_words(1)[0]))
-    noisy = {d.paid.measure.key: _plus(t, _draw(d, len(t))) for t, d in zip(raw.values, plan.drawn, strict=True)}
-    keys = raw.keys
-    del raw
-    if plan.threshold is not None and plan.decided_by is not None:
-        kept = keep_at_least(noisy[plan.decided_by.measure.key], plan.threshold)
-        keys = keys.filter(pl.Series(kept))
-        noisy = {key: values[kept] for key, values in noisy.items()}
-    columns = [pl.Series(o.name, released(o, noisy), dtype=pl.Int64 if o.whole else pl.Float64) for o in ask.outputs]
-    parts = {name: real(m, noisy) for o in ask.outputs for name, m in o.measures if len(o.measures) > 1}
-    long = keys.with_columns(columns) if ask.by else pl.DataFrame(columns)
+    plan = priced(ask, account.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
+    price = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    (one,) = settled([(ask, plan)], account, plan.cost, price, noise, name=name, refresh=refresh)
+    return one
+
+
+def settled(
+    questions: Sequence[Question],
+    account: Account,
+    cost: Loss,
+    price: Mapping[str, Any],
+    noise: str,
+    *,
+    name: str | None,
+    refresh: bool,
+    batch: bool = False,
+) -> list[Release]:
+    """Questions that are charged once, together, and answered.
+
+    Input:  asks with their noise; the account; what all of it costs; price and noise as typed, for what the name
+            stands for; name, refresh; batch, whether the questions were fixed together
+    Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
+    """
+    for ask, _ in questions:
+        engine.validate(ask)
+    subjects = {_subject(ask) for ask, _ in questions}
+    if len(subjects) != 1:
+        raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
+    reasons = [derivation(ask) for ask, _ in questions]
+    words = "; ".join(why.steps[-1][0] for why in reasons)
+    query = f"batch of {len(questions)}: {words}" if batch else words
+    plan = _described(questions, price, noise) if name is not None else None
+    receipt = account.charge(cost, subjects.pop(), query, name=name, plan=plan, refresh=refresh, batch=batch)
+    if receipt.stored is None:
+        answers = [_answer(ask, noisy) for ask, noisy in questions]
+        about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
+        statements = [
+            _statement(question, why, account, receipt, about) for question, why in zip(questions, reasons, strict=True)
+        ]
+        stored = account.store(receipt, packed(answers), {"releases": statements})
+    else:
+        stored = receipt.stored
+        answers = unpacked(stored.data)
+    return [
+        _release(question, why, answer, receipt, said)
+        for question, why, answer, said in zip(questions, reasons, answers, stored.statement["releases"], strict=True)
+    ]
+
+
+def _subject(ask: Ask) -> str:
+    """Whose privacy a release is about: the unit and the neighbour relation."""
+    return f"{unit_words(source_of(ask.step).table)}, {ask.table.relation}"
+
+
+def _described(questions: Sequence[Question], price: Mapping[str, Any], noise: str) -> dict[str, Any]:
+    """What a name stands for: every question, its noise and its price; no data."""
+    plans = [{**described(ask), **described_price(noisy, price, noise)} for ask, noisy in questions]
+    return plans[0] if len(plans) == 1 else {"batch": plans}
+
+
+def _answer(ask: Ask, plan: NoisePlan) -> Answer:
+    """Read the rows and draw the noise. The raw totals do not outlive this function."""
+    return Answer(*drawn_table(ask, plan, engine.totals(ask, int(bits.random_words(1)[0]))))
+
+
+def _statement(
+    question: Question, why: Derivation, account: Account, receipt: Receipt, about: Mapping[str, Any]
+) -> dict[str, Any]:
+    ask, plan = question
+    budget = {
+        "accountant": account.accountant,
+        "limit": loss_json(account.limit),
+        "remaining": loss_json(receipt.remaining),
+    }
+    noise = noise_table(ask.outputs, plan).to_dicts()
+    unit = unit_words(source_of(ask.step).table)
+    return statement(why, ask.table.relation, unit, noise, receipt.loss, budget, **about)
+
+
+def _release(question: Question, why: Derivation, answer: Answer, receipt: Receipt, said: Mapping[str, Any]) -> Release:
+    ask, plan = question
     kind = source_of(ask.step).data.kind
-    return Release(plan.cost, why, long, ask.by, ask.outputs, plan, kind, ask.layout, parts)
-
-
-# Noise
-
-
-def _draw(drawn: Drawn, size: int) -> Any:
-    """Fresh noise for every group of a measure, listed groups without rows included."""
-    return np.zeros(size, np.int64) if drawn.family == "none" else _SAMPLERS[drawn.family](drawn.scale, size)
-
-
-def _plus(totals: Any, noise: Any) -> Any:
-    """The exact sum: as int64 where that surely fits, as Python integers where not."""
-    if totals.dtype == object or noise.dtype == object or _large(totals) or _large(noise):
-        return totals.astype(object) + noise.astype(object)
-    return totals.astype(np.int64) + noise
-
-
-def _large(values: Any) -> bool:
-    return bool(len(values)) and max(int(values.max()), -int(values.min())) >= 2**61
+    when = dt.datetime.fromisoformat(said["drawn"])
+    shape = (ask.by, ask.outputs, plan, kind, ask.layout, answer.parts)
+    return Release(receipt.loss, why, answer.long, *shape, when, said)

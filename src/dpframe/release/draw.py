@@ -1,0 +1,106 @@
+"""From raw totals to a released table: noise, thresholds and choices, then post-processing."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engine import Totals
+from dpframe.noise import discrete_laplace, keep_at_least, permute_and_flip, rounded_gaussian, rounded_laplace
+from dpframe.plan.ask import Ask
+from dpframe.plan.measures import Measure
+from dpframe.release.calibrate import Drawn, NoisePlan
+from dpframe.release.formulas import Noisy, real, released
+from dpframe.theory.maps.ranks import rank_terms
+
+__all__ = ["Parts", "drawn_table"]
+
+Parts = dict[str, NDArray[np.float64]]
+_SAMPLERS = {"laplace": rounded_laplace, "discrete_laplace": discrete_laplace, "gaussian": rounded_gaussian}
+_LARGEST = 2**61
+
+
+def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, Parts]:
+    """The released long table, and the noisy totals under its derived columns (column unit).
+
+    Input:  the ask, its noise, its raw totals
+    Bound:  each additive total is an integer, moved by at most its sensitivity, plus integer noise of the planned
+            scale; each rank is a choice by permute-and-flip at the planned rate; groups found in the data pass the
+            planned threshold first. What follows is post-processing
+    """
+    keys = raw.keys
+    pairs = list(zip(plan.drawn, raw.values, strict=True))
+    noisy: dict[Any, Any] = {d.paid.measure.key: _plus(t, _noise(d, len(t))) for d, t in pairs if not _is_rank(d)}
+    ranks = {d: t for d, t in pairs if _is_rank(d)}
+    if plan.threshold is not None and plan.decided_by is not None:
+        kept = keep_at_least(noisy[plan.decided_by.measure.key], plan.threshold)
+        keys = keys.filter(pl.Series(kept))
+        noisy = {key: values[kept] for key, values in noisy.items()}
+        ranks = {d: values[kept] for d, values in ranks.items()}
+    noisy |= {d.paid.measure.key: _chosen(d, counts) for d, counts in ranks.items()}
+    return _columns(ask, keys, noisy)
+
+
+def _columns(ask: Ask, keys: pl.DataFrame, noisy: Noisy) -> tuple[pl.DataFrame, Parts]:
+    columns = [pl.Series(o.name, released(o, noisy), dtype=pl.Int64 if o.whole else pl.Float64) for o in ask.outputs]
+    parts = {name: real(m, noisy) for o in ask.outputs for name, m in o.measures if len(o.measures) > 1}
+    return keys.with_columns(columns) if ask.by else pl.DataFrame(columns), parts
+
+
+# Noise
+
+
+def _is_rank(drawn: Drawn) -> bool:
+    return drawn.paid.measure.rank is not None
+
+
+def _noise(drawn: Drawn, size: int) -> Any:
+    """Fresh noise for every group of a measure, listed groups without rows included."""
+    return np.zeros(size, np.int64) if drawn.family == "none" else _SAMPLERS[drawn.family](drawn.scale, size)
+
+
+def _plus(totals: Any, noise: Any) -> Any:
+    """The exact sum: as int64 where that surely fits, as Python integers where not."""
+    if totals.dtype == object or noise.dtype == object or _large(totals) or _large(noise):
+        return totals.astype(object) + noise.astype(object)
+    return totals.astype(np.int64) + noise
+
+
+def _large(values: Any) -> bool:
+    return bool(len(values)) and max(int(values.max()), -int(values.min())) >= _LARGEST
+
+
+# Choice
+
+
+def _chosen(drawn: Drawn, counts: NDArray[Any]) -> NDArray[np.int64]:
+    """The number of the chosen candidate of each group."""
+    if not len(counts):
+        return np.zeros(0, np.int64)
+    measure = drawn.paid.measure
+    assert measure.rank is not None
+    _, parts = rank_terms(measure.rank)
+    rate = 1 / (Fraction(drawn.scale) * parts)
+    return permute_and_flip(_scores(measure, counts, rate), rate)
+
+
+def _scores(measure: Measure, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+    """How well each candidate splits a group's rows, 0 at best; see `theory.maps.ranks` for the bound.
+
+    Rows below and above are held at a constant far above any table, which moves no score by more, so nothing wraps.
+    """
+    assert measure.rank is not None
+    _, parts = rank_terms(measure.rank)
+    upto = np.minimum(np.cumsum(counts, axis=1), _LARGEST // (2 * parts))
+    total = upto[:, -1:]
+    below, above = upto - np.minimum(counts, upto), total - upto
+    if measure.rank in (0, 1):
+        reach = min(math.ceil(math.log(counts.shape[1] + 1) / rate), _LARGEST)
+        return np.asarray(-np.abs(2 * (below if measure.rank == 0 else above) - np.minimum(reach, total)))
+    part, whole = measure.rank.as_integer_ratio()
+    return np.asarray(-np.abs((whole - part) * below - part * above))

@@ -1,0 +1,143 @@
+"""Quantiles, extremes and distinct values: what they are, what they cost, and what one unit can move."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import engine, errors
+from dpframe.plan.measures import Candidates
+from dpframe.release.draw import _scores
+from dpframe.theory.maps.ranks import rank_terms
+
+CERTAIN = 1e9
+
+
+def protect(rows, **options):
+    return dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e13, delta=0.5), **options)
+
+
+@pytest.fixture
+def frame():
+    draw = np.random.default_rng(3)
+    size = 3000
+    return protect(
+        {
+            "id": draw.integers(0, 700, size),
+            "g": draw.choice(["a", "b"], size),
+            "x": draw.gamma(2.0, 20.0, size),
+            "n": draw.integers(0, 50, size),
+        }
+    )
+
+
+@pytest.mark.parametrize("q", [0.1, 0.25, 0.5, 0.9])
+def test_quantiles_are_those_of_polars_up_to_the_grid_of_candidates(frame, q):
+    grouped = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=100)
+    raw = frame._step.data.scan(["g", "x", "n"]).collect()
+    for column, reach, slack in (("x", (0, 200), 200 / 1023 + 0.5), ("n", (0, 49), 1)):
+        got = grouped.quantile(column, q, reach).release(epsilon=CERTAIN).table[column].to_list()
+        want = raw.group_by("g").agg(pl.col(column).quantile(q)).sort("g")[column].to_list()
+        assert got == pytest.approx(want, abs=slack)
+
+
+def test_extremes_are_near_the_ends(frame):
+    out = frame.agg(low=dp.min("n", (-100, 100)), high=dp.max("n", (-100, 100)), max_rows=50).release(epsilon=CERTAIN)
+    assert out.table.row(0) == (0, 49)
+    near = [frame.max("n", (-1000, 1000), max_rows=10).release(epsilon=5).value for _ in range(20)]
+    assert 30 < np.median(near) < 60
+
+
+def test_several_quantiles_are_named_by_rank(frame):
+    query = frame.quantile("x", [0.25, 0.75], (0, 200), max_rows=5)
+    assert set(query.sensitivity) == {"x_0.25", "x_0.75"}
+    assert query.release(epsilon=1).table.columns == ["x_0.25", "x_0.75"]
+
+
+def test_a_grouped_median_costs_l1_not_groups_times_rows(frame):
+    grouped = frame.group_by("g", keys=["a", "b", *list("cdefghij")], max_groups=10, max_rows=10)
+    noise = grouped.median("x", (0, 100)).release(epsilon=1).noise
+    assert noise["scale"].item() == pytest.approx(10.0)
+    assert noise["mechanism"].item() == "permute_and_flip"
+
+
+@pytest.mark.parametrize(
+    "rank", [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(1, 3)]
+)
+def test_one_row_moves_a_score_by_no_more_than_claimed_and_by_that_much(rank):
+    measure = type("M", (), {"rank": rank})()
+    change, _ = rank_terms(rank)
+    seen = 0
+    for counts in itertools.product(range(4), repeat=4):
+        base = _scores(measure, np.array([counts]), Fraction(1, 3))
+        for place in range(4):
+            more = list(counts)
+            more[place] += 1
+            seen = max(seen, int(np.abs(_scores(measure, np.array([more]), Fraction(1, 3)) - base).max()))
+    assert seen == change
+
+
+def test_scores_do_not_wrap_however_many_rows():
+    measure = type("M", (), {"rank": Fraction(999, 1000)})()
+    scores = _scores(measure, np.array([[2**60, 2**60, 2**60]]), Fraction(1))
+    assert (scores <= 0).all()
+
+
+def test_weighted_ranks_of_one_unit_stay_within_its_limits():
+    draw = np.random.default_rng(5)
+    for trial in range(30):
+        size = int(draw.integers(1, 60))
+        rows = {
+            "id": draw.integers(0, 3, size),
+            "g": draw.integers(0, 4, size),
+            "x": draw.integers(0, 9, size),
+        }
+        rows["x"] = [None if v == 8 else int(v) for v in rows["x"]]
+        limits = {"max_groups": int(draw.integers(1, 5)), "max_rows_per_group": int(draw.integers(1, 6))}
+        if trial % 2:
+            limits["max_rows"] = int(draw.integers(1, 12))
+        tables = [pl.DataFrame(rows), pl.DataFrame(rows).filter(pl.col("id") != 0)]
+        results = []
+        for table in tables:
+            query = dp.protect(table, unit="id").group_by("g", keys=[0, 1, 2, 3], **limits)
+            ask = query.agg(m=dp.median("x", (0, 8)), u=dp.n_unique("x"), n=dp.count("x"))._ask
+            results.append(engine.totals(ask, trial).values)
+        for paid, whole, less in zip(ask.paid, *results, strict=True):
+            moved = np.abs(whole - less).reshape(4, -1).sum(axis=1)
+            bound = paid.measure.sensitivity
+            assert (moved > 0).sum() <= bound.l0
+            assert moved.sum() <= bound.exact_l1
+            assert moved.max() <= bound.exact_linf
+
+
+def test_distinct_values_are_counted_once_whoever_brings_them():
+    frame = protect({"id": [1, 1, 1, 2, 2, 3], "g": list("aabbab"), "x": [1, 1, 2, 1, 3, None]})
+    assert frame.n_unique("x", max_rows=9).release(epsilon=CERTAIN).value == 3
+    grouped = frame.group_by("g", keys=["a", "b", "c"], max_groups=2, max_rows_per_group=3)
+    assert grouped.n_unique("x").release(epsilon=CERTAIN).table["x"].to_list() == [2, 2, 0]
+    few = frame.n_unique("x", max_rows=1)
+    assert few.sensitivity["x"].l1 == 1
+    assert few.release(epsilon=CERTAIN).value <= 3
+
+
+def test_candidates_are_public():
+    from dpframe.plan.columns import Bounds
+
+    assert Candidates.between(Bounds(0, 10), whole=True) == Candidates(0.0, 1.0, 11, True)
+    assert Candidates.between(Bounds(0, 10), whole=False).count == 1024
+    assert Candidates.between(Bounds(5, 5), whole=False).count == 1
+
+
+@pytest.mark.parametrize("q", [-0.1, 1.1, "half", True, None, [0.5, 0.5], []])
+def test_a_rank_that_is_none_is_refused(frame, q):
+    with pytest.raises(errors.InvalidArgument):
+        frame.quantile("x", q, (0, 1), max_rows=1)
+
+
+def test_thresholded_groups_have_medians_too(frame):
+    out = frame.group_by("g", max_groups=2, max_rows=5).agg(m=dp.median("x", (0, 100))).release(epsilon=50, delta=1e-6)
+    assert out.table["g"].to_list() == ["a", "b"]
+    assert out.table["m"].to_list() == pytest.approx([33, 33], abs=8)
