@@ -199,3 +199,15 @@ def test_amplification_by_sampling():
         t.sample(dataset_count(1), 100)
     with pytest.raises(errors.MetricMismatch):
         t.sample(average >> t.gaussian(*average.output_space, 1), 100)
+
+
+def test_the_formulas_on_numbers_are_at_hand():
+    assert t.group_privacy(0.5, 0, 4) == (2.0, 0.0)
+    assert t.basic_composition([(0.5, 1e-6), (0.25, 0)])[0] == 0.75
+    assert t.composition_epsilon([(0.1, 0)] * 100, 1e-6) < 6
+    assert t.composition_delta([(1, 0), (1, 0)], 2) == 0
+    assert t.gaussian_delta(1, 1) == t.gaussian(*FLOAT, 1, output_measure=t.SmoothedMaxDivergence()).map(1).delta(1)
+    assert t.gaussian_epsilon(1e-6, 1) < t.zcdp_to_epsilon(0.5, 1e-6)
+    assert t.amplification_by_sampling(1, 0, 1, 10)[0] == pytest.approx(math.log(1 + 0.1 * math.expm1(1)))
+    # Every public name is there, and has a docstring.
+    assert all(getattr(t, name).__doc__ for name in t.__all__)
