@@ -38,14 +38,14 @@ SCHEMA = {
 _ODD = [float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 1e300, -1e-300, None]
 
 
-_PANDAS = {"u": "Int64", "a": "Int8", "yes": "boolean", "day": pd.ArrowDtype(pa.date32())}
+_PANDAS = {pl.Int64: "Int64", pl.Int8: "Int8", pl.Boolean: "boolean", pl.Date: pd.ArrowDtype(pa.date32())}
 
 
 def bring(frame: pl.DataFrame, kind: str) -> Any:
     """A table as one kind of user brings it; pandas in types that do not depend on whether a value is missing."""
     match kind:
         case "pandas":
-            return frame.to_pandas().astype({name: t for name, t in _PANDAS.items() if name in frame.columns})
+            return frame.to_pandas().astype({n: _PANDAS[t] for n, t in frame.schema.items() if t in _PANDAS})
         case "lazy":
             return frame.lazy()
         case "pyarrow":

@@ -11,10 +11,10 @@ from fractions import Fraction
 import narwhals as nw
 import polars as pl
 import pytest
-from strategies import answer, bring
 
 import dpframe as dp
 from dpframe.engine import hooks
+from strategies import answer, bring
 
 ONE = 2**20  # the fraction bits of everything that is divided
 

@@ -1,0 +1,162 @@
+"""Facts belong to a version of a column: a step that writes drops or re-derives them, and the names may go round."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.errors import DpFrameError, MissingBounds, UnboundedContribution, UnsupportedOperation
+from dpframe.plan.columns import Bounds
+
+
+@pytest.fixture
+def frame():
+    table = pl.DataFrame(
+        {"u": [1], "a": [1], "x": [1.0], "city": ["b"], "level": pl.Series(["low"], dtype=pl.Enum(["low", "high"]))}
+    )
+    return dp.protect(table, unit="u").clip("x", 0, 10).clip("a", -3, 7)
+
+
+def known(frame, name):
+    return frame._step.table.columns[name].facts
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        lambda f: f.with_columns(x=dp.col("city").str.len_chars()),
+        lambda f: f.rename({"x": "old"}).with_columns(x=dp.col("city").cast("float64")),
+        lambda f: f.cast("x", "float32"),
+        lambda f: f.drop("x").with_columns(x=dp.col("city").str.len_chars()),
+        lambda f: f.with_columns(y=dp.col("city").cast("int64")).rename({"x": "z", "y": "x"}),
+        lambda f: f.with_columns(x=dp.col("x") / dp.col("a")),
+        lambda f: f.with_columns(
+            x=dp.when(dp.col("a") > 0).then(dp.col("x")).otherwise(dp.col("city").str.len_chars())
+        ),
+    ],
+)
+def test_old_bounds_never_reach_new_values(frame, rewrite):
+    assert known(rewrite(frame), "x").bounds is None
+    with pytest.raises(MissingBounds):
+        rewrite(frame).sum("x", max_rows=2)
+
+
+@pytest.mark.parametrize(
+    ("made", "bounds"),
+    [
+        (lambda c: c("x") * 2, (0, 20)),
+        (lambda c: c("x") - c("a"), (-7, 13)),
+        (lambda c: c("a") * c("a"), (-21, 49)),
+        (lambda c: -c("a"), (-7, 3)),
+        (lambda c: c("a").abs(), (0, 7)),
+        (lambda c: c("a") % 5, (0, 4)),
+        (lambda c: c("a") // 2, (-2, 3)),
+        (lambda c: c("x").fill_null(50), (0, 50)),
+        (lambda c: c("x").clip(2, 50), (2, 10)),
+        (lambda c: c("x").cast("int8"), (0, 10)),
+        (lambda c: c("x") > 3, (0, 1)),
+        (lambda c: dp.when(c("a") > 0).then(c("x")).otherwise(-4), (-4, 10)),
+        (lambda c: c("x") / (c("a").abs() + 1), (0, 10)),
+    ],
+)
+def test_bounds_are_derived_anew(frame, made, bounds):
+    assert known(frame.with_columns(y=made(dp.col)), "y").bounds == Bounds(*bounds)
+
+
+def test_names_may_change_places_and_facts_stay_with_the_values(frame):
+    swapped = frame.rename({"a": "x", "x": "a"})
+    assert known(swapped, "x").bounds == Bounds(-3, 7)
+    assert known(swapped, "a").bounds == Bounds(0, 10)
+
+
+@pytest.mark.parametrize(
+    ("step", "nullable"),
+    [
+        (lambda f: f, True),
+        (lambda f: f.fill_null("x", 5), False),
+        (lambda f: f.drop_nulls("x"), False),
+        (lambda f: f.fill_null("x", 5).with_columns(x=dp.col("x") * 2), True),
+        (lambda f: f.fill_null("x", 5).cast("x", "int8"), False),
+        (lambda f: f.fill_null("x", 5).with_columns(x=dp.col("x") * 100).fill_null("x", 0).cast("x", "int8"), True),
+        (lambda f: f.fill_null("x", 5).cast("x", "float32"), True),
+        (lambda f: f.fill_null("x", 5).with_columns(x=dp.when(dp.col("a") > 0).then(dp.col("x"))), True),
+        (lambda f: f.fill_null("x", 5).with_columns(x=(dp.col("x") - 1).sqrt()), True),
+        (lambda f: f.fill_null("x", 5).with_columns(x=1 / dp.col("x")), True),
+        (lambda f: f.fill_null("city", "1").with_columns(x=dp.col("city").cast("int8")), True),
+        (lambda f: f.drop_nulls("x").cut("x", [0, 5, 10], into="x"), True),
+    ],
+)
+def test_what_can_be_missing_is_followed(frame, step, nullable):
+    assert known(step(frame), "x").nullable is nullable
+
+
+@pytest.mark.parametrize(
+    ("step", "keys"),
+    [
+        (lambda f: f, ("low", "high")),
+        (lambda f: f.fill_null("level", "none"), ("low", "high", "none")),
+        (lambda f: f.with_columns(level=dp.col("level").str.to_uppercase()), None),
+        (lambda f: f.with_columns(level=dp.when(dp.col("a") > 0).then(dp.col("level")).otherwise("new")), None),
+        (lambda f: f.with_columns(level=dp.col("city")), None),
+        (lambda f: f.rename({"city": "level", "level": "city"}), None),
+        (lambda f: f.cast("level", pl.Enum(["low", "x"])), ("low", "x")),
+        (lambda f: f.cut("x", [0, 5, 10], into="level"), ("(0, 5]", "(5, 10]")),
+        (lambda f: f.filter(dp.col("level") == "low"), ("low", "high")),
+    ],
+)
+def test_public_keys_are_those_of_the_values(frame, step, keys):
+    assert known(step(frame), "level").keys == keys
+    if keys is None:
+        assert step(frame).group_by("level", max_groups=1).count_units()._ask.private_keys
+
+
+def test_the_unit_travels_hidden_and_is_not_rewritten(frame):
+    for rewrite in (
+        lambda f: f.with_columns(u=dp.lit(1)),
+        lambda f: f.fill_null("u", 1),
+        lambda f: f.clip("u", 0, 1),
+        lambda f: f.cast("u", "int8"),
+        lambda f: f.cut("x", [0, 1], into="u"),
+        lambda f: f.rename({"u": "id"}).with_columns(id=dp.lit(1)),
+    ):
+        with pytest.raises(UnsupportedOperation):
+            rewrite(frame)
+    hidden = frame.drop("u")
+    assert "u" not in hidden.columns
+    with pytest.raises(UnboundedContribution):
+        hidden.sum("x")
+    assert hidden.with_columns(u=dp.lit(1)).count(max_rows=2).sensitivity["count"].l1 == 2
+
+
+def test_limits_of_every_line_hold_at_once(frame):
+    bounded = frame.bound(max_rows=5).filter(dp.col("a") > 0).bound(max_rows=3)
+    assert bounded.count(max_rows=9).sensitivity["count"].l1 == 3
+    assert bounded.count(max_rows=2).sensitivity["count"].l1 == 2
+    assert bounded.group_by("city", max_groups=9).count_units().sensitivity["count_units"].l0 == 3
+
+
+def test_the_numbers_of_the_issue(frame):
+    groups = frame.group_by("city", keys=list("abcdefgh"), max_rows=4, max_rows_per_group=2, max_groups=3)
+    claims = groups.agg(n=dp.count(), s=dp.sum("x", bounds=(-3, 10))).sensitivity
+    assert (claims["n"].l0, claims["n"].l1, claims["n"].linf) == (3, 4, 2)
+    assert claims["n"].l2_squared == 8
+    whole = dp.protect(pl.DataFrame({"u": [1], "g": ["a"], "x": [1]}), unit="u").group_by(
+        "g", keys=list("abcdefgh"), max_rows=4, max_rows_per_group=2, max_groups=3
+    )
+    total = whole.sum("x", bounds=(-3, 10)).sensitivity["x"]
+    assert (total.l0, total.l1, total.l2_squared, total.linf) == (3, 40, 800, 20)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_declared_rows_are_not_limited(rows):
+    frame = dp.protect(pl.DataFrame({"g": ["a"], "x": [1.0]}), unit=dp.Rows(rows))
+    assert frame.group_by("g").count_units().sensitivity["count_units"].l1 == rows
+    for refused in (
+        lambda: frame.bound(max_rows=1),
+        lambda: frame.count(max_rows=1),
+        lambda: frame.group_by("g", max_groups=1),
+        lambda: frame.sum("x", unit_bounds=(0, 1)),
+    ):
+        with pytest.raises(DpFrameError):
+            refused()
