@@ -68,7 +68,7 @@ def test_a_grouped_median_costs_l1_not_groups_times_rows(frame):
     "rank", [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(1, 3)]
 )
 def test_one_row_moves_a_score_by_no_more_than_claimed_and_by_that_much(rank):
-    measure = type("M", (), {"rank": rank})()
+    measure = type("M", (), {"rank": rank, "fraction": 0})()
     change, _ = rank_terms(rank)
     seen = 0
     for counts in itertools.product(range(4), repeat=4):
@@ -81,7 +81,7 @@ def test_one_row_moves_a_score_by_no_more_than_claimed_and_by_that_much(rank):
 
 
 def test_scores_do_not_wrap_however_many_rows():
-    measure = type("M", (), {"rank": Fraction(999, 1000)})()
+    measure = type("M", (), {"rank": Fraction(999, 1000), "fraction": 0})()
     scores = _scores(measure, np.array([[2**60, 2**60, 2**60]]), Fraction(1))
     assert (scores <= 0).all()
 

@@ -98,9 +98,13 @@ def _scores(measure: Measure, counts: NDArray[Any], rate: Fraction) -> NDArray[n
     _, parts = rank_terms(measure.rank)
     upto = np.minimum(np.cumsum(counts, axis=1), _LARGEST // (2 * parts))
     total = upto[:, -1:]
-    below, above = upto - np.minimum(counts, upto), total - upto
+    below = np.concatenate([np.zeros_like(total), upto[:, :-1]], axis=1)
+    above, since = total - upto, total - below
     if measure.rank in (0, 1):
-        reach = min(math.ceil(math.log(counts.shape[1] + 1) / rate), _LARGEST)
-        return np.asarray(-np.abs(2 * (below if measure.rank == 0 else above) - np.minimum(reach, total)))
+        reach = min(max(math.ceil(math.log(counts.shape[1] + 1) / rate), 2**measure.fraction), _LARGEST)
+        outside, inside = (below, upto) if measure.rank == 0 else (above, since)
+        target = np.minimum(reach, total)
+        return np.asarray(-np.maximum(np.maximum(2 * outside - target, target - 2 * inside), 0))
     part, whole = measure.rank.as_integer_ratio()
-    return np.asarray(-np.abs((whole - part) * below - part * above))
+    low, high = (whole - part) * below - part * since, part * above - (whole - part) * upto
+    return np.asarray(-np.maximum(np.maximum(low, high), 0))
