@@ -27,6 +27,7 @@ class Once(TypedDict, total=False):
     rho: float
     noise: str
     name: str
+    refresh: bool
 
 
 class _Accessor:
@@ -41,7 +42,11 @@ class _Accessor:
 
     def _once(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Release:
         whose = {name: options.pop(name) for name in ("unit", "budget", "neighbors") if name in options}
-        price = {name: options.pop(name) for name in ("epsilon", "delta", "rho", "noise", "name") if name in options}
+        price = {
+            name: options.pop(name)
+            for name in ("epsilon", "delta", "rho", "noise", "name", "refresh")
+            if name in options
+        }
         ask: Callable[..., Any] = getattr(self(**whose), verb)
         return ask(*args, **options).release(**price)  # type: ignore[no-any-return]
 

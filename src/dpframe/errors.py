@@ -14,7 +14,12 @@ DpFrameError
 ├── BudgetError
 │   ├── BudgetRequired         neither budget= nor dp.set_budget(...)
 │   ├── BudgetExceeded         the release costs more than is left
-│   └── BudgetMismatch         the budget is bound to another unit, relation or limit
+│   ├── BudgetMismatch         the budget is bound to another unit, relation or limit
+│   ├── ReleaseMismatch        a name stands for another release; says what differs
+│   ├── ReleasePending         a release of this name was charged and its table was never stored
+│   └── LedgerError            the ledger cannot be trusted or used, so nothing is released
+│       ├── LedgerUnavailable  missing, read-only, full, busy, on a network drive
+│       └── LedgerDamaged      replaced, put back from an older copy, or changed by hand
 ├── FrameworkError             dpframe.theory: parts that do not fit together
 │   ├── DomainMismatch
 │   └── MetricMismatch
@@ -38,8 +43,13 @@ __all__ = [
     "InvalidArgument",
     "InvalidBounds",
     "InvalidPrice",
+    "LedgerDamaged",
+    "LedgerError",
+    "LedgerUnavailable",
     "MetricMismatch",
     "MissingBounds",
+    "ReleaseMismatch",
+    "ReleasePending",
     "SchemaError",
     "UnboundedContribution",
     "UnknownColumn",
@@ -106,6 +116,26 @@ class BudgetExceeded(BudgetError):
 
 class BudgetMismatch(BudgetError):
     """The budget serves another unit, neighbour relation or kind of price."""
+
+
+class ReleaseMismatch(BudgetError):
+    """The name stands for a release of another plan or price; nothing was spent."""
+
+
+class ReleasePending(BudgetError):
+    """A release of this name was charged, and its table is not stored: it runs elsewhere, or it crashed."""
+
+
+class LedgerError(BudgetError):
+    """The ledger that keeps the budget cannot be used as it is."""
+
+
+class LedgerUnavailable(LedgerError):
+    """The ledger cannot be reached, read or written: missing, read-only, full, busy, or on a network drive."""
+
+
+class LedgerDamaged(LedgerError):
+    """The ledger is not the one it was: replaced, put back from an older copy, or changed by hand."""
 
 
 class FrameworkError(DpFrameError):

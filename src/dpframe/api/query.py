@@ -83,18 +83,22 @@ class Query:
         rho: float | None = None,
         noise: str = "auto",
         name: str | None = None,
+        refresh: bool = False,
     ) -> Release:
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
-        Input:  epsilon > 0 and delta >= 0, the price; noise: "laplace", "gaussian", or "auto" for whichever has the
-                smaller standard deviation
+        Input:  epsilon > 0 and delta >= 0, the price, or rho > 0 (and delta, for keys found in the data) from a budget
+                in ρ; noise: "laplace", "gaussian", or "auto" for whichever has the smaller standard deviation; name:
+                what the release is called in its budget, so that asking again gives the stored table for free;
+                refresh: pay again for a name, and draw again
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; δ that nothing uses is not charged
-        Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, which spend nothing;
-                EngineError
+        Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
+                ReleasePending, LedgerError, which spend nothing; EngineError
         """
         budget = resolve_budget(self._budget)
-        return release(self._ask, budget, epsilon=epsilon, delta=delta, rho=rho, noise=noise, name=name)
+        price = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        return release(self._ask, budget, **price, noise=noise, name=name, refresh=refresh)
 
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self._ask.outputs)

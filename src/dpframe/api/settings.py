@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpframe.budget import Ledger
 from dpframe.errors import BudgetRequired, InvalidArgument
 from dpframe.release.run import Account
 
@@ -14,7 +15,9 @@ _default: Account | None = None
 
 def check_budget(budget: Any) -> Account | None:
     """Something that can be charged, or None. Errors: InvalidArgument."""
-    if budget is not None and not callable(getattr(budget, "charge", None)):
+    if isinstance(budget, Ledger):
+        raise InvalidArgument("budget= takes one of the ledger's budgets: ledger.budget('visits-2026', epsilon=1.0).")
+    if budget is not None and not all(callable(getattr(budget, verb, None)) for verb in ("charge", "store")):
         raise InvalidArgument(f"budget= takes a budget, dp.Budget(epsilon=1.0), not a {type(budget).__name__}.")
     return budget  # type: ignore[no-any-return]
 

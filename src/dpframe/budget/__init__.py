@@ -1,7 +1,9 @@
 """What a release may cost: losses, how they add up, and the account that is charged before any row is read."""
 
-from dpframe.budget.account import Budget, Charge
+from dpframe.budget.account import Budget, Receipt, Stored
 from dpframe.budget.accountants import Accountant
+from dpframe.budget.entries import Charge
+from dpframe.budget.ledger import Ledger
 from dpframe.budget.losses import Loss
 
-__all__ = ["Accountant", "Budget", "Charge", "Loss"]
+__all__ = ["Accountant", "Budget", "Charge", "Ledger", "Loss", "Receipt", "Stored"]

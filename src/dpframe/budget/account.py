@@ -3,55 +3,145 @@
 from __future__ import annotations
 
 import datetime as dt
-import threading
-from typing import Any, NamedTuple
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from dpframe.budget.accountants import accountant_named
-from dpframe.budget.losses import Loss, read_delta, read_epsilon
-from dpframe.errors import BudgetExceeded, BudgetMismatch, InvalidPrice, UnsupportedOperation
+from dpframe.budget.accountants import Accountant, Terms, read_limit
+from dpframe.budget.entries import Charge, Entry, loss_of, units_of
+from dpframe.budget.losses import Loss
+from dpframe.budget.memory import MemoryBook
+from dpframe.budget.names import differences, fingerprint
+from dpframe.errors import (
+    BudgetExceeded,
+    BudgetMismatch,
+    InvalidArgument,
+    ReleaseMismatch,
+    ReleasePending,
+    UnsupportedOperation,
+)
 
-__all__ = ["Budget", "Charge"]
+__all__ = ["Book", "Budget", "Page", "Receipt", "Stored", "now"]
+
+UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
 
-class Charge(NamedTuple):
-    """One line of a budget's history: when (UTC), for what, and its price."""
+def now() -> dt.datetime:
+    """The time on this machine's clock, in UTC."""
+    return dt.datetime.now(dt.UTC)
 
+
+class Page(Protocol):
+    """The state of one budget, and the only way to add to it, for as long as nobody else can."""
+
+    spent: Loss
+    subject: str | None
+
+    def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
+        """Add an entry; a charge also moves `spent` and `subject`, which are set beforehand."""
+        ...
+
+    def latest(self, name: str) -> Entry | None:
+        """The last charge of this name."""
+        ...
+
+    def result(self, number: int) -> tuple[Entry, bytes] | None:
+        """The stored table of a charge."""
+        ...
+
+
+class Book(Protocol):
+    """Where a budget's entries are kept."""
+
+    def write(self) -> AbstractContextManager[Page]:
+        """The budget's page, locked against everyone; what was appended is kept when the block ends well."""
+        ...
+
+    def spent(self) -> Loss:
+        """What has been charged so far."""
+        ...
+
+    def entries(self) -> list[Entry]:
+        """Every entry, oldest first."""
+        ...
+
+    def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+        """How another process opens the same book; None when it cannot."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A table as it was released and stored, its statement, and when it was drawn."""
+
+    data: bytes
+    statement: Mapping[str, Any]
     when: dt.datetime
-    query: str
-    epsilon: float
-    delta: float
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A charge that was made, or the stored answer of an earlier one, for which nothing was paid now."""
+
+    number: int
+    when: dt.datetime
+    loss: Loss
+    remaining: Loss
+    stored: Stored | None = None
 
 
 class Budget:
-    """How much privacy the releases of this process may cost together.
+    """How much privacy releases may cost together: in memory, for this process.
 
-    Input:  epsilon > 0, the limit on ε; delta in [0, 1), the limit on δ; accountant, how losses add up
-    Bound:  the releases charged here compose to at most (epsilon, delta) for the one unit and neighbour relation that
-            the first charge binds the budget to
-    Errors: InvalidPrice; at a release BudgetExceeded and BudgetMismatch, which spend nothing
+    Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "basic"
+            (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches)
+    Bound:  the releases charged here compose to at most the limit for the one unit and neighbour relation that the
+            first charge binds the budget to
+    Errors: InvalidPrice, UnsupportedOperation; at a release BudgetExceeded and BudgetMismatch, which spend nothing
 
-    A charge is made before any row is read, under a lock, and is never taken back.
+    A charge is made before any row is read, under a lock, and is never taken back. `dp.Ledger` keeps budgets that
+    survive the process.
 
     >>> budget = Budget(epsilon=1.0, delta=1e-6)
     >>> budget.remaining
     Loss(epsilon=1.0, delta=1e-06)
+    >>> Budget(rho=0.5).remaining
+    Loss(rho=0.5, delta=0.0)
     """
 
     def __init__(
-        self, epsilon: float | None = None, delta: float = 0.0, rho: float | None = None, accountant: str = "basic"
+        self,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        rho: float | None = None,
+        accountant: str | None = None,
     ) -> None:
-        self._accountant = accountant_named(accountant)
-        if rho is not None:
-            raise UnsupportedOperation(f"accountant={accountant!r} counts ε and δ; give epsilon= and delta=, not rho=.")
-        if epsilon is None:
-            raise InvalidPrice("A budget needs its limit: dp.Budget(epsilon=1.0, delta=1e-6).")
-        self._limit = Loss.limit(read_epsilon(epsilon), read_delta(delta))
-        self._spent = Loss(0, 0)
-        self._history: list[Charge] = []
-        self._subject: str | None = None
-        self._lock = threading.Lock()
+        chosen, limit = read_limit(epsilon, delta, rho, accountant)
+        self._open(chosen, limit, MemoryBook(chosen, limit, now()))
+
+    def _open(self, accountant: Accountant, limit: Loss, book: Book) -> None:
+        self._accountant, self._limit, self._book = accountant, limit, book
+
+    @classmethod
+    def kept_in(cls, book: Book, accountant: Accountant, limit: Loss) -> Budget:
+        """A budget whose book is kept elsewhere."""
+        budget = cls.__new__(cls)
+        budget._open(accountant, limit, book)
+        return budget
 
     # What it holds
+
+    @property
+    def accountant(self) -> str:
+        """How losses add up: "basic", "zcdp" or "pld"."""
+        return self._accountant.name
+
+    @property
+    def terms(self) -> Terms:
+        """Whether releases are charged in "epsilon" or in "rho"."""
+        return self._accountant.terms
 
     @property
     def limit(self) -> Loss:
@@ -61,8 +151,7 @@ class Budget:
     @property
     def spent(self) -> Loss:
         """What has been charged so far."""
-        with self._lock:
-            return self._spent
+        return self._book.spent()
 
     @property
     def remaining(self) -> Loss:
@@ -70,38 +159,121 @@ class Budget:
         return self._limit - self.spent
 
     def history(self) -> list[Charge]:
-        """Every charge, oldest first."""
-        with self._lock:
-            return list(self._history)
+        """Every charge, oldest first. One whose table was never stored says "pending"."""
+        entries = self._book.entries()
+        done = {entry.about for entry in entries if entry.kind == "result"}
+        return [_line(entry, entry.number in done) for entry in entries if entry.kind == "charge"]
 
     # Paying
 
-    def charge(self, loss: Loss, subject: str, query: str) -> None:
-        """Pay, or refuse and change nothing.
+    def charge(
+        self,
+        loss: Loss,
+        subject: str,
+        query: str,
+        *,
+        name: str | None = None,
+        plan: Mapping[str, Any] | None = None,
+        refresh: bool = False,
+        batch: bool = False,
+        events: Sequence[Mapping[str, Any]] = (UNKNOWN_EVENT,),
+    ) -> Receipt:
+        """Pay, or refuse and change nothing; for a name that was released, the stored answer, free.
 
         Input:  loss, the price of one release; subject, whose privacy it is (unit and neighbour relation); query, the
-                release in words that are public
-        Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded
+                release in words that are public; name and plan, what the release is called and a description of it
+                that holds no data; refresh, to pay again for a name; batch, that the loss is that of several queries
+                which were all fixed beforehand; events, the mechanisms as dp-accounting calls them
+        Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; ReleaseMismatch when the
+                name stands for another plan; ReleasePending; UnsupportedOperation for a release on its own from a
+                budget of batches
         """
-        with self._lock:
-            if self._subject not in (None, subject):
-                raise BudgetMismatch(
-                    f"This budget protects {self._subject}; the release is about {subject}. Losses about different "
-                    "units do not add up: give each unit a budget of its own, dp.Budget(epsilon=...)."
-                )
-            spent = self._accountant.total([self._spent, loss])
+        if self._accountant.refuses_single and not batch:
+            raise UnsupportedOperation(f"accountant={self.accountant!r}: {self._accountant.refuses_single}")
+        if name is not None and (not isinstance(name, str) or not name.strip()):
+            raise InvalidArgument("name= is a text that is not empty, such as name='visits by city, 2026-03'.")
+        if refresh and name is None:
+            raise InvalidArgument("refresh=True pays again for a named release; say which, name='...'.")
+        if self.terms == "rho" and loss.rho_units is None:
+            loss = Loss(loss.epsilon_units, loss.delta_units, 0)
+        body = {
+            "loss": units_of(loss),
+            "subject": subject,
+            "query": query,
+            "name": name,
+            "plan": plan,
+            "fingerprint": None if plan is None else fingerprint(plan),
+            "events": [dict(event) for event in events],
+        }
+        with self._book.write() as page:
+            self._check_subject(page, subject)
+            earlier = page.latest(name) if name is not None else None
+            if earlier is not None:
+                _check_same(earlier, body)
+                if not refresh:
+                    return _answer(page, earlier, self._limit - page.spent)
+            spent = self._accountant.total([page.spent, loss])
             if not spent <= self._limit:
                 raise BudgetExceeded(
-                    f"The release costs {loss}, and {self._limit - self._spent} of {self._limit} is left. "
+                    f"The release costs {loss}, and {self._limit - page.spent} of {self._limit} is left. "
                     "Nothing was spent. Ask for less: release(epsilon=...) with what is left at most."
                 )
-            self._spent, self._subject = spent, subject
-            self._history.append(Charge(dt.datetime.now(dt.UTC), query, loss.epsilon, loss.delta))
+            page.spent, page.subject = spent, subject
+            entry = page.append("charge", body, now())
+        return Receipt(entry.number, entry.when, loss, self._limit - spent)
+
+    def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
+        """Keep the released table with its charge. Until it is kept, nobody may see it. Errors: LedgerError."""
+        body = {"about": receipt.number, "statement": {**statement}, "digest": hashlib.sha256(data).hexdigest()}
+        with self._book.write() as page:
+            entry = page.append("result", body, now(), data)
+        return Stored(data, statement, entry.when)
+
+    def _check_subject(self, page: Page, subject: str) -> None:
+        if page.subject not in (None, subject):
+            raise BudgetMismatch(
+                f"This budget protects {page.subject}; the release is about {subject}. Losses about different "
+                "units do not add up: give each unit a budget of its own, dp.Budget(epsilon=...)."
+            )
 
     def __repr__(self) -> str:
-        return f"Budget({self.limit}; spent {self.spent}; accountant {self._accountant.name!r})"
+        return f"Budget({self.limit}; spent {self.spent}; accountant {self.accountant!r})"
 
     def __reduce__(self) -> Any:
-        raise UnsupportedOperation(
-            "A budget in memory cannot be pickled or copied: each copy could be spent in full, as could the original."
+        again = self._book.reopening()
+        if again is None:
+            raise UnsupportedOperation(
+                "A budget in memory cannot be pickled or copied: each copy could be spent in full, as could the "
+                "original. A budget in a dp.Ledger can."
+            )
+        return again
+
+
+def _line(entry: Entry, stored: bool) -> Charge:
+    loss, body = loss_of(entry.body["loss"]), entry.body
+    status = "released" if stored else "pending"
+    return Charge(entry.when, body["query"], loss.epsilon, loss.delta, loss.rho, entry.name, status, entry.number)
+
+
+def _check_same(earlier: Entry, body: Mapping[str, Any]) -> None:
+    """A name stands for one plan and one price."""
+    if earlier.body["fingerprint"] == body["fingerprint"]:
+        return
+    what = "\n".join(f"  {line}" for line in differences(earlier.body["plan"] or {}, body["plan"] or {}))
+    raise ReleaseMismatch(
+        f"{earlier.name!r} is the name of another release, charged at {earlier.when:%Y-%m-%d %H:%M} UTC. What "
+        f"differs (was, is now):\n{what}\nNothing was spent. Give this release a name of its own."
+    )
+
+
+def _answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt:
+    """The stored answer of a name."""
+    found = page.result(earlier.number)
+    if found is None:
+        raise ReleasePending(
+            f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not stored: it is "
+            "running elsewhere, or it failed. If it failed, release(..., refresh=True) pays again."
         )
+    entry, data = found
+    stored = Stored(data, entry.body["statement"], entry.when)
+    return Receipt(earlier.number, earlier.when, loss_of(earlier.body["loss"]), remaining, stored)

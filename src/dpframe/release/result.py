@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +14,12 @@ from dpframe.budget.losses import Loss
 from dpframe.engine.native import Kind, as_kind
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.ask import Layout
-from dpframe.plan.explain import Derivation, render_html, render_text
+from dpframe.plan.explain import Derivation, render_html
 from dpframe.plan.measures import Output
 from dpframe.release.accuracy import check_alpha, error_of
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.layout import laid_out
+from dpframe.release.statement import Report
 
 __all__ = ["Release", "noise_table"]
 
@@ -27,7 +29,8 @@ class Release:
     """A released table, what it cost, and how exact it is.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow. `value` is the one
-    number of an ungrouped release of one column. `cost` is the loss that was charged.
+    number of an ungrouped release of one column. `cost` is the loss that was charged, `when` the time (UTC) at which
+    the noise was drawn: long ago for the stored answer of a name.
     """
 
     cost: Loss
@@ -39,6 +42,8 @@ class Release:
     _kind: Kind
     _layout: Layout = field(default_factory=Layout)
     _parts: Mapping[str, np.ndarray] = field(default_factory=dict)  # the noisy totals under derived columns
+    when: dt.datetime | None = None
+    _statement: Mapping[str, Any] = field(default_factory=dict)
 
     # The data
 
@@ -94,14 +99,9 @@ class Release:
 
     # In words
 
-    def report(self) -> str:
-        """The privacy statement of this release, in plain text: derivation, mechanisms, cost."""
-        table = noise_table(self._outputs, self._noise)
-        rows = [
-            tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in r) for r in table.rows()
-        ]
-        cost = f"Privacy loss: {self.cost}."
-        return "\n\n".join([str(self.derivation), render_text(table.columns, rows), cost])
+    def report(self) -> Report:
+        """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines."""
+        return Report(self._statement, tuple((name, f"± {error:,.4g}") for name, error in self._half_widths()))
 
     def __repr__(self) -> str:
         return f"{self.table}\n\nReleased at {self.cost}."

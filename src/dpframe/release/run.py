@@ -21,6 +21,7 @@ from dpframe.plan.fingerprint import described
 from dpframe.plan.steps import source_of
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.draw import drawn_table
+from dpframe.release.events import events_of
 from dpframe.release.pricing import Terms, described_price, priced
 from dpframe.release.result import Release, noise_table
 from dpframe.release.statement import loss_json, statement
@@ -59,6 +60,7 @@ class Account(Protocol):
         plan: Mapping[str, Any] | None = None,
         refresh: bool = False,
         batch: bool = False,
+        events: Sequence[Mapping[str, Any]] = (),
     ) -> Receipt:
         """Pay, or refuse and change nothing, or find the stored answer."""
         ...
@@ -117,7 +119,9 @@ def settled(
     words = "; ".join(why.steps[-1][0] for why in reasons)
     query = f"batch of {len(questions)}: {words}" if batch else words
     plan = _described(questions, price, noise) if name is not None else None
-    receipt = account.charge(cost, subjects.pop(), query, name=name, plan=plan, refresh=refresh, batch=batch)
+    events = [event for _, noisy in questions for event in events_of(noisy)]
+    said: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
+    receipt = account.charge(cost, subjects.pop(), query, **said)
     if receipt.stored is None:
         answers = [_answer(ask, noisy) for ask, noisy in questions]
         about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}

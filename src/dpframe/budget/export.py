@@ -1,0 +1,81 @@
+"""A ledger as text for others to read: JSON, CSV, and the events of Google's dp-accounting."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpframe.budget.account import Budget
+from dpframe.budget.entries import Entry
+from dpframe.errors import InvalidArgument
+
+__all__ = ["exported"]
+
+EVENTS = "dp_accounting.dp_event"
+COLUMNS = ("budget", "number", "when", "name", "query", "epsilon", "delta", "rho", "status", "subject", "hash")
+
+
+def exported(books: Mapping[str, tuple[Budget, Sequence[Entry]]], form: str) -> str:
+    """Budgets with their entries as text.
+
+    Input:  books: by name, the budget and its entries; form: "json", "csv" or "dp_accounting"
+    Errors: InvalidArgument for another form
+    """
+    if form == "json":
+        return json.dumps({name: _as_json(*book) for name, book in books.items()}, indent=2, ensure_ascii=False)
+    if form == "csv":
+        return _as_csv(books)
+    if form == "dp_accounting":
+        events = {name: _composed(_charges(entries)) for name, (_, entries) in books.items()}
+        return json.dumps(events, indent=2, ensure_ascii=False)
+    raise InvalidArgument(f"export({form!r}): choose 'json', 'csv' or 'dp_accounting'.")
+
+
+def _charges(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.kind == "charge"]
+
+
+def _as_json(budget: Budget, entries: Sequence[Entry]) -> dict[str, Any]:
+    return {
+        "accountant": budget.accountant,
+        "limit": _loss(budget.limit),
+        "spent": _loss(budget.spent),
+        "remaining": _loss(budget.remaining),
+        "entries": [{"number": e.number, "kind": e.kind, "at": e.at, **e.body, "hash": e.hash} for e in entries],
+    }
+
+
+def _loss(loss: Any) -> dict[str, float]:
+    main = {"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}
+    return {**main, "delta": loss.delta}
+
+
+def _as_csv(books: Mapping[str, tuple[Budget, Sequence[Entry]]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for name, (budget, entries) in books.items():
+        for charge, entry in zip(budget.history(), _charges(entries), strict=False):
+            cells = (charge.epsilon, charge.delta, "" if charge.rho is None else charge.rho, charge.status)
+            said = (_cell(charge.name or ""), _cell(charge.query))
+            row = (_cell(name), charge.number, charge.when.isoformat(), *said, *cells)
+            writer.writerow((*row, _cell(entry.body["subject"]), entry.hash))
+    return text.getvalue()
+
+
+def _cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+
+
+def _composed(charges: Sequence[Entry]) -> dict[str, Any]:
+    """Charges as one composed event, in the fields of dp-accounting's own named tuples."""
+    events = [event for charge in charges for event in charge.body["events"]]
+    return _event("ComposedDpEvent", {"events": [_event(e["class_name"], e["fields"]) for e in events]})
+
+
+def _event(class_name: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"module_name": EVENTS, "class_name": class_name, **fields}

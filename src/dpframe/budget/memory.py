@@ -1,0 +1,81 @@
+"""The book of a budget in memory: for one process, and gone with it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from dpframe.budget.accountants import Accountant
+from dpframe.budget.entries import GENESIS, Entry, sealed, units_of
+from dpframe.budget.losses import Loss
+from dpframe.errors import UnsupportedOperation
+
+__all__ = ["MemoryBook"]
+
+
+class MemoryBook:
+    """Entries in a list, under a lock. Tables are kept for releases that have a name."""
+
+    def __init__(self, accountant: Accountant, limit: Loss, at: dt.datetime) -> None:
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._entries: list[Entry] = []
+        self._data: dict[int, bytes] = {}
+        self._spent = accountant.total([])
+        self._subject: str | None = None
+        _MemoryPage(self).append("open", {"accountant": accountant.name, "limit": units_of(limit)}, at)
+
+    @contextmanager
+    def write(self) -> Iterator[_MemoryPage]:
+        """The page, locked; what was appended is kept when the block ends well."""
+        if os.getpid() != self._process:
+            raise UnsupportedOperation(
+                "This budget is in the memory of another process, of which this one is a copy: each copy could be "
+                "spent in full. Keep it in a ledger: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
+            )
+        with self._lock:
+            page = _MemoryPage(self)
+            yield page
+            self._spent, self._subject = page.spent, page.subject
+
+    def spent(self) -> Loss:
+        """What has been charged so far."""
+        with self._lock:
+            return self._spent
+
+    def entries(self) -> list[Entry]:
+        """Every entry, oldest first."""
+        with self._lock:
+            return list(self._entries)
+
+    def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+        """Memory cannot be opened elsewhere."""
+        return None
+
+
+class _MemoryPage:
+    """A page of a book in memory."""
+
+    def __init__(self, book: MemoryBook) -> None:
+        self._book = book
+        self.spent, self.subject = book._spent, book._subject
+
+    def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
+        entries = self._book._entries
+        previous = entries[-1].hash if entries else GENESIS
+        entry = sealed(previous, len(entries) + 1, kind, at.isoformat(timespec="microseconds"), body)
+        if data is not None and entries[body["about"] - 1].name is not None:
+            self._book._data[body["about"]] = data
+        entries.append(entry)
+        return entry
+
+    def latest(self, name: str) -> Entry | None:
+        return next((e for e in reversed(self._book._entries) if e.kind == "charge" and e.name == name), None)
+
+    def result(self, number: int) -> tuple[Entry, bytes] | None:
+        found = next((e for e in self._book._entries if e.about == number), None)
+        return None if found is None else (found, self._book._data[number])

@@ -1,0 +1,57 @@
+"""The tables of a ledger and the statements on them, in SQLAlchemy's words, for SQLite and PostgreSQL alike."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+__all__ = ["BUDGETS", "DATA", "ENTRIES", "FORMAT", "LEDGER", "METADATA"]
+
+FORMAT = 1  # of these tables; a ledger of a later format is refused
+
+METADATA = sa.MetaData()
+
+LEDGER = sa.Table(
+    "dpframe_ledger",
+    METADATA,
+    sa.Column("one", sa.Integer, primary_key=True),  # a single row
+    sa.Column("id", sa.Text, nullable=False),
+    sa.Column("format", sa.Integer, nullable=False),
+    sa.Column("witnessed", sa.Boolean, nullable=False),
+)
+
+# What a budget has come to: follows from its entries, and is locked while one is added.
+BUDGETS = sa.Table(
+    "dpframe_budgets",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("accountant", sa.Text, nullable=False),
+    sa.Column("allowed", sa.Text, nullable=False),  # whole units, as JSON
+    sa.Column("spent", sa.Text, nullable=False),
+    sa.Column("subject", sa.Text),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("head", sa.Text, nullable=False),
+    sa.Column("at", sa.Text, nullable=False),
+)
+
+ENTRIES = sa.Table(
+    "dpframe_entries",
+    METADATA,
+    sa.Column("budget", sa.Text, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("at", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),  # canonical JSON
+    sa.Column("hash", sa.Text, nullable=False),
+    sa.Column("name", sa.Text),  # of a charge, for look-up
+    sa.Column("about", sa.Integer),  # of a result, for look-up
+    sa.Index("dpframe_entries_name", "budget", "name"),
+    sa.Index("dpframe_entries_about", "budget", "about"),
+)
+
+DATA = sa.Table(
+    "dpframe_data",
+    METADATA,
+    sa.Column("budget", sa.Text, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),  # Arrow IPC
+)

@@ -1,0 +1,105 @@
+"""A lasting description of a question: the same for the same question on the same schema, and without any data.
+
+It is what the name of a release stands for: two runs of one script describe themselves alike, on every machine and in
+every process, and where two descriptions differ they say so in words that a person typed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import narwhals as nw
+from narwhals.dtypes import DType
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan.ask import Ask
+from dpframe.plan.columns import Facts
+from dpframe.plan.expressions import Expr
+from dpframe.plan.steps import Source, Step, lineage
+from dpframe.plan.types import show
+
+__all__ = ["described"]
+
+LONG = 100  # a longer list is described by its length and hash
+
+Json = Any
+
+
+def described(ask: Ask) -> dict[str, Json]:
+    """A question as JSON: whose privacy, the schema, every step, the groups, limits and aggregates; never a row.
+
+    Errors: UnsupportedOperation when something in the plan has no lasting description
+    """
+    first, *later = list(lineage(ask.step))
+    limits = {name: limit for name, limit in vars(ask.given).items() if limit is not None}
+    return {
+        "table": _source(first),
+        "steps": [_step(step) for step in later],
+        "ask": {
+            "by": list(ask.by),
+            "keys": _plain(ask.keys),
+            "limits": limits,
+            "aggregates": {name: _plain(aggregate) for name, aggregate in ask.aggregates},
+            "layout": _plain(ask.layout),
+        },
+    }
+
+
+def _source(step: Step) -> Json:
+    assert isinstance(step, Source)
+    return {
+        "unit": _plain(step.unit),
+        "neighbors": step.relation,
+        "columns": {name: _facts(facts) for name, facts in step.schema},
+    }
+
+
+def _step(step: Step) -> Json:
+    parts = {f.name: _plain(getattr(step, f.name)) for f in fields(step) if f.name != "before"}
+    return {"": step.typed, **parts}
+
+
+def _facts(facts: Facts) -> str:
+    return str(_plain(facts.dtype))
+
+
+def _plain(value: Any) -> Json:
+    """A value of a plan as JSON, with its type where two types could look alike."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, float, Decimal, Fraction)):
+        return repr(value) if isinstance(value, float) else str(value)
+    if isinstance(value, (dt.date, dt.datetime, dt.timedelta)):
+        return f"{type(value).__name__} {value}"
+    if isinstance(value, DType):
+        return f"Enum of {_plain(list(value.categories))}" if isinstance(value, nw.Enum) else show(value)
+    if isinstance(value, Step):
+        first, *later = list(lineage(value))
+        return {"table": _source(first), "steps": [_step(step) for step in later]}
+    if isinstance(value, Expr):
+        return _plain(value._node)
+    if is_dataclass(value):
+        parts = {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        return {"": type(value).__name__, **parts}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return _short([_plain(item) for item in value])
+    raise UnsupportedOperation(
+        f"release(name=...): the plan holds a {type(value).__name__}, which has no description that lasts; leave the "
+        "name out."
+    )
+
+
+def _short(items: list[Json]) -> Json:
+    if len(items) <= LONG:
+        return items
+    digest = hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()
+    return f"{len(items)} values, sha256 {digest[:16]}"

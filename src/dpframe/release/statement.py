@@ -1,0 +1,203 @@
+"""The privacy statement of a release, as text, HTML and JSON.
+
+It follows the disclosure items of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy Guarantees" (2025):
+the parameters and what they are about, the unit of privacy and the neighbour relation, the mechanisms and how
+sensitivity is bounded, utility and bias, the trust model, and what the guarantee does not cover.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import metadata
+from typing import Any
+
+from dpframe.budget.losses import Loss
+from dpframe.plan.explain import Derivation, render_html, render_text
+from dpframe.theory.maps.privacy import zcdp_to_epsilon
+
+__all__ = ["Report", "loss_json", "statement"]
+
+DELTAS = (1e-6, 1e-9)  # at which a loss in ρ is also said in ε
+
+TRUST = (
+    "Central model: the rows are read by the process that releases the table, and the people in them trust it and "
+    "whoever runs it. Only the released table, its statement and the budget's history are protected outputs."
+)
+IMPLEMENTATION = (
+    "Totals are exact integers on a grid that depends on the bounds alone. Noise is drawn exactly by certified "
+    "inversion from the operating system's randomness, rounded to the grid; every ε, δ, ρ, scale and threshold is "
+    "rounded in the safe direction."
+)
+BIAS = (
+    "Limits and bounds leave out what is beyond them: rows and totals of a unit over its limits are weighted down, "
+    "values are clipped. That is a bias which the errors above do not include; it is larger for people and groups who "
+    "have more rows or larger values. Keys found in the data are left out when few units have them."
+)
+NOT_COVERED = (
+    "Running time and memory use, which can depend on the rows.",
+    "An analyst who runs hostile code in the same process.",
+    "Collection, storage and access to the raw rows, and other releases about the same people that are not paid from "
+    "this budget.",
+    "Facts about groups or the population: these are what a release is for.",
+)
+
+
+def loss_json(loss: Loss) -> dict[str, Any]:
+    """A loss as JSON: ε or ρ, and δ."""
+    main = {"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}
+    return {**main, "delta": loss.delta}
+
+
+def statement(
+    why: Derivation,
+    relation: str,
+    unit: str,
+    noise: Sequence[Mapping[str, Any]],
+    cost: Loss,
+    account: Mapping[str, Any],
+    *,
+    name: str | None,
+    drawn: str,
+    batch: int = 1,
+) -> dict[str, Any]:
+    """The statement of a release as JSON, complete when the noise is drawn; nothing in it depends on rows.
+
+    Input:  the derivation; neighbour relation and unit in words; a row for each noisy measure; the loss that was
+            charged; account: accountant, limit and remaining; the name; when it was drawn (UTC); how many queries were
+            charged together
+    """
+    return {
+        "standard": "NIST SP 800-226",
+        "name": name,
+        "drawn": drawn,
+        "guarantee": {"kind": _kind(cost), **loss_json(cost), "implies": _implied(cost), "charged_for_queries": batch},
+        "unit_of_privacy": unit,
+        "neighbours": {"relation": relation, "meaning": why.title},
+        "bounds": [dict(zip(("step", "one_unit_has", "known"), step, strict=True)) for step in why.steps],
+        "keys": why.keys,
+        "sensitivity": [dict(zip(why.MEASURES, row, strict=True)) for row in why.measures],
+        "mechanisms": [dict(row) for row in noise],
+        "budget": dict(account),
+        "trust_model": TRUST,
+        "implementation": {"how": IMPLEMENTATION, "versions": versions()},
+        "bias": BIAS,
+        "not_covered": list(NOT_COVERED),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed a release."""
+    found = {"python": platform.python_version()}
+    for package in ("dpframe", "polars", "narwhals", "numpy", "python-flint"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+def _kind(cost: Loss) -> str:
+    if cost.rho is not None:
+        return "zero-concentrated differential privacy" + (", approximate (with δ)" if cost.delta_units else "")
+    return "approximate differential privacy (ε, δ)" if cost.delta_units else "pure differential privacy (ε)"
+
+
+def _implied(cost: Loss) -> list[dict[str, float]]:
+    """A loss in ρ, said in ε at a few δ."""
+    if not cost.rho:
+        return []
+    return [{"epsilon": zcdp_to_epsilon(cost.rho, d), "delta": d + cost.delta} for d in DELTAS]
+
+
+class Report(str):
+    """A privacy statement: a text, which shows as HTML in a notebook and is JSON for machines.
+
+    `items` is the statement as plain values; `errors` has (column, 95% margin of error).
+    """
+
+    __slots__ = ("errors", "items")
+    items: Mapping[str, Any]
+    errors: tuple[tuple[str, str], ...]
+
+    def __new__(cls, items: Mapping[str, Any], errors: tuple[tuple[str, str], ...] = ()) -> Report:
+        """The text, from the statement's values."""
+        report = super().__new__(cls, _text(items, errors))
+        report.items, report.errors = items, errors
+        return report
+
+    def __getnewargs__(self) -> Any:
+        return self.items, self.errors
+
+    def to_dict(self) -> dict[str, Any]:
+        """The statement as plain values."""
+        return {**self.items, "error_95": dict(self.errors)}
+
+    def to_json(self) -> str:
+        """The statement as JSON."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def to_html(self) -> str:
+        """The statement as HTML, without scripts or links; everything in it is escaped."""
+        parts = ["<div class='dpframe'><h3>Privacy statement</h3>"]
+        for title, body in _sections(self.items, self.errors):
+            parts.append(f"<h4>{escape(title)}</h4>")
+            parts += [f"<p>{escape(p)}</p>" if isinstance(p, str) else render_html(*p) for p in body]
+        return "".join([*parts, "</div>"])
+
+    _repr_html_ = to_html
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _text(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> str:
+    lines = ["PRIVACY STATEMENT"]
+    for title, body in _sections(items, errors):
+        lines.append("\n".join([title, *(p if isinstance(p, str) else render_text(*p) for p in body)]))
+    return "\n\n".join(lines)
+
+
+def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> list[tuple[str, list[Any]]]:
+    """Titles, and under each paragraphs and tables."""
+    guarantee, budget = items["guarantee"], items["budget"]
+    implied = [f"This implies ε = {x['epsilon']:.4g} at δ = {x['delta']:.2g}." for x in guarantee["implies"]]
+    together = guarantee["charged_for_queries"]
+    batch = [f"It was charged once for {together} queries released together."] if together > 1 else []
+    name = f", under the name {items['name']!r}" if items["name"] else ""
+    versions = ", ".join(f"{k} {v}" for k, v in items["implementation"]["versions"].items())
+    left, limit = (_words(budget[key]) for key in ("remaining", "limit"))
+    return [
+        ("Guarantee", [f"Privacy loss: {_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
+        ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing."]),
+        ("Unit of privacy", [items["unit_of_privacy"], items["neighbours"]["meaning"]]),
+        ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(items["bounds"])), items["keys"]]),
+        ("Sensitivity: how far one unit moves each total", [(Derivation.MEASURES, _rows(items["sensitivity"]))]),
+        (
+            "Mechanisms",
+            [(tuple(items["mechanisms"][0]), _rows(items["mechanisms"]))] if items["mechanisms"] else [],
+        ),
+        ("Budget", [f"Accountant {budget['accountant']}. After this release {left} of {limit} remains."]),
+        (
+            "Utility",
+            [(("column", "95% margin of error"), errors)] if errors else ["No number was released."],
+        ),
+        ("Bias", [items["bias"]]),
+        ("Trust model", [items["trust_model"]]),
+        ("Implementation", [items["implementation"]["how"], versions]),
+        ("Not covered", [f"- {line}" for line in items["not_covered"]]),
+        ("Standard", [f"Items as in {items['standard']}."]),
+    ]
+
+
+def _words(loss: Mapping[str, Any]) -> str:
+    main = f"ρ = {loss['rho']:g}" if "rho" in loss else f"ε = {loss['epsilon']:g}"
+    return main + (f", δ = {loss['delta']:g}" if loss["delta"] else "")
+
+
+def _rows(table: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    return [
+        tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in row.values()) for row in table
+    ]

@@ -1,0 +1,46 @@
+"""Released tables as bytes and back: Arrow IPC, which holds data only and runs nothing when it is read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+__all__ = ["Answer", "packed", "unpacked"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A released table in long form, and the noisy totals under its derived columns."""
+
+    long: pl.DataFrame
+    parts: Mapping[str, np.ndarray]
+
+
+def packed(answers: Sequence[Answer]) -> bytes:
+    """Tables as bytes: an Arrow stream with a row for each, which holds two streams."""
+    rows = {
+        "table": [_stream(answer.long) for answer in answers],
+        "parts": [_stream(pl.DataFrame(dict(answer.parts))) for answer in answers],
+        "rows": [answer.long.height for answer in answers],
+    }
+    return _stream(pl.DataFrame(rows, schema={"table": pl.Binary, "parts": pl.Binary, "rows": pl.Int64}))
+
+
+def unpacked(data: bytes) -> list[Answer]:
+    """Tables from bytes."""
+    answers = []
+    for table, parts, _ in pl.read_ipc_stream(io.BytesIO(data)).iter_rows():
+        totals = pl.read_ipc_stream(io.BytesIO(parts))
+        arrays = {name: totals.get_column(name).to_numpy() for name in totals.columns}
+        answers.append(Answer(pl.read_ipc_stream(io.BytesIO(table)), arrays))
+    return answers
+
+
+def _stream(table: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    table.write_ipc_stream(buffer)
+    return buffer.getvalue()
