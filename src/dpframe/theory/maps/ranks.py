@@ -17,8 +17,8 @@ def rank_terms(rank: Fraction) -> tuple[int, int]:
     Bound:  with L rows below a candidate, E at it and U above, the score is minus the larger of (b - a)·L - a·(U + E),
             a·U - (b - a)·(L + E) and 0: it is 0 where the candidate is the quantile. A row moves each of the first two
             by a or by b - a. For the minimum (a = 0) the score is minus the larger of 2·L - t, t - 2·(L + E) and 0,
-            with t = min(T, n), a constant T and n rows in all: a row moves t by 0 to 1, and L or E by 0 or 1, so each of
-            these by at most 2. The maximum is the same with U. A row that counts w moves each by w times as much
+            with t = min(T, n), a constant T and n rows in all: a row moves t by 0 to 1, and L or E by 0 or 1, so each
+            of these by at most 2. The maximum is the same with U. A row that counts w moves each by w times as much
     Source: Smith 2011, STOC, for rank scores; the scores for the ends are ours
     Errors: none here
 
