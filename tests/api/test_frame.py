@@ -218,3 +218,44 @@ def test_a_budget_serves_one_unit_and_one_relation():
 def test_what_is_no_table_is_refused(bad):
     with pytest.raises(errors.DpFrameError):
         dp.protect(bad, unit="id")
+
+
+def test_the_price_of_an_error_is_the_inverse_of_the_error_of_a_price(frame):
+    q = frame.group_by("city", keys=["a", "b"], max_groups=2, max_rows=4).agg(
+        n=dp.count(), s=dp.sum("age", bounds=(0, 50)), m=dp.mean("age", bounds=(0, 50))
+    )
+    for column, error, rows in (("n", 20, None), ("s", 500, None), ("m", 2.5, 1000), (None, 300, 1000)):
+        epsilon = q.epsilon_for(error, column, assume_rows=rows)
+
+        def worst(price, column=column, rows=rows):
+            table = q.accuracy(epsilon=price, assume_rows=rows)
+            return max(e for c, e in zip(table["column"], table["error"], strict=True) if column in (None, c))
+
+        assert worst(epsilon) <= error < worst(epsilon * 0.99)
+    with pytest.raises(errors.UnsupportedOperation, match="assume_rows"):
+        q.epsilon_for(1.0, "m")
+    with pytest.raises(errors.InvalidArgument):
+        q.epsilon_for(1.0, "nope")
+    with pytest.raises(errors.InvalidArgument):
+        q.epsilon_for(-1.0)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_brute_force_over_a_small_universe_reaches_the_claim(neighbors):
+    from dpframe.theory import empirical_sensitivity
+
+    universe = pd.DataFrame(
+        {"id": [1, 1, 1, 2, 2, 3], "city": list("aababb"), "spend": [9.0, 10.0, -4.0, 10.0, 10.0, -5.0], "age": [1] * 6}
+    )
+    query = dp.protect(universe, unit="id", neighbors=neighbors).group_by(
+        "city", keys=["a", "b"], max_groups=2, max_rows=2
+    )
+    query = query.agg(n=dp.count(), s=dp.sum("spend", bounds=(-3, 10)))
+    found = empirical_sensitivity(query, universe, size=2, neighbors=neighbors)
+    for name, claim in query.sensitivity.items():
+        assert found[name].l0 <= claim.l0
+        assert found[name].l1 <= claim.l1
+        assert found[name].l2 <= claim.l2
+        assert found[name].linf <= claim.linf
+    if neighbors == "add-remove":
+        assert found["s"].l1 == query.sensitivity["s"].l1 == 20

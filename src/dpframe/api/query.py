@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from dpframe import engine
 from dpframe.api.settings import resolve_budget
 from dpframe.engine.native import as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.ask import Ask
 from dpframe.plan.explain import Derivation, derivation
-from dpframe.plan.steps import source_of
+from dpframe.plan.steps import rebased, source_of
 from dpframe.release.accuracy import check_alpha, error_of
+from dpframe.release.batch import Batch, batch
 from dpframe.release.calibrate import noise_plan, read_price
 from dpframe.release.result import Release
 from dpframe.release.run import Account, release
@@ -43,6 +48,75 @@ class Query:
         """
         return self._ask.sensitivity
 
+    @property
+    def unit_columns(self) -> tuple[str, ...]:
+        """The columns that say whose row it is; empty with `dp.Rows(k)`."""
+        unit = source_of(self._ask.step).unit
+        return unit if isinstance(unit, tuple) else ()
+
+    def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
+        """What the same question adds up, without noise, on a table that you made up: to check `sensitivity` against.
+
+        Input:  table: any kind of table that can be protected, with the columns of the protected one
+        Output: for each noisy total its exact value per group (column unit); choices of ranks have none
+        Errors: UnsupportedOperation for what is no table; EngineError where a column is missing
+
+        `dpframe.theory.empirical_sensitivity(query, rows, size)` calls this on every small table there is.
+        """
+        ask = replace(self._ask, step=rebased(self._ask.step, engine.adopt(table)))
+        totals = engine.totals(ask, 0)
+        keys = [key[0] if len(key) == 1 else key for key in totals.keys.rows()] if ask.by else [()]
+        sums = [(p, values) for p, values in zip(ask.paid, totals.values, strict=True) if p.measure.rank is None]
+        return {
+            name: {key: int(value) * p.measure.unit for key, value in zip(keys, values, strict=True)}
+            for p, values in sums
+            for name in p.names
+        }
+
+    def epsilon_for(
+        self,
+        error: float,
+        column: str | None = None,
+        alpha: float = 0.05,
+        *,
+        delta: float | None = None,
+        noise: str = "auto",
+        assume_rows: int | None = None,
+    ) -> float:
+        """The smallest ε whose error is within `error`, to four digits: the inverse of `accuracy`.
+
+        Input:  error > 0 (column unit); column, by default every column; alpha, delta, noise, assume_rows as in
+                `accuracy`
+        Output: ε, rounded up
+        Errors: those of `accuracy`; UnsupportedOperation when no ε below 1e9 is enough, or the error is not known
+                before a release (ratios without assume_rows=, quantiles)
+        """
+        if isinstance(error, bool) or not isinstance(error, (int, float)) or not 0 < error < math.inf:
+            raise InvalidArgument("epsilon_for: error= is a number above 0, in the column's unit.")
+        names = [output.name for output in self._ask.outputs]
+        if column is not None and column not in names:
+            raise InvalidArgument(f"epsilon_for: there is no column {column!r}; columns are {', '.join(names)}.")
+
+        def enough(epsilon: float) -> bool:
+            rows = self._expected(epsilon, delta, alpha, noise, assume_rows)
+            errors = [row[-1] for row in rows if column in (None, row[0])]
+            if any(e is None for e in errors):
+                raise UnsupportedOperation(
+                    "epsilon_for: the error of a ratio depends on the data; say assume_rows=, a number of values per "
+                    "group. That of a quantile is not known before a release."
+                )
+            return max(errors) <= error
+
+        low, high = 1e-9, 1e9
+        if not enough(high):
+            raise UnsupportedOperation("epsilon_for: no ε below 1e9 is enough; the rounding of this column is coarser.")
+        while high / low > 1.00001:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        digits = 10.0 ** (math.floor(math.log10(high)) - 3)
+        rounded = float(f"{math.ceil(high / digits) * digits:.4g}")
+        return rounded if rounded >= high else high
+
     def accuracy(
         self,
         epsilon: float | None = None,
@@ -60,20 +134,27 @@ class Query:
                 variance or a standard deviation is null unless rows are assumed
         Errors: those of `release`, without touching the budget
         """
+        rows = self._expected(epsilon, delta, alpha, noise, assume_rows)
+        schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
+        table = pl.DataFrame(rows, schema={**schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")
+        return as_kind(table, source_of(self._ask.step).data.kind)
+
+    def _expected(
+        self, epsilon: float | None, delta: float | None, alpha: float, noise: str, assume_rows: int | None
+    ) -> list[tuple[Any, ...]]:
+        """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known."""
         alpha = check_alpha(alpha)
         plan = noise_plan(self._ask, read_price(epsilon, delta), noise)
         rows = []
         for output in self._ask.outputs:
             drawn = plan.of(output.measures[0][1])
             scale = drawn.scale * float(drawn.paid.measure.unit)
-            error = None
+            error = math.nan
             if len(output.measures) == 1 or assume_rows is not None:
                 count = np.array([_positive(1 if assume_rows is None else assume_rows)])
                 error = float(error_of(output, plan, alpha, 1, {output.measures[-1][0]: count})[0])
-            rows.append((output.name, output.formula, drawn.family, scale, error))
-        schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
-        table = pl.DataFrame(rows, schema={**schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")
-        return as_kind(table, source_of(self._ask.step).data.kind)
+            rows.append((output.name, output.formula, drawn.family, scale, None if math.isnan(error) else error))
+        return rows
 
     def release(
         self,
@@ -99,6 +180,14 @@ class Query:
         budget = resolve_budget(self._budget)
         price = {"epsilon": epsilon, "delta": delta, "rho": rho}
         return release(self._ask, budget, **price, noise=noise, name=name, refresh=refresh)
+
+    @staticmethod
+    def _together(queries: Sequence[Any], budget: Account, **price: Any) -> Batch:
+        """Several queries as one batch of a budget: what `Budget.plan` calls."""
+        for query in queries:
+            if not isinstance(query, Query) or query._budget not in (None, budget):
+                raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
+        return batch([query._ask for query in queries], budget, **price)
 
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self._ask.outputs)

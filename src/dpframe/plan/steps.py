@@ -380,6 +380,14 @@ def lineage(step: Step) -> Iterable[Step]:
     yield step
 
 
+def rebased(step: Step, data: Any) -> Step:
+    """The same plan on other rows with the same columns."""
+    if isinstance(step, Source):
+        return replace(step, data=data)
+    assert step.parent is not None
+    return replace(step, before=rebased(step.parent, data))  # type: ignore[call-arg]
+
+
 def source_of(step: Step) -> Source:
     """The protected table at the start of a plan."""
     first = next(iter(lineage(step)))

@@ -90,7 +90,8 @@ class Release:
         parts = []
         for output in self._outputs:
             value = self._long.get_column(output.name).cast(pl.Float64)
-            error = pl.Series("error", error_of(output, self._noise, alpha, len(value), self._parts), dtype=pl.Float64)
+            size = error_of(output, self._noise, alpha, len(value), self._parts)
+            error = pl.Series("error", size, dtype=pl.Float64).fill_nan(None)
             keys = self._long.select(self._by)
             known = pl.DataFrame({"column": [output.name] * len(value), "value": value, "error": error})
             parts.append(pl.concat([keys, known], how="horizontal") if self._by else known)
