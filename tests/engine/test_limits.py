@@ -161,3 +161,14 @@ def test_one_engine_run_in_batches_gives_the_same_totals():
         for f, kind in ((frame, "polars"), (frame, "lazy"), (frame.sample(fraction=1, shuffle=True), "lazy"))
     ]
     assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize("keys", [{"a": ["x"], "b": ["x"]}, [("x", "x"), ("y", "z")]])
+def test_no_slot_and_no_weight_is_spent_on_groups_that_are_not_listed(keys):
+    rows = [(1, a, b) for a in "xyz" for b in "xyz"] * 3 + [(2, "q", "q")]
+    frame = pl.DataFrame(rows, {"u": pl.Int64, "a": pl.String, "b": pl.String}, orient="row")
+    ask = dp.protect(frame, unit="u").group_by("a", "b", keys=keys, max_rows=6, max_groups=2, max_rows_per_group=5)
+    for salt in range(20):
+        counted, units = answer(ask.agg(n=dp.count(), units=dp.count_units()), salt)
+        assert set(counted.values()) == {3 * (ONE if ask.count()._ask.paid[0].measure.fraction else 1)}
+        assert set(units.values()) == {1}

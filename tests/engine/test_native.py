@@ -30,7 +30,7 @@ COLUMNS = {
     "String": pl.Series(["", "a", "a", "ü", "NaN", None]),
     "Categorical": pl.Series(["b", "a", "a", None], dtype=pl.Categorical),
     "Enum": pl.Series(["b", "a", "a", None], dtype=pl.Enum(["c", "b", "a"])),
-    "Date": pl.Series([dt.date(1, 1, 1), dt.date(2020, 2, 29), dt.date(2020, 2, 29), dt.date(9999, 12, 31), None]),
+    "Date": pl.Series([dt.date(1, 1, 9), dt.date(2020, 2, 29), dt.date(2020, 2, 29), dt.date(9999, 12, 1), None]),
     **{
         f"Datetime {unit}": pl.Series([dt.datetime(1970, 1, 1), dt.datetime(2020, 2, 29, 1, 2, 3), None, None]).cast(
             pl.Datetime(unit)
