@@ -105,7 +105,7 @@ class Query:
                     "epsilon_for: the error of a ratio depends on the data; say assume_rows=, a number of values per "
                     "group. That of a quantile is not known before a release."
                 )
-            return max(errors) <= error
+            return bool(max(errors) <= error)
 
         low, high = 1e-9, 1e9
         if not enough(high):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -228,6 +228,22 @@ class Budget:
         with self._book.write() as page:
             entry = page.append("result", body, now(), data)
         return Stored(data, statement, entry.when)
+
+    def plan(self, queries: Iterable[Any], **price: Any) -> Any:
+        """Price several queries together before any of them runs, to release them as one.
+
+        Input:  queries that this budget pays for; epsilon and delta, or rho and delta, for all of them together; noise
+                as in a release; shares, a weight for each query
+        Output: a batch: `.cost`, `.noise`, and `.release(name=...)`, which charges once and gives a list of releases
+        Bound:  they are fixed together, so they are charged by the tightest accounting there is for this budget: all
+                Gaussian noise as one mechanism; with accountant="pld" the joint distribution of all Laplace noise
+        Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
+        """
+        listed = list(queries)
+        together = getattr(listed[0], "_together", None) if listed else None
+        if together is None:
+            raise InvalidArgument("budget.plan([...]) takes queries, such as frame.count_units().")
+        return together(listed, self, **price)
 
     def _check_subject(self, page: Page, subject: str) -> None:
         if page.subject not in (None, subject):

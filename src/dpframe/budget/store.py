@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,12 @@ __all__ = ["PostgresStore", "SqliteStore", "Store"]
 INHERITED: list[Any] = []  # engines of the process that this one was forked from: closing them would close its files
 
 
+def _close(engine: sa.Engine, process: int) -> None:
+    """Close the connections of a store that nobody uses any more, in the process that opened them."""
+    if os.getpid() == process:
+        engine.dispose()
+
+
 class Store:
     """A database that holds a ledger. Input: timeout, how long to wait for a lock (seconds)."""
 
@@ -30,8 +37,7 @@ class Store:
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
-        self._process = os.getpid()
-        self._engine = self._connecting()
+        self._engine, self._process = self._opened(), os.getpid()
         self.id = ""
         self.witnessed = False
 
@@ -43,10 +49,15 @@ class Store:
     def engine(self) -> sa.Engine:
         """The engine of this process; connections are never shared with the process it was forked from."""
         if os.getpid() != self._process:
-            INHERITED.append(self._engine)
+            INHERITED.append((self._engine, self._engine.pool))
             self._engine.dispose(close=False)
-            self._engine, self._process = self._connecting(), os.getpid()
+            self._engine, self._process = self._opened(), os.getpid()
         return self._engine
+
+    def _opened(self) -> sa.Engine:
+        engine = self._connecting()
+        weakref.finalize(self, _close, engine, os.getpid())
+        return engine
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[sa.Connection]:
@@ -117,8 +128,15 @@ class SqliteStore(Store):
         self._mode, self._file = "rw", self._identity()
 
     def _connecting(self) -> sa.Engine:
+        alive = weakref.ref(self)  # the engine may not keep the store, which closes it
+
+        def connect() -> sqlite3.Connection:
+            store = alive()
+            assert store is not None
+            return store._connect()
+
         engine = sa.create_engine(
-            "sqlite://", creator=self._connect, poolclass=sa.QueuePool, max_overflow=-1, hide_parameters=True
+            "sqlite://", creator=connect, poolclass=sa.QueuePool, max_overflow=-1, hide_parameters=True
         )
 
         @sa.event.listens_for(engine, "begin")

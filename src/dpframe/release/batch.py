@@ -1,0 +1,167 @@
+"""Queries that are fixed together: priced before any of them runs, split, and released as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+
+from dpframe.budget.losses import Loss, exact, read_delta, read_rho
+from dpframe.errors import InvalidArgument, InvalidPrice
+from dpframe.plan.ask import Ask, Paid
+from dpframe.plan.explain import render_text
+from dpframe.release import calibrate
+from dpframe.release.calibrate import Drawn, NoisePlan, Price, read_price
+from dpframe.release.concentrated import epsilon_for_rho, gaussian_for_rho, laplace_for_epsilon, laplace_for_rho
+from dpframe.release.distributions import largest_parts
+from dpframe.release.pricing import assembled, check_noise, moved_measures
+from dpframe.release.result import Release, noise_table
+from dpframe.release.run import Account, settled
+from dpframe.theory.maps import calibration
+
+__all__ = ["Batch", "batch"]
+
+Part = tuple[Paid, Fraction]  # a measure, and its part of the price
+
+
+@dataclass(frozen=True, repr=False)
+class Batch:
+    """Queries with their noise and what they cost together. Nothing has been read and nothing paid.
+
+    `cost` is the loss that `release` will charge, once for all of them.
+    """
+
+    cost: Loss
+    _asks: tuple[Ask, ...] = field(repr=False)
+    _plans: tuple[NoisePlan, ...] = field(repr=False)
+    _account: Account = field(repr=False)
+    _typed: tuple[dict[str, Any], str] = field(repr=False)
+
+    @property
+    def noise(self) -> pl.DataFrame:
+        """One row per noisy measure: query (its place), column, aggregate, mechanism, scale, threshold."""
+        tables = [
+            noise_table(ask.outputs, plan).select(pl.lit(i).alias("query"), pl.all())
+            for i, (ask, plan) in enumerate(zip(self._asks, self._plans, strict=True))
+        ]
+        return pl.concat(tables)
+
+    def release(self, name: str | None = None, *, refresh: bool = False) -> list[Release]:
+        """Pay once, then answer every query, in order. With a name, the stored answers when it was released before.
+
+        Errors: as `Query.release`
+        """
+        price, noise = self._typed
+        questions = list(zip(self._asks, self._plans, strict=True))
+        return settled(questions, self._account, self.cost, price, noise, name=name, refresh=refresh, batch=True)
+
+    def __repr__(self) -> str:
+        table = self.noise
+        rows = [
+            tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in r) for r in table.rows()
+        ]
+        return f"Batch of {len(self._asks)} at {self.cost}, not released:\n{render_text(table.columns, rows)}"
+
+
+def batch(
+    asks: Sequence[Ask],
+    account: Account,
+    *,
+    epsilon: Any = None,
+    delta: Any = None,
+    rho: Any = None,
+    noise: str = "auto",
+    shares: Sequence[float] | None = None,
+) -> Batch:
+    """Split a price over queries and calibrate the noise of all of them as one release.
+
+    Input:  asks; the account; epsilon and delta, or rho and delta, for all together; noise as in a release; shares: a
+            weight for each query, equal by default
+    Bound:  Laplace: the ε_i add up; from a budget of privacy loss distributions they are instead as large as their
+            joint distribution allows at (ε, δ). Gaussian: all measures of all queries are one mechanism, whose profile
+            at ε is at most δ; in ρ, the ρ_i add up. Keys found in the data take half of δ beside a mechanism that needs
+            δ, and all of it otherwise, in equal parts for each query that has them
+    Errors: InvalidArgument, InvalidPrice, DeltaRequired
+    """
+    check_noise(noise)
+    weights = _weights(asks, shares)
+    parts = [(p, w * p.share / sum(q.share for q in moved_measures(a))) for a, w in weights for p in moved_measures(a)]
+    found = sum(ask.private_keys for ask in asks)
+    if account.terms == "rho":
+        if epsilon is not None or rho is None:
+            raise InvalidPrice("A batch from this budget is paid in ρ: budget.plan([...], rho=0.1).")
+        whole, slack = read_rho(rho), read_delta(delta)
+        drawn = _in_rho([(p, whole * part) for p, part in parts], noise)
+        cost, for_keys = Loss.charged_rho(whole if parts else Fraction(0), slack if found else Fraction(0)), slack
+    else:
+        if rho is not None:
+            raise InvalidPrice(
+                "A batch from this budget is paid in ε and δ: budget.plan([...], epsilon=1, delta=1e-6)."
+            )
+        price = read_price(epsilon, delta)
+        half = price.delta / 2 if found else price.delta
+        drawn, uses = _in_epsilon(parts, Price(price.epsilon, half), noise, joint=account.accountant == "pld")
+        for_keys = half if uses else price.delta
+        spent = price.delta if uses or found else Fraction(0)
+        cost = Loss.charged(price.epsilon if parts else Fraction(0), spent)
+    plans = []
+    for ask in asks:
+        mine = [d for d in drawn if any(d.paid is p for p in ask.paid)]
+        plan = assembled(ask, mine, for_keys / found if found else Fraction(0))
+        plans.append(replace(plan, cost=cost))
+    typed = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    return Batch(cost, tuple(asks), tuple(plans), account, (typed, noise))
+
+
+def _weights(asks: Sequence[Ask], shares: Sequence[float] | None) -> list[tuple[Ask, Fraction]]:
+    """Each query with its part of the price; a query that no unit can change takes none."""
+    if not asks:
+        raise InvalidArgument("budget.plan([...]): give at least one query.")
+    given = [Fraction(1)] * len(asks) if shares is None else [exact(share, "share") for share in shares]
+    if len(given) != len(asks) or any(share <= 0 for share in given):
+        raise InvalidArgument("budget.plan: shares= has a number above 0 for each query.")
+    paying = [(ask, share) for ask, share in zip(asks, given, strict=True) if moved_measures(ask)]
+    whole = sum((share for _, share in paying), Fraction(0))
+    return [(ask, share / whole) for ask, share in paying]
+
+
+def _added(parts: Sequence[Part]) -> list[Part]:
+    return [(p, part) for p, part in parts if p.measure.rank is None]
+
+
+def _ranks(parts: Sequence[Part]) -> list[Part]:
+    return [(p, part) for p, part in parts if p.measure.rank is not None]
+
+
+def _in_rho(parts: Sequence[Part], noise: str) -> list[Drawn]:
+    laplace = [laplace_for_rho(p, rho) for p, rho in _added(parts) if noise != "gaussian"]
+    gaussian = [gaussian_for_rho(p, rho) for p, rho in _added(parts) if noise != "laplace"]
+    best = min((plan for plan in (laplace, gaussian) if plan), key=calibrate._spread, default=[])
+    return [*best, *(calibrate._choice(p, epsilon_for_rho(rho)) for p, rho in _ranks(parts))]
+
+
+def _in_epsilon(parts: Sequence[Part], price: Price, noise: str, *, joint: bool) -> tuple[list[Drawn], bool]:
+    """The noise of all measures, and whether it uses the price's δ."""
+    added, ranks = _added(parts), _ranks(parts)
+    plain = [calibrate._choice(p, price.epsilon * part) for p, part in ranks]
+    plans: list[tuple[list[Drawn], list[Drawn], bool]] = []
+    if noise == "gaussian" and price.delta == 0:
+        raise InvalidPrice("Gaussian noise needs a δ above 0: budget.plan([...], epsilon=..., delta=1e-6).")
+    if noise != "laplace" and added and price.delta:
+        together = sum((price.epsilon * part for _, part in added), Fraction(0))
+        squares = [p.measure.sensitivity.l2_squared for p, _ in added]
+        scales = calibration.gaussian_scales(squares, [part for _, part in added], together, price.delta)
+        plans.append(([Drawn(p, "gaussian", s) for (p, _), s in zip(added, scales, strict=True)], plain, True))
+    if noise != "gaussian" or not added:
+        if joint and price.delta and parts:
+            sizes = ([price.epsilon * part for _, part in kind] for kind in (added, ranks))
+            factor = largest_parts(*sizes, price.epsilon, price.delta) * price.epsilon
+            choices = [calibrate._choice(p, factor * part) for p, part in ranks]
+            plans.append(([laplace_for_epsilon(p, factor * part) for p, part in added], choices, True))
+        else:
+            plans.append(([calibrate._laplace(p, price.epsilon * part) for p, part in added], plain, False))
+    best, chosen, uses = min(plans, key=lambda plan: calibrate._spread(plan[0]))
+    return [*best, *chosen], uses and bool(parts)

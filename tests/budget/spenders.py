@@ -1,0 +1,141 @@
+"""Processes that charge one budget at once: run by the tests and the benchmark, each in an interpreter of its own.
+
+python spenders.py spend PLACE PROCESSES SPENDS    # fork, charge, and say how many were granted, as JSON
+python spenders.py raw PATH PROCESSES SPENDS       # as many bare synced SQLite transactions
+python spenders.py kills PATH SEEN KILLS           # fork, charge, store and write down what was seen; kill; check
+"""
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import time
+from fractions import Fraction
+
+CAP = Fraction(1000)
+
+
+def sizes(worker, spends):
+    """Prices from 1e-6 to 1, mostly small, so that the cap is reached on the way."""
+    draw = random.Random(worker)
+    return [Fraction(draw.choice([1, 1, 7, 1000, 300_000, 1_000_000]), 10**6) for _ in range(spends)]
+
+
+def in_parallel(processes, work):
+    """Fork, run `work(worker)` in each child, and gather the JSON that each gives back."""
+    pipes = []
+    for worker in range(processes):
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reading)
+            try:
+                said = work(worker)
+            except BaseException as error:
+                said = {"error": f"{type(error).__name__}: {error}"}
+            with os.fdopen(writing, "w") as pipe:
+                pipe.write(json.dumps(said))
+            os._exit(0)
+        os.close(writing)
+        pipes.append((child, reading))
+    answers = []
+    for child, reading in pipes:
+        with os.fdopen(reading) as pipe:
+            answers.append(json.loads(pipe.read()))
+        os.waitpid(child, 0)
+    return answers
+
+
+def spend(place, processes, spends, cap):
+    from dpframe.budget import Ledger, Loss
+    from dpframe.errors import BudgetExceeded
+
+    ledger = Ledger(place)
+    budget = ledger.budget("shared", epsilon=cap)
+    _ = budget.spent  # a connection that the children inherit, and must not use
+
+    def work(worker):
+        granted, refused = Fraction(0), 0
+        for i, price in enumerate(sizes(worker, spends)):
+            try:
+                budget.charge(Loss.charged(price, Fraction(0)), "unit 'id', add-remove", f"{worker}.{i}")
+                granted += price
+            except BudgetExceeded:
+                refused += 1
+        return {"granted": str(granted), "refused": refused}
+
+    start = time.perf_counter()
+    answers = in_parallel(processes, work)
+    seconds = time.perf_counter() - start
+    errors = [a["error"] for a in answers if "error" in a]
+    granted = sum((Fraction(a["granted"]) for a in answers if "granted" in a), Fraction(0))
+    refused = sum(a.get("refused", 0) for a in answers)
+    said = {"errors": errors, "granted": str(granted), "refused": refused, "seconds": seconds}
+    said |= {"spent_units": budget.spent.epsilon_units, "charges": len(budget.history())}
+    return said | {"entries": ledger.verify()["shared"]}
+
+
+def raw(path, processes, spends):
+    """What a bare insert per synced transaction takes."""
+    first = sqlite3.connect(path, isolation_level=None)
+    first.execute("PRAGMA journal_mode = WAL")
+    first.execute("CREATE TABLE raw (a INTEGER PRIMARY KEY, b TEXT)")
+    first.close()
+
+    def work(worker):
+        connection = sqlite3.connect(path, isolation_level=None, timeout=60)
+        connection.execute("PRAGMA synchronous = FULL")
+        for _ in range(spends):
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT INTO raw (b) VALUES ('x')")
+            connection.execute("COMMIT")
+        return {}
+
+    start = time.perf_counter()
+    answers = in_parallel(processes, work)
+    return {"errors": [a["error"] for a in answers if "error" in a], "seconds": time.perf_counter() - start}
+
+
+def until_killed(place, seen):
+    """Charge and store without end; what a user would have seen is written down, and synced, after it was stored."""
+    from dpframe.budget import Ledger, Loss
+
+    budget = Ledger(place).budget("killed", epsilon=10**6)
+    with open(seen, "a") as book:
+        while True:
+            receipt = budget.charge(Loss.charged(Fraction(1, 1000), Fraction(0)), "unit 'id', add-remove", "count()")
+            budget.store(receipt, os.urandom(2000), {"releases": []})
+            book.write(f"{receipt.number}\n")
+            book.flush()
+            os.fsync(book.fileno())
+
+
+def kills(path, seen, number):
+    """Kill a process that charges and stores, over and over; the file must be sound after each."""
+    draw, reports = random.Random(number), []
+    for _ in range(number):
+        child = os.fork()
+        if child == 0:
+            until_killed(path, seen)
+        time.sleep(draw.uniform(0.005, 0.15))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        connection = sqlite3.connect(path, timeout=60)
+        reports.append(connection.execute("PRAGMA integrity_check").fetchone()[0])
+        connection.close()
+    return {"integrity": sorted(set(reports)), "kills": len(reports)}
+
+
+if __name__ == "__main__":
+    verb, place, *rest = sys.argv[1:]
+    if verb == "spend":
+        print(json.dumps(spend(place, int(rest[0]), int(rest[1]), float(rest[2]))))
+    elif verb == "raw":
+        print(json.dumps(raw(place, int(rest[0]), int(rest[1]))))
+    else:
+        from dpframe.budget import store
+
+        assert store  # imported beforehand, so that each child starts at once
+        print(json.dumps(kills(place, rest[0], int(rest[1]))))

@@ -1,0 +1,309 @@
+"""What happens to a ledger in a bad world: killed processes, full disks, files that are gone, replaced or old."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import errors
+from dpframe.budget import Ledger, Loss
+from dpframe.budget.filesystem import REMOTE, filesystem_of
+
+WHO = "unit 'id', add-remove"
+
+
+def paid(budget, units=10**9):
+    receipt = budget.charge(Loss(units, 0), WHO, "count()")
+    budget.store(receipt, b"table", {"releases": []})
+    return receipt
+
+
+def copied(path, into):
+    """Everything of a ledger, as a backup takes it while nobody writes."""
+    into.mkdir(exist_ok=True)
+    for part in path.parent.glob(path.name + "*"):
+        shutil.copy(part, into / part.name)
+
+
+def put_back(path, backup):
+    for part in path.parent.glob(path.name + "*"):
+        part.unlink()
+    for part in backup.iterdir():
+        shutil.copy(part, path.parent / part.name)
+
+
+# Killed
+
+
+def _hold_kills(spenders, tmp_path, kills):
+    """After each kill the file is sound, and whatever anyone saw was charged and stored before."""
+    path, seen = tmp_path / "study.sqlite", tmp_path / "seen"
+    assert spenders("kills", path, seen, kills) == {"integrity": ["ok"], "kills": kills}
+    ledger = Ledger(path)
+    assert ledger.verify()["killed"] > kills
+    history = {charge.number: charge.status for charge in ledger.budget("killed").history()}
+    numbers = [int(line) for line in seen.read_text().split()]
+    assert len(numbers) > kills
+    assert all(history[number] == "released" for number in numbers)
+    assert len(set(numbers)) == len(numbers)
+    assert sum(status == "pending" for status in history.values()) <= kills
+    paid(ledger.budget("killed"))
+
+
+def test_a_killed_process_loses_budget_at_most(spenders, tmp_path):
+    _hold_kills(spenders, tmp_path, 25)
+
+
+@pytest.mark.long
+def test_killed_processes_at_length(spenders, tmp_path):
+    _hold_kills(spenders, tmp_path, 300)
+
+
+def test_a_release_that_fails_after_it_was_paid_is_pending(tmp_path):
+    def broken(batch):
+        raise RuntimeError("cell 4711")
+
+    rows = (
+        pl.DataFrame({"id": [1, 2, 3]})
+        .lazy()
+        .map_batches(broken, schema={"id": pl.Int64}, validate_output_schema=False)
+    )
+    budget = Ledger(tmp_path / "study.sqlite").budget("visits", epsilon=1)
+    query = rows.dp(unit="id", budget=budget).count_units()
+    with pytest.raises(errors.EngineError):
+        query.release(epsilon=0.5, name="daily")
+    assert [(c.name, c.status) for c in budget.history()] == [("daily", "pending")]
+    with pytest.raises(errors.ReleasePending):
+        query.release(epsilon=0.5, name="daily")
+    assert budget.remaining.epsilon == 0.5
+
+
+# Full, read-only
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file size limits are POSIX")
+def test_a_full_disk_is_a_typed_refusal(tmp_path):
+    """The file may not grow: the kernel refuses the write, as on a full disk."""
+    code = f"""
+import resource, signal
+import dpframe as dp
+from dpframe.budget import Ledger, Loss
+budget = Ledger({str(tmp_path / "study.sqlite")!r}).budget("visits", epsilon=1000)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))
+granted = 0
+try:
+    for _ in range(500):
+        budget.store(budget.charge(Loss(10**9, 0), {WHO!r}, "count()"), b"x" * 500, {{}})
+        granted += 1
+except dp.errors.LedgerUnavailable as error:
+    print(granted, error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "Nothing is released" in done.stdout, done.stderr
+    granted = int(done.stdout.split()[0])
+    assert granted > 0
+    ledger = Ledger(tmp_path / "study.sqlite")
+    assert ledger.verify()["visits"] >= granted * 2 + 1
+    paid(ledger.budget("visits"))  # and goes on when there is room again
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="users and permissions are POSIX")
+def test_a_read_only_ledger_releases_nothing(tmp_path):
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(prefix="dpframe-read-only-"))
+    try:
+        path = folder / "study.sqlite"
+        ledger = Ledger(path)
+        ledger.budget("visits", epsilon=1)
+        ledger.close()
+        path.chmod(0o444)
+        folder.chmod(0o555)
+        code = f"""
+import os
+import dpframe as dp
+import dpframe.budget.store
+if os.getuid() == 0:  # whom permissions do not bind
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+try:
+    dp.Ledger({str(path)!r}).budget("visits", epsilon=1).charge(dp.budget.Loss(1, 0), "u", "q")
+except dp.errors.LedgerUnavailable as error:
+    print(error)
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert "cannot be used" in done.stdout, done.stderr
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+def test_what_is_no_ledger_is_refused(tmp_path):
+    (tmp_path / "notes.sqlite").write_text("this is a text, and no database at all, whatever its name says")
+    with pytest.raises(errors.LedgerUnavailable):
+        Ledger(tmp_path / "notes.sqlite")
+    with pytest.raises(errors.LedgerUnavailable):
+        Ledger(tmp_path / "no" / "such" / "folder.sqlite")
+    with pytest.raises(errors.LedgerUnavailable, match="create=False"):
+        Ledger(tmp_path / "none.sqlite", create=False)
+    assert not (tmp_path / "none.sqlite").exists()
+
+
+def test_a_lock_that_is_held_too_long_is_a_typed_refusal(tmp_path):
+    path = tmp_path / "study.sqlite"
+    budget = Ledger(path, timeout=0.1).budget("visits", epsilon=1)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(errors.LedgerUnavailable, match="locked"):
+        paid(budget)
+    holder.execute("ROLLBACK")
+    holder.close()
+    paid(budget)
+
+
+def test_a_server_that_is_gone_is_a_typed_refusal():
+    with pytest.raises(errors.LedgerUnavailable, match="cannot be used") as caught:
+        Ledger("postgresql+psycopg://nobody:secret@/none?host=/nowhere")
+    assert "secret" not in str(caught.value)
+
+
+# Gone, replaced, old
+
+
+def test_a_file_that_is_gone_releases_nothing(tmp_path):
+    path = tmp_path / "study.sqlite"
+    budget = Ledger(path).budget("visits", epsilon=1)
+    paid(budget)
+    path.rename(tmp_path / "elsewhere.sqlite")
+    frame = pl.DataFrame({"id": [1, 2]}).dp(unit="id", budget=budget)
+    with pytest.raises(errors.LedgerUnavailable, match="gone"):
+        frame.count_units().release(epsilon=0.1)
+    (tmp_path / "elsewhere.sqlite").rename(path)
+    frame.count_units().release(epsilon=0.1)
+
+
+def test_a_file_that_was_replaced_releases_nothing(tmp_path):
+    path = tmp_path / "study.sqlite"
+    budget = Ledger(path).budget("visits", epsilon=1)
+    paid(budget)
+    other = Ledger(tmp_path / "other" if (tmp_path / "other").mkdir() else tmp_path / "other" / "x.sqlite")
+    other.budget("visits", epsilon=1)
+    other.close()
+    os.replace(tmp_path / "other" / "x.sqlite", path)
+    with pytest.raises(errors.LedgerDamaged, match="replaced"):
+        paid(budget)
+
+
+def test_an_older_copy_in_place_is_noticed_by_who_saw_the_newer(tmp_path):
+    path = tmp_path / "study.sqlite"
+    ledger = Ledger(path)
+    budget = ledger.budget("visits", epsilon=1)
+    paid(budget)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    paid(budget)
+    # What an older copy says, written into the very file.
+    connection.execute("DELETE FROM dpframe_entries WHERE number > 3")
+    state = connection.execute("SELECT hash FROM dpframe_entries WHERE number = 3").fetchone()[0]
+    connection.execute("UPDATE dpframe_budgets SET number = 3, head = ?", (state,))
+    connection.close()
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        paid(budget)
+
+
+@pytest.fixture
+def witnessed(tmp_path):
+    """A ledger with a witness elsewhere, and a way to open it."""
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "witness").mkdir()
+    path, witness = tmp_path / "ledger" / "study.sqlite", tmp_path / "witness" / "seen.sqlite"
+    return path, lambda **options: Ledger(path, witness=witness, **options)
+
+
+def test_an_older_copy_is_noticed_by_the_witness(witnessed, tmp_path):
+    path, opened = witnessed
+    ledger = opened()
+    paid(ledger.budget("visits", epsilon=1))
+    ledger.close()
+    copied(path, tmp_path / "backup")
+    again = opened()
+    paid(again.budget("visits"))
+    again.close()
+    put_back(path, tmp_path / "backup")
+    old = opened()
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        paid(old.budget("visits"))
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        old.verify()
+    frame = pl.DataFrame({"id": [1, 2]}).dp(unit="id", budget=old.budget("visits"))
+    with pytest.raises(errors.LedgerDamaged):
+        frame.count_units().release(epsilon=0.1)
+
+
+def test_an_older_copy_that_went_on_is_noticed_too(witnessed, tmp_path):
+    """The copy has as many entries as the witness saw, but others."""
+    path, opened = witnessed
+    ledger = opened()
+    paid(ledger.budget("visits", epsilon=1))
+    ledger.close()
+    copied(path, tmp_path / "backup")
+    again = opened()
+    paid(again.budget("visits"))
+    again.close()
+    put_back(path, tmp_path / "backup")
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE dpframe_ledger SET witnessed = 0")
+    connection.commit()
+    connection.close()
+    alone = Ledger(path)
+    for _ in range(5):
+        paid(alone.budget("visits"))
+    alone.close()
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        paid(opened().budget("visits"))
+
+
+def test_a_ledger_made_anew_is_noticed_by_the_witness(witnessed):
+    path, opened = witnessed
+    ledger = opened()
+    paid(ledger.budget("visits", epsilon=1))
+    ledger.close()
+    for part in path.parent.glob("study*"):
+        part.unlink()
+    with pytest.raises(errors.LedgerDamaged, match="no new one is made"):
+        opened()
+    Ledger(path).close()
+    with pytest.raises(errors.LedgerDamaged, match="another ledger"):
+        opened()
+
+
+def test_a_witness_cannot_be_left_out_or_lost(witnessed, tmp_path):
+    path, opened = witnessed
+    paid(opened().budget("visits", epsilon=1))
+    with pytest.raises(errors.LedgerDamaged, match="witness="):
+        Ledger(path)
+    with pytest.raises(errors.InvalidArgument, match="own folder"):
+        Ledger(tmp_path / "ledger" / "other.sqlite", witness=tmp_path / "ledger" / "witness")
+    ledger = opened()
+    budget = ledger.budget("visits")
+    shutil.rmtree(tmp_path / "witness")
+    with pytest.raises(errors.LedgerUnavailable, match="witness"):
+        paid(budget)
+
+
+def test_a_network_drive_is_refused(tmp_path, monkeypatch):
+    mounts = "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:9 / /data\\040room rw shared:4 - nfs4 server:/x rw\n"
+    assert filesystem_of(Path("/data room/a/study.sqlite"), mounts) == "nfs4"
+    assert filesystem_of(Path("/data/study.sqlite"), mounts) == "ext4"
+    assert filesystem_of(Path("/data room/study.sqlite"), "") == ""
+    assert {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"} <= REMOTE
+    monkeypatch.setattr("dpframe.budget.filesystem.filesystem_of", lambda path: "nfs4")
+    with pytest.raises(errors.LedgerUnavailable, match="network drive"):
+        dp.Ledger(tmp_path / "study.sqlite")
+    assert not (tmp_path / "study.sqlite").exists()

@@ -1,0 +1,304 @@
+"""The ledger: budgets that are reopened, shared by threads, forks and processes, and checked."""
+
+import copy
+import datetime as dt
+import itertools
+import json
+import pickle
+import sqlite3
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+
+import pytest
+
+from dpframe import errors
+from dpframe.budget import Budget, Ledger, Loss, account
+from dpframe.budget.losses import EPSILON_UNIT, read_delta, read_epsilon
+
+WHO = "unit 'id', add-remove"
+
+
+def loss(epsilon, delta=0):
+    return Loss.charged(read_epsilon(epsilon), read_delta(delta))
+
+
+def paid(budget, epsilon, data=b"table", **options):
+    receipt = budget.charge(loss(epsilon), WHO, "count()", **options)
+    budget.store(receipt, data, {"releases": []})
+    return receipt
+
+
+# Opening
+
+
+def test_a_budget_is_there_after_a_restart(place):
+    budget = Ledger(place).budget("visits", epsilon=2, delta=1e-6)
+    for _ in range(10):
+        paid(budget, 0.1)
+    again = Ledger(place).budget("visits", epsilon=2, delta=1e-6)
+    assert again.spent.epsilon == 1
+    assert again.remaining == loss(1, 1e-6)
+    assert Ledger(place).budget("visits").limit == again.limit
+    assert Ledger(place).budgets() == ["visits"]
+    with pytest.raises(errors.BudgetExceeded, match="Nothing was spent"):
+        paid(again, 1.1)
+    assert again.history() == budget.history()
+    assert len(again.history()) == 10
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"epsilon": 3, "delta": 1e-6}, {"epsilon": 2}, {"epsilon": 2, "delta": 1e-6, "accountant": "pld"}, {"rho": 2}],
+)
+def test_a_budget_is_reopened_with_its_own_limit_only(place, other):
+    Ledger(place).budget("visits", epsilon=2, delta=1e-6)
+    with pytest.raises(errors.BudgetMismatch, match="cannot be changed"):
+        Ledger(place).budget("visits", **other)
+    assert Ledger(place).budget("visits").limit == loss(2, 1e-6)
+
+
+def test_a_new_budget_needs_a_limit_and_a_name(tmp_path):
+    ledger = Ledger(tmp_path / "a.sqlite")
+    with pytest.raises(errors.InvalidPrice, match="needs its limit"):
+        ledger.budget("visits")
+    with pytest.raises(errors.InvalidArgument):
+        ledger.budget("", epsilon=1)
+    with pytest.raises(errors.InvalidArgument, match="postgresql"):
+        Ledger("mysql://nowhere/x")
+    assert ledger.budgets() == []
+
+
+def test_importing_dpframe_does_not_import_sqlalchemy():
+    code = "import dpframe, sys; raise SystemExit('sqlalchemy' in sys.modules or 'dp_accounting' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_budget_of_a_ledger_can_go_to_another_process(place):
+    budget = Ledger(place).budget("visits", epsilon=1)
+    paid(pickle.loads(pickle.dumps(budget)), 0.5)
+    paid(copy.copy(budget), 0.25)
+    assert budget.remaining.epsilon == 0.25
+
+
+def test_a_budget_in_memory_is_not_spent_by_a_fork():
+    import os
+
+    budget = Budget(epsilon=1)
+    child = os.fork()
+    if child == 0:
+        try:
+            budget.charge(loss(0.5), WHO, "count()")
+        except errors.UnsupportedOperation:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+# Spending
+
+
+def test_refusals_change_nothing(place):
+    budget = Ledger(place).budget("visits", epsilon=1, delta=1e-6)
+    paid(budget, 0.4)
+    before = budget.spent, budget.history(), budget._book.entries()
+    for refused in (loss(0.7), loss(0.1, 1e-5), loss(5)):
+        with pytest.raises(errors.BudgetExceeded):
+            budget.charge(refused, WHO, "sum()")
+    with pytest.raises(errors.BudgetMismatch):
+        budget.charge(loss(0.1), "unit 'house', add-remove", "sum()")
+    with pytest.raises(errors.InvalidArgument):
+        budget.charge(loss(0.1), WHO, "sum()", name=" ")
+    with pytest.raises(errors.InvalidArgument):
+        budget.charge(loss(0.1), WHO, "sum()", refresh=True)
+    assert (budget.spent, budget.history(), budget._book.entries()) == before
+
+
+def test_a_name_is_paid_once(place):
+    budget = Ledger(place).budget("visits", epsilon=1)
+    first = paid(budget, 0.25, b"drawn once", name="daily", plan={"by": ["city"]})
+    again = Ledger(place).budget("visits").charge(loss(0.25), WHO, "count()", name="daily", plan={"by": ["city"]})
+    assert again.stored.data == b"drawn once"
+    assert again.number == first.number
+    assert budget.spent.epsilon == 0.25
+    with pytest.raises(errors.ReleaseMismatch, match=r"by\[0\]: city, town"):
+        budget.charge(loss(0.25), WHO, "count()", name="daily", plan={"by": ["town"]})
+    with pytest.raises(errors.ReleaseMismatch):
+        budget.charge(loss(0.25), WHO, "count()", name="daily", plan={"by": ["town"]}, refresh=True)
+    paid(budget, 0.25, b"drawn twice", name="daily", plan={"by": ["city"]}, refresh=True)
+    assert budget.charge(loss(0.25), WHO, "count()", name="daily", plan={"by": ["city"]}).stored.data == b"drawn twice"
+    assert budget.spent.epsilon == 0.5
+    assert [c.status for c in budget.history()] == ["released", "released"]
+
+
+def test_a_pending_name_refuses_a_second_caller_until_it_is_refreshed(place):
+    budget = Ledger(place).budget("visits", epsilon=1)
+    budget.charge(loss(0.25), WHO, "count()", name="daily", plan={})
+    with pytest.raises(errors.ReleasePending, match="refresh=True"):
+        Ledger(place).budget("visits").charge(loss(0.25), WHO, "count()", name="daily", plan={})
+    assert budget.spent.epsilon == 0.25
+    assert [c.status for c in budget.history()] == ["pending"]
+    paid(budget, 0.25, name="daily", plan={}, refresh=True)
+    assert budget.charge(loss(0.25), WHO, "count()", name="daily", plan={}).stored is not None
+    assert [c.status for c in budget.history()] == ["pending", "released"]
+
+
+def test_a_budget_in_memory_keeps_names_too():
+    budget = Budget(epsilon=1)
+    paid(budget, 0.25, b"x", name="daily", plan={})
+    assert budget.charge(loss(0.25), WHO, "count()", name="daily", plan={}).stored.data == b"x"
+    assert budget.spent.epsilon == 0.25
+
+
+def test_threads_cannot_overspend(place):
+    budget = Ledger(place).budget("visits", epsilon=1)
+    granted = []
+
+    def spend():
+        for _ in range(20):
+            try:
+                paid(budget, 0.01)
+                granted.append(1)
+            except errors.BudgetExceeded:
+                pass
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(granted) == 100 == len(budget.history())
+    assert budget.remaining == loss(1) - loss(1)
+    Ledger(place).verify()
+
+
+def _hold_processes(spenders, place, processes, spends, cap):
+    said = spenders("spend", place, processes, spends, cap)
+    assert said["errors"] == []
+    granted = Fraction(said["granted"])
+    assert granted <= cap
+    assert said["spent_units"] * EPSILON_UNIT == granted  # prices are whole units, so what is recorded is exact
+    assert said["refused"] > 0
+    assert said["charges"] + said["refused"] == processes * spends
+    assert said["entries"] == said["charges"] + 1
+    return said
+
+
+def test_processes_cannot_overspend(spenders, place):
+    """Forked children that inherit an open ledger; the cap is reached on the way."""
+    _hold_processes(spenders, place, 8, 25, 20)
+
+
+@pytest.mark.long
+def test_many_processes_cannot_overspend(spenders, place, tmp_path):
+    said = _hold_processes(spenders, place, 32, 1000, 4000)
+    if "://" not in place:
+        raw = spenders("raw", tmp_path / "raw.sqlite", 32, 1000)
+        assert raw["errors"] == []
+        assert raw["seconds"] / said["seconds"] >= 0.2  # of the rate of bare synced transactions
+
+
+def test_random_splits_are_covered_and_hardly_more():
+    _hold_splits(10_000)
+
+
+@pytest.mark.long
+def test_a_million_random_splits_are_covered_and_hardly_more():
+    _hold_splits(1_000_000)
+
+
+def _hold_splits(number):
+    """A budget of 1 split at random: charges cover the exact sum, and exceed it by less than 1e-6."""
+    import random
+
+    draw = random.Random(number)
+    cuts = sorted({draw.randrange(1, 10**15) for _ in range(number - 1)} | {0, 10**15})
+    exact = charged = Fraction(0)
+    for low, high in itertools.pairwise(cuts):
+        exact += Fraction(high - low, 10**15)
+        charged += Loss.charged(Fraction(high - low, 10**15), Fraction(0)).epsilon_units
+    assert exact == 1
+    assert exact <= charged * EPSILON_UNIT <= exact + Fraction(1, 10**6)
+
+
+# Checking
+
+
+def rows_of(path, change, *values):
+    connection = sqlite3.connect(path)
+    connection.execute(change, values)
+    connection.commit()
+    connection.close()
+
+
+CHANGES = [
+    ("UPDATE dpframe_entries SET body = replace(body, '100000000000', '1') WHERE number = 2", "entry 2 was changed"),
+    ("UPDATE dpframe_entries SET at = '2020-01-01T00:00:00+00:00' WHERE number = 4", "entry 4 was changed"),
+    ("DELETE FROM dpframe_entries WHERE number = 4", "entry 4 is missing"),
+    ("DELETE FROM dpframe_entries WHERE number > 3", "without an entry"),
+    ("UPDATE dpframe_budgets SET spent = replace(spent, '300000000000', '0')", "add up to"),
+    ("UPDATE dpframe_budgets SET allowed = replace(allowed, '1000000000000', '9000000000000')", "limit"),
+    ("UPDATE dpframe_data SET data = x'00' WHERE number = 4", "table of charge 4 was changed"),
+    ("DELETE FROM dpframe_data WHERE number = 6", "table of charge 6 was changed"),
+    ("UPDATE dpframe_entries SET name = 'other' WHERE number = 6", "another name"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), CHANGES)
+def test_verify_finds_what_was_changed(tmp_path, change, words):
+    path = tmp_path / "study.sqlite"
+    ledger = Ledger(path)
+    budget = ledger.budget("visits", epsilon=1)
+    for i in range(3):
+        paid(budget, 0.1, name=f"release {i}", plan={})
+    assert ledger.verify() == {"visits": 7}
+    rows_of(path, change)
+    with pytest.raises(errors.LedgerDamaged, match=words):
+        Ledger(path).verify()
+
+
+def test_export_and_command_line(tmp_path, capsys):
+    from dpframe.__main__ import main
+
+    path = str(tmp_path / "study.sqlite")
+    assert main(["ledger", "show", path]) == 1
+    assert "no ledger" in capsys.readouterr().err
+    ledger = Ledger(path)
+    assert main(["ledger", "show", path]) == 0
+    budget = ledger.budget("visits", epsilon=1)
+    paid(budget, 0.25, name="=cmd()", plan={})
+    budget.charge(loss(0.5), WHO, "sum('spend')")
+    assert main(["ledger", "show", path]) == 0
+    shown = capsys.readouterr().out
+    assert "ε = 0.75 spent of ε = 1, ε = 0.25 left" in shown
+    assert "pending" in shown
+    assert main(["ledger", "verify", path]) == 0
+    assert "visits: 4 entries" in capsys.readouterr().out
+    for form in ("json", "csv", "dp_accounting"):
+        assert main(["ledger", "export", "--format", form, path]) == 0
+    assert "'=cmd()" in ledger.export("csv")
+    exported = json.loads(ledger.export("json"))["visits"]
+    assert exported["remaining"] == {"epsilon": 0.25, "delta": 0.0}
+    assert [e["kind"] for e in exported["entries"]] == ["open", "charge", "result", "charge"]
+    rows_of(path, "UPDATE dpframe_budgets SET spent = replace(spent, '750000000000', '1')")
+    assert main(["ledger", "verify", path]) == 1
+    assert "add up" in capsys.readouterr().err
+    with pytest.raises(errors.InvalidArgument, match="csv"):
+        ledger.export("xml")
+
+
+def test_the_clock_may_not_be_far_behind_the_last_entry(place, monkeypatch):
+    budget = Ledger(place).budget("visits", epsilon=1)
+    paid(budget, 0.1)
+    today = account.now()
+    monkeypatch.setattr(account, "now", lambda: today - dt.timedelta(minutes=5))
+    paid(budget, 0.1)  # clocks of two machines differ a little
+    monkeypatch.setattr(account, "now", lambda: today - dt.timedelta(days=1))
+    with pytest.raises(errors.LedgerUnavailable, match="clock"):
+        paid(budget, 0.1)
+    assert budget.spent.epsilon == 0.2
+    paid(Ledger(place, clock_skew=dt.timedelta(days=2)).budget("visits"), 0.1)
+    monkeypatch.setattr(account, "now", lambda: today + dt.timedelta(days=400))
+    paid(budget, 0.1)
+    assert Ledger(place).verify() == {"visits": 9}
