@@ -134,7 +134,7 @@ def random_plan(rng: random.Random) -> Callable[[dp.PrivateFrame], dp.PrivateFra
 
 # Questions
 
-_BOUNDS = [(-3, 10), (0, 5), (2, 4), (-7.5, -0.25), (0, 0), (1e-300, 2e-300), (-1e300, 5), (-(2**63), 2**63)]
+_BOUNDS = [(-3, 10), (0, 5), (2, 4), (-7.5, -0.25), (0, 0), (1e-300, 2e-300), (-1e270, 5), (-(2**63), 2**63)]
 
 
 def _aggregates(rng: random.Random) -> dict[str, Any]:

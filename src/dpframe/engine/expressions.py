@@ -21,7 +21,7 @@ from dpframe.plan.expressions import Call, Literal, Name, Node
 from dpframe.plan.operations import OPERATIONS, overflows
 from dpframe.plan.types import integer_range, kind
 
-__all__ = ["LOWERED", "Lowering", "in_calendar", "not_nan", "to_float", "truncated"]
+__all__ = ["LOWERED", "Lowering", "in_calendar", "int64", "not_nan", "to_float", "truncated"]
 
 _WITHIN = 9.2e18  # a float sum, difference or product below this in size is surely inside int64: 2^63 is 9.223e18
 
@@ -42,11 +42,12 @@ def truncated(value: nw.Expr) -> nw.Expr:
 
 
 def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)) -> nw.Expr:
-    """Null in place of a date or time outside of the years given, but for a day at either end that time zones need."""
-    first, last = dt.datetime(years[0], 1, 2), dt.datetime(years[1], 12, 30)
-    ticks = value.cast(nw.Int64)
+    """Null in place of a date or time outside of the years given; a zone's clock needs a day at either end besides."""
+    spare = 0 if getattr(dtype, "time_zone", None) is None else 1
+    epoch, ticks = dt.date(1970, 1, 1), value.cast(nw.Int64)
     per_day = 1 if kind(dtype) == "date" else _TICKS[getattr(dtype, "time_unit", "us")] * 86_400
-    low, high = ((moment - dt.datetime(1970, 1, 1)).days * per_day for moment in (first, last))
+    low = ((dt.date(years[0], 1, 1) - epoch).days + spare) * per_day
+    high = ((dt.date(years[1], 12, 31) - epoch).days + 1 - spare) * per_day
     return nw.when((ticks >= max(low, -(2**63))) & (ticks < min(high, 2**63 - 1))).then(value)
 
 
@@ -67,7 +68,7 @@ class Lowering:
             case Name(name):
                 return nw.col(self.table.columns[name].id)
             case Literal(value):
-                return nw.lit(value)
+                return nw.lit(_at_utc(value))
             case Call(operation, args, options):
                 known = [plan.facts(a, self.table, operation) for a in args]
                 lowered = [self.expr(a) for a in args]
@@ -81,11 +82,23 @@ class Lowering:
         return nw.col(after)
 
 
+def _at_utc(value: Any) -> Any:
+    """A time with a zone as the same moment in UTC, which every engine has."""
+    zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
+    return value.astimezone(dt.UTC) if zoned else value
+
+
+def _moment(value: nw.Expr, facts: Facts) -> nw.Expr:
+    """A time with a zone as the moment it is, in UTC, so that zones do not matter to a comparison."""
+    return value if getattr(facts.dtype, "time_zone", None) is None else value.dt.convert_time_zone("UTC")
+
+
 Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
 Lower = Callable[[Lowering, Sequence[nw.Expr], Sequence[Facts], Mapping[str, Any]], nw.Expr]
 
 
-def _int64(value: nw.Expr, facts: Facts) -> nw.Expr:
+def int64(value: nw.Expr, facts: Facts) -> nw.Expr:
+    """A whole number as Int64, null where it does not fit."""
     if isinstance(facts.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
         low, high = integer_range(nw.Int64())
         inside = value <= high if isinstance(facts.dtype, nw.UInt64) else (value <= high) & (value >= low)
@@ -97,7 +110,7 @@ def _arithmetic(name: str, op: Binary) -> Lower:
     def lower(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
         if any(kind(f.dtype) != "integer" for f in known):
             return not_nan(op(to_float(args[0]), to_float(args[1])))
-        a, b = (_int64(x, f) for x, f in zip(args, known, strict=True))
+        a, b = (int64(x, f) for x, f in zip(args, known, strict=True))
         if overflows(OPERATIONS[name].rule("", known, {}).bounds):
             a = nw.when(op(to_float(a), to_float(b)).abs() < _WITHIN).then(a)
         return op(a, b)
@@ -111,23 +124,23 @@ def _divide(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Ma
 
 
 def _floor_divide(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    return _int64(args[0], known[0]) // int(opts["by"])
+    return int64(args[0], known[0]) // int(opts["by"])
 
 
 def _modulo(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    value, by = _int64(args[0], known[0]), int(opts["by"])
+    value, by = int64(args[0], known[0]), int(opts["by"])
     return value - (value // by) * by
 
 
 def _negative(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
     if kind(known[0].dtype) != "integer":
         return to_float(args[0]) * -1.0
-    value = _int64(args[0], known[0])
+    value = int64(args[0], known[0])
     return nw.when(value > integer_range(nw.Int64())[0]).then(value) * -1
 
 
 def _absolute(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    positive = to_float(args[0]) if kind(known[0].dtype) != "integer" else _int64(args[0], known[0])
+    positive = to_float(args[0]) if kind(known[0].dtype) != "integer" else int64(args[0], known[0])
     return nw.when(args[0] < 0).then(_negative(here, args, known, opts)).otherwise(positive)
 
 
@@ -139,9 +152,13 @@ def _floats(op: Callable[[nw.Expr], nw.Expr]) -> Lower:
     return lambda _, args, __, ___: op(to_float(args[0]))
 
 
+def _compare(op: Binary) -> Lower:
+    return lambda _, args, known, __: op(_moment(args[0], known[0]), _moment(args[1], known[1]))
+
+
 def _is_in(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    value = args[0] if kind(known[0].dtype) != "integer" else _int64(args[0], known[0])
-    listed = list(opts["values"])
+    value = _moment(args[0], known[0]) if kind(known[0].dtype) != "integer" else int64(args[0], known[0])
+    listed = [_at_utc(x) for x in opts["values"]]
     if kind(known[0].dtype) in ("float", "decimal"):
         listed = [float(x) for x in listed]
     elif kind(known[0].dtype) == "integer":
@@ -150,7 +167,10 @@ def _is_in(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: M
 
 
 def _fill_null(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    value = opts["value"]
+    value, zone = opts["value"], getattr(known[0].dtype, "time_zone", None)
+    if zone is not None:
+        filler = nw.lit(_at_utc(value)).dt.convert_time_zone(zone).cast(known[0].dtype)
+        return nw.when(args[0].is_null()).then(filler).otherwise(args[0])
     return args[0].fill_null(float(value) if kind(known[0].dtype) in ("float", "decimal") else value)
 
 
@@ -218,7 +238,7 @@ def _case(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapp
     if "float" in types or "decimal" in types:
         yes, no = (x if t == "other" else to_float(x) for x, t in zip((yes, no), types, strict=True))
     elif "integer" in types:
-        yes, no = (x if t == "other" else _int64(x, f) for x, t, f in zip((yes, no), types, known[1:], strict=True))
+        yes, no = (x if t == "other" else int64(x, f) for x, t, f in zip((yes, no), types, known[1:], strict=True))
     return nw.when(args[0]).then(yes).otherwise(no)
 
 
@@ -242,12 +262,12 @@ LOWERED: Mapping[str, Lower] = {
     "floor": _floats(lambda x: x.floor()),
     "ceil": _floats(lambda x: x.ceil()),
     "sqrt": _floats(lambda x: nw.when(x >= 0).then(x).sqrt()),
-    "equal": _simple(lambda x, y: x == y),
-    "not_equal": _simple(lambda x, y: x != y),
-    "less": _simple(lambda x, y: x < y),
-    "less_equal": _simple(lambda x, y: x <= y),
-    "greater": _simple(lambda x, y: x > y),
-    "greater_equal": _simple(lambda x, y: x >= y),
+    "equal": _compare(lambda x, y: x == y),
+    "not_equal": _compare(lambda x, y: x != y),
+    "less": _compare(lambda x, y: x < y),
+    "less_equal": _compare(lambda x, y: x <= y),
+    "greater": _compare(lambda x, y: x > y),
+    "greater_equal": _compare(lambda x, y: x >= y),
     "and": _simple(lambda x, y: x & y),
     "or": _simple(lambda x, y: x | y),
     "not": _simple(lambda x: ~x),

@@ -18,6 +18,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from narwhals.dtypes import DType
 
 from dpframe.errors import UnsupportedOperation
@@ -150,9 +151,18 @@ def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_dictionary(column.type):
-        return column
+        return _seconds(column)
     chunks = [chunk.dictionary_decode() for chunk in column.chunks]
-    return pa.chunked_array(chunks, type=column.type.value_type)
+    return _seconds(pa.chunked_array(chunks, type=column.type.value_type))
+
+
+def _seconds(column: Any) -> Any:
+    """Times in seconds become milliseconds; null where those do not fit, or they would wrap onto other times."""
+    if not (pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)) or column.type.unit != "s":
+        return column
+    ticks, most = column.cast(pa.int64()), 9 * 10**15
+    fits = pc.and_(pc.less_equal(ticks, most), pc.greater_equal(ticks, -most))
+    return pc.if_else(fits, column, pa.scalar(None, column.type))
 
 
 def _pyarrow(table: pa.Table) -> Data:
@@ -210,7 +220,7 @@ def _from_pandas(series: Any) -> Any:
         return values.take(codes) if len(values) else pa.nulls(len(series), wanted)
     if series.dtype == "object" or isinstance(series.dtype, pd.StringDtype):
         return _texts(series)
-    return _one_array(pa.Array.from_pandas(series, type=wanted))
+    return _seconds(_one_array(pa.Array.from_pandas(series, type=wanted)))
 
 
 def _one_array(array: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -75,7 +76,8 @@ def facts(node: Node, table: Table, asked: str) -> Facts:
             family = kind_of_scalar(value)
             number = isinstance(value, (bool, int, float))
             bounds = Bounds(value, value) if number else None  # type: ignore[arg-type]
-            return Facts(_LITERAL_TYPES[family], value is None, bounds)
+            zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
+            return Facts(nw.Datetime("us", "UTC") if zoned else _LITERAL_TYPES[family], value is None, bounds)
         case Call(operation, args, options):
             known = [facts(a, table, asked) for a in args]
             return OPERATIONS[operation].rule(f"{asked}: {text(node)}", known, dict(options))
@@ -97,8 +99,8 @@ def check_bound(value: object, what: str) -> int | float:
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidBounds(f"{what}: a bound is a number, not a {type(value).__name__}.")
-    if not math.isfinite(value) or abs(value) > 2.0**1000 or (isinstance(value, int) and abs(value) >= 2**64):
-        raise InvalidBounds(f"{what}: a bound must be finite, and a whole number must fit in 64 bits.")
+    if not math.isfinite(value) or abs(value) > 1e270 or (isinstance(value, int) and abs(value) >= 2**64):
+        raise InvalidBounds(f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits.")
     return value
 
 

@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Facts
@@ -100,7 +101,7 @@ def _key(value: object, facts: Facts, name: str, asked: str) -> Scalar | None:
             raise WrongType(f"{asked}: a key of {name!r} is not of its type, {show(facts.dtype)}.")
         return int(value)
     if isinstance(value, (int, float, Decimal)) and family in ("float", "decimal"):
-        return float(value) + 0.0
+        return float(np.float32(value) if isinstance(facts.dtype, nw.Float32) else value) + 0.0
     if family == "other":
         raise WrongType(f"{asked}: a column of type {show(facts.dtype)} has no keys.")
     if isinstance(value, dt.datetime) and (value.tzinfo is None) != (getattr(facts.dtype, "time_zone", None) is None):
@@ -120,7 +121,9 @@ def _check_moment(value: dt.datetime, dtype: Any, what: str) -> None:
             raise WrongType(f"{what} is a time that its time zone skips.")
     if getattr(dtype, "time_unit", "us") in ("ms", "s") and value.microsecond % 1000:
         raise WrongType(f"{what} is finer than the column's type, {show(dtype)}.")
-    if not 1 <= value.year <= 9998 or (getattr(dtype, "time_unit", "us") == "ns" and not 1678 <= value.year <= 2261):
+    if (value.tzinfo is not None and not 1 < value.year < 9999) or (
+        getattr(dtype, "time_unit", "us") == "ns" and not 1678 <= value.year <= 2261
+    ):
         raise WrongType(f"{what} is outside of the column's type, {show(dtype)}.")
 
 

@@ -139,6 +139,8 @@ def _compare(asked: str, args: Sequence[Facts], options: Options) -> Facts:
     first, second = (kind(a.dtype) for a in args)
     if "other" in (first, second) or not (first == second or (first in _NUMBERS and second in _NUMBERS)):
         raise WrongType(f"{asked}: cannot compare {show(args[0].dtype)} with {show(args[1].dtype)}.")
+    if len({getattr(a.dtype, "time_zone", None) is None for a in args}) > 1:
+        raise WrongType(f"{asked}: a time with a zone does not compare with one that has none.")
     return Facts(nw.Boolean(), _nullable(args), Bounds(0, 1))
 
 
@@ -239,7 +241,8 @@ def _case(asked: str, args: Sequence[Facts], options: Options) -> Facts:
         raise WrongType(f"{asked}: one of the two branches must have a type.")
     kinds = {kind(f.dtype) for f in known}
     numbers = kinds <= set(_NUMBERS)
-    if len(kinds) > 1 and not numbers:
+    times = {str(f.dtype) for f in known if kind(f.dtype) in ("datetime", "duration")}
+    if (len(kinds) > 1 and not numbers) or len(times) > 1:
         raise WrongType(f"{asked}: the branches have different types.")
     whole = kinds == {"integer"}
     limits = [f.bounds if whole or not numbers else _as_floats(f.bounds) for f in known]

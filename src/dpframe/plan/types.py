@@ -113,6 +113,9 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
         raise InvalidArgument(f"{what}: numbers must be finite.")
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise InvalidArgument(f"{what}: whole numbers must fit in 64 bits.")
+    zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
+    if have == want == "datetime" and zoned != (getattr(dtype, "time_zone", None) is not None):
+        raise WrongType(f"{what}: a time must have a zone just where the column has one.")
     numbers = {"integer", "float", "decimal"}
     if have == "null" or have == want or (have in numbers and want in numbers):
         return value  # type: ignore[return-value]

@@ -77,7 +77,8 @@ class Sensitivity:
         root_top, root_bottom = math.isqrt(top), math.isqrt(bottom)
         if root_top * root_top == top and root_bottom * root_bottom == bottom:
             return _number(Fraction(root_top, root_bottom))
-        near = math.sqrt(self.l2_squared)
+        half = (top.bit_length() - bottom.bit_length()) // 2  # the root is about 2^half
+        near = math.ldexp(math.sqrt(self.l2_squared / Fraction(4) ** half), half)
         while Fraction(near) ** 2 < self.l2_squared:
             near = math.nextafter(near, math.inf)
         while Fraction(below := math.nextafter(near, 0.0)) ** 2 >= self.l2_squared:
