@@ -157,8 +157,8 @@ def _in_epsilon(parts: Sequence[Part], price: Price, noise: str, *, joint: bool)
         plans.append(([Drawn(p, "gaussian", s) for (p, _), s in zip(added, scales, strict=True)], plain, True))
     if noise != "gaussian" or not added:
         if joint and price.delta and parts:
-            sizes = ([price.epsilon * part for _, part in kind] for kind in (added, ranks))
-            factor = largest_parts(*sizes, price.epsilon, price.delta) * price.epsilon
+            laplace, pure = ([price.epsilon * part for _, part in kind] for kind in (added, ranks))
+            factor = largest_parts(laplace, pure, price.epsilon, price.delta) * price.epsilon
             choices = [calibrate._choice(p, factor * part) for p, part in ranks]
             plans.append(([laplace_for_epsilon(p, factor * part) for p, part in added], choices, True))
         else:

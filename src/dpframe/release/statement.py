@@ -20,6 +20,8 @@ from dpframe.theory.maps.privacy import zcdp_to_epsilon
 
 __all__ = ["Report", "loss_json", "statement"]
 
+STEPS = ("step", "one_unit_has", "known")
+MECHANISMS = ("column", "aggregate", "mechanism", "scale", "threshold")
 DELTAS = (1e-6, 1e-9)  # at which a loss in ρ is also said in ε
 
 TRUST = (
@@ -76,7 +78,7 @@ def statement(
         "guarantee": {"kind": _kind(cost), **loss_json(cost), "implies": _implied(cost), "charged_for_queries": batch},
         "unit_of_privacy": unit,
         "neighbours": {"relation": relation, "meaning": why.title},
-        "bounds": [dict(zip(("step", "one_unit_has", "known"), step, strict=True)) for step in why.steps],
+        "bounds": [dict(zip(STEPS, step, strict=True)) for step in why.steps],
         "keys": why.keys,
         "sensitivity": [dict(zip(why.MEASURES, row, strict=True)) for row in why.measures],
         "mechanisms": [dict(row) for row in noise],
@@ -167,17 +169,20 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
     together = guarantee["charged_for_queries"]
     batch = [f"It was charged once for {together} queries released together."] if together > 1 else []
     name = f", under the name {items['name']!r}" if items["name"] else ""
-    versions = ", ".join(f"{k} {v}" for k, v in items["implementation"]["versions"].items())
+    versions = ", ".join(f"{k} {v}" for k, v in sorted(items["implementation"]["versions"].items()))
     left, limit = (_words(budget[key]) for key in ("remaining", "limit"))
     return [
         ("Guarantee", [f"Privacy loss: {_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
         ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing."]),
         ("Unit of privacy", [items["unit_of_privacy"], items["neighbours"]["meaning"]]),
-        ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(items["bounds"])), items["keys"]]),
-        ("Sensitivity: how far one unit moves each total", [(Derivation.MEASURES, _rows(items["sensitivity"]))]),
+        ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(items["bounds"], STEPS)), items["keys"]]),
+        (
+            "Sensitivity: how far one unit moves each total",
+            [(Derivation.MEASURES, _rows(items["sensitivity"], Derivation.MEASURES))],
+        ),
         (
             "Mechanisms",
-            [(tuple(items["mechanisms"][0]), _rows(items["mechanisms"]))] if items["mechanisms"] else [],
+            [(MECHANISMS, _rows(items["mechanisms"], MECHANISMS))],
         ),
         ("Budget", [f"Accountant {budget['accountant']}. After this release {left} of {limit} remains."]),
         (
@@ -197,7 +202,7 @@ def _words(loss: Mapping[str, Any]) -> str:
     return main + (f", δ = {loss['delta']:g}" if loss["delta"] else "")
 
 
-def _rows(table: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    return [
-        tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in row.values()) for row in table
-    ]
+def _rows(table: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """Rows as texts, in the order of the columns: a stored statement comes back in another."""
+    cells = [[row.get(column) for column in columns] for row in table]
+    return [tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in row) for row in cells]

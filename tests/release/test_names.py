@@ -1,0 +1,185 @@
+"""Named releases: an answer that was paid once is given again, free, and drawn once; another question is refused."""
+
+import datetime as dt
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import engine, errors
+from dpframe.budget import Ledger
+from dpframe.plan.fingerprint import described
+from dpframe.release import run
+from dpframe.release.stored import Answer, packed, unpacked
+
+ROWS = {
+    "id": [1, 1, 2, 3, 3],
+    "city": ["a", "b", "a", "b", "b"],
+    "x": [1.0, 2.0, 3.0, 4.0, None],
+    "day": [dt.date(2026, 1, 1)] * 5,
+}
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(tmp_path / "study.sqlite")
+
+
+def asked(budget, table=None, limit=2, bins=(0, 2, 5)):
+    frame = dp.protect(pl.DataFrame(ROWS) if table is None else table, unit="id", budget=budget)
+    frame = frame.filter((dp.col("x") > 0) | (dp.col("city") == "b")).clip("x", 0, 10).cut("x", bins, into="class")
+    return frame.group_by("city", "class", keys={"city": ["a", "b"]}, max_groups=limit, max_rows_per_group=1).agg(
+        n=dp.count(), mean=dp.mean("x")
+    )
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame])
+def test_asking_again_gives_the_stored_table_for_free(ledger, kind):
+    budget = ledger.budget("visits", epsilon=1)
+    first = asked(budget, kind(ROWS)).release(epsilon=0.5, name="daily")
+    spent = budget.spent
+    again = asked(Ledger(ledger._opened[0]).budget("visits"), kind(ROWS)).release(epsilon=0.5, name="daily")
+    assert budget.spent == spent
+    assert again.to_polars().equals(first.to_polars())
+    assert again.accuracy().equals(first.accuracy())
+    assert type(again.table) is type(first.table)
+    assert (again.when, again.cost, again.report()) == (first.when, first.cost, first.report())
+    assert again.noise.equals(first.noise)
+
+
+def test_the_stored_answer_reads_no_row_and_draws_no_noise(ledger, monkeypatch):
+    budget = ledger.budget("visits", epsilon=1)
+    asked(budget).release(epsilon=0.5, name="daily")
+
+    def never(*_):
+        raise AssertionError("rows were read, or noise was drawn")
+
+    monkeypatch.setattr(engine, "totals", never)
+    monkeypatch.setattr(run, "drawn_table", never)
+    asked(budget).release(epsilon=0.5, name="daily")
+
+
+def test_a_script_that_is_run_again_asks_the_same_question(tmp_path):
+    """In another process, with other hash seeds."""
+    script = f"""
+import polars as pl, dpframe as dp
+budget = dp.Ledger({str(tmp_path / "study.sqlite")!r}).budget("visits", epsilon=1)
+frame = pl.DataFrame({{"id": [1, 2], "city": ["a", "b"]}}).dp(unit="id", budget=budget)
+out = frame.filter(dp.col("city") != "c").group_by("city", keys=["a", "b"], max_groups=1).count_units().release(
+    epsilon=0.5, name="daily")
+print(out.table["count_units"].to_list(), budget.spent.epsilon)
+"""
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", script],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in "12"
+    ]
+    assert runs[0] == runs[1]
+    assert runs[0].endswith("0.5\n")
+
+
+OTHERS = [
+    (lambda b: asked(b, limit=1).release(epsilon=0.25, name="daily"), r"max_groups: 2, 1"),
+    (lambda b: asked(b, bins=(0, 3, 5)).release(epsilon=0.25, name="daily"), r"edges\[1\]: 2, 3"),
+    (lambda b: asked(b).release(epsilon=0.125, name="daily"), r"price.epsilon: 1/4, 1/8"),
+    (lambda b: asked(b).release(epsilon=0.25, noise="laplace", name="daily"), r"noise: auto, laplace"),
+    (
+        lambda b: asked(b, pl.DataFrame({**ROWS, "x": [1] * 5})).release(epsilon=0.25, name="daily"),
+        r"columns.x: Float64",
+    ),
+]
+
+
+@pytest.mark.parametrize(("other", "words"), OTHERS)
+def test_another_question_of_the_same_name_is_refused_and_says_what_differs(ledger, other, words):
+    budget = ledger.budget("visits", epsilon=1)
+    asked(budget).release(epsilon=0.25, name="daily")
+    spent = budget.spent
+    with pytest.raises(errors.ReleaseMismatch, match=words):
+        other(budget)
+    assert budget.spent == spent
+
+
+def test_refresh_pays_and_draws_again(ledger):
+    budget = ledger.budget("visits", epsilon=1)
+    query = dp.protect(pl.DataFrame(ROWS), unit="id", budget=budget).count_units()
+    drawn = {query.release(epsilon=0.01, name="daily", refresh=True).value for _ in range(30)}
+    assert len(drawn) > 1
+    assert budget.spent.epsilon == 0.3
+    last = query.release(epsilon=0.01, name="daily").value
+    assert last in drawn
+    assert query.release(epsilon=0.01, name="daily").value == last
+
+
+def test_what_no_name_was_given_is_paid_each_time_and_stored(ledger):
+    budget = ledger.budget("visits", epsilon=1)
+    for _ in range(2):
+        asked(budget).release(epsilon=0.25)
+    assert budget.spent.epsilon == 0.5
+    assert [c.status for c in budget.history()] == ["released", "released"]
+    ledger.verify()
+
+
+def test_the_charge_comes_before_the_rows_and_the_store_before_the_answer(ledger, monkeypatch):
+    budget, order = ledger.budget("visits", epsilon=1), []
+    charge, store, totals = budget.charge, budget.store, engine.totals
+    monkeypatch.setattr(budget, "charge", lambda *a, **k: order.append("charge") or charge(*a, **k))
+    monkeypatch.setattr(budget, "store", lambda *a, **k: order.append("store") or store(*a, **k))
+    monkeypatch.setattr(engine, "totals", lambda *a, **k: order.append("read") or totals(*a, **k))
+    asked(budget).release(epsilon=0.25)
+    assert order == ["charge", "read", "store"]
+
+
+def test_a_table_that_cannot_be_stored_is_not_given(ledger, monkeypatch):
+    budget = ledger.budget("visits", epsilon=1)
+
+    def full(*_):
+        raise errors.LedgerUnavailable("The disk is full.")
+
+    monkeypatch.setattr(budget, "store", full)
+    with pytest.raises(errors.LedgerUnavailable):
+        asked(budget).release(epsilon=0.25)
+    assert budget.history()[0].status == "pending"
+
+
+def test_a_ledger_is_no_budget(ledger):
+    with pytest.raises(errors.InvalidArgument, match=r"ledger.budget"):
+        dp.protect(pl.DataFrame(ROWS), unit="id", budget=ledger)
+
+
+def test_a_description_holds_no_row():
+    secret = pl.DataFrame({"id": ["Ann Smith"], "city": ["Bonn-4711"], "x": [47.11], "day": [dt.date(1947, 1, 1)]})
+    said = str(described(asked(None, secret)._ask))
+    assert not any(text in said for text in ("Ann", "4711", "47.11", "1947"))
+    assert described(asked(None, secret)._ask)["ask"] == described(asked(None)._ask)["ask"]
+
+
+def test_long_lists_of_keys_are_described_by_their_hash():
+    def keys(last):
+        frame = dp.protect(pl.DataFrame(ROWS), unit="id")
+        return described(frame.group_by("city", keys=[*map(str, range(500)), last], max_groups=1).count_units()._ask)
+
+    assert len(str(keys("x"))) < 2000
+    assert keys("x") == keys("x") != keys("y")
+
+
+def test_tables_survive_bytes():
+    long = pl.DataFrame(
+        {"k": pl.Series(["a", None], dtype=pl.Enum(["a"])), "d": [dt.date(2026, 1, 1), None], "n": [1, 2]}
+    )
+    answers = [Answer(long, {"n": pl.Series([1.5, 2.5]).to_numpy()}), Answer(pl.DataFrame({"n": [3]}), {})]
+    back = unpacked(packed(answers))
+    assert back[0].long.equals(long)
+    assert back[0].long.schema == long.schema
+    assert list(back[0].parts["n"]) == [1.5, 2.5]
+    assert back[1].long.equals(answers[1].long)
+    assert back[1].parts == {}
