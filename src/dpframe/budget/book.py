@@ -45,6 +45,20 @@ def entry_of(row: Any) -> Entry:
     return Entry(row.number, row.kind, row.at, json.loads(row.body), row.hash)
 
 
+TEXTS: dict[tuple[str, int], tuple[str, list[str] | None]] = {}
+
+
+def quick(connection: sa.Connection, statement: Any, values: Mapping[str, Any]) -> sa.CursorResult[Any]:
+    """Run one of the statements above, compiled once: the lock is held while it is prepared."""
+    dialect = connection.dialect
+    key = dialect.name, id(statement)
+    if key not in TEXTS:
+        compiled = statement.compile(dialect=dialect, column_keys=list(values))
+        TEXTS[key] = str(compiled), compiled.positiontup
+    text, order = TEXTS[key]
+    return connection.exec_driver_sql(text, dict(values) if order is None else tuple(values[name] for name in order))
+
+
 class LedgerBook:
     """The entries of one budget of a ledger.
 
@@ -97,7 +111,7 @@ class LedgerPage:
 
     def __init__(self, connection: sa.Connection, name: str, skew: dt.timedelta) -> None:
         self._connection, self._name, self._skew = connection, name, skew
-        row = connection.execute(STATE, {"b": name}).first()
+        row = quick(connection, STATE, {"b": name}).first()
         if row is None:
             raise LedgerDamaged(
                 f"The ledger has no budget {name!r} any more: its file was replaced. Nothing is released."
@@ -108,7 +122,7 @@ class LedgerPage:
 
     def hash_at(self, number: int) -> str | None:
         """The hash of an entry."""
-        return self._connection.execute(HASH, {"b": self._name, "n": number}).scalar()
+        return quick(self._connection, HASH, {"b": self._name, "n": number}).scalar()
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         """Add an entry, and move the budget's row with it."""
@@ -121,12 +135,12 @@ class LedgerPage:
         entry = sealed(self.head, self.number + 1, kind, at.isoformat(timespec="microseconds"), body)
         written = {"body": canonical(body), "hash": entry.hash, "name": entry.name, "about": entry.about}
         add = {"budget": self._name, "number": entry.number, "kind": kind, "at": entry.at, **written}
-        self._connection.execute(ADD, add)
+        quick(self._connection, ADD, add)
         if data is not None:
             self._connection.execute(KEEP, {"budget": self._name, "number": entry.about, "data": data})
         self.number, self.head, self._at, self.moved = entry.number, entry.hash, max(self._at, entry.at), True
         move = {"to_spent": canonical(units_of(self.spent)), "to_subject": self.subject, "to_number": self.number}
-        self._connection.execute(MOVE, {"b": self._name, **move, "to_head": self.head, "to_at": self._at})
+        quick(self._connection, MOVE, {"b": self._name, **move, "to_head": self.head, "to_at": self._at})
         return entry
 
     def latest(self, name: str) -> Entry | None:
