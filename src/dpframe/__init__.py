@@ -8,7 +8,7 @@ pays for it.
 from dpframe import errors
 from dpframe.accessors import register as _register
 from dpframe.api import PrivateFrame, PrivateGroupBy, Query, protect, set_budget
-from dpframe.api.aggregates import count, count_units, max, mean, median, min, n_unique, quantile, std, sum, var
+from dpframe.api.aggregates import count, count_units, first, last, max, mean, median, min, n_unique, quantile, std, sum, var
 from dpframe.budget import Budget, Ledger
 from dpframe.plan.expressions import Expr, col, lit, when
 from dpframe.plan.steps import Rows
@@ -29,6 +29,8 @@ __all__ = [
     "count",
     "count_units",
     "errors",
+    "first",
+    "last",
     "lit",
     "max",
     "mean",

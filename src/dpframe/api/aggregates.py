@@ -7,8 +7,23 @@ from fractions import Fraction
 from dpframe.api.arguments import read_bounds, read_name, read_rank, read_share
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, CountUnits, Mean, Quantile, Sum, Var
+from dpframe.plan.features import Pick
 
-__all__ = ["count", "count_units", "max", "mean", "median", "min", "n_unique", "quantile", "std", "sum", "var"]
+__all__ = [
+    "count",
+    "count_units",
+    "first",
+    "last",
+    "max",
+    "mean",
+    "median",
+    "min",
+    "n_unique",
+    "quantile",
+    "std",
+    "sum",
+    "var",
+]
 
 
 def count(column: str | None = None, *, share: float = 1) -> Aggregate:
@@ -179,3 +194,31 @@ def max(column: str, bounds: tuple[float, float] | None = None, *, share: float 
 def _ranked(column: str, q: Fraction, bounds: tuple[float, float] | None, share: float, verb: str) -> Aggregate:
     name = read_name(column, verb)
     return Quantile(read_share(share), name, q, read_bounds(bounds, f"{verb}({name!r})"), verb)
+
+
+def first(column: str, by: str) -> Aggregate:
+    """The value of a column in a unit's first row by another column; for `per_unit` only.
+
+    Input:  by: a number or a time; rows where it is missing do not count. Of several first rows the smallest value is
+            taken (missing only where all are), so that the order of rows never matters
+    Output: column unit
+    Errors: UnsupportedOperation anywhere else, because that row is one person's
+
+    >>> first("shop", by="when").typed
+    "first('shop', by='when')"
+    """
+    return _pick(column, by, "first")
+
+
+def last(column: str, by: str) -> Aggregate:
+    """The value of a column in a unit's last row by another column; see `first`.
+
+    >>> last("shop", by="when").typed
+    "last('shop', by='when')"
+    """
+    return _pick(column, by, "last")
+
+
+def _pick(column: str, by: str, verb: str) -> Aggregate:
+    name = read_name(column, verb)
+    return Pick(Fraction(1), name, read_name(by, f"{verb}({name!r}): by="), verb == "last")

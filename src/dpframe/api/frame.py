@@ -11,7 +11,7 @@ from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_nam
 from dpframe.api.query import Query
 from dpframe.api.settings import check_budget
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
-from dpframe.plan import steps
+from dpframe.plan import combine, steps
 from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.ask import Ask, Layout
 from dpframe.plan.columns import Limits
@@ -214,6 +214,24 @@ class PrivateFrame:
         if max_rows is None:
             raise InvalidArgument("bound: say how many rows, such as bound(max_rows=20).")
         return self._then(steps.Bound(self._step, read_limits(max_rows)))
+
+    def per_unit(self, **features: Aggregate) -> PrivateFrame:
+        """One row for each unit: `per_unit(total=dp.sum("spend"), n=dp.count(), city=dp.last("city", by="when"))`.
+
+        Input:  features: count, sum, mean, min, max, first and last of the unit's rows, named; bounds= clips each
+                value, unit_bounds= a sum
+        Output: a frame with the columns that identify the unit and the features; ask it as any other, with no limit on
+                rows
+        Bound:  one row of a unit, made of its own rows alone; see `dpframe.plan.combine.PerUnit`
+        Errors: UnsupportedOperation with `dp.Rows(k)` and for other aggregates; InvalidArgument, UnknownColumn,
+                WrongType
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = dp.protect(pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}), unit="user")
+        >>> visits.per_unit(total=dp.sum("spend")).mean("total", bounds=(0, 10)).sensitivity["total.sum"].l1
+        5
+        """
+        return self._then(combine.PerUnit(self._step, _named(features, "per_unit")))
 
     # Ask
 
@@ -507,12 +525,12 @@ class PrivateGroupBy:
         raise UnsupportedOperation("A protected frame cannot be pickled or copied out: the copy would hold raw rows.")
 
 
-def _named(aggregates: Mapping[str, Any]) -> tuple[tuple[str, Aggregate], ...]:
+def _named(aggregates: Mapping[str, Any], verb: str = "agg") -> tuple[tuple[str, Aggregate], ...]:
     if not aggregates:
-        raise InvalidArgument("agg: name at least one aggregate, such as agg(n=dp.count()).")
+        raise InvalidArgument(f"{verb}: name at least one aggregate, such as {verb}(n=dp.count()).")
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
-            raise InvalidArgument(f"agg({name}=...): give an aggregate, such as dp.count() or dp.mean('spend').")
+            raise InvalidArgument(f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend').")
     return tuple(aggregates.items())
 
 

@@ -20,6 +20,7 @@ of integers here is below 2^63; where one of more bits would be needed, the quot
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -141,5 +142,6 @@ def _partial(p: Partial) -> nw.Expr:
 
 
 def partial_bits(measure: Measure) -> int:
-    """Bits of the largest partial of a measure, which is its change of one cell."""
-    return measure.sensitivity.exact_linf.__ceil__().bit_length()
+    """Bits of the largest partial of a measure: its change of one cell, or more where one row takes another's place."""
+    change = math.ceil(measure.sensitivity.exact_linf)
+    return max(change, measure.grid.magnitude * 2**measure.fraction).bit_length()

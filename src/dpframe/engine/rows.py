@@ -20,7 +20,7 @@ from dpframe.plan.expressions import Node
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.types import kind
 
-__all__ = ["lower", "unit_names"]
+__all__ = ["lower", "lowered", "unit_names"]
 
 
 def unit_names(table: Table) -> list[str]:
@@ -30,19 +30,19 @@ def unit_names(table: Table) -> list[str]:
 
 def lower(step: steps.Step, live: AbstractSet[str], *, empty: bool = False) -> Frame:
     """The rows after a step, with the live column versions and the identifier."""
-    frame = _lower(step, frozenset(live), empty)
+    frame = lowered(step, frozenset(live), empty)
     names = [*unit_names(step.table), *sorted(live)]
     return frame.select(*names) if names else frame
 
 
 @singledispatch
-def _lower(step: steps.Step, live: frozenset[str], empty: bool) -> Frame:
+def lowered(step: steps.Step, live: frozenset[str], empty: bool) -> Frame:
     """Steps that change no value: select, drop, rename, bound."""
     assert step.parent is not None
-    return _lower(step.parent, live, empty)
+    return lowered(step.parent, live, empty)
 
 
-@_lower.register
+@lowered.register
 def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
     table = step.table
     wanted = [(name, column) for name, column in table.columns.items() if column.id in live]
@@ -93,34 +93,34 @@ def _identifier(name: str, column: Column) -> nw.Expr:
     return value.cast(nw.String) if family in ("string", "decimal") else value
 
 
-@_lower.register
+@lowered.register
 def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
     table = step.before.table
-    here = Lowering(table, _lower(step.before, live | _read(step.condition._node, table), empty))
+    here = Lowering(table, lowered(step.before, live | _read(step.condition._node, table), empty))
     condition = here.expr(step.condition._node)
     if not plan.names(step.condition._node):  # a constant is one value until it stands in a column
         return here.frame.with_columns(condition.alias("t")).filter(nw.col("t"))
     return here.frame.filter(condition)
 
 
-@_lower.register
+@lowered.register
 def _(step: steps.WithColumns, live: frozenset[str], empty: bool) -> Frame:
     made = [(step.table.columns[name].id, expr._node) for name, expr in step.columns]
     return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
 
 
-@_lower.register
+@lowered.register
 def _(step: steps.Clip, live: frozenset[str], empty: bool) -> Frame:
     options = (("lower", step.lower), ("upper", step.upper))
     return _one_call(step, "clip", options, live, empty)
 
 
-@_lower.register
+@lowered.register
 def _(step: steps.FillNull, live: frozenset[str], empty: bool) -> Frame:
     return _one_call(step, "fill_null", (("value", step.value),), live, empty)
 
 
-@_lower.register
+@lowered.register
 def _(step: steps.Cast, live: frozenset[str], empty: bool) -> Frame:
     made = [
         (step.table.columns[name].id, plan.Call("cast", (plan.Name(name),), (("dtype", dtype),)))
@@ -129,20 +129,20 @@ def _(step: steps.Cast, live: frozenset[str], empty: bool) -> Frame:
     return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
 
 
-@_lower.register
+@lowered.register
 def _(step: steps.DropNulls, live: frozenset[str], empty: bool) -> Frame:
     needed = {step.before.table.columns[name].id for name in step.names}
-    frame = _lower(step.before, live | needed, empty)
+    frame = lowered(step.before, live | needed, empty)
     return frame.filter(*(~nw.col(column).is_null() for column in sorted(needed))) if needed else frame
 
 
-@_lower.register
+@lowered.register
 def _(step: steps.Cut, live: frozenset[str], empty: bool) -> Frame:
     into = step.table.columns[step.into].id
     if into not in live:
-        return _lower(step.before, live, empty)
+        return lowered(step.before, live, empty)
     number = step.before.table.columns[step.name].id
-    frame = _lower(step.before, (live - {into}) | {number}, empty)
+    frame = lowered(step.before, (live - {into}) | {number}, empty)
     return frame.with_columns(_labelled(to_float(nw.col(number)), step.intervals).alias(into))
 
 
@@ -167,7 +167,7 @@ def _computed(
     """The rows with some new versions, each computed from the versions before the step."""
     table = step.before.table
     needed = (live - {into for into, _ in made}).union(*(_read(node, table) for _, node in made))
-    here = Lowering(table, _lower(step.before, needed, empty))
+    here = Lowering(table, lowered(step.before, needed, empty))
     columns = [here.expr(node).alias(into) for into, node in made]
     return here.frame.with_columns(*columns) if columns else here.frame
 

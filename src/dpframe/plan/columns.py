@@ -85,16 +85,22 @@ class Table:
 
     `unit` holds the identifier columns, which travel hidden; it is empty for `dp.Rows(k)`, where `declared` is the
     largest number of rows one person can have here. `limits` are enforced on the rows that reach the ask.
-    `exactly_one` says that every unit surely has one row.
+    `single` says that no unit has more than one row; `everyone`, that every unit surely has a row.
     """
 
     columns: Mapping[str, Column]
     unit: tuple[Column, ...]
     relation: Relation
     declared: int | None = None
-    exactly_one: bool = False
+    single: bool = False
+    everyone: bool = True
     limits: Limits = field(default_factory=Limits)
     versions: int = 0
+
+    @property
+    def exactly_one(self) -> bool:
+        """Whether neighbours exchange exactly one row for one row."""
+        return self.relation == "replace" and self.single and self.everyone
 
     def column(self, name: object, asked: str) -> Column:
         """The current version of a column, or an error that lists the names there are."""

@@ -78,6 +78,8 @@ def _held(table: Table) -> str:
     if not table.unit:
         exact = "exactly" if table.exactly_one else "at most"
         return f"{exact} {_count(table.declared or 0, 'row')}, declared by dp.Rows({table.declared})"
+    if table.single:
+        return f"{'exactly' if table.exactly_one else 'at most'} 1 row, by per_unit"
     limits = _limits(table.limits)
     return f"{limits}, enforced at the ask" if limits else "any number of rows until a limit is given"
 

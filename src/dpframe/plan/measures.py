@@ -81,7 +81,7 @@ class Scope:
     @property
     def one_row_each(self) -> bool:
         """Whether neighbours exchange one row for one row of an ungrouped table."""
-        return self.table.relation == "replace" and self.table.exactly_one and not self.grouped_by
+        return self.table.exactly_one and not self.grouped_by
 
 
 def _unit_words(table: Table) -> str:
@@ -192,7 +192,7 @@ def value_total(column: Column, scope: Scope, what: str) -> Measure:
 
 def units_total(scope: Scope, what: str) -> Measure:
     """Units per group; with `dp.Rows(k)` the rows stand for them."""
-    if not scope.table.unit:
+    if not scope.table.unit or scope.one_row_each:
         return row_total(scope, what)
     return Measure("units", None, UNIT_GRID, 0, maps.unit_counts(scope.groups(what), scope.table.relation, scope.cells))
 
@@ -223,7 +223,8 @@ def sum_total(column: Column, bounds: Bounds, scope: Scope, what: str, *, centre
     whole = kind(column.facts.dtype) in ("integer", "boolean")
     if scope.one_row_each and not column.facts.nullable:
         grid = grid_for(bounds, whole=whole, centred=centred, limit=1)
-        return Measure("sum", column, grid, 0, maps.one_row_sum(grid.lower, grid.upper))
+        fraction = FRACTION_BITS if scope.weighted else 0
+        return Measure("sum", column, grid, fraction, maps.one_row_sum(grid.lower, grid.upper).scaled(2**fraction))
     limits = scope.contribution(what)
     grid = grid_for(bounds, whole=whole, centred=centred, limit=limits.rows_per_group)
     fraction = FRACTION_BITS if scope.weighted else 0
@@ -241,9 +242,10 @@ def square_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Mea
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     limits = None if scope.one_row_each and not column.facts.nullable else scope.contribution(what)
     grid = grid_for(Bounds(0, float(half**2)), whole=False, centred=True, limit=limits.rows_per_group if limits else 1)
-    if limits is None:
-        return Measure("square", column, grid, 0, maps.one_row_sum(grid.lower, grid.upper), middle)
     fraction = FRACTION_BITS if scope.weighted else 0
+    if limits is None:
+        bound = maps.one_row_sum(grid.lower, grid.upper)
+        return Measure("square", column, grid, fraction, bound.scaled(2**fraction), middle)
     bound = maps.row_sums(limits, grid.lower, grid.upper, scope.table.relation, scope.cells)
     return Measure("square", column, grid, fraction, bound.scaled(2**fraction), middle)
 

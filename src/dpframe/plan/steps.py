@@ -103,8 +103,7 @@ class Source(Step):
     def table(self) -> Table:
         if isinstance(self.unit, Rows):
             declared = self.unit.max_rows
-            exact = declared == 1 and self.relation == "replace"
-            return Table({}, (), self.relation, declared, exact).with_versions(self.schema)
+            return Table({}, (), self.relation, declared, single=declared == 1).with_versions(self.schema)
         table = Table({}, (), self.relation).with_versions(self.schema)
         columns = dict(table.columns)
         for name in self.unit:
@@ -146,7 +145,7 @@ class Filter(Step):
             raise WrongType(
                 f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row."
             )
-        return replace(self.before.table, exactly_one=False)
+        return replace(self.before.table, everyone=False)
 
     @property
     def typed(self) -> str:
@@ -299,7 +298,7 @@ class DropNulls(Step):
             if kind(column.facts.dtype) == "other":
                 raise WrongType(f"drop_nulls({name!r}): a column of type {show(column.facts.dtype)} cannot be read.")
             columns[name] = replace(column, facts=replace(column.facts, nullable=False))
-        return replace(table, columns=columns, exactly_one=False)
+        return replace(table, columns=columns, everyone=False)
 
     @property
     def typed(self) -> str:
