@@ -9,6 +9,7 @@ from dpframe import errors
 from dpframe.accessors import register as _register
 from dpframe.api import PrivateFrame, PrivateGroupBy, Query, protect, set_budget
 from dpframe.api.aggregates import count, count_units, first, last, max, mean, median, min, n_unique, quantile, std, sum, var
+from dpframe.api.limits import Auto
 from dpframe.budget import Budget, Ledger
 from dpframe.plan.expressions import Expr, col, lit, when
 from dpframe.plan.steps import Rows
@@ -16,6 +17,7 @@ from dpframe.release import Release
 from dpframe.theory.maps.sensitivity import Sensitivity
 
 __all__ = [
+    "Auto",
     "Budget",
     "Expr",
     "Ledger",

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidBounds
-from dpframe.plan.columns import Bounds, Limits
+from dpframe.plan.columns import Auto, Bounds, Limits
 from dpframe.plan.expressions import Expr, check_interval, col, lit
 from dpframe.plan.steps import check_limit
 from dpframe.plan.types import plain
@@ -46,10 +46,15 @@ def read_mapping(value: object, asked: str) -> dict[str, Any]:
     return {read_name(key, asked): item for key, item in value.items()}
 
 
-def read_limits(max_rows: object = None, max_groups: object = None, max_rows_per_group: object = None) -> Limits:
-    """Limits of one unit, each a whole number of at least 1 or None."""
+def read_limits(
+    max_rows: object = None, max_groups: object = None, max_rows_per_group: object = None, limits: object = None
+) -> Limits:
+    """Limits of one unit, each a whole number of at least 1 or None; `limits` is None or dp.Auto()."""
+    if limits is not None and not isinstance(limits, Auto):
+        raise InvalidArgument("limits= takes dp.Auto(), which chooses them inside the release.")
     given = {"max_rows": max_rows, "max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
-    return Limits(**{name: None if value is None else check_limit(value, name) for name, value in given.items()})
+    read = {name: None if value is None else check_limit(value, name) for name, value in given.items()}
+    return Limits(**read, auto=limits)
 
 
 def read_bounds(value: object, asked: str) -> Bounds | None:

@@ -14,7 +14,7 @@ from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
 from dpframe.plan import combine, steps
 from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.ask import Ask, Layout
-from dpframe.plan.columns import Limits
+from dpframe.plan.columns import Auto, Limits
 from dpframe.plan.explain import describe, render_html, render_text
 from dpframe.plan.expressions import Expr, check_interval, lit
 from dpframe.plan.intervals import Intervals
@@ -206,14 +206,15 @@ class PrivateFrame:
         intervals = Intervals.of(bins, labels, right=right, closed_ends=include_lowest, asked=asked)
         return self._then(steps.Cut(self._step, name, intervals, name if into is None else read_name(into, asked)))
 
-    def bound(self, max_rows: int | None = None) -> PrivateFrame:
+    def bound(self, max_rows: int | None = None, *, limits: Auto | None = None) -> PrivateFrame:
         """A limit for every later question: of the rows that reach it, at most max_rows of one unit count.
 
-        Enforced by weights: a unit with n > max_rows rows counts each with weight max_rows / n.
+        Enforced by weights: a unit with n > max_rows rows counts each with weight max_rows / n. With limits=dp.Auto()
+        it is chosen inside each release.
         """
-        if max_rows is None:
+        if max_rows is None and limits is None:
             raise InvalidArgument("bound: say how many rows, such as bound(max_rows=20).")
-        return self._then(steps.Bound(self._step, read_limits(max_rows)))
+        return self._then(steps.Bound(self._step, read_limits(max_rows, limits=limits)))
 
     def per_unit(self, **features: Aggregate) -> PrivateFrame:
         """One row for each unit: `per_unit(total=dp.sum("spend"), n=dp.count(), city=dp.last("city", by="when"))`.
@@ -327,9 +328,9 @@ class PrivateFrame:
         name = self._only(column, "max")
         return self._one(name, make.max(name, bounds), max_rows)
 
-    def agg(self, *, max_rows: int | None = None, **aggregates: Aggregate) -> Query:
+    def agg(self, *, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate) -> Query:
         """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
-        return self._ask(_named(aggregates), read_limits(max_rows), verb="agg(..., {limit})")
+        return self._ask(_named(aggregates), read_limits(max_rows, limits=limits), verb="agg(..., {limit})")
 
     def group_by(
         self,
@@ -338,6 +339,7 @@ class PrivateFrame:
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
         max_rows: int | None = None,
+        limits: Auto | None = None,
     ) -> PrivateGroupBy:
         """Groups of rows, and how much one unit may be in them.
 
@@ -352,8 +354,8 @@ class PrivateFrame:
         names = read_names(by, "group_by")
         if not names:
             raise InvalidArgument("group_by: name at least one column.")
-        limits = read_limits(max_rows, max_groups, max_rows_per_group)
-        return PrivateGroupBy(self, names, self._keys(names, keys, "group_by"), limits)
+        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
+        return PrivateGroupBy(self, names, self._keys(names, keys, "group_by"), said)
 
     def histogram(
         self,
@@ -364,6 +366,7 @@ class PrivateFrame:
         max_rows: int | None = None,
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
+        limits: Auto | None = None,
     ) -> Query:
         """Rows per interval of a number, or per key of a column.
 
@@ -382,10 +385,10 @@ class PrivateFrame:
             raise InvalidArgument(
                 f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
             )
-        limits = read_limits(max_rows, max_groups, max_rows_per_group)
+        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"histogram({name!r}, {{limit}})"
         listed = frame._keys((name,), keys, "histogram")
-        return frame._ask((("count", make.count()),), limits, by=(name,), keys=listed, verb=verb)
+        return frame._ask((("count", make.count()),), said, by=(name,), keys=listed, verb=verb)
 
     def crosstab(
         self,
@@ -397,6 +400,7 @@ class PrivateFrame:
         max_rows: int | None = None,
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
+        limits: Auto | None = None,
     ) -> Query:
         """Rows per combination of keys, some down and some across, in the shape of `pd.crosstab`.
 
@@ -409,12 +413,12 @@ class PrivateFrame:
             raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
         if not isinstance(margins, bool):
             raise InvalidArgument("crosstab: margins= is True or False.")
-        limits = read_limits(max_rows, max_groups, max_rows_per_group)
+        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"
         layout = Layout("crosstab", across, margins)
         by = down + across
         listed = self._keys(by, keys, "crosstab")
-        query = self._ask((("count", make.count()),), limits, by=by, keys=listed, verb=verb, layout=layout)
+        query = self._ask((("count", make.count()),), said, by=by, keys=listed, verb=verb, layout=layout)
         if margins and query._ask.private_keys:
             raise UnsupportedOperation(
                 "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
@@ -447,7 +451,7 @@ class PrivateFrame:
         verb: str,
         layout: Layout | None = None,
     ) -> Query:
-        return Query(Ask(self._step, by, keys, limits, aggregates, layout or Layout(), verb), self._budget)
+        return Query(Ask(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb), self._budget)
 
 
 class PrivateGroupBy:

@@ -46,7 +46,15 @@ class Query:
 
         Keys: the column's name where it is one total (`n`), name and part where it is derived (`spend.sum`).
         """
+        self._known_limits("sensitivity")
         return self._ask.sensitivity
+
+    def _known_limits(self, asked: str) -> None:
+        if self._ask.auto is not None:
+            raise UnsupportedOperation(
+                f"{asked}: dp.Auto() chooses the limits inside the release, so what one unit can change is not known "
+                "before. The release says it: out.derivation, out.noise, out.accuracy()."
+            )
 
     @property
     def unit_columns(self) -> tuple[str, ...]:
@@ -143,6 +151,7 @@ class Query:
         self, epsilon: float | None, delta: float | None, alpha: float, noise: str, assume_rows: int | None
     ) -> list[tuple[Any, ...]]:
         """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known."""
+        self._known_limits("accuracy")
         alpha = check_alpha(alpha)
         plan = noise_plan(self._ask, read_price(epsilon, delta), noise)
         rows = []

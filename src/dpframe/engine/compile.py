@@ -15,7 +15,7 @@ from dpframe.engine.rows import lower, unit_names
 from dpframe.plan.ask import Ask
 from dpframe.plan.measures import Measure
 
-__all__ = ["HIGH", "Compiled", "compiled", "split_bits"]
+__all__ = ["HIGH", "Compiled", "compiled", "split_bits", "unit_rows"]
 
 HIGH = "x"  # suffix of the high part of a total that is added in two parts
 _ROOM = 27  # bits of a partial that 2^36 of can be added in int64
@@ -66,6 +66,12 @@ def compiled(ask: Ask, salt: int, *, empty: bool = False) -> Compiled:
         elif measure.total == "distinct":
             apart[i] = _distinct(ask, rows, weights, measure, units, groups, salt)
     return Compiled(main, apart)
+
+
+def unit_rows(ask: Ask, *, empty: bool = False) -> Frame:
+    """The rows that count in an ask, with their unit and groups."""
+    live = {column.id for column in ask.group_columns}
+    return listed_only(ask, keyed(ask, lower(ask.step, live, empty=empty)))
 
 
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:

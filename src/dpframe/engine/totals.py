@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -12,13 +12,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engine.compile import HIGH, Compiled, compiled, split_bits
+from dpframe.engine.hooks import Frame
 from dpframe.engine.keys import group_names, key_frame, public_keys
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan.ask import Ask
 from dpframe.plan.measures import Measure
 from dpframe.plan.steps import source_of
 
-__all__ = ["Totals", "totals", "validate"]
+__all__ = ["Totals", "collected", "guarded", "totals", "validate"]
 
 T = TypeVar("T")
 Integers = NDArray[np.int64] | NDArray[np.object_]
@@ -38,15 +39,15 @@ class Totals:
 
 def totals(ask: Ask, salt: int) -> Totals:
     """Read the rows and add up. Input: the ask, a 64-bit salt for the choice of groups. Errors: EngineError."""
-    return _guarded(lambda: _assembled(ask, *_collected(ask, compiled(ask, salt))))
+    return guarded(lambda: _assembled(ask, *_collected(ask, compiled(ask, salt))))
 
 
 def validate(ask: Ask) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after it is paid."""
-    _guarded(lambda: _assembled(ask, *_collected(ask, compiled(ask, 0, empty=True))))
+    guarded(lambda: _assembled(ask, *_collected(ask, compiled(ask, 0, empty=True))))
 
 
-def _guarded(run: Callable[[], T]) -> T:
+def guarded(run: Callable[[], T]) -> T:
     """Run, and replace whatever an engine raises by a constant message: its own may hold cells.
 
     Polars' PanicException is a BaseException. The new error is raised outside of the handler, so that nothing of the
@@ -68,12 +69,15 @@ def _guarded(run: Callable[[], T]) -> T:
 
 def _collected(ask: Ask, made: Compiled) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
     """Every frame of totals, in one go, so that what they share is read and computed once."""
-    frames: list[pl.LazyFrame] = [frame.to_native() for frame in (made.main, *made.apart.values())]
-    engine: Any = "streaming" if source_of(ask.step).data.lazy else "auto"
-    if len(frames) == 1:
-        return frames[0].collect(engine=engine), {}
-    main, *apart = pl.collect_all(frames, engine=engine)
+    main, *apart = collected(ask, [made.main, *made.apart.values()])
     return main, dict(zip(made.apart, apart, strict=True))
+
+
+def collected(ask: Ask, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
+    """Frames of one ask, computed together."""
+    frames: list[pl.LazyFrame] = [frame.to_native() for frame in lazy]
+    engine: Any = "streaming" if source_of(ask.step).data.lazy else "auto"
+    return [frames[0].collect(engine=engine)] if len(frames) == 1 else pl.collect_all(frames, engine=engine)
 
 
 def _assembled(ask: Ask, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) -> Totals:

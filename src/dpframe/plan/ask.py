@@ -8,14 +8,14 @@ comes from; the formulas are in `dpframe.theory.maps`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.aggregates import Aggregate
-from dpframe.plan.columns import Column, Limits, Table
+from dpframe.plan.columns import Auto, Column, Limits, Table
 from dpframe.plan.keys import Keys
 from dpframe.plan.measures import Measure, Output, Scope, units_total
 from dpframe.plan.steps import Step
@@ -53,6 +53,7 @@ class Ask:
     given: Limits
     aggregates: tuple[tuple[str, Aggregate], ...]
     layout: Layout = Layout()
+    chosen: Limits | None = None  # by dp.Auto, inside the release
     verb: str = ""  # how the limits are typed here: "group_by('city', {limit})"
 
     def __post_init__(self) -> None:
@@ -90,7 +91,7 @@ class Ask:
     @cached_property
     def limits(self) -> Limits:
         """The limits of one unit: said before, said here, and those that follow."""
-        said = self.table.limits.and_also(self.given)
+        said = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
         cells = self.cells
         if self.table.declared is not None:
             if self.given != Limits():
@@ -100,12 +101,23 @@ class Ask:
                     "enforce one."
                 )
             said = Limits(self.table.declared, self.table.declared, self.table.declared)
+        if self.auto:  # until they are chosen, the strictest there are
+            said = Limits(said.max_rows or 1, said.max_groups or 1, said.max_rows_per_group or 1)
         groups = 1 if not self.by else said.max_groups if said.max_groups is not None else said.max_rows
         if groups is not None and said.max_rows is not None:
             groups = min(groups, said.max_rows)
         if groups is not None and cells is not None:
             groups = min(groups, cells)
         return Limits(said.max_rows, groups, said.max_rows_per_group if self.by else None)
+
+    @property
+    def auto(self) -> Auto | None:
+        """Whether limits are still to be chosen, inside the release."""
+        return self.table.limits.and_also(self.given).auto if self.chosen is None else None
+
+    def with_limits(self, chosen: Limits) -> Ask:
+        """The same ask with its limits chosen, within those that were said."""
+        return replace(self, chosen=chosen)
 
     @property
     def cells(self) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import NamedTuple
 
 from narwhals.dtypes import DType
@@ -12,7 +13,7 @@ from dpframe.errors import UnknownColumn
 from dpframe.plan.types import Scalar, number
 from dpframe.theory.maps.sensitivity import Relation
 
-__all__ = ["Bounds", "Column", "Facts", "Limits", "Table"]
+__all__ = ["Auto", "Bounds", "Column", "Facts", "Limits", "Table"]
 
 
 class Bounds(NamedTuple):
@@ -62,21 +63,36 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Auto:
+    """In place of limits: chosen privately inside the release, for this share of its price."""
+
+    share: Fraction = Fraction(1, 10)
+
+
+@dataclass(frozen=True)
 class Limits:
-    """What was said of one unit's rows; None where nothing was said. All counts of at least 1."""
+    """What was said of one unit's rows; None where nothing was said. All counts of at least 1.
+
+    With `auto`, what is not said is chosen inside the release, and what is said stays the most it can be.
+    """
 
     max_rows: int | None = None
     max_groups: int | None = None
     max_rows_per_group: int | None = None
+    auto: Auto | None = None
 
     def and_also(self, other: Limits) -> Limits:
         """Both sets of limits at once."""
-        pairs = zip(
-            (self.max_rows, self.max_groups, self.max_rows_per_group),
-            (other.max_rows, other.max_groups, other.max_rows_per_group),
-            strict=True,
+        return Limits(
+            _least(self.max_rows, other.max_rows),
+            _least(self.max_groups, other.max_groups),
+            _least(self.max_rows_per_group, other.max_rows_per_group),
+            self.auto or other.auto,
         )
-        return Limits(*(min((x for x in pair if x is not None), default=None) for pair in pairs))
+
+
+def _least(first: int | None, second: int | None) -> int | None:
+    return min((x for x in (first, second) if x is not None), default=None)
 
 
 @dataclass(frozen=True)

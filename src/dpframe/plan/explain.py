@@ -102,6 +102,8 @@ def _count(number: int, noun: str) -> str:
 def _at_ask(ask: Ask) -> str:
     if ask.table.declared is not None:
         return _held(ask.table)
+    if ask.auto:
+        return f"limits chosen privately inside the release, for {float(ask.auto.share):.0%} of its price"
     limits = ask.limits if ask.by else Limits(ask.limits.max_rows)
     said = _limits(limits)
     return f"{said}: enforced here by weights" if said else "counts once"
@@ -151,7 +153,8 @@ def _measure(ask: Ask, paid: Paid) -> tuple[str, ...]:
     measure = paid.measure
     bound = measure.sensitivity.scaled(measure.unit)
     name = ", ".join(paid.names)
-    return (name, *_made_of(ask, measure), *(f"{x:.6g}" for x in (bound.l0, bound.l1, bound.l2, bound.linf)))
+    known = (bound.l0, bound.l1, bound.l2, bound.linf)
+    return (name, *_made_of(ask, measure), *("to be chosen" if ask.auto else f"{x:.6g}" for x in known))
 
 
 def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:

@@ -38,7 +38,7 @@ def described(ask: Ask) -> dict[str, Json]:
     Errors: UnsupportedOperation when something in the plan has no lasting description
     """
     first, *later = list(lineage(ask.step))
-    limits = {name: limit for name, limit in vars(ask.given).items() if limit is not None}
+    limits = {name: _plain(limit) for name, limit in vars(ask.given).items() if limit is not None}
     return {
         "table": _source(first),
         "steps": [_step(step) for step in later],

@@ -7,7 +7,9 @@ from typing import Any
 
 from dpframe.release.calibrate import Drawn, NoisePlan
 
-__all__ = ["events_of"]
+__all__ = ["UNNAMED", "events_of"]
+
+UNNAMED: dict[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
 
 def events_of(plan: NoisePlan) -> list[dict[str, Any]]:
@@ -26,4 +28,4 @@ def _event(drawn: Drawn) -> dict[str, Any]:
     if drawn.family == "discrete_laplace":
         fields = {"noise_parameter": float(1 / scale), "sensitivity": int(bound.exact_l1)}
         return {"class_name": "DiscreteLaplaceDpEvent", "fields": fields}
-    return {"class_name": "UnsupportedDpEvent", "fields": {}}
+    return UNNAMED

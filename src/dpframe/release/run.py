@@ -13,15 +13,17 @@ from typing import Any, Protocol
 
 from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored
-from dpframe.errors import BudgetMismatch
+from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan.ask import Ask
+from dpframe.plan.columns import Limits
 from dpframe.plan.explain import Derivation, derivation, unit_words
 from dpframe.plan.fingerprint import described
 from dpframe.plan.steps import source_of
-from dpframe.release.calibrate import NoisePlan
+from dpframe.release.auto import check_auto, choose_limits, chosen_limits, split_price
+from dpframe.release.calibrate import NoisePlan, noise_plan, read_price
 from dpframe.release.draw import drawn_table
-from dpframe.release.events import events_of
+from dpframe.release.events import UNNAMED, events_of
 from dpframe.release.pricing import Terms, described_price, priced
 from dpframe.release.result import Release, noise_table
 from dpframe.release.statement import loss_json, statement
@@ -89,7 +91,12 @@ def release(
     """
     plan = priced(ask, account.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
     price = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    (one,) = settled([(ask, plan)], account, plan.cost, price, noise, name=name, refresh=refresh)
+    if ask.auto is not None:
+        cost = check_auto(ask, account.terms, epsilon, delta)
+        engine.profile(ask, empty=True)
+    else:
+        cost = plan.cost
+    (one,) = settled([(ask, plan)], account, cost, price, noise, name=name, refresh=refresh)
     return one
 
 
@@ -111,6 +118,8 @@ def settled(
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
     for ask, _ in questions:
+        if batch and ask.auto is not None:
+            raise UnsupportedOperation("A batch is priced before any of it runs; release what has dp.Auto() by itself.")
         engine.validate(ask)
     subjects = {_subject(ask) for ask, _ in questions}
     if len(subjects) != 1:
@@ -119,10 +128,12 @@ def settled(
     words = "; ".join(why.steps[-1][0] for why in reasons)
     query = f"batch of {len(questions)}: {words}" if batch else words
     plan = _described(questions, price, noise) if name is not None else None
-    events = [event for _, noisy in questions for event in events_of(noisy)]
+    events = [event for ask, noisy in questions for event in ([UNNAMED] if ask.auto else events_of(noisy))]
     said: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
     receipt = account.charge(cost, subjects.pop(), query, **said)
     if receipt.stored is None:
+        questions = [_resolved(question, price, noise) for question in questions]
+        reasons = [derivation(ask) for ask, _ in questions]
         answers = [_answer(ask, noisy) for ask, noisy in questions]
         about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
         statements = [
@@ -132,6 +143,9 @@ def settled(
     else:
         stored = receipt.stored
         answers = unpacked(stored.data)
+        found = [said.get("limits") for said in stored.statement["releases"]]
+        questions = [_again(question, limits, price, noise) for question, limits in zip(questions, found, strict=True)]
+        reasons = [derivation(ask) for ask, _ in questions]
     return [
         _release(question, why, answer, receipt, said)
         for question, why, answer, said in zip(questions, reasons, answers, stored.statement["releases"], strict=True)
@@ -147,6 +161,27 @@ def _described(questions: Sequence[Question], price: Mapping[str, Any], noise: s
     """What a name stands for: every question, its noise and its price; no data."""
     plans = [{**described(ask), **described_price(noisy, price, noise)} for ask, noisy in questions]
     return plans[0] if len(plans) == 1 else {"batch": plans}
+
+
+def _resolved(question: Question, price: Mapping[str, Any], noise: str) -> Question:
+    """A question whose limits are chosen, if it asked for that: the first part of its price is spent on it here."""
+    ask, _ = question
+    if ask.auto is None:
+        return question
+    offered = read_price(price["epsilon"], price["delta"])
+    return _limited(ask, choose_limits(ask, offered, noise), price, noise)
+
+
+def _again(question: Question, limits: Mapping[str, Any] | None, price: Mapping[str, Any], noise: str) -> Question:
+    """The same, for a stored answer, from the limits that are stored with it."""
+    ask, _ = question
+    return question if limits is None else _limited(ask, Limits(**limits), price, noise)
+
+
+def _limited(ask: Ask, limits: Limits, price: Mapping[str, Any], noise: str) -> Question:
+    _, rest = split_price(ask, read_price(price["epsilon"], price["delta"]))
+    ask = ask.with_limits(limits)
+    return ask, noise_plan(ask, rest, noise)
 
 
 def _answer(ask: Ask, plan: NoisePlan) -> Answer:
@@ -165,7 +200,8 @@ def _statement(
     }
     noise = noise_table(ask.outputs, plan).to_dicts()
     unit = unit_words(source_of(ask.step).table)
-    return statement(why, ask.table.relation, unit, noise, receipt.loss, budget, **about)
+    said = statement(why, ask.table.relation, unit, noise, receipt.loss, budget, **about)
+    return said if ask.chosen is None else {**said, "limits": chosen_limits(ask.chosen)}
 
 
 def _release(question: Question, why: Derivation, answer: Answer, receipt: Receipt, said: Mapping[str, Any]) -> Release:
