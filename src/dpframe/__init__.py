@@ -8,7 +8,21 @@ pays for it.
 from dpframe import errors
 from dpframe.accessors import register as _register
 from dpframe.api import PrivateFrame, PrivateGroupBy, Query, protect, set_budget
-from dpframe.api.aggregates import count, count_units, first, last, max, mean, median, min, n_unique, quantile, std, sum, var
+from dpframe.api.aggregates import (
+    count,
+    count_units,
+    first,
+    last,
+    max,
+    mean,
+    median,
+    min,
+    n_unique,
+    quantile,
+    std,
+    sum,
+    var,
+)
 from dpframe.api.limits import Auto
 from dpframe.budget import Budget, Ledger
 from dpframe.plan.expressions import Expr, col, lit, when
