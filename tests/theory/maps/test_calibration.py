@@ -223,14 +223,19 @@ def test_thresholds_rise_with_groups_and_scale_and_may_be_negative():
     assert maps.threshold(0.999, 1, "gaussian", 50) < 0
 
 
-def test_errors_by_name_of_family():
+def test_errors_of_real_noise():
     for scale in (0.01, 1, 30):
-        assert maps.laplace_error(scale, 0.05) == maps.noise_error("laplace", scale, 0.05)
-        assert maps.discrete_laplace_error(scale, 0.05) == maps.noise_error("discrete_laplace", scale, 0.05)
-        assert maps.gaussian_error(scale, 0.05) == maps.noise_error("gaussian", scale, 0.05)
-    assert maps.laplace_scale_for_error(10, 0.05) == maps.scale_for_error("laplace", 10, 0.05)
-    assert maps.discrete_laplace_scale_for_error(10, 0.05) == maps.scale_for_error("discrete_laplace", 10, 0.05)
-    assert maps.gaussian_scale_for_error(10, 0.05) == maps.scale_for_error("gaussian", 10, 0.05)
+        for alpha in (0.5, 0.05, 1e-9):
+            with ctx.workprec(300):
+                true = {
+                    "laplace": -exact(scale) * exact(alpha).log(),
+                    "gaussian": exact(scale) * arb(2).sqrt() * exact(alpha).erfcinv(),
+                }
+            for family, value in true.items():
+                error = maps.real_error(family, scale, alpha)
+                assert value <= error <= value * (1 + arb(1e-15))
+                assert scale * (1 - 1e-15) <= maps.real_scale_for_error(family, error, alpha)
+                assert maps.real_error(family, maps.real_scale_for_error(family, 7, alpha), alpha) <= 7 * (1 + 1e-15)
 
 
 def test_no_sensitivity_needs_no_noise():
@@ -250,6 +255,7 @@ def test_no_sensitivity_needs_no_noise():
         lambda: maps.gaussian_scale(1, "1", 0.1),
         lambda: maps.threshold(0, 1, "laplace", 1),
         lambda: maps.noise_error("laplace", 1, 0),
+        lambda: maps.real_error("laplace", 1, 1),
         lambda: maps.scale_for_error("laplace", 1, 1),
     ],
 )
@@ -270,6 +276,9 @@ def test_prices_that_are_no_prices_are_refused(call):
         lambda: maps.threshold(0.1, 1, "laplace", 0),
         lambda: maps.threshold(0.1, 1, "laplace", 1, step=0),
         lambda: maps.noise_error("laplace", -1, 0.1),
+        lambda: maps.real_error("gaussian", 0, 0.1),
+        lambda: maps.real_error("discrete_laplace", 1, 0.1),
+        lambda: maps.real_scale_for_error("laplace", 0, 0.1),
         lambda: maps.scale_for_error("laplace", -1, 0.1),
     ],
 )

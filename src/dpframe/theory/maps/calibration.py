@@ -20,6 +20,7 @@ from dpframe.noise.arguments import positive
 from dpframe.noise.certified import (
     Ball,
     Number,
+    accurate,
     at_most,
     ball,
     float_up,
@@ -28,29 +29,28 @@ from dpframe.noise.certified import (
     round_down,
     smallest_float,
     solve,
+    upper,
 )
 from dpframe.noise.tails import TAILS, whole
 from dpframe.theory.maps.privacy import gaussian_profile, normal_quantile, price, probability, sensitivity
 
 __all__ = [
     "Family",
-    "discrete_laplace_error",
-    "discrete_laplace_scale_for_error",
-    "gaussian_error",
+    "RealFamily",
     "gaussian_scale",
-    "gaussian_scale_for_error",
     "gaussian_scale_rho",
     "gaussian_scales",
-    "laplace_error",
     "laplace_scale",
-    "laplace_scale_for_error",
     "laplace_scale_rho",
     "noise_error",
+    "real_error",
+    "real_scale_for_error",
     "scale_for_error",
     "threshold",
 ]
 
 Family = Literal["laplace", "discrete_laplace", "gaussian"]
+RealFamily = Literal["laplace", "gaussian"]
 
 # Scales for a price
 
@@ -325,31 +325,43 @@ def _scale_near(family: str, reach: int, chance: Fraction) -> float:
     return 1 / t
 
 
-def laplace_error(scale: Number, alpha: Number) -> int:
-    """Smallest e with P[|noise| > e] ≤ alpha for rounded Laplace noise: see `noise_error`."""
-    return noise_error("laplace", scale, alpha)
+def real_error(family: RealFamily, scale: Number, alpha: Number) -> float:
+    """Smallest e with P[|noise| > e] ≤ alpha for real noise, before any rounding to a grid.
+
+    Input:  family, "laplace" or "gaussian"; scale (of a Gaussian: its standard deviation); alpha in (0, 1)
+    Output: e, in the units of the scale, rounded up
+    Bound:  scale·ln(1/alpha) for Laplace, scale·√2·erfc⁻¹(alpha) for Gaussian noise
+    Source: the quantile functions
+    Errors: InvalidArgument for an unknown family or a scale not above 0; InvalidPrice for an alpha not in (0, 1)
+
+    >>> round(real_error("laplace", 25, 0.05), 6), round(real_error("gaussian", 1, 0.05), 6)
+    (74.893307, 1.959964)
+    """
+    quantile, width = _quantile_of(family, alpha), positive("scale", scale)
+    return upper(lambda: quantile() * ball(width))
 
 
-def discrete_laplace_error(scale: Number, alpha: Number) -> int:
-    """Smallest e with P[|noise| > e] ≤ alpha for discrete Laplace noise: see `noise_error`."""
-    return noise_error("discrete_laplace", scale, alpha)
+def real_scale_for_error(family: RealFamily, error: Number, alpha: Number) -> float:
+    """Largest scale of real noise with P[|noise| > error] ≤ alpha: the inverse of `real_error`.
+
+    Input:  family as in `real_error`; error > 0; alpha in (0, 1)
+    Output: scale, in the units of the error, rounded down
+    Bound:  error/ln(1/alpha) for Laplace, error/(√2·erfc⁻¹(alpha)) for Gaussian noise
+    Source: the quantile functions
+    Errors: InvalidArgument for an unknown family or an error not above 0; InvalidPrice for an alpha not in (0, 1)
+
+    >>> real_scale_for_error("laplace", real_error("laplace", 25, Fraction(1, 20)), Fraction(1, 20))
+    25.0
+    """
+    quantile, reach = _quantile_of(family, alpha), positive("error", error)
+    return max(0.0, round_down(accurate(lambda: ball(reach) / quantile())))
 
 
-def gaussian_error(scale: Number, alpha: Number) -> int:
-    """Smallest e with P[|noise| > e] ≤ alpha for rounded Gaussian noise: see `noise_error`."""
-    return noise_error("gaussian", scale, alpha)
-
-
-def laplace_scale_for_error(error: Number, alpha: Number) -> float:
-    """Largest scale of rounded Laplace noise with P[|noise| > error] ≤ alpha: see `scale_for_error`."""
-    return scale_for_error("laplace", error, alpha)
-
-
-def discrete_laplace_scale_for_error(error: Number, alpha: Number) -> float:
-    """Largest scale of discrete Laplace noise with P[|noise| > error] ≤ alpha: see `scale_for_error`."""
-    return scale_for_error("discrete_laplace", error, alpha)
-
-
-def gaussian_scale_for_error(error: Number, alpha: Number) -> float:
-    """Largest scale of rounded Gaussian noise with P[|noise| > error] ≤ alpha: see `scale_for_error`."""
-    return scale_for_error("gaussian", error, alpha)
+def _quantile_of(family: str, alpha: Number) -> Callable[[], Ball]:
+    """The e with P[|noise| > e] = alpha for real noise of scale 1."""
+    chance = probability("alpha", alpha)
+    if family == "laplace":
+        return lambda: -ball(chance).log()
+    if family == "gaussian":
+        return lambda: ball(chance).erfcinv() * ball(2).sqrt()
+    raise InvalidArgument(f"family={family!r} must be 'laplace' or 'gaussian'.")
