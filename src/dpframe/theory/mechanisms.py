@@ -15,6 +15,7 @@ from dpframe.theory.domains import AtomDomain, Domain, VectorDomain
 from dpframe.theory.exact import Root, exact, square, upward
 from dpframe.theory.framework import Measurement
 from dpframe.theory.lengths import AbsoluteDistance, L1Distance, L2Distance
+from dpframe.theory.maps import laplace as laplace_maps
 from dpframe.theory.maps import privacy, statistics
 from dpframe.theory.measures import (
     MaxDivergence,
@@ -122,10 +123,11 @@ def laplace(
             range of the type
     Bound:  ε = d_in/scale. Without granularity a float is not rounded before the noise, and rounding the sum afterwards
             costs nothing; with it, two entries are brought up to one step further apart, and d_in grows by one step per
-            entry. As ρ (output_measure=ZeroConcentratedDivergence()): ε + e^-ε - 1 for real noise, ε·tanh(ε/2) for
-            discrete noise
-    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`
-    Errors: InvalidArgument for scale and granularity; DomainMismatch, MetricMismatch
+            entry. `output_measure` may be MaxDivergence() (the default); ZeroConcentratedDivergence(): ρ = ε + e^-ε - 1
+            for real noise, ε·tanh(ε/2) for discrete noise; RenyiDivergence() or RenyiDivergence(alpha): exact; or, for
+            one number, SmoothedMaxDivergence(): the exact δ = 1 - e^((ε' - ε)/2) at ε' for real noise
+    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `maps.laplace`
+    Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
 
     >>> m = laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0)
     >>> m.map(12), m.check(12, 0.48)
@@ -142,16 +144,57 @@ def laplace(
 
     privacy_map: Callable[[Length], Any] = epsilon
     if measure == ZeroConcentratedDivergence():
-        continuous = noise.atom.is_float
 
         def privacy_map(d_in: Length) -> Any:
-            return privacy.laplace_rho(epsilon(d_in), 1) if continuous else privacy.pure_to_zcdp(epsilon(d_in))
+            return privacy.laplace_rho(epsilon(d_in), 1) if noise.atom.is_float else privacy.pure_to_zcdp(epsilon(d_in))
+
+    elif isinstance(measure, RenyiDivergence):
+        order = measure.alpha
+
+        def privacy_map(d_in: Length) -> Any:
+            curve = _laplace_curve(noise, grown(d_in))
+            return curve if order is None else curve(order)
+
+    elif measure == SmoothedMaxDivergence() and not isinstance(input_domain, VectorDomain):
+
+        def privacy_map(d_in: Length) -> Any:
+            return _laplace_profile(noise, grown(d_in))
 
     elif measure != MaxDivergence():
         raise InvalidArgument(
-            f"laplace: output_measure={measure!r}; it is MaxDivergence() or ZeroConcentratedDivergence()."
+            f"laplace: output_measure={measure!r}; it is MaxDivergence(), ZeroConcentratedDivergence(), "
+            "RenyiDivergence() or, for one number, SmoothedMaxDivergence()."
         )
     return Measurement(input_domain, input_metric, measure, _function(input_domain, noise), privacy_map)
+
+
+def _in_steps(noise: Additive, l1: Length) -> tuple[Fraction, Fraction]:
+    """Distance and scale of Laplace noise as the formulas take them: those of integers in whole grid steps."""
+    distance = l1 if isinstance(l1, Fraction) else exact(upward(l1), "l1")
+    if noise.atom.is_float:
+        return distance, noise.scale
+    return Fraction(math.floor(distance / noise.step)), noise.scale / noise.step
+
+
+def _laplace_curve(noise: Additive, l1: Length) -> RenyiCurve:
+    distance, scale = _in_steps(noise, l1)
+    if noise.atom.is_float:
+        return RenyiCurve(lambda alpha: laplace_maps.laplace_renyi(exact(alpha, "alpha"), distance, scale))
+    return RenyiCurve(
+        lambda alpha: laplace_maps.discrete_laplace_renyi(exact(alpha, "alpha"), distance.numerator, scale)
+    )
+
+
+def _laplace_profile(noise: Additive, l1: Length) -> PrivacyProfile:
+    distance, scale = _in_steps(noise, l1)
+    if noise.atom.is_float:
+        return PrivacyProfile(
+            lambda epsilon: laplace_maps.laplace_delta(exact(epsilon, "epsilon"), distance, scale), label="Laplace"
+        )
+    return PrivacyProfile(
+        lambda epsilon: laplace_maps.discrete_laplace_delta(exact(epsilon, "epsilon"), distance.numerator, scale),
+        label="discrete Laplace",
+    )
 
 
 def gaussian(
@@ -214,7 +257,7 @@ def gaussian_profile(l2_squared: Fraction, scale: Fraction) -> PrivacyProfile:
         return PrivacyProfile(lambda epsilon: 0.0, lambda delta: 0.0, "no loss")
     mu = privacy.gaussian_mu([l2_squared], [scale])
     return PrivacyProfile(
-        lambda epsilon: privacy.gaussian_delta(epsilon, mu),
-        lambda delta: math.inf if delta == 0 else privacy.gaussian_epsilon(delta, mu),
+        lambda epsilon: privacy.gaussian_delta(exact(epsilon, "epsilon"), mu),
+        lambda delta: math.inf if delta == 0 else privacy.gaussian_epsilon(exact(delta, "delta"), mu),
         f"Gaussian, μ={mu:.6g}",
     )
