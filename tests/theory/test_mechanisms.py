@@ -117,7 +117,52 @@ def test_laplace_in_zcdp():
     assert real.map(1) == pytest.approx(math.exp(-1), rel=1e-12)
     assert whole.map(1) == pytest.approx(math.tanh(0.5), rel=1e-12)
     with pytest.raises(errors.InvalidArgument):
-        t.laplace(t.AtomDomain(float), ABSOLUTE, 1, output_measure=t.SmoothedMaxDivergence())
+        t.laplace(t.AtomDomain(float), ABSOLUTE, 1, output_measure=t.Approximate())
+    vector = t.VectorDomain(t.AtomDomain(int))
+    with pytest.raises(errors.InvalidArgument, match="one number"):  # how the loss spreads over entries is not proven
+        t.laplace(vector, t.L1Distance(), 1, output_measure=t.SmoothedMaxDivergence())
+
+
+@pytest.mark.parametrize("kind", [float, np.float32, int, np.uint8])
+@pytest.mark.parametrize(("scale", "d_in"), [(1, 1), (2, 1), (0.5, 3), (3, 7)])
+def test_laplace_profile_and_renyi_are_those_of_the_law(kind, scale, d_in):
+    """Held against the divergences of the two output distributions, measured."""
+    p, q = (f(d_in) for f in ((lambda d: stats.laplace(0, scale)), (lambda d: stats.laplace(d, scale))))
+    if np.dtype(kind).kind in "iu":
+        p, q = stats.dlaplace(1 / scale), stats.dlaplace(1 / scale, loc=d_in)
+    profile = t.laplace(t.AtomDomain(kind), ABSOLUTE, scale, output_measure=t.SmoothedMaxDivergence()).map(d_in)
+    for epsilon in (0, 0.1, 0.5, 1, 2.9):
+        assert profile.delta(epsilon) == pytest.approx(t.hockey_stick_divergence(p, q, epsilon), rel=1e-8, abs=1e-14)
+    assert profile.epsilon(0) == pytest.approx(d_in / scale, rel=1e-14)
+    assert profile.delta(profile.epsilon(0.01)) <= 0.01
+    assert profile.delta(profile.epsilon(0.01) * (1 - 1e-9)) > 0.01 or profile.epsilon(0.01) == 0
+    curve = t.laplace(t.AtomDomain(kind), ABSOLUTE, scale, output_measure=t.RenyiDivergence()).map(d_in)
+    for order in (1.5, 2, 8):
+        assert curve(order) == pytest.approx(t.renyi_divergence(p, q, order), rel=1e-8)
+        at_one = t.laplace(t.AtomDomain(kind), ABSOLUTE, scale, output_measure=t.RenyiDivergence(order))
+        assert at_one.map(d_in) == curve(order)
+        assert at_one.map(0) == 0
+    assert profile.delta(0.1) <= t.fix_delta(profile, profile.delta(0.1))[1]
+
+
+@pytest.mark.parametrize("kind", [float, int])
+def test_laplace_renyi_of_a_vector_is_that_of_one_entry_at_worst(kind):
+    domain = t.VectorDomain(t.AtomDomain(kind), size=3)
+    curve = t.laplace(domain, t.L1Distance(), 2, output_measure=t.RenyiDivergence()).map(5)
+    single = t.laplace(t.AtomDomain(kind), ABSOLUTE, 2, output_measure=t.RenyiDivergence())
+    for order in (1.1, 2, 30):
+        assert curve(order) == single.map(5)(order)
+        for split in ((1, 4, 0), (2, 2, 1), (1, 1, 3)):
+            assert sum(single.map(d)(order) for d in split) <= curve(order)
+
+
+def test_laplace_profile_with_granularity():
+    step = 2.0**-10
+    real = t.laplace(t.AtomDomain(float), ABSOLUTE, 1, granularity=step, output_measure=t.SmoothedMaxDivergence())
+    assert real.map(1).delta(0.5) == pytest.approx(-math.expm1((0.5 - 1 - step) / 2), rel=1e-12)
+    whole = t.laplace(t.AtomDomain(int), ABSOLUTE, 8, granularity=4, output_measure=t.SmoothedMaxDivergence())
+    two = t.laplace(t.AtomDomain(int), ABSOLUTE, 2, output_measure=t.SmoothedMaxDivergence())
+    assert whole.map(5).delta(0.25) == two.map(2).delta(0.25)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +346,8 @@ def test_noisy_max(kind):
     assert t.noisy_max(*space, scale=1.0).map(1) == 2
     assert t.noisy_max(space[0], t.LinfDistance(monotonic=True), scale=1.0).map(1) == 1
     rho = t.noisy_max(*space, scale=1.0, output_measure=t.ZeroConcentratedDivergence())
-    assert rho.map(1) == pytest.approx(2 * math.tanh(1), rel=1e-12)
+    assert rho.map(1) == 0.5
+    assert {rho([0, 0, 20, 90]) for _ in range(30)} == {3}
     assert {t.noisy_max(*space, scale=1.0)([0, 0, 20, 90]) for _ in range(30)} == {3}
     assert {t.noisy_max(*space, scale=1.0, negate=True)([90, 0, 90, 90]) for _ in range(30)} == {1}
 
@@ -313,6 +359,23 @@ def test_noisy_max_is_permute_and_flip(kind):
     worse = sum(choose([kind(3), kind(1)]) for _ in range(4000))
     chance = math.exp(-1) / 2
     assert abs(worse - 4000 * chance) < 6 * math.sqrt(4000 * chance * (1 - chance))
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_noisy_max_in_zcdp_is_the_exponential_mechanism(kind):
+    """Two candidates, the worse by one scale: chosen with probability 1/(1+e). 6 standard deviations of 4000 draws."""
+    choose = t.noisy_max(
+        t.VectorDomain(t.AtomDomain(kind)), t.LinfDistance(), scale=2, output_measure=t.ZeroConcentratedDivergence()
+    )
+    worse = sum(choose([kind(3), kind(1)]) for _ in range(4000))
+    chance = 1 / (1 + math.e)
+    assert abs(worse - 4000 * chance) < 6 * math.sqrt(4000 * chance * (1 - chance))
+    # ρ = ε²/8 against the Rényi divergences of neighbours, scores moving by 1 in opposite directions.
+    for scores in ([3, 1, 0], [0, 0, 0], [5, 5, -2]):
+        p, q = (np.exp(np.array(s) / 2) for s in (scores, [scores[0] - 1, *(s + 1 for s in scores[1:])]))
+        for order in (1.01, 2, 16):
+            loss = t.renyi_divergence(p / p.sum(), q / q.sum(), order)
+            assert loss <= choose.map(1) * order
 
 
 def test_noisy_max_refuses():

@@ -10,10 +10,17 @@
     noisy([12, 10, 8, 7])        # one draw
 
 A `Transformation` or `Measurement` promises that inputs within d_in have outputs within `map(d_in)`. Lower down:
-`max_divergence` and `empirical_sensitivity` measure what a map promises, and `plots` draws it.
+`max_divergence` and `empirical_sensitivity` measure what a map promises, and `plots` draws it; `laplace_error` and its
+like say how far off a release may be.
 """
 
 from dpframe.theory import plots
+from dpframe.theory.accuracy import (
+    gaussian_error,
+    gaussian_scale_for_error,
+    laplace_error,
+    laplace_scale_for_error,
+)
 from dpframe.theory.aggregates import count, mean, sum, variance
 from dpframe.theory.composition import compose, optimal_compose, parallel
 from dpframe.theory.conversions import fix_delta, pure_to_approx, pure_to_zcdp, sample, zcdp_to_approx
@@ -31,6 +38,13 @@ from dpframe.theory.lengths import (
     L2Distance,
     LinfDistance,
 )
+from dpframe.theory.maps.calibration import gaussian_scale, gaussian_scale_rho, laplace_scale, threshold
+from dpframe.theory.maps.laplace import (
+    discrete_laplace_delta,
+    discrete_laplace_renyi,
+    laplace_delta,
+    laplace_renyi,
+)
 from dpframe.theory.maps.privacy import (
     amplification_by_sampling,
     basic_composition,
@@ -39,6 +53,7 @@ from dpframe.theory.maps.privacy import (
     gaussian_delta,
     gaussian_epsilon,
     group_privacy,
+    group_privacy_rho,
     zcdp_to_delta,
     zcdp_to_epsilon,
 )
@@ -109,17 +124,29 @@ __all__ = [
     "composition_epsilon",
     "count",
     "count_by",
+    "discrete_laplace_delta",
+    "discrete_laplace_renyi",
     "empirical_sensitivity",
     "fix_delta",
     "gaussian",
     "gaussian_delta",
     "gaussian_epsilon",
+    "gaussian_error",
+    "gaussian_scale",
+    "gaussian_scale_for_error",
+    "gaussian_scale_rho",
     "gaussian_threshold",
     "group_privacy",
+    "group_privacy_rho",
     "histogram",
     "hockey_stick_divergence",
     "impute",
     "laplace",
+    "laplace_delta",
+    "laplace_error",
+    "laplace_renyi",
+    "laplace_scale",
+    "laplace_scale_for_error",
     "laplace_threshold",
     "max_divergence",
     "mean",
@@ -134,6 +161,7 @@ __all__ = [
     "resize",
     "sample",
     "sum",
+    "threshold",
     "variance",
     "zcdp_to_approx",
     "zcdp_to_delta",

@@ -109,12 +109,13 @@ def noisy_max(
 
     Input:  vectors of numbers under LinfDistance(), or LinfDistance(monotonic=True) when all scores move the same way
             between neighbours; scale > 0 in the unit of the scores
-    Output: int, an index from 0; index i is proposed and accepted as in permute-and-flip, which is the largest of the
-            scores with exponential noise of this scale added
-    Bound:  ε = 2·d_in/scale; d_in/scale when monotonic. As ρ (output_measure=ZeroConcentratedDivergence()):
-            ε·tanh(ε/2), since permute-and-flip is not bounded-range and ε²/8 is not proven for it. Float scores are
-            taken as the exact fractions they are, so nothing is rounded
-    Source: McKenna and Sheldon 2020, arXiv:2010.12603, theorem 1; `privacy.permute_and_flip_rho`
+    Output: int, an index from 0: that of the largest score after exponential noise of this scale (permute-and-flip),
+            or, with output_measure=ZeroConcentratedDivergence(), after Gumbel noise (the exponential mechanism)
+    Bound:  ε = 2·d_in/scale; d_in/scale when monotonic. As ρ: ε²/8, which the exponential mechanism's bounded range
+            gives; permute-and-flip errs less but has no such range. Float scores are taken as the exact fractions they
+            are, so nothing is rounded
+    Source: McKenna and Sheldon 2020, arXiv:2010.12603, theorem 1; McSherry and Talwar 2007, theorem 6;
+            `privacy.bounded_range_rho`
     Errors: InvalidArgument for the scale; DomainMismatch, MetricMismatch
 
     >>> m = noisy_max(VectorDomain(AtomDomain(int)), LinfDistance(), scale=1.0)
@@ -139,31 +140,53 @@ def noisy_max(
     if measure == ZeroConcentratedDivergence():
 
         def privacy_map(d_in: Any) -> Any:
-            return privacy.permute_and_flip_rho(epsilon(d_in))
+            return privacy.bounded_range_rho(epsilon(d_in))
 
     elif measure != MaxDivergence():
         raise InvalidArgument(
             f"noisy_max: output_measure={measure!r}; it is MaxDivergence() or ZeroConcentratedDivergence()."
         )
+    choose = _exponential if measure == ZeroConcentratedDivergence() else _flipped
     return Measurement(
-        input_domain, input_metric, measure, lambda scores: _choose(scores, atom, width, negate), privacy_map
+        input_domain, input_metric, measure, lambda scores: _choose(scores, atom, width, negate, choose), privacy_map
     )
 
 
-def _choose(scores: Any, atom: AtomDomain, scale: Fraction, negate: bool) -> int:
+def _choose(
+    scores: Any, atom: AtomDomain, scale: Fraction, negate: bool, choose: Callable[[list[Any], Fraction], int]
+) -> int:
     entries = scores.tolist() if hasattr(scores, "tolist") else list(scores)
     if len(entries) == 0:
         raise InvalidArgument("noisy_max: there is no score to choose from.")
-    if not atom.is_float:
+    if not atom.is_float and choose is _flipped:
         whole = np.array([entries], dtype=atom.dtype)
         if negate:
             whole = ~whole  # reverses the order of integers, distances kept, without overflow
         return int(permute_and_flip(whole, 1 / scale)[0])
-    return _flipped([-float(v) if negate else float(v) for v in entries], scale)
+    numbers = [float(v) if atom.is_float else int(v) for v in entries]
+    return choose([-v for v in numbers] if negate else numbers, scale)
 
 
-def _flipped(scores: list[float], scale: Fraction) -> int:
-    """Permute-and-flip on floats: candidates in random order, each accepted with probability exp(-gap/scale)."""
+def _accepted(score: Any, best: Any, scale: Fraction) -> bool:
+    """A coin with probability exp(-(best - score)/scale)."""
+    if score == best:
+        return True
+    if not (math.isfinite(score) and math.isfinite(best)):
+        return False
+    return bool(bernoulli_exp([(Fraction(best) - Fraction(score)) / scale])[0])
+
+
+def _exponential(scores: list[Any], scale: Fraction) -> int:
+    """The exponential mechanism: propose a candidate, any of them, until one is accepted."""
+    best = max(scores)
+    while True:
+        for i in uniform_index(len(scores), min(len(scores), 1024)).tolist():
+            if _accepted(scores[i], best, scale):
+                return int(i)
+
+
+def _flipped(scores: list[Any], scale: Fraction) -> int:
+    """Permute-and-flip: candidates in random order, each accepted with probability exp(-gap/scale)."""
     best = max(scores)
     order = list(range(len(scores)))
     while True:
@@ -171,9 +194,5 @@ def _flipped(scores: list[float], scale: Fraction) -> int:
             other = int(uniform_index(last + 1, 1)[0])
             order[last], order[other] = order[other], order[last]
         for i in order:
-            if scores[i] == best:
+            if _accepted(scores[i], best, scale):
                 return i
-            if math.isfinite(scores[i]) and math.isfinite(best):
-                gap = Fraction(best) - Fraction(scores[i])
-                if bernoulli_exp([gap / scale])[0]:
-                    return i

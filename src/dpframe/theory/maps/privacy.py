@@ -40,6 +40,7 @@ from dpframe.noise.tails import (
 __all__ = [
     "amplification_by_sampling",
     "basic_composition",
+    "bounded_range_rho",
     "composition_delta",
     "composition_epsilon",
     "discrete_gaussian_delta",
@@ -304,6 +305,21 @@ def pure_to_zcdp(epsilon: Number) -> float:
     """
     loss = price("epsilon", epsilon)
     return upper(lambda: ball(loss) * ball(loss / 2).tanh()) if loss else 0.0
+
+
+def bounded_range_rho(epsilon: Number) -> float:
+    """ρ of the exponential mechanism, or of any other whose log ratios lie in one interval of length ε.
+
+    Input:  epsilon ≥ 0
+    Output: ρ
+    Bound:  ε²/8: a loss of bounded range is subgaussian (Hoeffding)
+    Source: Cesar, Rogers 2021, arXiv:2004.07223, Lemma 3.4; Dong, Durfee, Rogers 2020, arXiv:1909.13830, for the range
+    Errors: InvalidPrice for a negative ε
+
+    >>> bounded_range_rho(2)
+    0.5
+    """
+    return price_up(price("epsilon", epsilon) ** 2 / 8)
 
 
 def permute_and_flip_rho(epsilon: Number) -> float:
