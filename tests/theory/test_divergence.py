@@ -109,3 +109,26 @@ def test_other_divergences():
 def test_what_is_no_distribution(make):
     with pytest.raises(errors.InvalidArgument):
         make()
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1, 1), (0.5, 3), (0.1, 5), (3, 7)])
+def test_discrete_tails_that_underflow_are_no_infinite_ratios(scale, shift):
+    p, q = stats.dlaplace(1 / scale), stats.dlaplace(1 / scale, loc=shift)
+    assert t.max_divergence(p, q) == pytest.approx(shift / scale, rel=1e-9)
+    assert t.max_divergence(q, p) == pytest.approx(shift / scale, rel=1e-9)
+    assert t.renyi_divergence(p, q, 64) == pytest.approx(t.discrete_laplace_renyi(64, shift, scale), rel=1e-8)
+    assert t.hockey_stick_divergence(p, q, 0.5) == pytest.approx(t.discrete_laplace_delta(0.5, shift, scale), rel=1e-8)
+
+
+def test_a_finite_support_against_an_infinite_one():
+    assert t.max_divergence(stats.poisson(3), stats.binom(10, 0.3)) == math.inf
+    assert t.max_divergence(stats.binom(10, 0.3), stats.poisson(3)) < math.inf
+
+
+@pytest.mark.parametrize("scale", [0.5, 1, 4])
+def test_hockey_stick_of_laplace_distributions(scale):
+    p, q = stats.laplace(0, scale), stats.laplace(1, scale)
+    for epsilon in (0, 0.1, 0.3, 1, 1.9, 3):
+        true = t.laplace_delta(epsilon, 1, scale)
+        assert t.hockey_stick_divergence(p, q, epsilon) == pytest.approx(true, rel=1e-9, abs=1e-15)
+        assert t.hockey_stick_divergence(q, p, epsilon) == pytest.approx(true, rel=1e-9, abs=1e-15)

@@ -54,7 +54,8 @@ def hockey_stick_divergence(p: Any, q: Any, epsilon: float) -> float:
     """The δ of (ε, δ)-DP in one direction: the mass by which p exceeds e^ε·q, sup over S of P[S] - e^ε·Q[S].
 
     Input:  p and q as in `max_divergence`; epsilon >= 0
-    Output: float in [0, 1]; for continuous distributions by quadrature
+    Output: float in [0, 1]; for continuous distributions from the masses of the intervals where p's density is above
+            e^ε·q's, which are found on a fine grid of quantiles
     Source: Balle, Barthe and Gaboardi 2018, arXiv:1807.01647
     Errors: InvalidArgument
 
@@ -65,7 +66,8 @@ def hockey_stick_divergence(p: Any, q: Any, epsilon: float) -> float:
         raise InvalidArgument(f"epsilon={epsilon!r}: ε is at least 0.")
     factor = math.exp(epsilon)
     if _continuous(p):
-        return _integral(p, lambda x: max(0.0, float(p.pdf(x)) - factor * float(q.pdf(x))))
+        above = _above(p, q, epsilon)
+        return max(0.0, event_mass(p, above) - factor * event_mass(q, above)) if above else 0.0
     left, right = _aligned(p, q)
     return math.fsum(max(0.0, v - factor * right[k]) for k, v in left.items())
 
@@ -88,11 +90,13 @@ def renyi_divergence(p: Any, q: Any, alpha: float) -> float:
         def term(x: float) -> float:
             return math.exp(min(700.0, alpha * float(p.logpdf(x)) + (1 - alpha) * float(q.logpdf(x))))
 
-        return math.log(_integral(p, term)) / (alpha - 1)
+        return math.log(_integral(p, q, term)) / (alpha - 1)
     left, right = _aligned(p, q)
     if any(v > 0 and right[k] == 0 for k, v in left.items()):
         return math.inf
-    return math.log(math.fsum(v**alpha * right[k] ** (1 - alpha) for k, v in left.items() if v > 0)) / (alpha - 1)
+    terms = [alpha * math.log(v) + (1 - alpha) * math.log(right[k]) for k, v in left.items() if v > 0]
+    top = max(terms)
+    return (top + math.log(math.fsum(math.exp(x - top) for x in terms))) / (alpha - 1)
 
 
 # Kinds of distributions
@@ -107,8 +111,8 @@ def _finite(p: Any, others: tuple[Any, ...] = ()) -> Finite:
     if isinstance(p, Mapping):
         table = {k: _probability(v) for k, v in p.items()}
     elif hasattr(p, "logpmf"):
-        ends = [_reach(d) for d in (p, *others)]
-        outcomes = np.arange(min(e[0] for e in ends), max(e[1] for e in ends) + 1)
+        low, high = _range([p, *others])
+        outcomes = np.arange(low, high + 1)
         return dict(zip(outcomes.tolist(), np.exp(p.logpmf(outcomes)).tolist(), strict=True))
     elif isinstance(p, Sequence | np.ndarray) and not isinstance(p, str):
         table = {i: _probability(v) for i, v in enumerate(p)}
@@ -128,22 +132,36 @@ def _probability(value: Any) -> float:
     return number
 
 
-def _reach(p: Any) -> tuple[int, int]:
-    """A range of integers that holds all but 10^-290 of the mass on each side."""
-    low, high = p.support()
-    low = low if math.isfinite(low) else _outward(p.cdf, -1, p)
-    high = high if math.isfinite(high) else _outward(p.sf, 1, p)
+def _range(distributions: Sequence[Any]) -> tuple[int, int]:
+    """The integers to compare on: all of a finite support, and of an infinite one what no float underflows on."""
+    supports = [d.support() for d in distributions]
+    lows = [int(s[0]) for s in supports if math.isfinite(s[0])]
+    highs = [int(s[1]) for s in supports if math.isfinite(s[1])]
+    # An infinite tail is cut where the lighter of them ends; further out next to no mass is left.
+    left = [_outward(d.cdf, -1, d) for d, s in zip(distributions, supports, strict=True) if not math.isfinite(s[0])]
+    right = [_outward(d.sf, 1, d) for d, s in zip(distributions, supports, strict=True) if not math.isfinite(s[1])]
+    low = min(lows + ([max(left)] if left else []))
+    high = max(highs + ([min(right)] if right else []))
     if high - low > 10_000_000:
         raise InvalidArgument("The distribution is spread over more than ten million outcomes.")
-    return int(low), int(high)
+    return low, high
 
 
 def _outward(tail: Callable[[Any], Any], sign: int, p: Any) -> int:
-    step = 1
-    middle = int(p.median())
-    while tail(middle + sign * step) > 1e-290:
+    """About the last integer on this side that still has mass 10^-290, or a tail of 10^-200 beyond it."""
+
+    def counts(steps: int) -> bool:
+        at = middle + sign * steps
+        return bool(p.pmf(at) > 1e-290 or tail(at) > 1e-200)  # scipy's tails may lose their digits, its masses do not
+
+    middle, step = int(p.median()), 1
+    while counts(step):
         step *= 2
-    return middle + sign * step
+    inner = step // 2
+    while step - inner > 1:
+        between = (inner + step) // 2
+        inner, step = (between, step) if counts(between) else (inner, between)
+    return middle + sign * inner
 
 
 def _aligned(p: Any, q: Any) -> tuple[Finite, Finite]:
@@ -192,10 +210,36 @@ def event_mass(p: Any, over: Any) -> float:
     )
 
 
-def _integral(p: Any, function: Callable[[float], float]) -> float:
+def _above(p: Any, q: Any, level: float) -> list[tuple[float, float]]:
+    """The intervals where the log ratio of the densities is above a level."""
+    from scipy.optimize import brentq
+
+    def excess(x: float) -> float:
+        return float(_ratio(p, q, np.array([x]))[0]) - level
+
+    points = _quantiles(p)
+    inside = _ratio(p, q, points) > level
+    ends: list[float] = []
+    for a in np.flatnonzero(inside[1:] != inside[:-1]).tolist():
+        low, high = float(points[a]), float(points[a + 1])
+        finite = all(math.isfinite(excess(x)) for x in (low, high))
+        ends.append(brentq(excess, low, high, xtol=1e-15 * max(1.0, abs(low))) if finite else high)
+    starts = ([-math.inf] if inside[0] else []) + ends + ([math.inf] if inside[-1] else [])
+    return list(zip(starts[::2], starts[1::2], strict=True))
+
+
+def _quantiles(p: Any) -> np.ndarray[Any, Any]:
+    """Quantiles from far in one tail to far in the other."""
+    levels = np.concatenate([10.0 ** -np.arange(300, 3, -4.0), np.linspace(1e-3, 0.5, 2000)])
+    points = np.concatenate([p.ppf(levels), p.isf(levels[::-1])])
+    return np.unique(points[np.isfinite(points)])
+
+
+def _integral(p: Any, q: Any, function: Callable[[float], float]) -> float:
     from scipy.integrate import quad
 
-    cuts = [float(p.ppf(u)) for u in (1e-300, 1e-30, 1e-9, 1e-3, 0.1, 0.5)]
+    cuts = [float(d.median()) for d in (p, q)]  # where a density may have a corner
+    cuts += [float(p.ppf(u)) for u in (1e-300, 1e-30, 1e-9, 1e-3, 0.1, 0.5)]
     cuts += [float(p.isf(u)) for u in (0.1, 1e-3, 1e-9, 1e-30, 1e-300)]
     cuts = sorted({c for c in cuts if math.isfinite(c)})
     return math.fsum(quad(function, a, b, limit=500, epsabs=0, epsrel=1e-10)[0] for a, b in itertools.pairwise(cuts))
@@ -224,9 +268,7 @@ def _known_family(p: Any, q: Any) -> float | None:
 
 def _searched_supremum(p: Any, q: Any) -> float:
     """The largest difference of log densities: on quantiles far into both tails, then refined around the best ones."""
-    levels = np.concatenate([10.0 ** -np.arange(300, 3, -4.0), np.linspace(1e-3, 0.5, 2000)])
-    points = np.concatenate([p.ppf(levels), p.isf(levels[::-1])])
-    points = np.unique(points[np.isfinite(points)])
+    points = _quantiles(p)
     ratio = _ratio(p, q, points)
     if np.isposinf(ratio).any():
         return math.inf
