@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpframe import engine
@@ -233,6 +234,33 @@ class PrivateFrame:
         5
         """
         return self._then(combine.PerUnit(self._step, _named(features, "per_unit")))
+
+    def join(self, other: Any, on: str | Sequence[str], how: str = "inner") -> PrivateFrame:
+        """Each row with the rows of a public table that have its key: `join(regions, on="city")`.
+
+        Input:  other: a public table of any kind that can be protected, or a dict of columns; it is read now. on:
+                columns that both have; a missing key matches nothing. how: "inner" drops rows without a match, "left"
+                keeps them
+        Output: a frame with the columns of the public table added. Bounds and keys of these follow their types, and are
+                not looked for in the values
+        Bound:  see `dpframe.plan.combine.Join`: with an identifier column limits are enforced after the join; with
+                `dp.Rows(k)` k is multiplied by the largest number of public rows that one key has
+        Errors: InvalidArgument where both tables have a column, UnknownColumn, WrongType, UnsupportedOperation
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = dp.protect(pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Kiel"]}), unit="user")
+        >>> visits.join({"city": ["Bonn", "Kiel"], "sea": [False, True]}, on="city").columns
+        ['user', 'city', 'sea']
+        """
+        if how not in ("inner", "left"):
+            raise InvalidArgument(f"join: how={how!r}: choose 'inner' or 'left', which keep each row with its owner.")
+        names = read_names([on], "join: on=")
+        if isinstance(other, PrivateGroupBy):
+            raise InvalidArgument("join: give a public table, or a protected frame.")
+        table = engine.public(other)
+        first = combine.Join(self._step, table, names, how, 0, "")  # type: ignore[arg-type]
+        most = engine.most_per_key(table, names, first.keys)
+        return self._then(replace(first, most=most, content=engine.content(table)))
 
     # Ask
 

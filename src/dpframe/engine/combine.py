@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dpframe.engine.expressions import Lowering
+from collections.abc import Sequence
+
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+
+from dpframe.engine.expressions import Lowering, int64, to_float
 from dpframe.engine.features import per_unit
 from dpframe.engine.hooks import Frame
-from dpframe.engine.rows import lowered, unit_names
+from dpframe.engine.native import Data
+from dpframe.engine.rows import lowered, readable, unit_names
 from dpframe.plan import combine
+from dpframe.plan.columns import Facts
 
-__all__: list[str] = []  # importing this module teaches `engine.rows` the steps of `plan.combine`
+__all__ = ["most_per_key"]  # importing this module teaches `engine.rows` the steps of `plan.combine`
 
 
 @lowered.register
@@ -20,3 +28,50 @@ def _(step: combine.PerUnit, live: frozenset[str], empty: bool) -> Frame:
     read = {table.columns[name].id for feature in made.values() for name in feature.reads}
     here = Lowering(table, lowered(step.before, frozenset(kept) | read, empty))
     return per_unit(here, unit_names(table), kept, made)
+
+
+def _key(value: nw.Expr, facts: Facts, dtype: DType) -> nw.Expr:
+    """A value in the type in which a join compares it."""
+    if isinstance(dtype, nw.Int64):
+        return int64(value, facts)
+    return to_float(value) + 0.0 if isinstance(dtype, nw.Float64) else value
+
+
+def _public_keys(public: Data, on: Sequence[str], types: Sequence[DType]) -> list[nw.Expr]:
+    """The keys of a public table, as "j0", "j1", …."""
+    known = dict(public.schema)
+    return [
+        _key(readable(nw.col(name), known[name]), known[name], dtype).alias(f"j{i}")
+        for i, (name, dtype) in enumerate(zip(on, types, strict=True))
+    ]
+
+
+def most_per_key(public: Data, on: Sequence[str], types: Sequence[DType]) -> int:
+    """The largest number of rows that one key has in a public table; 0 when it has none."""
+    rows: Frame = nw.from_native(public.scan(list(on)))
+    names = [f"j{i}" for i in range(len(on))]
+    keys = rows.select(*_public_keys(public, on, types)).drop_nulls()
+    counted = keys.group_by(*names).agg(nw.len().alias("n")).select(nw.col("n").max())
+    most: pl.DataFrame = counted.to_native().collect()
+    return int(most.item() or 0)
+
+
+@lowered.register
+def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
+    table, after = step.before.table, step.table
+    wanted = [name for name in step.brought if after.columns[name].id in live]
+    keys = {table.columns[name].id: name for name in step.on}
+    kept = live - {after.columns[name].id for name in wanted}
+    rows = lowered(step.before, kept | keys.keys(), empty)
+    rows = rows.with_columns(
+        _key(nw.col(table.columns[name].id), table.columns[name].facts, dtype).alias(f"j{i}")
+        for i, (name, dtype) in enumerate(zip(step.on, step.keys, strict=True))
+    )
+    there: Frame = nw.from_native(step.public.scan([*step.on, *wanted]))
+    there = there.select(
+        *_public_keys(step.public, step.on, step.keys),
+        *(readable(nw.col(name), step.brought[name]).alias(after.columns[name].id) for name in wanted),
+    )
+    names = [f"j{i}" for i in range(len(step.on))]
+    there = there.drop_nulls(names)
+    return rows.join(there, on=names, how=step.how).drop(names)

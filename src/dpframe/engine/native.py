@@ -6,9 +6,11 @@ types alone, never from values, so that it is the same for neighbouring tables.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -21,10 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from narwhals.dtypes import DType
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.columns import Bounds, Facts
+from dpframe.plan.types import kind
 
-__all__ = ["Data", "Kind", "adopt", "as_kind", "polars_dtype"]
+__all__ = ["Data", "Kind", "adopt", "as_kind", "content", "polars_dtype", "public"]
 
 Kind = Literal["polars", "pyarrow", "pandas"]
 
@@ -67,6 +70,36 @@ def adopt(frame: Any) -> Data:
         f"dpframe protects pandas DataFrames, Polars DataFrames and LazyFrames and PyArrow Tables, "
         f"not a {type(frame).__name__}."
     )
+
+
+def public(frame: Any) -> Data:
+    """A public table, or a dict of columns, as it is now: read, copied, and without the columns that nothing can read.
+
+    Errors: UnsupportedOperation for anything that is no table; InvalidArgument for a dict that is no table
+    """
+    if isinstance(frame, Mapping):
+        try:
+            frame = pl.DataFrame(dict(frame))
+        except Exception:
+            frame = None
+        if frame is None:
+            raise InvalidArgument("A public table given as a dict has columns of one length, each of one type.")
+    data = adopt(frame)
+    readable = {name: facts for name, facts in data.schema if kind(facts.dtype) != "other"}
+    rows = data.scan(list(readable)).collect()
+    rows = rows.select(pl.all().gather(pl.int_range(rows.height))) if rows.height else rows  # no memory is shared
+
+    def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        return rows.lazy().select(names)
+
+    return Data(data.kind, tuple(readable.items()), scan)
+
+
+def content(data: Data) -> str:
+    """A short text that two public tables share only when they hold the same rows in the same order."""
+    buffer = io.BytesIO()
+    data.scan([name for name, _ in data.schema]).collect().write_ipc(buffer, compat_level=pl.CompatLevel.oldest())
+    return hashlib.sha256(buffer.getvalue()).hexdigest()[:16]
 
 
 def as_kind(table: pl.DataFrame, kind: Kind) -> Any:

@@ -15,12 +15,12 @@ from dpframe.engine.expressions import Lowering, in_calendar, not_nan, to_float
 from dpframe.engine.hooks import Frame
 from dpframe.plan import expressions as plan
 from dpframe.plan import steps
-from dpframe.plan.columns import Column, Table
+from dpframe.plan.columns import Column, Facts, Table
 from dpframe.plan.expressions import Node
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.types import kind
 
-__all__ = ["lower", "lowered", "unit_names"]
+__all__ = ["lower", "lowered", "readable", "unit_names"]
 
 
 def unit_names(table: Table) -> list[str]:
@@ -55,7 +55,7 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
         return frame
     frame = frame.select(
         *(_identifier(name, column).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
-        *(_readable(nw.col(name), column).alias(column.id) for name, column in wanted),
+        *(readable(nw.col(name), column.facts).alias(column.id) for name, column in wanted),
     )
     missing = [~nw.col(name).is_null() for name in unit_names(table)]
     return frame.filter(*missing) if missing else frame
@@ -71,16 +71,16 @@ def _narrowest(table: Table) -> list[str]:
     return [name for name, column in table.columns.items() if kind(column.facts.dtype) != "other"][:1]
 
 
-def _readable(value: nw.Expr, column: Column) -> nw.Expr:
+def readable(value: nw.Expr, facts: Facts) -> nw.Expr:
     """A source column as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
 
     A date or time outside of the years 1 to 9999 is null: engines differ there, and some fail.
     """
-    family = kind(column.facts.dtype)
+    family = kind(facts.dtype)
     if family in ("float", "decimal"):
         return not_nan(to_float(value))
     if family in ("date", "datetime"):
-        return in_calendar(value, column.facts.dtype)
+        return in_calendar(value, facts.dtype)
     return value.cast(nw.String) if family == "string" else value
 
 

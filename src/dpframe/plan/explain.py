@@ -9,7 +9,7 @@ from html import escape
 from dpframe.plan.ask import Ask, Paid
 from dpframe.plan.columns import Bounds, Limits, Table
 from dpframe.plan.measures import Measure
-from dpframe.plan.steps import Step, lineage
+from dpframe.plan.steps import Rows, Step, lineage, source_of
 from dpframe.plan.types import show
 
 __all__ = ["Derivation", "derivation", "describe", "render_html", "render_text"]
@@ -47,9 +47,9 @@ class Derivation:
 
 def derivation(ask: Ask) -> Derivation:
     """The derivation of an ask, from its source to the sensitivity of each noisy total."""
-    steps = [(step.typed, _held(step.table), _written(step)) for step in lineage(ask.step)]
+    steps = [(step.typed, _held(step), _written(step)) for step in lineage(ask.step)]
     steps.append((_asked(ask), _at_ask(ask), ""))
-    return Derivation(_title(ask.table), tuple(steps), _keys(ask), tuple(_measure(ask, p) for p in ask.paid))
+    return Derivation(_title(ask.step), tuple(steps), _keys(ask), tuple(_measure(ask, p) for p in ask.paid))
 
 
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
@@ -57,10 +57,11 @@ def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
     columns = [
         (name, show(c.facts.dtype), _facts(c.facts.bounds, c.facts.keys)) for name, c in step.table.columns.items()
     ]
-    return f"{_title(step.table)} One unit has {_held(step.table)}.", columns
+    return f"{_title(step)} One unit has {_held(step)}.", columns
 
 
-def _title(table: Table) -> str:
+def _title(step: Step) -> str:
+    table = step.table if step.table.unit else source_of(step).table
     relation = "joins or leaves" if table.relation == "add-remove" else "is exchanged for another"
     return f"Neighbouring tables: one {unit_words(table)} {relation} ({table.relation})."
 
@@ -74,10 +75,12 @@ def unit_words(table: Table) -> str:
     return f"person with at most {rows} row{'s' if rows != 1 else ''}"
 
 
-def _held(table: Table) -> str:
-    if not table.unit:
-        exact = "exactly" if table.exactly_one else "at most"
-        return f"{exact} {_count(table.declared or 0, 'row')}, declared by dp.Rows({table.declared})"
+def _held(step: Step) -> str:
+    table, unit = step.table, source_of(step).unit
+    if isinstance(unit, Rows):
+        exact, rows = "exactly" if table.exactly_one else "at most", table.declared or 0
+        times = "" if rows == unit.max_rows else f", times {rows // unit.max_rows} by join"
+        return f"{exact} {_count(rows, 'row')}, declared by dp.Rows({unit.max_rows}){times}"
     if table.single:
         return f"{'exactly' if table.exactly_one else 'at most'} 1 row, by per_unit"
     limits = _limits(table.limits)
@@ -101,7 +104,7 @@ def _count(number: int, noun: str) -> str:
 
 def _at_ask(ask: Ask) -> str:
     if ask.table.declared is not None:
-        return _held(ask.table)
+        return _held(ask.step)
     if ask.auto:
         return f"limits chosen privately inside the release, for {float(ask.auto.share):.0%} of its price"
     limits = ask.limits if ask.by else Limits(ask.limits.max_rows)

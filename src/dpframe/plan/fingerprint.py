@@ -62,7 +62,7 @@ def _source(step: Step) -> Json:
 
 
 def _step(step: Step) -> Json:
-    parts = {f.name: _plain(getattr(step, f.name)) for f in fields(step) if f.name != "before"}
+    parts = {f.name: _plain(getattr(step, f.name)) for f in fields(step) if f.name != "before" and f.repr}
     return {"": step.typed, **parts}
 
 
