@@ -9,6 +9,7 @@ from typing import Any
 from dpframe import engine
 from dpframe.api import aggregates as make
 from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_name, read_names, read_rank
+from dpframe.api.partition import partitioned
 from dpframe.api.query import Query
 from dpframe.api.settings import check_budget
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
@@ -261,6 +262,21 @@ class PrivateFrame:
         first = combine.Join(self._step, table, names, how, 0, "")  # type: ignore[arg-type]
         most = engine.most_per_key(table, names, first.keys)
         return self._then(replace(first, most=most, content=engine.content(table)))
+
+    def partition(self, by: str, keys: Sequence[Any], max_groups: int = 1) -> dict[Any, PrivateFrame]:
+        """One protected frame for each key of a column; releases about different parts compose in parallel.
+
+        Input:  by: a column; keys: the parts, listed without looking at the data; max_groups: in how many of them one
+                unit may be. Which ones is chosen here, by a hash under a salt that is kept with the budget
+        Output: frames by key; the budget is charged what the dearest part costs, times max_groups, for ε, δ, ρ each
+        Bound:  a unit's rows are in at most max_groups parts, the same in every release; what the others release says
+                nothing of it
+        Source: McSherry 2009, doi:10.1145/1559845.1559850, theorem 4
+        Errors: UnsupportedOperation under neighbors="replace"; InvalidArgument, UnknownColumn, WrongType,
+                BudgetRequired
+        """
+        parts = partitioned(self._step, self._budget, by, keys, max_groups)
+        return {key: PrivateFrame(step, budget) for key, step, budget in parts}
 
     # Ask
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from dpframe.budget.entries import Charge, Entry, loss_of, units_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import differences, fingerprint
+from dpframe.budget.parts import Part, PartBudget, Parts, opened, raised
 from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
@@ -38,6 +40,7 @@ class Page(Protocol):
 
     spent: Loss
     subject: str | None
+    parts: Parts
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         """Add an entry; a charge also moves `spent` and `subject`, which are set beforehand."""
@@ -177,13 +180,15 @@ class Budget:
         refresh: bool = False,
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (UNKNOWN_EVENT,),
+        part: Part | None = None,
     ) -> Receipt:
         """Pay, or refuse and change nothing; for a name that was released, the stored answer, free.
 
         Input:  loss, the price of one release; subject, whose privacy it is (unit and neighbour relation); query, the
                 release in words that are public; name and plan, what the release is called and a description of it
                 that holds no data; refresh, to pay again for a name; batch, that the loss is that of several queries
-                which were all fixed beforehand; events, the mechanisms as dp-accounting calls them
+                which were all fixed beforehand; events, the mechanisms as dp-accounting calls them; part, the
+                part of a partition that the release is about
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; ReleaseMismatch when the
                 name stands for another plan; ReleasePending; UnsupportedOperation for a release on its own from a
                 budget of batches
@@ -212,15 +217,38 @@ class Budget:
                 _check_same(earlier, body)
                 if not refresh:
                     return _answer(page, earlier, self._limit - page.spent)
-            spent = self._accountant.total([page.spent, loss])
+            charged, parts = (loss, page.parts) if part is None else raised(page.parts, part, loss)
+            spent = self._accountant.total([page.spent, charged])
             if not spent <= self._limit:
                 raise BudgetExceeded(
-                    f"The release costs {loss}, and {self._limit - page.spent} of {self._limit} is left. "
+                    f"The release costs {charged}, and {self._limit - page.spent} of {self._limit} is left. "
                     "Nothing was spent. Ask for less: release(epsilon=...) with what is left at most."
                 )
-            page.spent, page.subject = spent, subject
+            page.spent, page.subject, page.parts = spent, subject, parts
+            if part is not None:
+                body |= {"loss": units_of(charged), "part": {**vars(part), "loss": units_of(loss)}}
             entry = page.append("charge", body, now())
         return Receipt(entry.number, entry.when, loss, self._limit - spent)
+
+    def partition(self, plan: Mapping[str, Any], groups: int) -> tuple[str, str]:
+        """Open a partition of a table, or find it again: its fingerprint, and the salt by which units choose parts.
+
+        Input:  plan, a description of the partition that holds no data; groups, in how many parts a unit may be
+        Errors: UnsupportedOperation for a budget of batches
+        """
+        if self._accountant.refuses_single:
+            raise UnsupportedOperation(f"partition: not with accountant={self.accountant!r}; use 'basic' or 'zcdp'.")
+        name = fingerprint(plan)
+        with self._book.write() as page:
+            if name not in page.parts:
+                page.parts = opened(page.parts, name, groups, secrets.token_hex(16))
+                said = {"partition": name, "groups": groups, "salt": page.parts[name]["salt"], "plan": {**plan}}
+                page.append("partition", said, now())
+            return name, page.parts[name]["salt"]
+
+    def part(self, partition: str, key: str) -> PartBudget:
+        """Give this budget as one part of a partition charges it."""
+        return PartBudget(self, Part(partition, key))
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
         """Keep the released table with its charge. Until it is kept, nobody may see it. Errors: LedgerError."""
@@ -292,4 +320,5 @@ def _answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt:
         )
     entry, data = found
     stored = Stored(data, entry.body["statement"], entry.when)
-    return Receipt(earlier.number, earlier.when, loss_of(earlier.body["loss"]), remaining, stored)
+    paid = earlier.body.get("part", earlier.body)["loss"]
+    return Receipt(earlier.number, earlier.when, loss_of(paid), remaining, stored)

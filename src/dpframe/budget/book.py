@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from dpframe.budget.entries import Entry, canonical, loss_of, sealed, units_of
 from dpframe.budget.losses import Loss
+from dpframe.budget.parts import Parts
 from dpframe.budget.store import Store
 from dpframe.budget.tables import BUDGETS, DATA, ENTRIES
 from dpframe.budget.witness import Witness, check_forward
@@ -36,7 +37,7 @@ ADD, KEEP = ENTRIES.insert(), DATA.insert()
 MOVE = (
     BUDGETS.update()
     .where(BUDGETS.c.name == B("b"))
-    .values({key: B(f"to_{key}") for key in ("spent", "subject", "number", "head", "at")})
+    .values({key: B(f"to_{key}") for key in ("spent", "subject", "parts", "number", "head", "at")})
 )
 
 
@@ -117,6 +118,7 @@ class LedgerPage:
                 f"The ledger has no budget {name!r} any more: its file was replaced. Nothing is released."
             )
         self.spent, self.subject = loss_of(json.loads(row.spent)), row.subject
+        self.parts: Parts = json.loads(row.parts)
         self.number, self.head, self._at = row.number, row.head, row.at
         self.moved = False
 
@@ -140,6 +142,7 @@ class LedgerPage:
             self._connection.execute(KEEP, {"budget": self._name, "number": entry.about, "data": data})
         self.number, self.head, self._at, self.moved = entry.number, entry.hash, max(self._at, entry.at), True
         move = {"to_spent": canonical(units_of(self.spent)), "to_subject": self.subject, "to_number": self.number}
+        move["to_parts"] = canonical(self.parts)
         quick(self._connection, MOVE, {"b": self._name, **move, "to_head": self.head, "to_at": self._at})
         return entry
 

@@ -157,7 +157,13 @@ class Ledger:
         at = account.now().isoformat(timespec="microseconds")
         first = sealed(GENESIS, 1, "open", at, {"accountant": kind, "limit": limit})
         nothing = units_of(accountant_named(kind).total([]))
-        row = {"name": name, "accountant": kind, "allowed": canonical(limit), "spent": canonical(nothing)}
+        row = {
+            "name": name,
+            "accountant": kind,
+            "allowed": canonical(limit),
+            "spent": canonical(nothing),
+            "parts": "{}",
+        }
         with self._store.transaction(write=True) as connection:
             self._store._one_at_a_time(connection)
             if connection.execute(sa.select(BUDGETS.c.name).where(BUDGETS.c.name == name)).first() is not None:

@@ -12,6 +12,7 @@ from typing import Any
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.entries import GENESIS, Entry, sealed, units_of
 from dpframe.budget.losses import Loss
+from dpframe.budget.parts import Parts
 from dpframe.errors import UnsupportedOperation
 
 __all__ = ["MemoryBook"]
@@ -27,6 +28,7 @@ class MemoryBook:
         self._data: dict[int, bytes] = {}
         self._spent = accountant.total([])
         self._subject: str | None = None
+        self._parts: Parts = {}
         _MemoryPage(self).append("open", {"accountant": accountant.name, "limit": units_of(limit)}, at)
 
     @contextmanager
@@ -40,7 +42,7 @@ class MemoryBook:
         with self._lock:
             page = _MemoryPage(self)
             yield page
-            self._spent, self._subject = page.spent, page.subject
+            self._spent, self._subject, self._parts = page.spent, page.subject, page.parts
 
     def spent(self) -> Loss:
         """What has been charged so far."""
@@ -62,7 +64,7 @@ class _MemoryPage:
 
     def __init__(self, book: MemoryBook) -> None:
         self._book = book
-        self.spent, self.subject = book._spent, book._subject
+        self.spent, self.subject, self.parts = book._spent, book._subject, book._parts
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         entries = self._book._entries

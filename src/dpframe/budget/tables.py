@@ -28,6 +28,7 @@ BUDGETS = sa.Table(
     sa.Column("allowed", sa.Text, nullable=False),  # whole units, as JSON
     sa.Column("spent", sa.Text, nullable=False),
     sa.Column("subject", sa.Text),
+    sa.Column("parts", sa.Text, nullable=False),  # of partitions, as JSON
     sa.Column("number", sa.Integer, nullable=False),
     sa.Column("head", sa.Text, nullable=False),
     sa.Column("at", sa.Text, nullable=False),

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from dpframe.budget.accountants import accountant_named
 from dpframe.budget.book import ALL, HASH, entry_of
 from dpframe.budget.entries import GENESIS, loss_of, sealed
+from dpframe.budget.parts import Part, Parts, opened, raised
 from dpframe.budget.store import Store
 from dpframe.budget.tables import BUDGETS, DATA
 from dpframe.budget.witness import Witness
@@ -45,6 +46,7 @@ def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, lis
             except LedgerDamaged as error:
                 problems.append(str(error))
     accountant, head, charges, about = accountant_named(state.accountant), GENESIS, {}, set()
+    parts: Parts = {}
     for place, row in enumerate(rows, 1):
         entry = entry_of(row)
         if entry.number != place:
@@ -58,6 +60,14 @@ def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, lis
         head = entry.hash
         if entry.kind == "charge":
             charges[place] = loss_of(entry.body["loss"])
+            if "part" in entry.body:
+                said = entry.body["part"]
+                part = Part(said["partition"], said["key"])
+                added, parts = raised(parts, part, loss_of(said["loss"])) if part.partition in parts else (None, parts)
+                if added != charges[place]:
+                    problems.append(f"charge {place} is not what its part of a partition adds")
+        elif entry.kind == "partition":
+            parts = opened(parts, entry.body["partition"], entry.body["groups"], entry.body["salt"])
         elif entry.kind == "result":
             if entry.about not in charges or entry.about in about:
                 problems.append(f"entry {place} is the result of no earlier charge")
@@ -66,6 +76,8 @@ def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, lis
             about.add(entry.about)
     if extra := sorted(set(kept) - about):
         problems.append(f"there is a table of charge {extra[0]} without an entry")
+    if json.loads(state.parts) != parts:
+        problems.append("what its row says of partitions is not what its charges add up to")
     if not problems:
         problems = _sums(state, rows, head, accountant.total(charges.values()))
     return len(rows), problems

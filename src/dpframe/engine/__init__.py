@@ -1,5 +1,6 @@
 """The only room that reads rows: native tables in and out, one compiler, integer totals."""
 
+from dpframe.engine import partition
 from dpframe.engine.combine import most_per_key
 from dpframe.engine.native import Data, Kind, adopt, as_kind, content, public
 from dpframe.engine.profile import EDGES, Profile, profile
@@ -15,6 +16,7 @@ __all__ = [
     "as_kind",
     "content",
     "most_per_key",
+    "partition",
     "profile",
     "public",
     "totals",

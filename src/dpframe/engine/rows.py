@@ -13,6 +13,7 @@ import narwhals as nw
 
 from dpframe.engine.expressions import Lowering, in_calendar, not_nan, to_float
 from dpframe.engine.hooks import Frame
+from dpframe.errors import UnsupportedOperation
 from dpframe.plan import expressions as plan
 from dpframe.plan import steps
 from dpframe.plan.columns import Column, Facts, Table
@@ -38,7 +39,8 @@ def lower(step: steps.Step, live: AbstractSet[str], *, empty: bool = False) -> F
 @singledispatch
 def lowered(step: steps.Step, live: frozenset[str], empty: bool) -> Frame:
     """Steps that change no value: select, drop, rename, bound."""
-    assert step.parent is not None
+    if not isinstance(step, (steps.Select, steps.Drop, steps.Rename, steps.Bound)) or step.parent is None:
+        raise UnsupportedOperation(f"{step.typed}: no engine can run this step.")  # and its rows pass through none
     return lowered(step.parent, live, empty)
 
 

@@ -25,7 +25,7 @@ from dpframe.plan.expressions import Expr
 from dpframe.plan.steps import Source, Step, lineage
 from dpframe.plan.types import show
 
-__all__ = ["described"]
+__all__ = ["described", "described_table"]
 
 LONG = 100  # a longer list is described by its length and hash
 
@@ -37,11 +37,9 @@ def described(ask: Ask) -> dict[str, Json]:
 
     Errors: UnsupportedOperation when something in the plan has no lasting description
     """
-    first, *later = list(lineage(ask.step))
     limits = {name: _plain(limit) for name, limit in vars(ask.given).items() if limit is not None}
     return {
-        "table": _source(first),
-        "steps": [_step(step) for step in later],
+        **described_table(ask.step),
         "ask": {
             "by": list(ask.by),
             "keys": _plain(ask.keys),
@@ -50,6 +48,12 @@ def described(ask: Ask) -> dict[str, Json]:
             "layout": _plain(ask.layout),
         },
     }
+
+
+def described_table(step: Step) -> dict[str, Json]:
+    """The table after a step as JSON: whose privacy, the schema, every step; never a row."""
+    first, *later = list(lineage(step))
+    return {"table": _source(first), "steps": [_step(s) for s in later]}
 
 
 def _source(step: Step) -> Json:
@@ -81,8 +85,7 @@ def _plain(value: Any) -> Json:
     if isinstance(value, DType):
         return f"Enum of {_plain(list(value.categories))}" if isinstance(value, nw.Enum) else show(value)
     if isinstance(value, Step):
-        first, *later = list(lineage(value))
-        return {"table": _source(first), "steps": [_step(step) for step in later]}
+        return described_table(value)
     if isinstance(value, Expr):
         return _plain(value._node)
     if is_dataclass(value):

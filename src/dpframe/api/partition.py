@@ -1,0 +1,37 @@
+"""`frame.partition(...)`: one protected frame for each key, whose releases compose in parallel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dpframe.api.arguments import read_name
+from dpframe.api.settings import resolve_budget
+from dpframe.budget import Budget
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan.fingerprint import described_table
+from dpframe.plan.keys import read_keys
+from dpframe.plan.partition import Part
+from dpframe.plan.steps import Step, check_limit, lineage
+
+__all__ = ["partitioned"]
+
+
+def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_groups: int) -> list[tuple[Any, Step, Any]]:
+    """The parts of a table: key, step and budget of each. See `PrivateFrame.partition`."""
+    name = read_name(by, "partition")
+    most = check_limit(max_groups, "max_groups")
+    paying = resolve_budget(budget)
+    if not isinstance(paying, Budget) or any(isinstance(s, Part) for s in lineage(step)):
+        raise UnsupportedOperation("partition: a part of a partition cannot be partitioned again.")
+    facts = step.table.column(name, "partition").facts
+    listed = read_keys(keys, (name,), [facts], f"partition({name!r})")
+    if listed is None or any(key is None for key in listed.levels[0]):
+        raise InvalidArgument(f"partition({name!r}): list the keys of the parts, keys=['north', 'south'].")
+    values = tuple(key for key in listed.levels[0] if key is not None)
+    for key in values:  # refuse before anything is written
+        _ = Part(step, name, key, values, most, "").table
+    said = {**described_table(step), "by": name, "keys": [repr(key) for key in values], "max_groups": most}
+    partition, salt = paying.partition(said, min(most, len(values)))
+    steps = [Part(step, name, key, values, most, salt) for key in values]
+    return [(part.key, part, paying.part(partition, repr(part.key))) for part in steps]
