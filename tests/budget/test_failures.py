@@ -168,6 +168,7 @@ def test_a_lock_that_is_held_too_long_is_a_typed_refusal(tmp_path):
 
 
 def test_a_server_that_is_gone_is_a_typed_refusal():
+    pytest.importorskip("psycopg")
     with pytest.raises(errors.LedgerUnavailable, match="cannot be used") as caught:
         Ledger("postgresql+psycopg://nobody:secret@/none?host=/nowhere")
     assert "secret" not in str(caught.value)
@@ -295,6 +296,31 @@ def test_a_witness_cannot_be_left_out_or_lost(witnessed, tmp_path):
     shutil.rmtree(tmp_path / "witness")
     with pytest.raises(errors.LedgerUnavailable, match="witness"):
         paid(budget)
+
+
+def test_a_server_has_a_witness_too(postgres, tmp_path):
+    """A database that is restored from a backup has lost charges."""
+    import sqlalchemy as sa
+
+    url, witness = postgres.replace("dpframe@", "dpframe:secret@"), tmp_path / "seen.sqlite"
+    budget = Ledger(url, witness=witness).budget("visits", epsilon=1)
+    paid(budget)
+    paid(budget)
+    engine = sa.create_engine(postgres)
+    with engine.begin() as connection:
+        head = connection.execute(sa.text("SELECT hash FROM dpframe_entries WHERE number = 3")).scalar()
+        connection.execute(sa.text("DELETE FROM dpframe_entries WHERE number > 3"))
+        connection.execute(sa.text("UPDATE dpframe_budgets SET number = 3, head = :head"), {"head": head})
+    engine.dispose()
+    with pytest.raises(errors.LedgerDamaged, match="older copy"):
+        paid(Ledger(url, witness=witness).budget("visits"))
+    assert b"secret" not in witness.read_bytes()
+
+
+def test_a_driver_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(errors.UnsupportedOperation, match="postgres"):
+        Ledger("postgresql+psycopg://me@/study")
 
 
 def test_a_network_drive_is_refused(tmp_path, monkeypatch):

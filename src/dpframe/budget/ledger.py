@@ -87,8 +87,8 @@ class Ledger:
 
     @property
     def _place(self) -> str:
-        where = self._opened[0]
-        return str(where) if isinstance(where, str) and "://" in where else str(Path(where).absolute())
+        where = self._opened[0]  # a path, or a URL, whose password is nobody's business
+        return str(where) if isinstance(where, Path) else self._store.place
 
     # Budgets
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sqlite3
 import uuid
@@ -15,7 +16,7 @@ import sqlalchemy as sa
 
 from dpframe.budget.filesystem import refuse_network
 from dpframe.budget.tables import FORMAT, LEDGER, METADATA
-from dpframe.errors import LedgerDamaged, LedgerUnavailable
+from dpframe.errors import LedgerDamaged, LedgerUnavailable, UnsupportedOperation
 
 __all__ = ["PostgresStore", "SqliteStore", "Store"]
 
@@ -193,6 +194,8 @@ class PostgresStore(Store):
         super().__init__(timeout)
 
     def _connecting(self) -> sa.Engine:
+        if importlib.util.find_spec(self._url.get_driver_name()) is None:
+            raise UnsupportedOperation("A ledger in PostgreSQL needs its driver: pip install 'dpframe[postgres]'.")
         settings = f"-c synchronous_commit=on -c lock_timeout={int(self.timeout * 1000)}"
         return sa.create_engine(
             self._url,

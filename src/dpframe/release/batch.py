@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from dpframe.budget.losses import Loss, exact, read_delta, read_rho
-from dpframe.errors import InvalidArgument, InvalidPrice
+from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan.ask import Ask, Paid
 from dpframe.plan.explain import render_text
 from dpframe.release import calibrate
@@ -87,6 +87,10 @@ def batch(
     Errors: InvalidArgument, InvalidPrice, DeltaRequired
     """
     check_noise(noise)
+    if any(ask.auto is not None for ask in asks):
+        raise UnsupportedOperation(
+            "budget.plan: limits that are chosen inside a release (dp.Auto) need one of their own."
+        )
     weights = _weights(asks, shares)
     parts = [(p, w * p.share / sum(q.share for q in moved_measures(a))) for a, w in weights for p in moved_measures(a)]
     found = sum(ask.private_keys for ask in asks)
