@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
 from importlib import metadata
 from typing import Any
@@ -84,13 +85,14 @@ def statement(
         "mechanisms": [dict(row) for row in noise],
         "budget": dict(account),
         "trust_model": TRUST,
-        "implementation": {"how": IMPLEMENTATION, "versions": versions()},
+        "implementation": {"how": IMPLEMENTATION, "versions": dict(versions())},
         "bias": BIAS,
         "not_covered": list(NOT_COVERED),
     }
 
 
-def versions() -> dict[str, str]:
+@cache
+def versions() -> Mapping[str, str]:
     """Versions of what computed a release."""
     found = {"python": platform.python_version()}
     for package in ("dpframe", "polars", "narwhals", "numpy", "python-flint"):
