@@ -24,6 +24,7 @@ test-oldest: .venv-oldest/installed
 	.venv-oldest/bin/python -m pytest tests/plan tests/engine tests/release tests/api tests/budget
 
 bench: $(VENV)/installed
+	$(VENV)/bin/python benchmarks/first_release.py
 	$(VENV)/bin/python benchmarks/noise.py
 
 $(VENV)/installed: pyproject.toml
