@@ -27,7 +27,7 @@ def laplace_delta(epsilon: Number, l1: Number, scale: Number) -> float:
     Source: Balle, Barthe and Gaboardi 2018, arXiv:1807.01647, theorem 3
     Errors: InvalidPrice for a negative ε; InvalidArgument for a negative l1 or a scale that is not positive
 
-    >>> laplace_delta(0.5, 1, 1) == -math.expm1(-0.25)
+    >>> round(laplace_delta(0.5, 1, 1), 6) == round(1 - math.exp(-0.25), 6)
     True
     """
     excess = sensitivity("l1", l1) / positive("scale", scale) - price("epsilon", epsilon)
@@ -44,7 +44,7 @@ def discrete_laplace_delta(epsilon: Number, l1: int, scale: Number) -> float:
     Source: by definition, with the tails of the two-sided geometric law (Ghosh, Roughgarden and Sundararajan 2009)
     Errors: InvalidPrice for a negative ε; InvalidArgument for an l1 that is not whole or a scale that is not positive
 
-    >>> discrete_laplace_delta(0, 1, 1) == math.tanh(0.5)
+    >>> round(discrete_laplace_delta(0, 1, 1), 6) == round(math.tanh(0.5), 6)
     True
     """
     distance, width, loss = _whole(l1), positive("scale", scale), price("epsilon", epsilon)
@@ -94,7 +94,7 @@ def discrete_laplace_renyi(alpha: Number, l1: int, scale: Number) -> float:
     Source: by definition (Mironov 2017, definition 3)
     Errors: InvalidArgument for an order that is not above 1, an l1 that is not whole or a scale that is not positive
 
-    >>> discrete_laplace_renyi(2, 1, 1) < laplace_renyi(2, 1, 1) + 0.1
+    >>> laplace_renyi(2, 1, 1) < discrete_laplace_renyi(2, 1, 1) < 1
     True
     """
     order, distance, width = _order(alpha), _whole(l1), positive("scale", scale)
