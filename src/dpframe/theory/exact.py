@@ -17,7 +17,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument
 
-__all__ = ["Joint", "Root", "exact", "limit", "square", "upward"]
+__all__ = ["Joint", "Root", "exact", "limit", "root_above", "square", "upward"]
 
 
 def exact(value: Any, name: str) -> Fraction:
@@ -72,6 +72,19 @@ def square(value: Fraction | Root) -> Fraction:
     Fraction(2, 1)
     """
     return value.squared if isinstance(value, Root) else value * value
+
+
+def root_above(squared: Fraction) -> Fraction:
+    """The square root: exact where it is rational, and otherwise above the truth by less than 2^-128 of it.
+
+    >>> root_above(Fraction(4, 9)), 0 < root_above(Fraction(2)) ** 2 - 2 < Fraction(1, 2**120)
+    (Fraction(2, 3), True)
+    """
+    top, bottom = squared.as_integer_ratio()
+    if math.isqrt(top) ** 2 == top and math.isqrt(bottom) ** 2 == bottom:
+        return Fraction(math.isqrt(top), math.isqrt(bottom))
+    shift = max(0, 280 - top.bit_length() + bottom.bit_length()) // 2 * 2
+    return Fraction(math.isqrt((top << shift) // bottom) + 1, 1 << shift // 2)
 
 
 def upward(value: Fraction | Root) -> float:

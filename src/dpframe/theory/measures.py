@@ -175,13 +175,13 @@ class PrivacyProfile:
     """
 
     def __init__(
-        self, delta: Callable[[float], float], epsilon: Callable[[float], float] | None = None, label: str = ""
+        self, delta: Callable[[Any], float], epsilon: Callable[[float], float] | None = None, label: str = ""
     ) -> None:
         self._delta = delta
         self._epsilon = epsilon
         self._label = label
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, epsilon: float | Fraction) -> float:
         """The smallest known δ at this ε >= 0. Errors: InvalidArgument."""
         if epsilon == math.inf and isinstance(epsilon, float):
             return 0.0
@@ -240,7 +240,7 @@ class SmoothedMaxDivergence(Measure):
         mine, pairs = self.parse(loss), self.parse(other)
         if not isinstance(mine, PrivacyProfile) or isinstance(pairs, PrivacyProfile):
             raise UnsupportedOperation("A profile is compared with pairs: give (ε, δ), or a list of them.")
-        return all(limit(mine.delta(float(e)), "δ") <= d for e, d in pairs)
+        return all(limit(mine.delta(e), "δ") <= d for e, d in pairs)
 
     def add(self, losses: list[Any]) -> Any:
         """The loss of running several mechanisms on the same data, in exact form."""
@@ -291,7 +291,7 @@ class Approximate(Measure):
         if isinstance(mine[0], PrivacyProfile):
             if isinstance(bound[0], PrivacyProfile):
                 return SmoothedMaxDivergence().below(mine[0], bound[0])
-            used = limit(mine[0].delta(float(bound[0][0])), "δ") + mine[1]
+            used = limit(mine[0].delta(bound[0][0]), "δ") + mine[1]
             return bool(used <= bound[1])
         return self.inner_measure.below(mine[0], bound[0]) and mine[1] <= bound[1]
 

@@ -12,7 +12,7 @@ import numpy as np
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.additive import Additive, Law, checked_granularity, checked_scale
 from dpframe.theory.domains import AtomDomain, Domain, VectorDomain
-from dpframe.theory.exact import Root, exact, square, upward
+from dpframe.theory.exact import Root, exact, root_above, square, upward
 from dpframe.theory.framework import Measurement
 from dpframe.theory.lengths import AbsoluteDistance, L1Distance, L2Distance
 from dpframe.theory.maps import laplace as laplace_maps
@@ -255,9 +255,9 @@ def gaussian_profile(l2_squared: Fraction, scale: Fraction) -> PrivacyProfile:
     """The exact privacy profile of Gaussian noise for a given square of the L2 distance."""
     if l2_squared == 0:
         return PrivacyProfile(lambda epsilon: 0.0, lambda delta: 0.0, "no loss")
-    mu = privacy.gaussian_mu([l2_squared], [scale])
+    mu = root_above(l2_squared / scale**2)  # not to a float, so that a scale solved for (ε, δ) passes its own check
     return PrivacyProfile(
         lambda epsilon: privacy.gaussian_delta(exact(epsilon, "epsilon"), mu),
         lambda delta: math.inf if delta == 0 else privacy.gaussian_epsilon(exact(delta, "delta"), mu),
-        f"Gaussian, μ={mu:.6g}",
+        f"Gaussian, μ={float(mu):.6g}",
     )

@@ -7,11 +7,10 @@ size is public, d_in additions and removals are ⌊d_in/2⌋ replacements, becau
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 from dpframe.noise.certified import ball, upper
-from dpframe.theory.exact import Root, exact, square, upward
+from dpframe.theory.exact import Root, exact, root_above, square, upward
 from dpframe.theory.maps.sensitivity import Contribution, Relation, Sensitivity, one_row_sum, row_counts, row_sums
 
 __all__ = [
@@ -201,14 +200,7 @@ def lengthened(l2: Fraction | Root, step: Fraction, cells: int) -> Fraction | Ro
     if step == 0:
         return l2
     before, moves = square(l2), cells * step * step
-    cross = before * moves
-    top, bottom = cross.as_integer_ratio()
-    shift = max(0, 280 - top.bit_length() + bottom.bit_length()) // 2 * 2
-    if math.isqrt(top) ** 2 == top and math.isqrt(bottom) ** 2 == bottom:
-        root = Fraction(math.isqrt(top), math.isqrt(bottom))
-    else:
-        root = Fraction(math.isqrt((top << shift) // bottom) + 1, 1 << shift // 2)
-    return Root(before + moves + 2 * root)
+    return Root(before + moves + 2 * root_above(before * moves))
 
 
 def laplace_loss(l1: Fraction | Root, scale: Fraction) -> Fraction:
