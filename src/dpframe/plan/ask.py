@@ -27,11 +27,15 @@ __all__ = ["Ask", "Layout", "Paid"]
 
 @dataclass(frozen=True)
 class Layout:
-    """How the released table is laid out: as a long table, or as a crosstab with some keys along the top."""
+    """How the released table is laid out: as a long table, or as a crosstab with some keys along the top.
+
+    `normalize` shows each cell as a part of its row ("index"), its column or the total.
+    """
 
     form: Literal["long", "crosstab"] = "long"
     across: tuple[str, ...] = ()
     margins: bool = False
+    normalize: Literal["", "index", "columns", "all"] = ""
 
 
 @dataclass(frozen=True)

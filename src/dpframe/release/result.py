@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.budget.losses import Loss
 from dpframe.engine.native import Kind, as_kind
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.ask import Layout
 from dpframe.plan.explain import Derivation, render_html
 from dpframe.plan.measures import Output
-from dpframe.release.accuracy import check_alpha, error_of
+from dpframe.release.accuracy import check_alpha, error_of, error_of_sum
 from dpframe.release.calibrate import NoisePlan
-from dpframe.release.layout import laid_out
+from dpframe.release.layout import Grid, Number, Read, grid_of, laid_out
+from dpframe.release.postprocess import adds_up, is_total, known_nonnegative, nonnegative, rounded, table_of
 from dpframe.release.statement import Report
 
 __all__ = ["Release", "noise_table"]
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +34,8 @@ class Release:
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow. `value` is the one
     number of an ungrouped release of one column. `cost` is the loss that was charged, `when` the time (UTC) at which
-    the noise was drawn: long ago for the stored answer of a name.
+    the noise was drawn: long ago for the stored answer of a name. `nonnegative`, `round` and `suppress` give another
+    release of the same draw, for free.
     """
 
     cost: Loss
@@ -44,32 +49,161 @@ class Release:
     _parts: Mapping[str, np.ndarray] = field(default_factory=dict)  # the noisy totals under derived columns
     when: dt.datetime | None = None
     _statement: Mapping[str, Any] = field(default_factory=dict)
+    _drawn: pl.DataFrame | None = None  # the long table as it was drawn, where post-processing has changed it
+    _steps: tuple[str, ...] = ()  # post-processing, in words
+    _below: float | None = None  # groups with fewer are suppressed
 
     # The data
 
     @property
     def table(self) -> Any:
         """The released table, in the layout that was asked for."""
-        return laid_out(self._long, self._by, self._layout, self._kind)
+        return self._laid_out(self._kind)
 
     @property
     def value(self) -> Any:
         """The one released number. Errors: UnsupportedOperation when there are several."""
         if self._by or len(self._outputs) != 1:
             raise UnsupportedOperation("This release has more than one number; read its table: .table")
-        return self._long.item()
+        return self._shown().item()
 
     def to_polars(self) -> pl.DataFrame:
         """The released table as a Polars DataFrame."""
-        return laid_out(self._long, self._by, self._layout, "polars")  # type: ignore[no-any-return]
+        return self._laid_out("polars")  # type: ignore[no-any-return]
 
     def to_pandas(self) -> Any:
         """The released table as a pandas DataFrame."""
-        return laid_out(self._long, self._by, self._layout, "pandas")
+        return self._laid_out("pandas")
 
     def to_arrow(self) -> Any:
         """The released table as a PyArrow Table."""
-        return laid_out(self._long, self._by, self._layout, "pyarrow")
+        return self._laid_out("pyarrow")
+
+    def _laid_out(self, kind: Kind) -> Any:
+        return laid_out(self._shown(), kind, self._grid())
+
+    def _shown(self) -> pl.DataFrame:
+        """The long table with suppressed groups as null."""
+        if self._below is None:
+            return self._long
+        hidden = pl.Series(self._decider() < self._below)
+        return self._long.with_columns(
+            pl.when(~hidden).then(pl.col(output.name)).alias(output.name) for output in self._outputs
+        )
+
+    def _grid(self, alpha: float | None = None) -> Grid | None:
+        """The crosstab, with intervals where alpha says how sure they are to be; None for a long table."""
+        if self._layout.form == "long":
+            return None
+        (output,) = self._outputs
+        sure = None if alpha is None else alpha / 2 if self._layout.normalize else alpha
+        whole = self._long.schema[output.name].is_integer()
+        return grid_of(self._long, self._by, self._layout, self._reader(output, sure), whole=whole)
+
+    def _reader(self, output: Output, alpha: float | None) -> Read:
+        """What groups make together: a count, a sum or a mean over all of them."""
+        values, decider = self._long.get_column(output.name).to_list(), self._decider()
+        lower, upper = (None, None) if alpha is None else self._interval(output, alpha)
+        drawn = (self._long if self._drawn is None else self._drawn).get_column(output.name).to_numpy()
+        sizes: dict[int, float] = {}
+
+        def read(groups: Sequence[int]) -> Number:
+            at = list(groups)
+            if self._below is not None and float(decider[at].sum()) < self._below:
+                return Number(None)
+            if len(at) == 1:
+                value = values[at[0]]
+            else:
+                value = _mean_of(output, self._parts, at) if output.formula == "mean" else sum(values[i] for i in at)
+            if alpha is None or lower is None or upper is None:
+                return Number(value)
+            if len(at) == 1:
+                return Number(value, *(None if np.isnan(x[at[0]]) else float(x[at[0]]) for x in (lower, upper)))
+            if output.formula == "mean":
+                return Number(value)
+            if len(at) not in sizes:
+                sizes[len(at)] = error_of_sum(output, self._noise, alpha, len(at))
+            middle, size = float(drawn[at].sum()), sizes[len(at)]
+            ends = middle - size, middle + size
+            return Number(value, *(self._known(output, np.array(ends)).tolist()))
+
+        return read
+
+    # Post-processing
+
+    def nonnegative(self) -> Release:
+        """Counts, and sums of values that cannot be negative, without negative numbers: post-processing, free.
+
+        Output: a release whose table is the nearest one, in squares, that is nowhere negative and has the same total;
+                a crosstab keeps its row and column totals too (those below 0 become 0), and an incomplete one its
+                total. Numbers of different values are each moved to 0. Whole numbers no longer are: see `round`
+        Bound:  none is needed, nothing is read: see `dpframe.release.postprocess.nonnegative`. A small cell is moved
+                down by what lifts the negative ones, so that totals keep having no bias
+        Errors: UnsupportedOperation where no column can be meant
+        """
+        return self._adjusted(nonnegative, known_nonnegative, "nonnegative", pl.Float64())
+
+    def round(self) -> Release:
+        """Counts and sums as integers that still add up: post-processing, free.
+
+        Output: a release in which each cell goes to one of the two integers next to it, and so do the total and, in a
+                crosstab, the row and column totals. Means and the like stay as they are
+        Bound:  none is needed, nothing is read: see `dpframe.release.postprocess.rounded`
+        Errors: UnsupportedOperation where no column can be meant, or where a number has no place among 64-bit integers
+        """
+        totals = [self._long.get_column(o.name).cast(pl.Float64).abs().max() for o in self._outputs if is_total(o)]
+        if any(isinstance(most, float) and most >= 2.0**62 for most in totals):
+            raise UnsupportedOperation("round(): a number here is beyond 64-bit integers.")
+        return self._adjusted(rounded, is_total, "round", pl.Int64())
+
+    def suppress(self, below: float) -> Release:
+        """Groups in which fewer than this were counted, as null: post-processing, free, for the reader's sake.
+
+        Input:  below: a number above 0. It is compared with the first count of the release; where there is none, with
+                the noisy number of values under its first mean, else with its first column
+        Output: a release in which these groups are null, and so are margins that are below themselves; the other
+                margins still count what is suppressed. Privacy does not ask for this: the numbers are noisy already
+        Errors: InvalidArgument
+        """
+        if isinstance(below, bool) or not isinstance(below, (int, float)) or not 0 < below < float("inf"):
+            raise InvalidArgument("suppress(below=): a number above 0, such as suppress(below=10).")
+        said = f"suppress(below={below:g}): groups with fewer are not shown; margins count them."
+        return replace(self, _below=float(below), _steps=(*self._steps, said))
+
+    def _adjusted(
+        self, change: Callable[[Floats], np.ndarray], meant: Callable[[Output], bool], verb: str, dtype: pl.DataType
+    ) -> Release:
+        chosen = [output for output in self._outputs if meant(output)]
+        if not chosen:
+            raise UnsupportedOperation(f"{verb}(): this release has no {_MEANT[verb]}, so there is nothing to change.")
+        columns = [
+            pl.Series(output.name, self._changed(output, change), dtype=dtype) for output in chosen if self._long.height
+        ]
+        drawn = self._long if self._drawn is None else self._drawn
+        said = f"{verb}(): {_SAID[verb]} ({', '.join(output.name for output in chosen)})"
+        return replace(self, _long=self._long.with_columns(columns), _drawn=drawn, _steps=(*self._steps, said))
+
+    def _changed(self, output: Output, change: Callable[[Floats], np.ndarray]) -> np.ndarray:
+        values = self._long.get_column(output.name).cast(pl.Float64).to_numpy()
+        if not adds_up(output):
+            return np.array([change(np.array([[value]])).item() for value in values])
+        if self._layout.form == "crosstab":
+            down = [name for name in self._by if name not in self._layout.across]
+            found = table_of(values, self._long.select(down).rows(), self._long.select(self._layout.across).rows())
+            if found is not None:
+                table, places = found
+                return np.asarray(change(table).ravel()[places])
+        return np.asarray(change(values[None])[0])
+
+    def _decider(self) -> Floats:
+        """How many were counted in each group, as far as the release says."""
+        for output in self._outputs:
+            if output.formula == "count":
+                return self._long.get_column(output.name).cast(pl.Float64).to_numpy()
+        for output in self._outputs:
+            if len(output.measures) > 1:
+                return self._parts[output.measures[-1][0]]
+        return self._long.get_column(self._outputs[0].name).cast(pl.Float64).to_numpy()
 
     # How exact it is
 
@@ -82,27 +216,60 @@ class Release:
         """One row per group and released column: the value, and an error that it is within with probability 1 - alpha.
 
         The error is the noise's, against the total under the stated limits and bounds. Columns: the keys, then column,
-        value, error, lower, upper (each in the column's unit).
+        value, error, lower, upper (each in the column's unit). The interval is that of the numbers as drawn (without
+        what is below 0, where post-processing says so); the error is the largest distance from the value to its ends.
+        Margins of a crosstab follow its cells, with "All" for the key; their error is at most the sum of the cells'.
         """
         return as_kind(self._errors(check_alpha(alpha)), self._kind)
 
     def _errors(self, alpha: float) -> pl.DataFrame:
         parts = []
         for output in self._outputs:
-            value = self._long.get_column(output.name).cast(pl.Float64)
-            size = error_of(output, self._noise, alpha, len(value), self._parts)
-            error = pl.Series("error", size, dtype=pl.Float64).fill_nan(None)
+            value = self._shown().get_column(output.name).cast(pl.Float64)
+            lower, upper = self._interval(output, alpha)
             keys = self._long.select(self._by)
-            known = pl.DataFrame({"column": [output.name] * len(value), "value": value, "error": error})
+            known = pl.DataFrame({"column": [output.name] * len(value), "value": value, "lower": lower, "upper": upper})
             parts.append(pl.concat([keys, known], how="horizontal") if self._by else known)
-        long = pl.concat(parts)
-        return long.with_columns(lower=pl.col("value") - pl.col("error"), upper=pl.col("value") + pl.col("error"))
+        long = pl.concat(parts).with_columns(pl.col("lower", "upper").fill_nan(None))
+        if self._layout.margins and not self._layout.normalize:
+            long = pl.concat([long.with_columns(pl.col(self._by).cast(pl.String)), self._margin_errors(alpha)])
+        error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
+        error = pl.when(pl.col("value").is_not_null()).then(error).alias("error")
+        return long.select(*self._by, "column", "value", error, "lower", "upper")
+
+    def _margin_errors(self, alpha: float) -> pl.DataFrame:
+        grid = self._grid(alpha)
+        assert grid is not None
+        height, width = grid.sizes
+        rows = []
+        for i, down in enumerate(grid.rows):
+            for j, across in enumerate(grid.columns):
+                cell = grid.cells[i][j]
+                if (i == height or j == width) and cell is not None:
+                    names = dict(zip((*grid.down, *grid.across), (*down, *across), strict=True))
+                    texts = [None if names[name] is None else str(names[name]) for name in self._by]
+                    rows.append((*texts, self._outputs[0].name, cell.value, cell.lower, cell.upper))
+        schema = {**dict.fromkeys(self._by, pl.String), "column": pl.String}
+        return pl.DataFrame(
+            rows, {**schema, **dict.fromkeys(("value", "lower", "upper"), pl.Float64)}, strict=False, orient="row"
+        )
+
+    def _interval(self, output: Output, alpha: float) -> tuple[Floats, Floats]:
+        """Where each true number is with probability 1 - alpha; NaN where nothing is known."""
+        drawn = (self._long if self._drawn is None else self._drawn).get_column(output.name)
+        value = drawn.cast(pl.Float64).to_numpy()
+        size = error_of(output, self._noise, alpha, len(value), self._parts)
+        return self._known(output, value - size), self._known(output, value + size)
+
+    def _known(self, output: Output, ends: Floats) -> Floats:
+        return np.maximum(ends, 0.0) if self._drawn is not None and known_nonnegative(output) else ends
 
     # In words
 
     def report(self) -> Report:
         """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines."""
-        return Report(self._statement, tuple((name, f"± {error:,.4g}") for name, error in self._half_widths()))
+        steps = {"post_processing": list(self._steps)} if self._steps else {}
+        return Report({**self._statement, **steps}, tuple((n, f"± {e:,.4g}") for n, e in self._half_widths()))
 
     def __repr__(self) -> str:
         return f"{self.table}\n\nReleased at {self.cost}."
@@ -117,6 +284,21 @@ class Release:
     def _half_widths(self) -> list[tuple[str, float]]:
         errors = self._errors(0.05).group_by("column", maintain_order=True).agg(pl.col("error").max())
         return [(name, error) for name, error in errors.iter_rows() if error is not None]
+
+
+_MEANT = {"nonnegative": "counts, nor sums of values that cannot be negative", "round": "counts or sums"}
+_SAID = {
+    "nonnegative": "the nearest table without negative numbers that keeps its totals",
+    "round": "integers that still add up",
+}
+
+
+def _mean_of(output: Output, parts: Mapping[str, np.ndarray], at: list[int]) -> float:
+    """The mean over several groups, from their noisy sums and counts."""
+    assert output.bounds is not None
+    (total, measure), (count, _) = output.measures
+    value = float(measure.grid.centre) + parts[total][at].sum() / max(float(parts[count][at].sum()), 1.0)
+    return min(max(float(value), float(output.bounds.lower)), float(output.bounds.upper))
 
 
 def noise_table(outputs: tuple[Output, ...], noise: NoisePlan) -> pl.DataFrame:

@@ -191,6 +191,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
             "Utility",
             [(("column", "95% margin of error"), errors)] if errors else ["No number was released."],
         ),
+        *([("Post-processing", list(items["post_processing"]))] if "post_processing" in items else []),
         ("Bias", [items["bias"]]),
         ("Trust model", [items["trust_model"]]),
         ("Implementation", [items["implementation"]["how"], versions]),
