@@ -140,3 +140,15 @@ def test_bad_bounds(make):
 def test_bad_domains(make):
     with pytest.raises(errors.InvalidArgument):
         make()
+
+
+def test_a_bound_is_a_member_however_it_is_typed():
+    narrow = t.AtomDomain(np.float32, bounds=(0.1, 0.7))
+    assert all(narrow.member(v) for v in (0.1, 0.7, np.float32(0.1), np.float32(0.7), 0.3))
+    assert not any(narrow.member(v) for v in (0.09, 0.71, 1, math.inf, -math.inf, 1e300))
+    assert t.resize(t.VectorDomain(narrow), t.SymmetricDistance(), 2, 0.1)([0.7]) == [
+        float(np.float32(0.7)),
+        float(np.float32(0.1)),
+    ]
+    assert not t.AtomDomain(np.float32).member(10**39)
+    assert t.AtomDomain(float).member(math.inf)

@@ -169,13 +169,15 @@ class AtomDomain(Domain):
         return self._holds(float(value))
 
     def _holds(self, value: int | float) -> bool:
-        if self.bounds is not None and not self.bounds[0] <= value <= self.bounds[1]:
-            return False
         if not self.is_float:
-            return self.limits[0] <= value <= self.limits[1]
-        if isinstance(value, float) and (math.isinf(value) or self.dtype.itemsize == 8):
-            return True
-        return abs(value) <= self.limits[1]
+            inside = self.limits[0] <= value <= self.limits[1]
+        else:
+            inside = abs(value) <= self.limits[1] or (isinstance(value, float) and math.isinf(value))
+        if not inside or self.bounds is None:
+            return inside
+        if self.is_float and self.dtype.itemsize < 8:
+            value = float(self.dtype.type(value))  # as it will be stored, like the bounds
+        return bool(self.bounds[0] <= value <= self.bounds[1])
 
     def members(self, values: np.ndarray[Any, Any]) -> bool:
         """Whether every entry of an array of this dtype is a member; the vectorised `member`."""
