@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpframe.errors import InvalidArgument
+from dpframe.theory.additive import checked_scale
 from dpframe.theory.domains import AtomDomain
 from dpframe.theory.exact import exact
 from dpframe.theory.maps import calibration
@@ -25,8 +26,8 @@ def laplace_error(scale: Any, alpha: Any, T: Any = float) -> int | float:  # noq
     (74.893307, 75)
     """
     if _real(T):
-        return calibration.real_error("laplace", exact(scale, "scale"), exact(alpha, "alpha"))
-    return calibration.noise_error("discrete_laplace", exact(scale, "scale"), exact(alpha, "alpha"))
+        return calibration.real_error("laplace", checked_scale(scale), exact(alpha, "alpha"))
+    return calibration.noise_error("discrete_laplace", checked_scale(scale), exact(alpha, "alpha"))
 
 
 def gaussian_error(scale: Any, alpha: Any, T: Any = float) -> int | float:  # noqa: N803
@@ -41,8 +42,8 @@ def gaussian_error(scale: Any, alpha: Any, T: Any = float) -> int | float:  # no
     (1.959964, 2)
     """
     if _real(T):
-        return calibration.real_error("gaussian", exact(scale, "scale"), exact(alpha, "alpha"))
-    return calibration.noise_error("gaussian", exact(scale, "scale"), exact(alpha, "alpha"))
+        return calibration.real_error("gaussian", checked_scale(scale), exact(alpha, "alpha"))
+    return calibration.noise_error("gaussian", checked_scale(scale), exact(alpha, "alpha"))
 
 
 def laplace_scale_for_error(error: Any, alpha: Any, T: Any = float) -> float:  # noqa: N803

@@ -31,7 +31,7 @@ def _real(distance: Any, metric: Metric, name: str) -> Fraction | Root:
         return distance
     if isinstance(distance, tuple | list):
         raise InvalidArgument(f"{name}={distance!r}: {metric!r} is one number, not several.")
-    value = exact(distance, f"{name}: a {metric!r}")
+    value = exact(distance, f"{name}, a distance of {metric!r},")
     if value < 0:
         raise InvalidArgument(f"{name}={distance!r}: a distance is at least 0.")
     return value

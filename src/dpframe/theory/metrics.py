@@ -46,7 +46,7 @@ def whole(distance: Any, metric: Metric, name: str) -> int:
     """A distance that counts something."""
     if isinstance(distance, tuple | list):
         raise InvalidArgument(f"{name}={distance!r}: {metric!r} is one whole number, not several.")
-    value = exact(distance, f"{name}: a {metric!r}")
+    value = exact(distance, f"{name}, a distance of {metric!r},")
     if value < 0 or value.denominator != 1:
         raise InvalidArgument(f"{name}={distance!r}: {metric!r} counts, so it is a whole number of at least 0.")
     return value.numerator
