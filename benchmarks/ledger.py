@@ -41,7 +41,9 @@ def main():
             kind = "PostgreSQL" if "://" in place else "SQLite"
             kept = said["spent_units"] <= cap * 10**12
             print(f"{kind:15} {rate:8.0f} granted spends/s, {rate / bare:.0%} of bare (target {TARGET:.0%})")
-            print(f"{'':15} {granted} granted, {said['refused']} refused, {len(said['errors'])} errors; cap kept: {kept}")
+            print(
+                f"{'':15} {granted} granted, {said['refused']} refused, {len(said['errors'])} errors; cap kept: {kept}"
+            )
 
 
 if __name__ == "__main__":
