@@ -59,7 +59,7 @@ def sum(  # the field's word, used as dp.sum
     *,
     share: float = 1,
 ) -> Aggregate:
-    """Sum of a column; missing values add nothing.
+    """Sum of a column of numbers or durations; missing values add nothing.
 
     Input:  bounds (column unit): each value is clipped to them, needed unless the column was clipped before;
             unit_bounds (column unit): instead, each unit's total per group is clipped, and no limit on rows is needed
@@ -82,8 +82,8 @@ def sum(  # the field's word, used as dp.sum
 def mean(column: str, bounds: tuple[float, float] | None = None, *, share: float = 1) -> Aggregate:
     """Mean of a column's values that are not missing, kept inside the bounds.
 
-    Input:  bounds (column unit) as in `sum`
-    Output: column unit, float
+    Input:  bounds (column unit) as in `sum`; dates, times or timedeltas for a column of these
+    Output: column unit, float; of dates a time, as in Polars, of times and durations the column's type
     Bound:  a sum measured from the middle of the bounds, whose values are at most half their width, and a count of the
             values. Where values cannot be missing (`drop_nulls`, `fill_null`) the count is that of the rows, and every
             mean and `count()` of the same ask share it
@@ -115,7 +115,7 @@ def std(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1
     """Standard deviation of a column's values that are not missing: the root of `var`.
 
     Input:  as in `var`
-    Output: column unit, float
+    Output: column unit, float; of dates and times a duration
     Bound:  as in `var`; the root is post-processing
     Errors: as in `sum`
 
@@ -150,7 +150,8 @@ def quantile(column: str, q: float, bounds: tuple[float, float] | None = None, *
     """The value that a part q of a column's values is not above.
 
     Input:  q in [0, 1], to three decimals; bounds (column unit) as in `sum`
-    Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer, where there are fewer)
+    Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
+            fewer); dates, times and durations keep their type
     Bound:  a choice by permute-and-flip among them, scored by the rows below and above; over all groups it costs what
             l1 calls for; see `dpframe.theory.maps.ranks`
     Errors: as in `sum`; InvalidArgument for q

@@ -161,7 +161,7 @@ class Query:
             error = math.nan
             if len(output.measures) == 1 or assume_rows is not None:
                 count = np.array([_positive(1 if assume_rows is None else assume_rows)])
-                error = float(error_of(output, plan, alpha, 1, {output.measures[-1][0]: count})[0])
+                error = float(error_of(output, plan, alpha, 1, {output.measures[-1][0]: count})[0]) * output.ticks
             rows.append((output.name, output.formula, drawn.family, scale, None if math.isnan(error) else error))
         return rows
 

@@ -19,9 +19,9 @@ from dpframe.plan import expressions as plan
 from dpframe.plan.columns import Facts, Table
 from dpframe.plan.expressions import Call, Literal, Name, Node
 from dpframe.plan.operations import OPERATIONS, overflows
-from dpframe.plan.types import integer_range, kind
+from dpframe.plan.types import TIMES, integer_range, kind, ticks
 
-__all__ = ["LOWERED", "Lowering", "in_calendar", "int64", "not_nan", "to_float", "truncated"]
+__all__ = ["LOWERED", "Lowering", "from_ticks", "in_calendar", "int64", "not_nan", "to_float", "truncated"]
 
 _WITHIN = 9.2e18  # a float sum, difference or product below this in size is surely inside int64: 2^63 is 9.223e18
 
@@ -34,6 +34,11 @@ def not_nan(value: nw.Expr) -> nw.Expr:
 def to_float(value: nw.Expr) -> nw.Expr:
     """A number as Float64."""
     return value.cast(nw.Float64)
+
+
+def from_ticks(value: nw.Expr, dtype: DType) -> nw.Expr:
+    """Whole numbers as the dates, times or durations that they stand for."""
+    return value.cast(dtype)
 
 
 def truncated(value: nw.Expr) -> nw.Expr:
@@ -167,14 +172,16 @@ def _is_in(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: M
 
 
 def _fill_null(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    value, zone = opts["value"], getattr(known[0].dtype, "time_zone", None)
-    if zone is not None:
-        filler = nw.lit(_at_utc(value)).dt.convert_time_zone(zone).cast(known[0].dtype)
-        return nw.when(args[0].is_null()).then(filler).otherwise(args[0])
+    value, dtype = opts["value"], known[0].dtype
+    if kind(dtype) in TIMES:
+        return nw.when(args[0].is_null()).then(from_ticks(nw.lit(ticks(value, dtype, "")), dtype)).otherwise(args[0])
     return args[0].fill_null(float(value) if kind(known[0].dtype) in ("float", "decimal") else value)
 
 
 def _clip(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    if kind(known[0].dtype) in TIMES:
+        ends = (None if opts[x] is None else ticks(opts[x], known[0].dtype, "") for x in ("lower", "upper"))
+        return from_ticks(args[0].cast(nw.Int64).clip(*ends), known[0].dtype)
     whole = kind(known[0].dtype) == "integer"
     limits = OPERATIONS["clip"].rule("", [Facts(known[0].dtype)], opts)
     lower, upper = opts["lower"], opts["upper"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
-from dpframe.engine.expressions import Lowering, to_float
+from dpframe.engine.expressions import Lowering, from_ticks, to_float
 from dpframe.engine.hooks import Frame
 from dpframe.plan.columns import Facts
 from dpframe.plan.features import Feature, small
@@ -149,6 +149,6 @@ def _finished(stages: _Stages, feature: Feature, value: nw.Expr, into: str, name
     if bounds is not None:
         total = total.clip(bounds.lower, bounds.upper)
     if kind(feature.facts.dtype) == "duration":
-        total = total.cast(feature.facts.dtype)
+        total = from_ticks(total, feature.facts.dtype)
     stages.after.append([total.alias(into)])
     return stages

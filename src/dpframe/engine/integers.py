@@ -6,7 +6,7 @@ import narwhals as nw
 
 from dpframe.engine.expressions import to_float
 from dpframe.plan.measures import Candidates, Measure
-from dpframe.plan.types import integer_range, kind
+from dpframe.plan.types import TIMES, integer_range, kind
 
 __all__ = ["candidate_number", "row_integer"]
 
@@ -24,7 +24,7 @@ def row_integer(measure: Measure) -> nw.Expr:
     if measure.total == "unit_sum":
         lower, upper = -_WIDER * grid.magnitude, _WIDER * grid.magnitude
     family = kind(measure.column.facts.dtype)
-    if family == "boolean":
+    if family in ("boolean", *TIMES):
         value = value.cast(nw.Int64)
     centre = int(grid.centre) if grid.step == 1 else 0
     fits = centre + lower >= -(2**63) and centre + upper < 2**63
@@ -46,7 +46,8 @@ def row_integer(measure: Measure) -> nw.Expr:
 def candidate_number(measure: Measure, candidates: Candidates) -> nw.Expr:
     """The number of the candidate nearest to a row's value, -1 where it is missing."""
     assert measure.column is not None
-    value, last = to_float(nw.col(measure.column.id)), candidates.count - 1
+    value, last = nw.col(measure.column.id), candidates.count - 1
+    value = to_float(value.cast(nw.Int64) if kind(measure.column.facts.dtype) in TIMES else value)
     inside = value.clip(candidates.lower, candidates.point(last)) - candidates.lower
     nearest = (inside / candidates.step + 0.5).floor() if last else inside * 0.0
     return nearest.cast(nw.Int64).clip(0, last).fill_null(-1)

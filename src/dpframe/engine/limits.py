@@ -143,5 +143,6 @@ def _partial(p: Partial) -> nw.Expr:
 
 def partial_bits(measure: Measure) -> int:
     """Bits of the largest partial of a measure: its change of one cell, or more where one row takes another's place."""
-    change = int(math.ceil(measure.sensitivity.exact_linf))
-    return max(change, measure.grid.magnitude * 2**measure.fraction).bit_length()
+    change: int = math.ceil(measure.sensitivity.exact_linf)
+    row: int = measure.grid.magnitude << measure.fraction
+    return max(change, row).bit_length()

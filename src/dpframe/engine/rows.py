@@ -6,6 +6,7 @@ ignores case. Identifier columns travel as "u0", "u1", ….
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import singledispatch
 
@@ -19,7 +20,7 @@ from dpframe.plan import steps
 from dpframe.plan.columns import Column, Facts, Table
 from dpframe.plan.expressions import Node
 from dpframe.plan.intervals import Intervals
-from dpframe.plan.types import kind
+from dpframe.plan.types import TIMES, kind
 
 __all__ = ["lower", "lowered", "readable", "unit_names"]
 
@@ -143,9 +144,12 @@ def _(step: steps.Cut, live: frozenset[str], empty: bool) -> Frame:
     into = step.table.columns[step.into].id
     if into not in live:
         return lowered(step.before, live, empty)
-    number = step.before.table.columns[step.name].id
-    frame = lowered(step.before, (live - {into}) | {number}, empty)
-    return frame.with_columns(_labelled(to_float(nw.col(number)), step.intervals).alias(into))
+    column = step.before.table.columns[step.name]
+    frame = lowered(step.before, (live - {into}) | {column.id}, empty)
+    value = nw.col(column.id)
+    value = value.cast(nw.Int64) if kind(column.facts.dtype) in TIMES else to_float(value)
+    edges = step.intervals.edges_of(column.facts.dtype, "cut")
+    return frame.with_columns(_labelled(value, step.intervals, edges).alias(into))
 
 
 def _one_call(
@@ -178,9 +182,8 @@ def _read(node: Node, table: Table) -> frozenset[str]:
     return frozenset(table.columns[name].id for name in plan.names(node))
 
 
-def _labelled(value: nw.Expr, intervals: Intervals) -> nw.Expr:
+def _labelled(value: nw.Expr, intervals: Intervals, edges: Sequence[float]) -> nw.Expr:
     """The label of the interval that holds a value, found by halving, so that hundreds of bins stay shallow."""
-    edges = [float(edge) for edge in intervals.edges]
     last = len(edges) - 1
 
     def beyond(i: int) -> nw.Expr:

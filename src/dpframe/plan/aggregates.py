@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+import narwhals as nw
+from narwhals.dtypes import DType
+
 from dpframe.errors import UnboundedContribution, WrongType
-from dpframe.plan.columns import Bounds
+from dpframe.plan.columns import Bounds, Column
 from dpframe.plan.measures import (
     Output,
     Scope,
     bounds_of,
     distinct_total,
+    in_ticks,
+    is_whole,
     number_column,
     rank_total,
     row_total,
@@ -21,9 +26,17 @@ from dpframe.plan.measures import (
     units_total,
     value_total,
 )
-from dpframe.plan.types import kind, show
+from dpframe.plan.types import TIMES, kind, show
 
 __all__ = ["Aggregate", "Count", "CountDistinct", "CountUnits", "Mean", "Quantile", "Sum", "Var"]
+
+
+_DAY = 86_400_000_000  # microseconds
+
+
+def _time_type(column: Column) -> DType | None:
+    """The type of a column of times, None for numbers."""
+    return column.facts.dtype if kind(column.facts.dtype) in TIMES else None
 
 
 @dataclass(frozen=True)
@@ -88,8 +101,8 @@ class Sum(Aggregate):
         return f"sum({self.column!r}{limit})"
 
     def output(self, name: str, scope: Scope) -> Output:
-        column = number_column(self.column, scope, self.typed)
-        whole = kind(column.facts.dtype) in ("integer", "boolean")
+        column = number_column(self.column, scope, self.typed, "duration")
+        whole = is_whole(column)
         if self.unit_bounds is None:
             bounds = bounds_of(column, self.bounds, self.column, self.typed)
             measure = sum_total(column, bounds, scope, self.typed, centred=False)
@@ -99,8 +112,9 @@ class Sum(Aggregate):
                     f"{self.typed}: unit_bounds clips each unit's total, and dp.Rows(k) does not say whose rows are "
                     "whose. Use bounds=, or protect the table with unit='...'."
                 )
-            measure = unit_sum_total(column, self.unit_bounds, scope, self.typed)
-        return Output(name, "sum", ((name, measure),), whole=whole and measure.grid.step == 1)
+            measure = unit_sum_total(column, in_ticks(self.unit_bounds, column, self.typed), scope, self.typed)
+        whole = whole and measure.grid.step == 1
+        return Output(name, "sum", ((name, measure),), whole=whole, dtype=_time_type(column))
 
 
 @dataclass(frozen=True)
@@ -115,11 +129,16 @@ class Mean(Aggregate):
         return f"mean({self.column!r}{f', bounds={tuple(self.bounds)}' if self.bounds else ''})"
 
     def output(self, name: str, scope: Scope) -> Output:
-        column = number_column(self.column, scope, self.typed)
+        column = number_column(self.column, scope, self.typed, *TIMES)
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         total = sum_total(column, bounds, scope, self.typed, centred=True)
         count = value_total(column, scope, self.typed)
-        return Output(name, "mean", ((f"{name}.sum", total), (f"{name}.count", count)), False, bounds)
+        dtype, per = _time_type(column), 1
+        if isinstance(dtype, nw.Date):  # as in Polars
+            dtype, per = nw.Datetime("us"), _DAY
+        return Output(
+            name, "mean", ((f"{name}.sum", total), (f"{name}.count", count)), False, bounds, dtype=dtype, ticks=per
+        )
 
 
 @dataclass(frozen=True)
@@ -138,13 +157,17 @@ class Var(Aggregate):
         return f"{'std' if self.root else 'var'}({self.column!r}{limit})"
 
     def output(self, name: str, scope: Scope) -> Output:
-        column = number_column(self.column, scope, self.typed)
+        column = number_column(self.column, scope, self.typed, *(TIMES if self.root else ()))
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         total = sum_total(column, bounds, scope, self.typed, centred=True)
         squares = square_total(column, bounds, scope, self.typed)
         count = value_total(column, scope, self.typed)
         parts = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.count", count))
-        return Output(name, "std" if self.root else "var", parts, False, bounds, self.ddof)
+        dtype, per = _time_type(column), 1
+        if dtype is not None:
+            per = _DAY if isinstance(dtype, nw.Date) else 1
+            dtype = nw.Duration(getattr(dtype, "time_unit", "us"))
+        return Output(name, "std" if self.root else "var", parts, False, bounds, self.ddof, dtype, per)
 
 
 @dataclass(frozen=True)
@@ -179,8 +202,8 @@ class Quantile(Aggregate):
         return f"{self.verb}({self.column!r}{q}{f', bounds={tuple(self.bounds)}' if self.bounds else ''})"
 
     def output(self, name: str, scope: Scope) -> Output:
-        column = number_column(self.column, scope, self.typed)
+        column = number_column(self.column, scope, self.typed, *TIMES)
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         measure = rank_total(column, bounds, self.q, scope, self.typed)
         whole = measure.candidates is not None and measure.candidates.whole
-        return Output(name, "quantile", ((name, measure),), whole, bounds)
+        return Output(name, "quantile", ((name, measure),), whole, bounds, dtype=_time_type(column))

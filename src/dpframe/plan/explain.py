@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from html import escape
 
 from dpframe.plan.ask import Ask, Paid
-from dpframe.plan.columns import Bounds, Limits, Table
+from dpframe.plan.columns import Facts, Limits, Table
 from dpframe.plan.measures import Measure
 from dpframe.plan.steps import Rows, Step, lineage, source_of
-from dpframe.plan.types import show
+from dpframe.plan.types import TIMES, kind, moment, number, show
 
 __all__ = ["Derivation", "derivation", "describe", "render_html", "render_text"]
 
@@ -54,9 +54,7 @@ def derivation(ask: Ask) -> Derivation:
 
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
     """A protected table in words: whose it is, and its columns with type, bounds and keys. Never a row."""
-    columns = [
-        (name, show(c.facts.dtype), _facts(c.facts.bounds, c.facts.keys)) for name, c in step.table.columns.items()
-    ]
+    columns = [(name, show(c.facts.dtype), _facts(c.facts)) for name, c in step.table.columns.items()]
     return f"{_title(step)} One unit has {_held(step)}.", columns
 
 
@@ -126,18 +124,29 @@ def _written(step: Step) -> str:
     for name, column in step.table.columns.items():
         old = before.get(name)
         if step.parent is None or old is None or old != column:
-            known = _facts(column.facts.bounds, column.facts.keys)
+            known = _facts(column.facts)
             known += "" if column.facts.nullable or step.parent is None else ", not missing"
             if known.strip(", "):
                 lines.append(f"{name}: {known.strip(', ')}")
     return "; ".join(lines)
 
 
-def _facts(bounds: Bounds | None, keys: Sequence[object] | None) -> str:
-    parts = [f"in {bounds}"] if bounds is not None else []
-    if keys is not None:
-        parts.append(f"{_count(len(keys), 'public key')}")
+def _facts(facts: Facts) -> str:
+    parts = []
+    if facts.bounds is not None:
+        times = kind(facts.dtype) in TIMES
+        ends = ", ".join(number(moment(x, facts.dtype) if times else x) for x in facts.bounds)
+        parts.append(f"in [{ends}]")
+    if facts.keys is not None:
+        parts.append(f"{_count(len(facts.keys), 'public key')}")
     return ", ".join(parts)
+
+
+def _shown(value: float, measure: Measure) -> str:
+    """A value of a measure's column, as a time where it is one."""
+    assert measure.column is not None
+    dtype = measure.column.facts.dtype
+    return number(moment(value, dtype)) if kind(dtype) in TIMES else f"{value:g}"
 
 
 def _keys(ask: Ask) -> str:
@@ -170,16 +179,19 @@ def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
         return f"different values of {column}", ""
     if measure.candidates is not None:
         first, last = measure.candidates.point(0), measure.candidates.point(measure.candidates.count - 1)
-        return f"rank of {column}", f"one of {measure.candidates.count} values from {first:g} to {last:g}"
+        ends = f"from {_shown(first, measure)} to {_shown(last, measure)}"
+        return f"rank of {column}", f"one of {measure.candidates.count} values {ends}"
     grid = measure.grid
     low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
-    centre = f", measured from {float(grid.centre):g}" if grid.centre else ""
+    centre = f", measured from {_shown(float(grid.centre), measure)}" if grid.centre else ""
     origin = measure.column.facts.origin
     by = f" enforced by {origin} and at the ask" if origin and measure.total == "sum" else " enforced at the ask"
     what = "totals of one unit" if measure.total == "unit_sum" else "values"
+    ends = f"[{_shown(low, measure)}, {_shown(high, measure)}]"
     if measure.total == "square":
-        column, what = f"({column} - {float(measure.about):g})²", "squares"
-    return f"sum of {column}{centre}", f"{what} in [{low:g}, {high:g}],{by}"
+        column, what, ends = f"({column} - {_shown(float(measure.about), measure)})²", "squares", f"[{low:g}, {high:g}]"
+        centre = f", measured from {float(grid.centre):g}"
+    return f"sum of {column}{centre}", f"{what} in {ends},{by}"
 
 
 def render_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -15,7 +15,21 @@ from dpframe.plan.columns import Bounds, Facts, Table
 from dpframe.plan.operations import OPERATIONS
 from dpframe.plan.types import Scalar, as_dtype, kind_of_scalar, number, plain
 
-__all__ = ["Call", "Expr", "Literal", "Name", "Node", "Then", "When", "check_bound", "col", "lit", "when"]
+__all__ = [
+    "Call",
+    "Expr",
+    "Literal",
+    "Name",
+    "Node",
+    "Then",
+    "When",
+    "check_bound",
+    "check_interval",
+    "col",
+    "comparable",
+    "lit",
+    "when",
+]
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,7 @@ _LITERAL_TYPES: Mapping[str, nw.dtypes.DType] = {
     "string": nw.String(),
     "date": nw.Date(),
     "datetime": nw.Datetime(),
+    "duration": nw.Duration(),
 }
 
 
@@ -94,11 +109,13 @@ def names(node: Node) -> frozenset[str]:
             return frozenset()
 
 
-def check_bound(value: object, what: str) -> int | float:
-    """A limit of an interval as an int or a finite float, or a typed error that names `what`."""
+def check_bound(value: object, what: str) -> Any:
+    """A limit of an interval: an int or a finite float, a date, time or timedelta; or a typed error that names it."""
     value = plain(value)
+    if isinstance(value, (dt.date, dt.timedelta)):
+        return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidBounds(f"{what}: a bound is a number, not a {type(value).__name__}.")
+        raise InvalidBounds(f"{what}: a bound is a number or a time, not a {type(value).__name__}.")
     if not math.isfinite(value) or abs(value) > 1e270 or (isinstance(value, int) and abs(value) >= 2**64):
         raise InvalidBounds(f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits.")
     return value
@@ -400,12 +417,21 @@ def node_of(value: object) -> Node:
     return Literal(float(value) if family == "decimal" else value)  # type: ignore[arg-type]
 
 
+def comparable(first: object, second: object) -> bool:
+    """Whether two limits can be put in order: numbers, or times of one kind that both have a zone or neither."""
+    kinds = [kind_of_scalar(x) for x in (first, second)]
+    zoned = [isinstance(x, dt.datetime) and x.tzinfo is not None for x in (first, second)]
+    return (kinds[0] == kinds[1] or set(kinds) == {"integer", "float"}) and zoned[0] == zoned[1]
+
+
 def check_interval(lower: object, upper: object, what: str) -> tuple[Any, Any]:
     """Two limits in order, either of which may be open (None)."""
     low = None if lower is None else check_bound(lower, what)
     high = None if upper is None else check_bound(upper, what)
     if low is None and high is None:
         raise InvalidBounds(f"{what}: give a lower bound, an upper bound, or both.")
+    if low is not None and high is not None and not comparable(low, high):
+        raise InvalidBounds(f"{what}: the two bounds are two numbers, or two times of one kind.")
     if low is not None and high is not None and low > high:
         raise InvalidBounds(f"{what}: the lower bound {number(low)} is above the upper bound {number(high)}.")
     return low, high

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import narwhals as nw
+from narwhals.dtypes import DType
 
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Facts
-from dpframe.plan.expressions import check_bound
-from dpframe.plan.types import number
+from dpframe.plan.expressions import check_bound, comparable
+from dpframe.plan.types import TIMES, kind, number, show, ticks
 
 __all__ = ["Intervals"]
 
@@ -30,7 +32,7 @@ class Intervals:
     ('(0, 18]', '(18, 65]')
     """
 
-    edges: tuple[int | float, ...]
+    edges: tuple[Any, ...]  # numbers, or times of one kind
     labels: tuple[str, ...]
     right: bool
     closed_ends: bool
@@ -52,11 +54,23 @@ class Intervals:
                 "have to be placed by looking at the data."
             )
         points = tuple(check_bound(e, f"{asked}: bins") for e in edges)
+        if not all(comparable(a, b) for a, b in pairwise(points)):
+            raise InvalidArgument(f"{asked}: bins are all numbers, or all times of one kind.")
         if len(points) < 2 or any(a >= b for a, b in pairwise(points)):
             raise InvalidArgument(f"{asked}: bins need at least two edges, each above the one before.")
         if not isinstance(right, bool) or not isinstance(closed_ends, bool):
             raise InvalidArgument(f"{asked}: right= and include_lowest= are True or False.")
         return cls(points, _labels(points, labels, right, closed_ends, asked), right, closed_ends)
+
+    def edges_of(self, dtype: DType, asked: str) -> list[int] | list[float]:
+        """The edges in the unit in which the engine holds a column: ticks for times. Errors: WrongType."""
+        if kind(dtype) in TIMES:
+            return [ticks(edge, dtype, f"{asked}: bins") for edge in self.edges]
+        if kind(dtype) not in ("integer", "float", "decimal"):
+            raise WrongType(f"{asked}: needs a number or a time, not a column of type {show(dtype)}.")
+        if not all(isinstance(edge, (int, float)) for edge in self.edges):
+            raise WrongType(f"{asked}: a column of type {show(dtype)} goes with bins of numbers, not of times.")
+        return [float(edge) for edge in self.edges]
 
     def facts(self, origin: str) -> Facts:
         """The domain of the labelled column: its labels are all the keys there are; outside every interval is null."""
@@ -64,7 +78,7 @@ class Intervals:
 
 
 def _labels(
-    points: tuple[int | float, ...], labels: Sequence[object] | None, right: bool, closed: bool, asked: str
+    points: tuple[Any, ...], labels: Sequence[object] | None, right: bool, closed: bool, asked: str
 ) -> tuple[str, ...]:
     if labels is None:
         last = len(points) - 2

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from narwhals.dtypes import DType
+
 from dpframe.errors import MissingBounds, UnboundedContribution, WrongType
 from dpframe.plan.columns import Bounds, Column, Table
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Grid, grid_for
-from dpframe.plan.types import kind, show
+from dpframe.plan.types import TIMES, kind, show, ticks
 from dpframe.theory.maps import sensitivity as maps
 from dpframe.theory.maps.sensitivity import Contribution, Sensitivity
 
@@ -20,6 +23,8 @@ __all__ = [
     "Scope",
     "bounds_of",
     "distinct_total",
+    "in_ticks",
+    "is_whole",
     "number_column",
     "rank_total",
     "row_total",
@@ -159,7 +164,7 @@ class Output:
 
     "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, kept inside `bounds`.
     "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "quantile": the value
-    of the chosen candidate.
+    of the chosen candidate. With `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
     """
 
     name: str
@@ -168,6 +173,8 @@ class Output:
     whole: bool = True
     bounds: Bounds | None = None
     ddof: int = 0
+    dtype: DType | None = None
+    ticks: int = 1
 
 
 def row_total(scope: Scope, what: str) -> Measure:
@@ -197,22 +204,49 @@ def units_total(scope: Scope, what: str) -> Measure:
     return Measure("units", None, UNIT_GRID, 0, maps.unit_counts(scope.groups(what), scope.table.relation, scope.cells))
 
 
-def number_column(name: str, scope: Scope, what: str) -> Column:
-    """A column that can be added up, or a typed error."""
+def number_column(name: str, scope: Scope, what: str, *times: str) -> Column:
+    """A column of numbers, or of the kinds of times named, which are whole numbers of ticks; or a typed error."""
     column = scope.table.column(name, what)
-    if kind(column.facts.dtype) not in ("integer", "float", "decimal", "boolean"):
-        raise WrongType(f"{what}: needs numbers or true and false, not a column of type {show(column.facts.dtype)}.")
+    if kind(column.facts.dtype) not in ("integer", "float", "decimal", "boolean", *times):
+        besides = "".join(f", {time}s" for time in times)
+        raise WrongType(
+            f"{what}: needs numbers{besides} or true and false, not a column of type {show(column.facts.dtype)}."
+        )
     return column
+
+
+def is_whole(column: Column) -> bool:
+    """Whether a column's values are whole numbers inside the engine."""
+    return kind(column.facts.dtype) in ("integer", "boolean", *TIMES)
+
+
+def in_ticks(given: Bounds, column: Column, what: str) -> Bounds:
+    """Bounds as typed, in the unit in which the engine holds the column: ticks for a time. Errors: WrongType."""
+    if kind(column.facts.dtype) in TIMES:
+        return Bounds(*(ticks(x, column.facts.dtype, what) for x in given))
+    if any(isinstance(x, (dt.date, dt.timedelta)) for x in given):
+        raise WrongType(f"{what}: a column of type {show(column.facts.dtype)} goes with numbers, not with times.")
+    return given
+
+
+_EXAMPLES = {
+    "date": ("date(2020, 1, 1)", "date(2021, 1, 1)"),
+    "datetime": ("datetime(2020, 1, 1)", "datetime(2021, 1, 1)"),
+    "duration": ("timedelta(0)", "timedelta(hours=1)"),
+}
 
 
 def bounds_of(column: Column, given: Bounds | None, name: str, what: str) -> Bounds:
     """The bounds that values are clipped to: those given, within those known. Errors: MissingBounds."""
     known = column.facts.bounds
     if given is None and known is None:
+        low, high = _EXAMPLES.get(kind(column.facts.dtype), ("0", "100"))
         raise MissingBounds(
-            f"{what}: one value of {name!r} could be any number, so no finite noise hides it. Say the range: "
-            f"clip({name!r}, 0, 100) before it, or bounds=(0, 100) in it, with limits you know without the data."
+            f"{what}: one value of {name!r} could be anything, so no finite noise hides it. Say the range: "
+            f"clip({name!r}, {low}, {high}) before it, or bounds=({low}, {high}) in it, with limits you know without "
+            "the data."
         )
+    given = given and in_ticks(given, column, what)
     if given is None or known is None:
         return given or known  # type: ignore[return-value]
     return Bounds(given.clamp(known.lower), given.clamp(known.upper))
@@ -220,7 +254,7 @@ def bounds_of(column: Column, given: Bounds | None, name: str, what: str) -> Bou
 
 def sum_total(column: Column, bounds: Bounds, scope: Scope, what: str, *, centred: bool) -> Measure:
     """Values per group, each clipped to the bounds and, for means, measured from their middle."""
-    whole = kind(column.facts.dtype) in ("integer", "boolean")
+    whole = is_whole(column)
     if scope.one_row_each and not column.facts.nullable:
         grid = grid_for(bounds, whole=whole, centred=centred, limit=1)
         fraction = FRACTION_BITS if scope.weighted else 0
@@ -252,7 +286,7 @@ def square_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Mea
 
 def unit_sum_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Measure:
     """Each unit's total per group, clipped to the bounds and added up over the units."""
-    whole = kind(column.facts.dtype) in ("integer", "boolean")
+    whole = is_whole(column)
     grid = grid_for(bounds, whole=whole, centred=False, limit=1)
     bound = maps.unit_sums(scope.groups(what), grid.lower, grid.upper, scope.table.relation, scope.cells)
     return Measure("unit_sum", column, grid, 0, bound)
@@ -268,5 +302,5 @@ def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: Scope, wha
     """The rows below and above each candidate, per group, for the choice of a quantile."""
     fraction = FRACTION_BITS if scope.weighted else 0
     bound = maps.row_counts(scope.contribution(what), scope.table.relation, scope.cells)
-    candidates = Candidates.between(bounds, whole=kind(column.facts.dtype) in ("integer", "boolean"))
+    candidates = Candidates.between(bounds, whole=is_whole(column))
     return Measure("ranks", column, UNIT_GRID, fraction, bound.scaled(2**fraction), candidates=candidates, rank=rank)

@@ -7,6 +7,7 @@ failure cannot tell that a row was there. Missing means null or NaN; both are nu
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import narwhals as nw
 
 from dpframe.errors import WrongType
 from dpframe.plan.columns import Bounds, Facts
-from dpframe.plan.types import Scalar, check_cast, check_scalar, integer_range, kind, show
+from dpframe.plan.types import TIMES, Scalar, check_cast, check_scalar, integer_range, kind, show, ticks
 
 __all__ = ["OPERATIONS", "Operation", "cast_facts", "clip_facts", "fill_facts", "overflows"]
 
@@ -161,9 +162,21 @@ def _is_in(asked: str, args: Sequence[Facts], options: Options) -> Facts:
     return Facts(nw.Boolean(), args[0].nullable, Bounds(0, 1))
 
 
-def clip_facts(asked: str, facts: Facts, lower: float | None, upper: float | None, origin: str = "") -> Facts:
-    """Facts after clip: missing stays missing, everything else lies in [lower, upper]; one side may be open."""
+def clip_facts(asked: str, facts: Facts, lower: Any, upper: Any, origin: str = "") -> Facts:
+    """Facts after clip: missing stays missing, everything else lies in [lower, upper]; one side may be open.
+
+    The bounds of a time are held in its ticks.
+    """
+    if kind(facts.dtype) in TIMES:
+        low, high = (None if x is None else ticks(x, facts.dtype, asked) for x in (lower, upper))
+        inside = Bounds(-math.inf if low is None else low, math.inf if high is None else high)
+        known = facts.bounds or Bounds(-math.inf, math.inf)
+        return Facts(
+            facts.dtype, facts.nullable, _finite(inside.clamp(known.lower), inside.clamp(known.upper)), origin=origin
+        )
     _need(asked, facts, *_NUMBERS)
+    if any(isinstance(x, (dt.date, dt.timedelta)) for x in (lower, upper)):
+        raise WrongType(f"{asked}: a column of type {show(facts.dtype)} goes with numbers, not with times.")
     dtype = facts.dtype if kind(facts.dtype) == "integer" else nw.Float64()
     if kind(dtype) == "integer":  # the whole numbers in the interval, and in the type
         first, last = integer_range(dtype)
@@ -195,7 +208,8 @@ def fill_facts(asked: str, facts: Facts, value: object, origin: str = "") -> Fac
             raise WrongType(f"{asked}: the value is not a whole number of type {show(dtype)}.")
     if kind(dtype) in ("float", "decimal"):
         dtype, value = nw.Float64(), float(value)  # type: ignore[arg-type]
-    bounds = facts.bounds and (facts.bounds.cover(value) if isinstance(value, (int, float)) else facts.bounds)
+    number = ticks(value, dtype, asked) if kind(dtype) in TIMES else value
+    bounds = facts.bounds and (facts.bounds.cover(number) if isinstance(number, (int, float)) else facts.bounds)
     keys = facts.keys if facts.keys is None or value in facts.keys else (*facts.keys, value)
     if isinstance(dtype, nw.Enum):
         dtype = nw.Enum([str(key) for key in keys or ()])

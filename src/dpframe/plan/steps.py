@@ -244,8 +244,8 @@ class Clip(Step):
 
     before: Step
     name: str
-    lower: int | float | None
-    upper: int | float | None
+    lower: Any  # a number or a time, None where it is open
+    upper: Any
 
     @cached_property
     def table(self) -> Table:
@@ -339,9 +339,7 @@ class Cut(Step):
     def table(self) -> Table:
         table, asked = self.before.table, f"cut({self.name!r})"
         _not_the_unit(table, self.into, asked)
-        facts = table.column(self.name, asked).facts
-        if kind(facts.dtype) not in ("integer", "float", "decimal"):
-            raise WrongType(f"{asked}: needs a number, not a column of type {show(facts.dtype)}.")
+        self.intervals.edges_of(table.column(self.name, asked).facts.dtype, asked)
         return table.with_versions([(self.into, self.intervals.facts(self.typed))])
 
     @property

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import zoneinfo
 from collections.abc import Mapping
 from decimal import Decimal
 
 import narwhals as nw
+import numpy as np
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, WrongType
 
 __all__ = [
+    "TIMES",
     "Scalar",
     "as_dtype",
     "check_cast",
@@ -20,12 +23,15 @@ __all__ = [
     "integer_range",
     "kind",
     "kind_of_scalar",
+    "moment",
     "number",
     "plain",
     "show",
+    "ticks",
 ]
 
-Scalar = bool | int | float | str | Decimal | dt.date | dt.datetime
+Scalar = bool | int | float | str | Decimal | dt.date | dt.datetime | dt.timedelta
+TIMES = ("date", "datetime", "duration")  # the families of types whose values are whole numbers of ticks
 
 _NAMES: Mapping[str, DType] = {
     **{name.lower(): getattr(nw, name)() for name in ("Int8", "Int16", "Int32", "Int64")},
@@ -75,8 +81,12 @@ def show(dtype: DType) -> str:
     return "Enum" if isinstance(dtype, nw.Enum) else str(dtype)
 
 
-def number(value: float) -> str:
-    """A number as a person writes it: no trailing zeros, and every digit that matters."""
+def number(value: float | dt.date | dt.timedelta) -> str:
+    """A number or a time as a person writes it: no trailing zeros, and every digit that matters."""
+    if isinstance(value, dt.datetime):
+        return value.isoformat(" ")
+    if isinstance(value, (dt.date, dt.timedelta)):
+        return str(value)
     return str(value) if isinstance(value, int) else repr(value).removesuffix(".0")
 
 
@@ -89,6 +99,8 @@ def kind_of_scalar(value: object) -> str:
         return "boolean"
     if isinstance(value, dt.datetime):
         return "datetime"
+    if isinstance(value, dt.timedelta):
+        return "duration"
     for family, name in ((int, "integer"), (float, "float"), (Decimal, "decimal"), (str, "string"), (dt.date, "date")):
         if isinstance(value, family):
             return name
@@ -96,12 +108,21 @@ def kind_of_scalar(value: object) -> str:
 
 
 def plain(value: object) -> object:
-    """A numpy or pandas scalar as the Python value it holds; anything else as it is."""
+    """A numpy or pandas scalar as the Python value it holds; anything else as it is.
+
+    Times are held to the microsecond, as Python holds them; NaT is null.
+    """
     module = type(value).__module__
     if module.startswith("numpy") and hasattr(value, "item"):
+        if type(value).__name__ in ("datetime64", "timedelta64"):
+            name, count = np.datetime_data(value.dtype)  # type: ignore[attr-defined]
+            if name in ("ns", "ps", "fs", "as") or count != 1:
+                return value.astype(f"{type(value).__name__}[us]").item()  # type: ignore[attr-defined]
         return value.item()
     if module.startswith("pandas") and hasattr(value, "to_pydatetime"):
-        return value.to_pydatetime()
+        return None if type(value).__name__ == "NaTType" else value.floor("us").to_pydatetime()  # type: ignore[attr-defined]
+    if module.startswith("pandas") and hasattr(value, "to_pytimedelta"):
+        return value.floor("us").to_pytimedelta()  # type: ignore[attr-defined]
     return value
 
 
@@ -120,6 +141,67 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     if have == "null" or have == want or (have in numbers and want in numbers):
         return value  # type: ignore[return-value]
     raise WrongType(f"{what}: a {have} does not go with a column of type {show(dtype)}.")
+
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_EPOCH = dt.date(1970, 1, 1)
+
+
+def ticks(value: object, dtype: DType, what: str) -> int:
+    """A date, time or duration as the whole number that a column of `dtype` holds for it, or a typed error.
+
+    Days since 1970 for a date; for a time or a duration its type's units, since 1970 (UTC where the column has a zone).
+    A date stands for its midnight.
+
+    >>> ticks(dt.date(1970, 1, 31), nw.Date(), "bounds"), ticks(dt.timedelta(seconds=2), nw.Duration("ms"), "bounds")
+    (30, 2000)
+    """
+    value, family = plain(value), kind(dtype)
+    midnight = isinstance(value, dt.datetime) and value.tzinfo is None and value.time() == dt.time()
+    if family == "date" and isinstance(value, dt.date) and (midnight or not isinstance(value, dt.datetime)):
+        return value.toordinal() - _EPOCH.toordinal()
+    if family == "datetime" and isinstance(value, dt.date):
+        since = _since_epoch(value, getattr(dtype, "time_zone", None), what)
+    elif family == "duration" and isinstance(value, dt.timedelta):
+        since = value
+    else:
+        wanted = {"date": "a date", "datetime": "a date or a time", "duration": "a timedelta"}.get(family, "a number")
+        given = type(value).__name__
+        raise WrongType(f"{what}: a column of type {show(dtype)} goes with {wanted}, not with a {given}.")
+    micro = since // dt.timedelta(microseconds=1)
+    count, rest = divmod(micro * _PER_SECOND[getattr(dtype, "time_unit", "us")], 10**6)
+    if rest:
+        raise WrongType(f"{what}: the time is finer than the column's type, {show(dtype)}.")
+    if not -(2**63) < count < 2**63 - 1:
+        raise WrongType(f"{what}: the time is outside of the column's type, {show(dtype)}.")
+    return count
+
+
+def _since_epoch(value: dt.date, zone: str | None, what: str) -> dt.timedelta:
+    """How long after 1970 a time is. Errors: WrongType where just one of time and column has a zone."""
+    if not isinstance(value, dt.datetime):
+        try:
+            tzinfo = None if zone is None else zoneinfo.ZoneInfo(zone)
+        except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+            tzinfo = None
+        value = dt.datetime(value.year, value.month, value.day, tzinfo=tzinfo)
+    if (value.tzinfo is None) != (zone is None):
+        raise WrongType(f"{what}: a time must have a zone just where the column has one.")
+    return value - dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)
+
+
+def moment(count: float, dtype: DType) -> dt.date | dt.timedelta | float:
+    """What a number of ticks stands for, to be shown; the number itself where Python has no such time."""
+    micro = round(count) * 10**6 // _PER_SECOND[getattr(dtype, "time_unit", "us")]
+    try:
+        if kind(dtype) == "date":
+            return _EPOCH + dt.timedelta(days=round(count))
+        if kind(dtype) == "duration":
+            return dt.timedelta(microseconds=micro)
+        zone = None if getattr(dtype, "time_zone", None) is None else dt.UTC
+        return dt.datetime(1970, 1, 1, tzinfo=zone) + dt.timedelta(microseconds=micro)
+    except OverflowError:
+        return count
 
 
 def integer_range(dtype: DType) -> tuple[int, int]:

@@ -11,11 +11,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engine import Totals
+from dpframe.engine.native import polars_dtype
 from dpframe.noise import discrete_laplace, keep_at_least, permute_and_flip, rounded_gaussian, rounded_laplace
 from dpframe.plan.ask import Ask
-from dpframe.plan.measures import Measure
+from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import Drawn, NoisePlan
-from dpframe.release.formulas import Noisy, real, released
+from dpframe.release.formulas import Noisy, in_ticks, real, released
 from dpframe.theory.maps.ranks import rank_terms
 
 __all__ = ["Parts", "drawn_table"]
@@ -47,9 +48,16 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
 
 
 def _columns(ask: Ask, keys: pl.DataFrame, noisy: Noisy) -> tuple[pl.DataFrame, Parts]:
-    columns = [pl.Series(o.name, released(o, noisy), dtype=pl.Int64 if o.whole else pl.Float64) for o in ask.outputs]
+    columns = [_column(o, released(o, noisy)) for o in ask.outputs]
     parts = {name: real(m, noisy) for o in ask.outputs for name, m in o.measures if len(o.measures) > 1}
     return keys.with_columns(columns) if ask.by else pl.DataFrame(columns), parts
+
+
+def _column(output: Output, values: Any) -> pl.Series:
+    """Released numbers as a column, times as times."""
+    if output.dtype is not None:
+        return pl.Series(output.name, in_ticks(output, values), dtype=pl.Int64).cast(polars_dtype(output.dtype))
+    return pl.Series(output.name, values, dtype=pl.Int64 if output.whole else pl.Float64)
 
 
 # Noise

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpframe.plan.measures import Measure, Output
 
-__all__ = ["real", "released"]
+__all__ = ["in_ticks", "real", "released"]
 
 Noisy = Mapping[tuple[object, ...], Any]
 
@@ -31,6 +31,17 @@ def released(output: Output, noisy: Noisy) -> Any:
         case _:
             ((_, measure),) = output.measures
             return _whole(measure, noisy) if output.whole else real(measure, noisy)
+
+
+def in_ticks(output: Output, values: Any) -> Any:
+    """Released times as whole ticks of their type, inside their bounds and inside what Python and pandas can show."""
+    assert output.dtype is not None
+    unit = getattr(output.dtype, "time_unit", "us")
+    longest = float(min(86_399_999_800_000 * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[unit], 9.2e18))
+    whole = np.clip(np.rint(values * output.ticks), -longest, longest).astype(np.int64)
+    if output.bounds is None or output.formula == "std":
+        return whole
+    return np.clip(whole, int(output.bounds.lower) * output.ticks, int(output.bounds.upper) * output.ticks)
 
 
 def real(measure: Measure, noisy: Noisy) -> Any:

@@ -152,8 +152,8 @@ def table_of(values: Floats, rows: list[Any], columns: list[Any]) -> tuple[Float
 
 
 def is_total(output: Output) -> bool:
-    """Whether a column holds counts or sums."""
-    return output.formula in ("count", "sum")
+    """Whether a column holds counts or sums of numbers."""
+    return output.formula in ("count", "sum") and output.dtype is None
 
 
 def adds_up(output: Output) -> bool:
@@ -164,4 +164,4 @@ def adds_up(output: Output) -> bool:
 def known_nonnegative(output: Output) -> bool:
     """Whether a column holds counts, or sums of values whose bounds hold nothing negative."""
     grid = output.measures[0][1].grid
-    return output.formula == "count" or (output.formula == "sum" and grid.centre + grid.lower * grid.step >= 0)
+    return is_total(output) and (output.formula == "count" or grid.centre + grid.lower * grid.step >= 0)

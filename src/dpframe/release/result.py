@@ -258,7 +258,7 @@ class Release:
         """Where each true number is with probability 1 - alpha; NaN where nothing is known."""
         drawn = (self._long if self._drawn is None else self._drawn).get_column(output.name)
         value = drawn.cast(pl.Float64).to_numpy()
-        size = error_of(output, self._noise, alpha, len(value), self._parts)
+        size = error_of(output, self._noise, alpha, len(value), self._parts) * output.ticks
         return self._known(output, value - size), self._known(output, value + size)
 
     def _known(self, output: Output, ends: Floats) -> Floats:
