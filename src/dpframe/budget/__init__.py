@@ -1,9 +1,10 @@
 """What a release may cost: losses, how they add up, and the account that is charged before any row is read."""
 
-from dpframe.budget.account import Budget, Receipt, Stored
+from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.entries import Charge
 from dpframe.budget.ledger import Ledger
 from dpframe.budget.losses import Loss
+from dpframe.budget.receipts import Receipt, Stored
 
 __all__ = ["Accountant", "Budget", "Charge", "Ledger", "Loss", "Receipt", "Stored"]

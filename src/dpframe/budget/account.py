@@ -5,17 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from dpframe.budget.accountants import Accountant, Terms, read_limit
 from dpframe.budget.entries import Charge, Entry, loss_of, units_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import differences, fingerprint
-from dpframe.budget.parts import Part, PartBudget, Parts, opened, raised
+from dpframe.budget.parts import Part, PartBudget, opened, raised
+from dpframe.budget.receipts import Book, Page, Receipt, Stored
 from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
@@ -25,7 +24,7 @@ from dpframe.errors import (
     UnsupportedOperation,
 )
 
-__all__ = ["Book", "Budget", "Page", "Receipt", "Stored", "now"]
+__all__ = ["Budget", "now"]
 
 UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
@@ -33,66 +32,6 @@ UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields"
 def now() -> dt.datetime:
     """The time on this machine's clock, in UTC."""
     return dt.datetime.now(dt.UTC)
-
-
-class Page(Protocol):
-    """The state of one budget, and the only way to add to it, for as long as nobody else can."""
-
-    spent: Loss
-    subject: str | None
-    parts: Parts
-
-    def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
-        """Add an entry; a charge also moves `spent` and `subject`, which are set beforehand."""
-        ...
-
-    def latest(self, name: str) -> Entry | None:
-        """The last charge of this name."""
-        ...
-
-    def result(self, number: int) -> tuple[Entry, bytes] | None:
-        """The stored table of a charge."""
-        ...
-
-
-class Book(Protocol):
-    """Where a budget's entries are kept."""
-
-    def write(self) -> AbstractContextManager[Page]:
-        """The budget's page, locked against everyone; what was appended is kept when the block ends well."""
-        ...
-
-    def spent(self) -> Loss:
-        """What has been charged so far."""
-        ...
-
-    def entries(self) -> list[Entry]:
-        """Every entry, oldest first."""
-        ...
-
-    def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
-        """How another process opens the same book; None when it cannot."""
-        ...
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A table as it was released and stored, its statement, and when it was drawn."""
-
-    data: bytes
-    statement: Mapping[str, Any]
-    when: dt.datetime
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """A charge that was made, or the stored answer of an earlier one, for which nothing was paid now."""
-
-    number: int
-    when: dt.datetime
-    loss: Loss
-    remaining: Loss
-    stored: Stored | None = None
 
 
 class Budget:

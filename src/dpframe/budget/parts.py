@@ -16,8 +16,9 @@ from dpframe.budget.entries import loss_of, units_of
 from dpframe.budget.losses import Loss
 
 if TYPE_CHECKING:
-    from dpframe.budget.account import Budget, Receipt, Stored
+    from dpframe.budget.account import Budget
     from dpframe.budget.accountants import Terms
+    from dpframe.budget.receipts import Receipt, Stored
 
 __all__ = ["Part", "PartBudget", "Parts", "opened", "raised"]
 

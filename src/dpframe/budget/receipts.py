@@ -1,0 +1,75 @@
+"""What passes between a budget and its book: the locked page, the receipt of a charge, a stored table."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dpframe.budget.entries import Entry
+from dpframe.budget.losses import Loss
+from dpframe.budget.parts import Parts
+
+__all__ = ["Book", "Page", "Receipt", "Stored"]
+
+
+class Page(Protocol):
+    """The state of one budget, and the only way to add to it, for as long as nobody else can."""
+
+    spent: Loss
+    subject: str | None
+    parts: Parts
+
+    def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
+        """Add an entry; a charge also moves `spent` and `subject`, which are set beforehand."""
+        ...
+
+    def latest(self, name: str) -> Entry | None:
+        """The last charge of this name."""
+        ...
+
+    def result(self, number: int) -> tuple[Entry, bytes] | None:
+        """The stored table of a charge."""
+        ...
+
+
+class Book(Protocol):
+    """Where a budget's entries are kept."""
+
+    def write(self) -> AbstractContextManager[Page]:
+        """The budget's page, locked against everyone; what was appended is kept when the block ends well."""
+        ...
+
+    def spent(self) -> Loss:
+        """What has been charged so far."""
+        ...
+
+    def entries(self) -> list[Entry]:
+        """Every entry, oldest first."""
+        ...
+
+    def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+        """How another process opens the same book; None when it cannot."""
+        ...
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A table as it was released and stored, its statement, and when it was drawn."""
+
+    data: bytes
+    statement: Mapping[str, Any]
+    when: dt.datetime
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A charge that was made, or the stored answer of an earlier one, for which nothing was paid now."""
+
+    number: int
+    when: dt.datetime
+    loss: Loss
+    remaining: Loss
+    stored: Stored | None = None
