@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from dpframe import engine
 from dpframe.api import aggregates as make
@@ -22,7 +23,7 @@ from dpframe.plan.expressions import Expr, check_interval, lit
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.keys import Keys, read_keys
 from dpframe.plan.steps import Rows, Source, Step, source_of
-from dpframe.plan.types import as_dtype, kind, plain
+from dpframe.plan.types import as_dtype, kind, number, plain
 from dpframe.release.run import Account
 
 __all__ = ["PrivateFrame", "PrivateGroupBy", "protect"]
@@ -407,6 +408,8 @@ class PrivateFrame:
         bins: Sequence[float] | None = None,
         keys: Any = None,
         *,
+        underflow: bool = False,
+        overflow: bool = False,
         max_rows: int | None = None,
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
@@ -415,7 +418,9 @@ class PrivateFrame:
         """Rows per interval of a number, or per key of a column.
 
         Input:  bins: edges (column unit); intervals are [a, b), the last one [a, b], as in `np.histogram`, and rows
-                outside of them do not count; keys as in `group_by`; limits of one unit, counts
+                outside of them do not count; underflow, overflow: also count, as "< a", what is below the first edge,
+                and as "≥ b" what is not below the last one, which then closes no interval; keys as in `group_by`;
+                limits of one unit, counts
         Output: a table with the column and `count`, in the order of bins or keys
         """
         name = self._only(column, "histogram")
@@ -423,8 +428,10 @@ class PrivateFrame:
             raise InvalidArgument(f"histogram({name!r}): give bins= for intervals or keys= for values, not both.")
         frame = self
         if bins is not None:
-            intervals = Intervals.of(bins, right=False, closed_ends=True, asked=f"histogram({name!r})")
+            intervals = _bins(bins, underflow, overflow, f"histogram({name!r})")
             frame = self._then(steps.Cut(self._step, name, intervals, name))
+        elif underflow or overflow:
+            raise InvalidArgument(f"histogram({name!r}): underflow= and overflow= go with bins=.")
         elif keys is None and kind(self._step.table.column(name, "histogram").facts.dtype) in ("integer", "float"):
             raise InvalidArgument(
                 f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
@@ -438,9 +445,13 @@ class PrivateFrame:
         self,
         index: str | Sequence[str],
         columns: str | Sequence[str],
+        values: str | None = None,
+        aggfunc: str = "count",
         *,
+        bounds: tuple[float, float] | None = None,
         keys: Any = None,
         margins: bool = False,
+        normalize: bool | int | str = False,
         max_rows: int | None = None,
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
@@ -448,9 +459,12 @@ class PrivateFrame:
     ) -> Query:
         """Rows per combination of keys, some down and some across, in the shape of `pd.crosstab`.
 
-        Input:  index, columns: the columns down and across; keys as in `group_by`; margins: add an `All` row and
-                column, summed from the released cells (free); limits of one unit, counts, where a cell is a group
-        Errors: UnsupportedOperation for margins of keys that are found in the data
+        Input:  index, columns: the columns down and across; values, aggfunc: instead of rows, the "count", "sum" or
+                "mean" of a column, with bounds= (column unit) as in `dp.sum`; keys as in `group_by`; margins: add an
+                `All` row and column, made of the released cells (free); normalize: "index", "columns" or "all" gives
+                each released cell as a part of its row, its column or the total (free, post-processing; null where that
+                is not above 0); limits of one unit, counts, where a cell is a group
+        Errors: UnsupportedOperation for margins of keys that are found in the data, and for parts of means
         """
         down, across = read_names([index], "crosstab"), read_names([columns], "crosstab")
         if not down or not across:
@@ -459,11 +473,16 @@ class PrivateFrame:
             raise InvalidArgument("crosstab: margins= is True or False.")
         said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"
-        layout = Layout("crosstab", across, margins)
+        parts = _parts_of(normalize)
+        aggregate = _cell(values, aggfunc, bounds)
+        if parts and aggfunc == "mean":
+            raise UnsupportedOperation("crosstab: normalize= gives parts of counts and sums; means have none.")
+        layout = Layout("crosstab", across, margins, parts)
         by = down + across
         listed = self._keys(by, keys, "crosstab")
-        query = self._ask((("count", make.count()),), said, by=by, keys=listed, verb=verb, layout=layout)
-        if margins and query._ask.private_keys:
+        named = ((values or "count", aggregate),)
+        query = self._ask(named, said, by=by, keys=listed, verb=verb, layout=layout)
+        if (margins or parts) and query._ask.private_keys:
             raise UnsupportedOperation(
                 "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
             )
@@ -580,6 +599,47 @@ def _named(aggregates: Mapping[str, Any], verb: str = "agg") -> tuple[tuple[str,
         if not isinstance(aggregate, Aggregate):
             raise InvalidArgument(f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend').")
     return tuple(aggregates.items())
+
+
+def _bins(bins: Sequence[float], underflow: bool, overflow: bool, asked: str) -> Intervals:
+    """The intervals of a histogram, with one below and one above where they are asked for."""
+    if not isinstance(underflow, bool) or not isinstance(overflow, bool):
+        raise InvalidArgument(f"{asked}: underflow= and overflow= are True or False.")
+    inner = Intervals.of(bins, right=False, closed_ends=not overflow, asked=asked)
+    if not underflow and not overflow:
+        return inner
+    first, last = inner.edges[0], inner.edges[-1]
+    if not isinstance(first, (int, float)):
+        raise InvalidArgument(f"{asked}: underflow= and overflow= go with bins of numbers.")
+    edges, labels = inner.edges, inner.labels
+    if underflow:
+        edges, labels = (-math.inf, *edges), (f"< {number(first)}", *labels)
+    if overflow:
+        edges, labels = (*edges, math.inf), (*labels, f"≥ {number(last)}")
+    return Intervals(edges, labels, right=False, closed_ends=True)
+
+
+def _parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
+    """What each cell is a part of, typed as in `pd.crosstab`."""
+    if normalize is False:
+        return ""
+    for said, meant in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
+        if any(normalize == x and type(normalize) is type(x) for x in said):
+            return meant  # type: ignore[return-value]
+    raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
+
+
+def _cell(values: str | None, aggfunc: str, bounds: tuple[float, float] | None) -> Aggregate:
+    """What a crosstab asks of each cell."""
+    if aggfunc not in ("count", "sum", "mean"):
+        raise InvalidArgument(f"crosstab: aggfunc={aggfunc!r}: choose 'count', 'sum' or 'mean'.")
+    if aggfunc == "count":
+        if bounds is not None:
+            raise InvalidArgument("crosstab: bounds= go with aggfunc='sum' or 'mean'; a count needs none.")
+        return make.count(values)
+    if values is None:
+        raise InvalidArgument(f"crosstab: name the column to take the {aggfunc} of: values='spend'.")
+    return make.sum(values, bounds) if aggfunc == "sum" else make.mean(values, bounds)
 
 
 def _quantiles(name: str, q: Any, bounds: tuple[float, float] | None) -> tuple[tuple[str, Aggregate], ...]:
