@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
-from dpframe.engine.native import as_kind
+from dpframe.engine.tables import as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.ask import Ask
 from dpframe.plan.explain import Derivation, derivation

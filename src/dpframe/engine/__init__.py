@@ -2,8 +2,9 @@
 
 from dpframe.engine import partition
 from dpframe.engine.combine import most_per_key
-from dpframe.engine.native import Data, Kind, adopt, as_kind, content, public
+from dpframe.engine.native import adopt, content, public
 from dpframe.engine.profile import EDGES, Profile, profile
+from dpframe.engine.tables import Data, Kind, as_kind
 from dpframe.engine.totals import Totals, totals, validate
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import narwhals as nw
 import polars as pl
@@ -11,10 +11,11 @@ from narwhals.dtypes import DType
 from dpframe.engine.expressions import Lowering, int64, to_float
 from dpframe.engine.features import per_unit
 from dpframe.engine.hooks import Frame
-from dpframe.engine.native import Data
 from dpframe.engine.rows import lowered, readable, unit_names
+from dpframe.engine.tables import Data
 from dpframe.plan import combine
-from dpframe.plan.columns import Facts
+from dpframe.plan.columns import Column, Facts
+from dpframe.plan.types import kind
 
 __all__ = ["most_per_key"]  # importing this module teaches `engine.rows` the steps of `plan.combine`
 
@@ -75,3 +76,60 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
     names = [f"j{i}" for i in range(len(step.on))]
     there = there.drop_nulls(names)
     return rows.join(there, on=names, how=step.how).drop(names)
+
+
+def _identifiers(types: Sequence[DType | None], prefix: str) -> list[nw.Expr]:
+    """Identifiers in the type in which those of several tables are compared, exactly."""
+    held = [nw.col(f"u{i}") if dtype is None else nw.col(f"u{i}").cast(dtype) for i, dtype in enumerate(types)]
+    return [value.alias(f"{prefix}{i}") for i, value in enumerate(held)]
+
+
+@lowered.register
+def _(step: combine.JoinProtected, live: frozenset[str], empty: bool) -> Frame:
+    left, right, after = step.before.table, step.other.table, step.table
+    wanted = {name: column for name, column in step.brought.items() if after.columns[name].id in live}
+    kept = live - {after.columns[name].id for name in wanted}
+    rows = lowered(step.before, kept | {left.columns[name].id for name in step.besides}, empty)
+    read = {column.id for column in wanted.values()} | {right.columns[name].id for name in step.besides}
+    there = lowered(step.other, frozenset(read), empty)
+
+    def keys(columns: Mapping[str, Column]) -> list[nw.Expr]:
+        besides = (columns[name] for name in step.besides)
+        return [
+            *_identifiers(step.units, "j"),
+            *(
+                _key(nw.col(column.id), column.facts, dtype).alias(f"j{i}")
+                for i, (column, dtype) in enumerate(zip(besides, step.keys, strict=True), len(step.units))
+            ),
+        ]
+
+    names = [f"j{i}" for i in range(len(step.on))]
+    there = there.select(
+        *keys(right.columns), *(nw.col(column.id).alias(after.columns[name].id) for name, column in wanted.items())
+    ).drop_nulls(names)
+    return rows.with_columns(*keys(left.columns)).join(there, on=names, how=step.how).drop(names)
+
+
+@lowered.register
+def _(step: combine.Concat, live: frozenset[str], empty: bool) -> Frame:
+    wanted = [name for name, column in step.table.columns.items() if column.id in live]
+    frames = []
+    for part in step.parts:
+        columns = part.table.columns
+        rows = lowered(part, frozenset(columns[name].id for name in wanted), empty)
+        values = [_held(columns[name], step.table.columns[name]) for name in wanted]
+        frames.append(rows.select(*_identifiers(step.units, "u"), *values))
+    return nw.concat(frames, how="vertical")
+
+
+def _held(column: Column, into: Column) -> nw.Expr:
+    """A column of one table in the type that it has in all of them together."""
+    value, dtype = nw.col(column.id), into.facts.dtype
+    family = kind(dtype)
+    if family == "string":
+        value = value.cast(nw.String)
+    elif family in ("float", "decimal"):
+        value = to_float(value)
+    elif family == "integer":
+        value = value.cast(dtype) if column.facts.dtype == dtype else int64(value, column.facts)
+    return value.alias(into.id)

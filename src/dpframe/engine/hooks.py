@@ -12,7 +12,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
-from dpframe.engine.native import polars_dtype
+from dpframe.engine.tables import polars_dtype
 
 __all__ = ["Frame", "convert", "keyed_hash"]
 

@@ -13,10 +13,10 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.hooks import Frame
-from dpframe.engine.native import polars_dtype
+from dpframe.engine.tables import polars_dtype
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Column
-from dpframe.plan.types import kind
+from dpframe.plan.types import kind, ticks
 
 __all__ = ["group_names", "key_frame", "keyed", "listed_only", "public_keys"]
 
@@ -44,7 +44,7 @@ def keyed(ask: Ask, frame: Frame) -> Frame:
     for i, column in enumerate(ask.group_columns):
         value, level = nw.col(column.id), None if ask.keys is None else ask.keys.levels[i]
         values = None if level is None else [v for v in level if v is not None]
-        known = ~value.is_null() if not values else value.is_in(values)
+        known = ~value.is_null() if not values else _listed(value, column, values)
         if not _may_be_null(ask, i):
             kept.append(known)
             made.append(_one_zero(value, column).alias(f"k{i}"))
@@ -53,6 +53,15 @@ def keyed(ask: Ask, frame: Frame) -> Frame:
             filled = nw.lit(0, nw.Int32) if _only_null(ask, i) else _one_zero(value, column).fill_null(_some(ask, i))
             made += [filled.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
     return frame.filter(*kept).with_columns(*made)
+
+
+def _listed(value: nw.Expr, column: Column, values: list[Any]) -> nw.Expr:
+    """Whether a key is one of those listed; times are compared by their ticks, which are the same on every engine."""
+    dtype = column.facts.dtype
+    if not isinstance(dtype, nw.Datetime):
+        return value.is_in(values)
+    held = nw.Datetime("ms", dtype.time_zone) if dtype.time_unit == "s" else dtype
+    return value.cast(nw.Int64).is_in([ticks(v, held, "keys") for v in values])
 
 
 def _one_zero(value: nw.Expr, column: Column) -> nw.Expr:

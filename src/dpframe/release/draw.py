@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engine import Totals
-from dpframe.engine.native import polars_dtype
+from dpframe.engine.tables import polars_dtype
 from dpframe.noise import discrete_laplace, keep_at_least, permute_and_flip, rounded_gaussian, rounded_laplace
 from dpframe.plan.ask import Ask
 from dpframe.plan.measures import Measure, Output

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.engine.native import Kind, as_kind
+from dpframe.engine.tables import Kind, as_kind
 from dpframe.plan.ask import Layout
 
 __all__ = ["ALL", "Grid", "Number", "Read", "grid_of", "label_of", "laid_out"]

@@ -1,0 +1,71 @@
+"""What the engine holds of a table, and the kind of table that is given back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan.columns import Bounds, Facts
+
+__all__ = ["Data", "Kind", "as_kind", "facts_of", "polars_dtype"]
+
+Kind = Literal["polars", "pyarrow", "pandas"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Data:
+    """A table that only the engine reads: its schema is public, its rows are not.
+
+    `scan(names)` gives the named columns as a lazy frame; with `empty=True` the same columns without a row.
+    `kind` is what the user brought, and what a released table is given back as.
+    """
+
+    kind: Kind
+    schema: tuple[tuple[str, Facts], ...]
+    scan: Callable[..., pl.LazyFrame] = field(repr=False)
+    lazy: bool = False
+
+    def __repr__(self) -> str:
+        return f"<{self.kind}>"
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedOperation("A protected table cannot be pickled or copied out: the copy would hold raw rows.")
+
+
+def as_kind(table: pl.DataFrame, kind: Kind) -> Any:
+    """A released table as the kind of table that the user brought."""
+    if kind == "pandas":
+        return table.to_pandas()
+    return table.to_arrow() if kind == "pyarrow" else table
+
+
+def polars_dtype(dtype: DType) -> Any:
+    """The Polars type of a plan's type."""
+    if isinstance(dtype, nw.Enum):
+        return pl.Enum(list(dtype.categories))
+    if isinstance(dtype, nw.Datetime):
+        return pl.Datetime("ms" if dtype.time_unit == "s" else dtype.time_unit, dtype.time_zone)
+    if isinstance(dtype, nw.Duration):
+        return pl.Duration("ms" if dtype.time_unit == "s" else dtype.time_unit)
+    if isinstance(dtype, nw.Categorical):
+        return pl.String()
+    if dtype.is_decimal():
+        return pl.Float64()
+    return getattr(pl, type(dtype).__name__)()
+
+
+def facts_of(dtype: DType) -> Facts:
+    """What a type alone says of a column: Enum categories are public keys, categories of a Categorical are not."""
+    if isinstance(dtype, nw.Enum):
+        return Facts(dtype, True, None, tuple(dtype.categories), "the column's Enum type")
+    if isinstance(dtype, nw.Categorical):
+        return Facts(nw.String())
+    if isinstance(dtype, nw.Boolean):
+        return Facts(dtype, True, Bounds(0, 1), None, "the column's Boolean type")
+    return Facts(dtype)
