@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.budget.losses import Loss
-from dpframe.engine.native import Kind, as_kind
+from dpframe.engine.tables import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.ask import Layout
-from dpframe.plan.explain import Derivation, render_html
+from dpframe.plan.explain import Derivation
 from dpframe.plan.measures import Output
 from dpframe.release.accuracy import check_alpha, error_of, error_of_sum
 from dpframe.release.calibrate import NoisePlan
+from dpframe.release.charts import bars, heatmap
+from dpframe.release.export import grid_html, long_html, write_excel, write_parquet
 from dpframe.release.layout import Grid, Number, Read, grid_of, laid_out
 from dpframe.release.postprocess import adds_up, is_total, known_nonnegative, nonnegative, rounded, table_of
 from dpframe.release.statement import Report
@@ -275,11 +278,77 @@ class Release:
         return f"{self.table}\n\nReleased at {self.cost}."
 
     def _repr_html_(self) -> str:
-        table = self.table
-        shown = table._repr_html_() if hasattr(table, "_repr_html_") else f"<pre>{table}</pre>"
-        rows = [(name, f"± {error:,.4g}") for name, error in self._half_widths()]
-        errors = render_html(("column", "95% margin of error"), rows)
-        return f"{shown}<p>Released at {self.cost}.</p>{errors}"
+        grid = self._grid(0.05)
+        if grid is None:
+            errors, height = self._errors(0.05), self._long.height
+            found = {
+                o.name: errors["error"][i * height : (i + 1) * height].to_list() for i, o in enumerate(self._outputs)
+            }
+            shown = long_html(self._shown(), found, self._by)
+        else:
+            shown = grid_html(grid)
+        steps = "".join(f"<br>{escape(step)}" for step in self._steps)
+        said = f"Released at {escape(str(self.cost))}. In small type: 95% margins of error."
+        return f"<div class='dpframe'>{shown}<p>{said}{steps}</p></div>"
+
+    def plot(self, column: str | None = None) -> Any:
+        """A chart (Altair): bars with 95% margins of error for groups and bins, shaded cells for a crosstab.
+
+        Input:  column: which released column, by default the first
+        Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes
+        Errors: UnsupportedOperation without the extra `charts`, for one number, and for more groups than can be seen;
+                InvalidArgument for a column that was not released
+        """
+        names = [output.name for output in self._outputs]
+        if column is not None and column not in names:
+            raise InvalidArgument(f"plot: there is no column {column!r}; columns are {', '.join(names)}.")
+        if not self._by:
+            raise UnsupportedOperation("plot(): this release is not grouped, and a number is no picture: .value")
+        grid = self._grid(0.05)
+        if grid is not None:
+            part = {"": "", "index": ", part of its row", "columns": ", part of its column", "all": ", part of all"}
+            return heatmap(grid, f"{names[0]}{part[self._layout.normalize]}, ± 95% margin of error")
+        chosen = column or names[0]
+        return bars(self._errors(0.05).filter(pl.col("column") == chosen), self._by, chosen)
+
+    # Out
+
+    def to_csv(self, path: Any = None) -> str | None:
+        """The released table as CSV: a text, or a file where a path is given. A crosstab has one line of names."""
+        table = self.to_polars()
+        if path is None:
+            return table.write_csv()
+        table.write_csv(path)
+        return None
+
+    def to_parquet(self, path: Any) -> None:
+        """The released table as a Parquet file, with the privacy statement as JSON in its metadata.
+
+        It is under the key `dpframe.privacy_statement`: `pyarrow.parquet.read_schema(path).metadata`.
+        """
+        write_parquet(self.to_arrow(), path, self.report().to_dict())
+
+    def to_excel(self, path: Any) -> None:
+        """The released table as an Excel file, with the privacy statement on a second sheet; needs the extra `excel`.
+
+        Errors: UnsupportedOperation without it
+        """
+        write_excel(self.to_pandas(), path, self.report(), index=self._layout.form == "crosstab")
+
+    def to_latex(self, **options: Any) -> str:
+        """The released table in LaTeX, by pandas: `DataFrame.to_latex(**options)`."""
+        options.setdefault("index", self._layout.form == "crosstab")
+        return self._to_text().to_latex(**options)  # type: ignore[no-any-return]
+
+    def to_html(self, **options: Any) -> str:
+        """The released table in plain HTML, by pandas: `DataFrame.to_html(**options)`."""
+        options.setdefault("index", self._layout.form == "crosstab")
+        return self._to_text().to_html(**options)  # type: ignore[no-any-return]
+
+    def _to_text(self) -> Any:
+        """The pandas table with an empty text where a number is suppressed."""
+        table = self.to_pandas()
+        return table.astype(object).where(table.notna(), "") if self._below is not None else table
 
     def _half_widths(self) -> list[tuple[str, float]]:
         errors = self._errors(0.05).group_by("column", maintain_order=True).agg(pl.col("error").max())

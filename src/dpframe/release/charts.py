@@ -1,0 +1,156 @@
+"""Charts of a release: bars with their errors, and crosstabs as heatmaps. They need the extra `charts` (Altair)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.release.layout import Grid, Key
+
+__all__ = ["bars", "heatmap", "margin", "shown"]
+
+_BLUE, _DEEP, _DARK, _LIGHT = "#5b8db8", "#2c5f8a", "#1d2f3f", "#eef3f7"
+_WIDTH = 480  # of the plot; with the labels it stays within a notebook's 800 pixels
+_ABOVE = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -10}  # the title of labels, on top of them
+_LABEL = 260  # of the longest label
+_STEP = 24
+_MOST = 400  # bars, or cells, that can be told apart
+
+
+def _altair() -> Any:
+    try:
+        import altair
+    except ImportError as problem:
+        raise UnsupportedOperation("plot() needs Altair. Install it with: pip install 'dpframe[charts]'") from problem
+    return altair
+
+
+def bars(errors: pl.DataFrame, by: tuple[str, ...], column: str) -> Any:
+    """One bar per group with its interval.
+
+    Input:  errors: the table of `Release.accuracy`, of one column; by: the keys
+    Output: Altair chart; bars lie where labels are long or many, so that these can be read
+    """
+    alt = _altair()
+    if errors.height > _MOST:
+        raise UnsupportedOperation(f"plot(): {errors.height} bars cannot be told apart; plot fewer groups.")
+    labels = [", ".join("null" if part is None else str(part) for part in key) for key in errors.select(by).rows()]
+    data = errors.select("value", "lower", "upper").insert_column(0, pl.Series("label", labels)).to_pandas()
+    flat = len(labels) <= 12 and sum(len(label) for label in labels) * 7 < _WIDTH
+    order = list(dict.fromkeys(labels))
+    name = alt.Axis(title=", ".join(by), labelLimit=_LABEL, labelAngle=0, **({} if flat else _ABOVE))
+    label = alt.X if flat else alt.Y
+    number = alt.Y if flat else alt.X
+    at = label("label:N", sort=order, axis=name, scale=alt.Scale(paddingInner=0.25))
+    known = [x for x in (*data["lower"], *data["upper"], *data["value"]) if x == x]
+    most = max(map(abs, known), default=0.0)
+    format_ = "~s" if most >= 1e6 else ",.0f" if most >= 20 else ",.4~g"
+    axis = alt.Axis(title=f"{column}, with 95% margins of error", format=format_, tickCount=8)
+    tips = [alt.Tooltip("label:N", title=", ".join(by))]
+    tips += [alt.Tooltip(f"{part}:Q", format=format_) for part in ("value", "lower", "upper")]
+    base = alt.Chart(data)
+    bar = base.mark_bar(color=_BLUE).encode(at, number("value:Q", axis=axis), tooltip=tips)
+    second = alt.Y2 if flat else alt.X2
+    rule = base.mark_rule(color=_DARK, strokeWidth=1.5).encode(at, number("lower:Q"), second("upper:Q"), tooltip=tips)
+    ends = [
+        base.mark_tick(color=_DARK, thickness=1.5, size=8, orient="horizontal" if flat else "vertical").encode(
+            at, number(f"{end}:Q"), tooltip=tips
+        )
+        for end in ("lower", "upper")
+    ]
+    size = {"width": _WIDTH, "height": 260} if flat else {"width": _WIDTH, "height": alt.Step(_STEP)}
+    return alt.layer(bar, rule, *ends).properties(**size)
+
+
+def heatmap(grid: Grid, title: str) -> Any:
+    """A crosstab as shaded cells with their numbers and margins of error; margins stay unshaded.
+
+    Input:  the grid, with intervals; what the numbers are
+    Output: Altair chart
+    """
+    alt = _altair()
+    height, width = grid.sizes
+    if len(grid.rows) * len(grid.columns) > _MOST:
+        raise UnsupportedOperation(f"plot(): a table of {height} by {width} has too many cells to read as a picture.")
+    down, across = _labels(grid.rows), _labels(grid.columns)
+    rows = []
+    for i, row in enumerate(grid.cells):
+        for j, cell in enumerate(row):
+            value = None if cell is None else cell.value
+            error = None if cell is None else cell.error
+            inner = i < height and j < width
+            text = "–" if value is None else shown(value)
+            rows.append(
+                (down[i], across[j], value if inner else None, text, "" if error is None else f"± {margin(error)}")
+            )
+    schema = {"down": pl.String, "across": pl.String, "value": pl.Float64, "text": pl.String, "error": pl.String}
+    table = pl.DataFrame(rows, schema, orient="row", strict=False)
+    inside = [x for x in table["value"].to_list() if x is not None]
+    low, high = min([*inside, 0.0]), max([*inside, 1e-9])
+    scale = alt.Scale(range=[_LIGHT, _DEEP], domain=[low, high])
+    x = alt.X(
+        "across:N",
+        sort=across,
+        axis=alt.Axis(
+            title=", ".join(grid.across),
+            orient="top",
+            labelLimit=_LABEL // 2,
+            labelAngle=0 if _fits(across) else -40,
+            labelAlign="center" if _fits(across) else "left",
+            ticks=False,
+            domain=False,
+        ),
+    )
+    y = alt.Y(
+        "down:N",
+        sort=down,
+        axis=alt.Axis(title=", ".join(grid.down), labelLimit=_LABEL, ticks=False, domain=False, **_ABOVE),
+    )
+    tips = [alt.Tooltip("down:N", title=", ".join(grid.down)), alt.Tooltip("across:N", title=", ".join(grid.across))]
+    tips += [alt.Tooltip("text:N", title=title), alt.Tooltip("error:N", title="95% margin of error")]
+    base = alt.Chart(table.to_pandas()).encode(x, y, tooltip=tips)
+    dark = alt.condition(f"datum.value > {low + 0.6 * (high - low)}", alt.value("white"), alt.value(_DARK))
+    cells = (
+        base.transform_filter("isValid(datum.value)")
+        .mark_rect()
+        .encode(color=alt.Color("value:Q", scale=scale, legend=None))
+    )
+    number = base.mark_text(dy=-5, fontSize=12).encode(text="text:N", color=dark)
+    small = base.mark_text(dy=8, fontSize=9, opacity=0.85).encode(text="error:N", color=dark)
+    step = max(58, _WIDTH // len(across)) if len(across) < 9 else 58
+    layers = alt.layer(cells, number, small).properties(width=alt.Step(step), height=alt.Step(36), title=title)
+    return layers.configure_view(stroke=None).configure_title(anchor="start", fontSize=13, fontWeight="normal")
+
+
+def _fits(labels: list[str]) -> bool:
+    step = max(58, _WIDTH // len(labels)) if len(labels) < 9 else 58
+    return max(map(len, labels)) * 6.2 <= step
+
+
+def _labels(keys: list[Key]) -> list[str]:
+    """Keys as different texts."""
+    labels: list[str] = []
+    for key in keys:
+        text = ", ".join("null" if part is None else str(part) for part in key if part != "")
+        while text in labels:
+            text += "_"
+        labels.append(text)
+    return labels
+
+
+def shown(value: float) -> str:
+    """A number as people read it: integers in full, fractions to four digits."""
+    if isinstance(value, int) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def margin(error: float) -> str:
+    """A margin of error to three digits, rounded up."""
+    if error <= 0 or not math.isfinite(error):
+        return f"{error:g}"
+    step = 10.0 ** min(math.floor(math.log10(error)) - 2, 0)
+    return shown(round(math.ceil(error / step - 1e-9) * step, 12))

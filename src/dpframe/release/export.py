@@ -1,0 +1,95 @@
+"""Released tables as files and markup, each with what a reader needs to know of its noise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.util import find_spec
+from typing import Any
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.release.charts import margin, shown
+from dpframe.release.layout import Grid, Key
+
+__all__ = ["grid_html", "long_html", "write_excel", "write_parquet"]
+
+STATEMENT = b"dpframe.privacy_statement"  # the key of the statement in the metadata of a Parquet file
+_ROWS = 60  # of a table in a notebook
+_SMALL = "font-size:75%;opacity:.7;white-space:nowrap"
+_CELL = "text-align:right;padding:.15em .6em"
+_HEAD = "text-align:left;padding:.15em .6em"
+
+
+def write_parquet(table: Any, path: Any, statement: Mapping[str, Any]) -> None:
+    """A PyArrow table as a Parquet file whose metadata hold the privacy statement, as JSON."""
+    import pyarrow.parquet as pq
+
+    said = json.dumps(statement, ensure_ascii=False).encode()
+    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), STATEMENT: said}), path)
+
+
+def write_excel(table: Any, path: Any, report: str, *, index: bool) -> None:
+    """A pandas table as an Excel file, with the privacy statement on a second sheet. Errors: UnsupportedOperation."""
+    if find_spec("openpyxl") is None:
+        raise UnsupportedOperation("to_excel() needs openpyxl. Install it with: pip install 'dpframe[excel]'")
+    import pandas as pd
+
+    with pd.ExcelWriter(path, engine="openpyxl") as book:
+        table.to_excel(book, sheet_name="table", index=index)
+        lines = pd.DataFrame({"Privacy statement": report.splitlines()[1:]})
+        lines.to_excel(book, sheet_name="privacy", index=False)
+
+
+def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]], keys: Sequence[str]) -> str:
+    """A long table in HTML, each number with its margin of error in small type; long ones are shortened."""
+    head = "".join(f"<th style='{_HEAD if name in keys else _CELL}'>{escape(name)}</th>" for name in table.columns)
+    body = []
+    for i, row in enumerate(table.head(_ROWS).iter_rows()):
+        cells = [
+            _text(_key(value)) if name in keys else _number(value, errors[name][i])
+            for name, value in zip(table.columns, row, strict=True)
+        ]
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    more = f"<p>… and {table.height - _ROWS} more rows.</p>" if table.height > _ROWS else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>{more}"
+
+
+def grid_html(grid: Grid) -> str:
+    """A crosstab in HTML, each number with its margin of error in small type; long ones are shortened."""
+    lines = []
+    gap = "".join(f"<th style='{_HEAD}'>{escape(name)}</th>" for name in grid.down)
+    for level, name in enumerate(grid.across):
+        before = gap if level == len(grid.across) - 1 else "<th></th>" * len(grid.down)
+        keys = "".join(f"<th style='{_CELL}'>{escape(_key(key[level]))}</th>" for key in grid.columns)
+        lines.append(f"<tr>{before}<th style='{_SMALL}'>{escape(name)}</th>{keys}</tr>")
+    body = []
+    shortened = list(range(len(grid.rows)))[:_ROWS]
+    for i in shortened:
+        cells = "".join(_number(None, None) if c is None else _number(c.value, c.error) for c in grid.cells[i])
+        body.append(f"<tr>{_row_keys(grid.rows[i])}<td></td>{cells}</tr>")
+    more = f"<p>… and {len(grid.rows) - _ROWS} more rows.</p>" if len(grid.rows) > _ROWS else ""
+    return f"<table><thead>{''.join(lines)}</thead><tbody>{''.join(body)}</tbody></table>{more}"
+
+
+def _row_keys(key: Key) -> str:
+    return "".join(f"<th style='{_HEAD}'>{escape(_key(part))}</th>" for part in key)
+
+
+def _key(part: Any) -> str:
+    return "null" if part is None else str(part)
+
+
+def _text(text: str) -> str:
+    return f"<td style='{_HEAD}'>{escape(text)}</td>"
+
+
+def _number(value: Any, error: float | None) -> str:
+    """A cell; a dash where the number is suppressed or there is none."""
+    if value is None:
+        return f"<td style='{_CELL}'>–</td>"
+    text = shown(value) if isinstance(value, (int, float)) else str(value)
+    small = "" if error is None else f"<br><span style='{_SMALL}'>± {escape(margin(error))}</span>"
+    return f"<td style='{_CELL}'>{escape(text)}{small}</td>"

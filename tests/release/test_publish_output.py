@@ -1,0 +1,186 @@
+"""How a release looks and leaves: charts, HTML with margins of error, files with the privacy statement."""
+
+import io
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import altair as alt
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+import dpframe as dp
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.release.charts import margin
+
+LONG = ["Administrative and support service workers", "Craft and related trades workers", "<b>other</b>"]
+ROWS = {"id": range(300), "job": [LONG[i % 3] for i in range(300)], "sex": ["f", "m"] * 150, "age": range(300)}
+KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+@pytest.fixture(params=KINDS)
+def frame(request):
+    return dp.protect(KINDS[request.param](ROWS), unit="id", budget=dp.Budget(epsilon=1e9, delta=0.5))
+
+
+def grouped(frame, epsilon=1.0):
+    query = frame.group_by("job", keys=LONG, max_groups=1, max_rows=1)
+    return query.agg(n=dp.count(), age=dp.mean("age", bounds=(0, 300))).release(epsilon=epsilon)
+
+
+def crosstab(frame, **options):
+    return frame.crosstab("job", "sex", keys={"job": LONG, "sex": ["f", "m"]}, max_rows=1, **options).release(epsilon=1)
+
+
+def rows_of(chart):
+    """The data of a chart as it will be drawn."""
+    (rows,) = chart.to_dict()["datasets"].values()
+    return rows
+
+
+def png(chart):
+    buffer = io.BytesIO()
+    chart.save(buffer, format="png")
+    data = buffer.getvalue()
+    assert data[:4] == b"\x89PNG"
+    return int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+
+
+def test_bars_show_every_group_with_its_error_in_order(frame):
+    out = grouped(frame)
+    chart = out.plot()
+    assert isinstance(chart, alt.LayerChart)
+    rows = rows_of(chart)
+    assert [row["label"] for row in rows] == LONG
+    assert [row["value"] for row in rows] == out.to_polars()["n"].to_list()
+    error = out._errors(0.05)["error"][0]
+    assert all(row["upper"] - row["lower"] == pytest.approx(2 * error) for row in rows)
+    assert [row["value"] for row in rows_of(out.plot("age"))] == pytest.approx(out.to_polars()["age"].to_list())
+    width, height = png(chart)
+    assert 400 < width < 900
+    assert height > 90
+
+
+def test_bins_stay_in_order(frame):
+    out = frame.histogram("age", bins=range(0, 301, 20), max_rows=1).release(epsilon=1)
+    encoded = out.plot().to_dict()["layer"][0]["encoding"]
+    labels = out.to_polars()["age"].cast(pl.String).to_list()
+    assert encoded["y"]["sort"] == labels
+    few = frame.histogram("age", bins=[0, 100, 300], max_rows=1).release(epsilon=1).plot().to_dict()
+    assert few["layer"][0]["encoding"]["x"]["axis"]["labelAngle"] == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"margins": True}, {"margins": True, "normalize": "index"}])
+def test_a_crosstab_is_a_heatmap_with_unshaded_margins(frame, options):
+    out = crosstab(frame, **options)
+    rows = rows_of(out.plot())
+    table = out.to_pandas()
+    assert len(rows) == table.size
+    assert sum(row["value"] is None for row in rows) == table.size - 6
+    assert all(row["error"].startswith("± ") for row in rows)
+    assert 400 < png(out.plot())[0] < 900
+
+
+def test_suppressed_cells_are_dashes(frame):
+    out = crosstab(frame).suppress(below=1e6)
+    assert [row["text"] for row in rows_of(out.plot())] == ["–"] * 6
+    assert "–" in out._repr_html_()
+    assert "nan" not in out.to_latex().lower()
+    assert "nan" not in out.to_html().lower()
+
+
+def test_what_is_no_picture_is_refused(frame):
+    with pytest.raises(UnsupportedOperation, match="number"):
+        frame.count_units().release(epsilon=1).plot()
+    with pytest.raises(InvalidArgument, match="no column 'x'"):
+        grouped(frame).plot("x")
+    many = frame.histogram("age", bins=range(1000), max_rows=1).release(epsilon=1)
+    with pytest.raises(UnsupportedOperation, match="bars"):
+        many.plot()
+    assert "more rows" in many._repr_html_()
+
+
+def test_without_altair_the_error_says_what_to_type():
+    program = """
+import sys
+sys.modules["altair"] = None
+import polars as pl, dpframe as dp
+frame = dp.protect(pl.DataFrame({"id": [1], "x": [2]}), unit="id", budget=dp.Budget(epsilon=9))
+out = frame.histogram("x", bins=[0, 5], max_rows=1).release(epsilon=1)
+try:
+    out.plot()
+except dp.errors.UnsupportedOperation as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "pip install 'dpframe[charts]'" in said
+
+
+class Texts(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.texts = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_the_notebook_shows_margins_of_error_and_escapes_keys(frame):
+    for out, numbers in ((grouped(frame), 6), (crosstab(frame, margins=True), 12)):
+        page = Texts()
+        page.feed(out._repr_html_())
+        assert sum(text.startswith("± ") for text in page.texts) == numbers
+        assert "<b>other</b>" in page.texts
+        assert "b" not in page.tags
+        assert any("ε = 1" in text for text in page.texts)
+    fixed = crosstab(frame).nonnegative().round()
+    assert "round()" in fixed._repr_html_()
+
+
+def test_a_margin_of_error_is_rounded_up():
+    assert [margin(x) for x in (181.02, 60.0, 0.01234, 5.0, 1234.2)] == ["182", "60", "0.0124", "5", "1,235"]
+
+
+def test_parquet_keeps_the_table_and_the_statement(frame, tmp_path):
+    for out in (grouped(frame), crosstab(frame, margins=True).nonnegative().round()):
+        out.to_parquet(tmp_path / "out.parquet")
+        assert pl.read_parquet(tmp_path / "out.parquet").rows() == out.to_polars().rows()
+        said = json.loads(pq.read_schema(tmp_path / "out.parquet").metadata[b"dpframe.privacy_statement"])
+        assert said["guarantee"]["epsilon"] == 1
+        assert said == json.loads(out.report().to_json())
+
+
+def test_csv_latex_and_html(frame, tmp_path):
+    out = crosstab(frame, margins=True)
+    out.to_csv(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == out.to_csv()
+    assert pl.read_csv(tmp_path / "out.csv").rows() == out.to_polars().rows()
+    assert out.to_latex().startswith("\\begin{tabular}")
+    assert pd.read_html(io.StringIO(out.to_html()))[0].shape[0] == 4 if _has_lxml() else "<table" in out.to_html()
+    assert "0 &" not in grouped(frame).to_latex().splitlines()[4]
+
+
+def _has_lxml():
+    try:
+        import lxml  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def test_excel_has_a_sheet_for_the_statement(frame, tmp_path):
+    out = crosstab(frame)
+    try:
+        import openpyxl
+    except ImportError:
+        with pytest.raises(UnsupportedOperation, match=r"dpframe\[excel\]"):
+            out.to_excel(tmp_path / "out.xlsx")
+        return
+    out.to_excel(tmp_path / "out.xlsx")
+    assert openpyxl.load_workbook(tmp_path / "out.xlsx").sheetnames == ["table", "privacy"]
