@@ -14,12 +14,12 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from dpframe.engine.tables import Data, Kind, as_kind, facts_of
+from dpframe.engine.tables import Data, facts_of
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.columns import Facts
 from dpframe.plan.types import kind
 
-__all__ = ["Kind", "adopt", "as_kind", "content", "public"]
+__all__ = ["adopt", "content", "public"]
 
 
 def adopt(frame: Any) -> Data:
