@@ -23,6 +23,7 @@ from dpframe.api.aggregates import (
     sum,
     var,
 )
+from dpframe.api.concat import concat
 from dpframe.api.limits import Auto
 from dpframe.budget import Budget, Ledger
 from dpframe.plan.expressions import Expr, col, lit, when
@@ -42,6 +43,7 @@ __all__ = [
     "Rows",
     "Sensitivity",
     "col",
+    "concat",
     "count",
     "count_units",
     "errors",

@@ -272,3 +272,256 @@ def test_levels_of_a_join_are_released_whatever_the_data_holds(kind):
         frame = dp.protect(bring(as_frame(rows), kind), unit="u", budget=dp.Budget(epsilon=1))
         out = frame.join(sizes, on="city").group_by("size", max_groups=3, max_rows_per_group=2).count()
         assert out.release(epsilon=1).to_polars()["size"].to_list() == LEVELS
+
+
+# Another protected table of the same units
+
+
+TYPES = {"u": pl.Int64, "city": pl.String, "y": pl.Float64, "flag": pl.Boolean}
+
+
+def others(rng, units=5):
+    """A second table about the units, with some that the first does not know and rows of nobody."""
+    rows = [
+        (rng.choice([None, *range(units + 2)]), rng.choice([*CITIES, None]), rng.choice([None, rng.gauss(0, 5)]), None)
+        for _ in range(rng.randint(0, 12))
+    ]
+    return [(*row[:3], rng.choice([True, False, None])) for row in rows]
+
+
+def second(rows, kind="polars"):
+    frame = pl.DataFrame(rows, TYPES, orient="row")
+    if kind == "pandas":
+        return frame.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
+    return bring(frame, kind) if kind != "polars" else frame
+
+
+@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize("on", ["u", ["u", "city"]])
+def test_a_join_of_protected_tables_is_that_of_a_nested_loop(kind, how, on):
+    rng = random.Random(f"{kind} {how} {on}")
+    for _ in range(4):
+        rows, more = random_rows(rng, most=3), others(rng)
+        left, right = dp.protect(bring(as_frame(rows), kind), unit="u"), dp.protect(second(more, kind), unit="u")
+        right = right if on != "u" else right.rename({"city": "place"})
+        expected = Counter()
+        for row in rows:
+            if row[0] is None:
+                continue
+            found = [m for m in more if m[0] == row[0] and (on == "u" or (m[1] is not None and m[1] == row[4]))]
+            found = found or ([(None,) * 4] if how == "left" else [])
+            expected.update((row[0], row[4], m[2], m[3]) for m in found)
+        assert rows_of(left.join(right, on=on, how=how), "u", "city", "y", "flag") == expected
+
+
+def _both(rows, more, kind, whose, form, plans):
+    """Two tables that meet, in one of several ways."""
+    budget = dp.Budget(epsilon=1, delta=1e-6)
+    left = plans[0](dp.protect(bring(as_frame(rows), kind), budget=budget, **whose))
+    if form == "features":
+        units = dp.protect(bring(as_frame(rows), kind), budget=budget, **whose).per_unit(k=dp.count(), z=dp.mean("x"))
+        return left.join(units, on="u", how="left")
+    if form == "concat":
+        right = plans[1](dp.protect(bring(as_frame(more), kind), budget=budget, **whose))
+        shared = [name for name in left.columns if name in right.columns]
+        return dp.concat([left.select(shared), right.select(shared), left.select(shared)])
+    right = dp.protect(second(more, kind), budget=budget, **whose)
+    right = right if form.endswith("city") else right.rename({"city": "place"})
+    return left.join(right, on=["u", "city"] if form.endswith("city") else "u", how=form.split()[0])
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("form", ["inner", "left", "left city", "features", "concat"])
+def test_one_unit_of_two_tables_moves_totals_by_no_more_than_claimed(kind, relation, form):
+    rng, held, drawn = random.Random(f"{kind} {relation} {form}"), 0, 0
+    while held < 4:
+        drawn += 1
+        assert drawn < 80
+        plans = random_plan(rng), random_plan(rng), random_plan(rng)
+        question, rows = random_question(rng), random_rows(rng, most=4)
+        more = others(rng) if form != "concat" else random_rows(rng, most=4)
+        other, other_more = ([row for row in table if row[0] != 1] for table in (rows, more))
+        if relation == "replace":
+            mine = rows_of_unit(rng, 77, rng.randint(0, 6))
+            extra = (
+                rows_of_unit(rng, 77, rng.randint(0, 6))
+                if form == "concat"
+                else [(77, "Bonn", 3.0, True)] * rng.randint(0, 6)
+            )
+            other, other_more = other + mine, other_more + extra
+        whose = {"unit": "u", "neighbors": relation}
+        try:
+            query, neighbour = (
+                question(plans[2](_both(one, two, kind, whose, form, plans)))
+                for one, two in ((rows, more), (other, other_more))
+            )
+            answer(query)
+        except (DpFrameError, EngineError):
+            continue
+        check_claims(query, neighbour, salt=rng.getrandbits(64))
+        held += 1
+
+
+def test_a_unit_that_only_the_other_table_knows_may_vanish():
+    """Under bounded DP one row takes the place of one row only while each unit surely has one."""
+    budget = dp.Budget(epsilon=1)
+    whose = {"unit": "u", "neighbors": "replace", "budget": budget}
+    visits = dp.protect(pl.DataFrame({"u": [1, 1, 2], "x": [1.0, 2.0, 3.0]}), **whose)
+    people = dp.protect(pl.DataFrame({"u": [1, 3], "age": [5, 6]}), **whose)
+    one, two = visits.per_unit(n=dp.count()), people.per_unit(m=dp.count())
+    assert one.join(two, on="u", how="left").count().sensitivity["count"].l1 == 1
+    assert one.join(two, on="u").count().sensitivity["count"].l1 == 1
+    same = visits.per_unit(total=dp.sum("x"))
+    assert one.join(same, on="u").count().sensitivity["count"].l1 == 0
+    assert one.join(same, on="u", how="left").count().sensitivity["count"].l1 == 0
+    assert one.join(same.filter(dp.col("total") > 1), on="u").count().sensitivity["count"].l1 == 1
+    assert dp.concat([visits, visits]).per_unit(n=dp.count()).count().sensitivity["count"].l1 == 0
+    half = visits.filter(dp.col("x") > 1)
+    assert dp.concat([visits, half]).per_unit(n=dp.count()).count().sensitivity["count"].l1 == 1
+
+
+def test_limits_are_enforced_after_the_join_and_nothing_is_multiplied():
+    budget = dp.Budget(epsilon=1)
+    visits = dp.protect(pl.DataFrame({"u": [1] * 4, "x": [1.0] * 4}), unit="u", budget=budget)
+    orders = dp.protect(pl.DataFrame({"u": [1] * 5, "y": [1.0] * 5}), unit="u", budget=budget)
+    joined = visits.bound(max_rows=9).join(orders, on="u")
+    assert answer(joined.count())[0] == {(): 9}
+    assert joined.count().sensitivity["count"].l1 == 9
+    assert joined.count(max_rows=3).sensitivity["count"].l1 == 3
+    with pytest.raises(dp.errors.UnboundedContribution):
+        visits.join(orders, on="u").count()
+    with pytest.raises(dp.errors.UnboundedContribution):
+        visits.per_unit(n=dp.count()).join(orders, on="u").count()
+    features = visits.per_unit(n=dp.count()).join(orders.per_unit(m=dp.count()), on="u")
+    assert features.count().sensitivity["count"].l1 == 1
+    both = dp.concat([visits, orders.rename({"y": "x"})])
+    assert answer(both.count(max_rows=20))[0] == {(): 9}
+    assert answer(both.count(max_rows=6))[0] == {(): 6}
+    assert both.count(max_rows=6).sensitivity["count"].l1 == 6
+    shown = str(joined.count().explain())
+    assert "· dp(unit='u'" in shown
+    assert "join(protected table, on='u', how='inner')" in shown
+
+
+def test_a_bigger_joined_self_keeps_units_apart(kind):
+    """Each visit beside its unit's total: the sum of squares by another way."""
+    frame = pl.DataFrame({"u": [1, 1, 2, 3], "x": [1.0, 2.0, 3.0, 4.0]})
+    table = frame.to_pandas() if kind == "pandas" else bring(frame, kind)
+    visits = dp.protect(table, unit="u")
+    joined = visits.join(visits.per_unit(total=dp.sum("x")), on="u").with_columns(z=dp.col("x") * dp.col("total"))
+    assert rows_of(joined, "u", "z") == Counter([(1, 3.0), (1, 6.0), (2, 9.0), (3, 16.0)])
+    joined = visits.drop("u")
+    with pytest.raises(UnknownColumn):
+        joined.join(visits.per_unit(total=dp.sum("x")), on="u")
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "meet"),
+    [
+        (pl.Int64, pl.Int32, True),
+        (pl.UInt8, pl.Int64, True),
+        (pl.UInt64, pl.UInt64, True),
+        (pl.String, pl.Categorical, True),
+        (pl.Int64, pl.UInt64, False),
+        (pl.Int64, pl.Float64, False),
+        (pl.Int64, pl.String, False),
+        (pl.Float32, pl.Float64, False),
+    ],
+)
+def test_identifiers_meet_only_where_none_is_rounded(mine, theirs, meet):
+    ids = ["7", "8"] if mine == pl.String else [7, 8]
+    left = dp.protect(pl.DataFrame({"u": pl.Series(ids, dtype=mine), "x": [1, 2]}), unit="u")
+    other = pl.DataFrame({"u": pl.Series(["7", "9"]).cast(theirs), "y": [3, 4]})
+    right = dp.protect(other, unit="u")
+    if not meet:
+        for ask in (lambda: left.join(right, on="u"), lambda: dp.concat([left, right.rename({"y": "x"})])):
+            with pytest.raises(WrongType, match="unit"):
+                ask()
+        return
+    assert rows_of(left.join(right, on="u"), "x", "y") == Counter([(1, 3)])
+    both = dp.concat([left, right.rename({"y": "x"})])
+    assert rows_of(both, "x") == Counter([(1,), (2,), (3,), (4,)])
+    assert answer(both.count_units())[0] == {(): 3}
+
+
+def test_a_composite_unit_must_be_named_whole():
+    budget = dp.Budget(epsilon=1)
+    left, right = (
+        dp.protect(
+            pl.DataFrame({"a": [1, 1, 2], "b": ["x", "y", "x"], name: [1, 2, 3]}), unit=("a", "b"), budget=budget
+        )
+        for name in ("p", "q")
+    )
+    assert rows_of(left.join(right, on=["b", "a"]), "p", "q") == Counter([(1, 1), (2, 2), (3, 3)])
+    for on in ("a", "b"):
+        with pytest.raises(UnsupportedOperation, match="identify"):
+            left.join(right, on=on)
+    swapped = right.rename({"a": "b", "b": "a"})
+    with pytest.raises(UnsupportedOperation, match="identify"):
+        left.join(swapped, on=["a", "b"])
+    hidden = dp.concat([left.select("p"), right.select("q").rename({"q": "p"})])
+    assert answer(hidden.count_units())[0] == {(): 3}
+    with pytest.raises(UnsupportedOperation, match="same names"):
+        dp.concat([left.drop("p"), swapped.drop("q")])
+
+
+def test_refusals_of_several_protected_tables():
+    frame, budget = pl.DataFrame({"u": [1], "v": [1], "x": [1.0]}), dp.Budget(epsilon=1)
+    here = dp.protect(frame, unit="u", budget=budget)
+    there = {
+        "rows": (dp.protect(frame, unit=dp.Rows(1), budget=budget), UnsupportedOperation),
+        "unit": (dp.protect(frame, unit="v", budget=budget), UnsupportedOperation),
+        "relation": (dp.protect(frame, unit="u", budget=budget, neighbors="replace"), UnsupportedOperation),
+        "budget": (dp.protect(frame, unit="u", budget=dp.Budget(epsilon=1)), dp.errors.BudgetMismatch),
+        "none": (dp.protect(frame, unit="u"), dp.errors.BudgetMismatch),
+    }
+    for other, error in there.values():
+        for first, next_ in ((here, other), (other, here)):
+            with pytest.raises(error):
+                dp.concat([first, next_])
+            with pytest.raises(error):
+                first.join(next_.rename({"x": "y"}).drop("v") if "v" in next_.columns else next_, on="u")
+    with pytest.raises(InvalidArgument, match="'x'"):
+        here.join(here.drop("v"), on="u")
+    for frames in ([], [1], "ab", [here, frame], None):
+        with pytest.raises(InvalidArgument):
+            dp.concat(frames)
+    with pytest.raises(InvalidArgument, match="'x'"):
+        dp.concat([here, here.drop("x")])
+    with pytest.raises(WrongType, match="'x'"):
+        dp.concat([here, here.with_columns(x="text")])
+    assert dp.concat([here]) is here
+
+
+def test_what_is_known_of_columns_one_below_the_other():
+    frame = dp.protect(as_frame([]), unit="u")
+    first = frame.clip("a", 0, 5).clip("x", 0, 1).fill_null("x", 0.5)
+    made = dp.concat([first, frame.clip("a", 3, 9).cast("x", "int8").clip("x", -2, 0).fill_null("x", 0)])
+    facts = {name: column.facts for name, column in made._step.table.columns.items()}
+    assert facts["a"].bounds == (0, 9)
+    assert (facts["x"].bounds, str(facts["x"].dtype), facts["x"].nullable) == ((-2, 1), "Float64", False)
+    assert facts["level"].keys == tuple(LEVELS)
+    cut = dp.concat([frame.cut("x", [0, 1], into="level"), frame])
+    assert cut._step.table.columns["level"].facts.keys is None
+    with pytest.raises(UnsupportedOperation, match="one unit"):
+        made.group_by("u", max_groups=1)
+
+
+def test_releases_about_several_tables_are_charged_and_named_once():
+    budget = dp.Budget(epsilon=1)
+    visits, orders = (
+        dp.protect(pl.DataFrame({"u": [1, 2], name: [1.0, 2.0]}), unit="u", budget=budget) for name in ("x", "y")
+    )
+    query = visits.join(orders, on="u").sum("y", bounds=(0, 3), max_rows=4)
+    first = query.release(epsilon=0.25, name="joined")
+    assert query.release(epsilon=0.25, name="joined").value == first.value
+    assert budget.spent.epsilon == 0.25
+    with pytest.raises(dp.errors.ReleaseMismatch):
+        visits.join(orders.clip("y", 0, 1), on="u").sum("y", bounds=(0, 3), max_rows=4).release(
+            epsilon=0.25, name="joined"
+        )
+    dp.concat([visits, orders.rename({"y": "x"})]).count_units().release(epsilon=0.25)
+    with pytest.raises(UnsupportedOperation, match="made-up"):
+        query.exact_totals(pl.DataFrame({"u": [1], "x": [1.0]}))
+    own = visits.join(visits.per_unit(n=dp.count()), on="u").count(max_rows=5)
+    assert own.exact_totals(pl.DataFrame({"u": [1, 1], "x": [1.0, 2.0]})) == {"count": {(): 2}}

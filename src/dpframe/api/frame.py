@@ -12,7 +12,7 @@ from dpframe.api import aggregates as make
 from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_name, read_names, read_rank
 from dpframe.api.partition import partitioned
 from dpframe.api.query import Query
-from dpframe.api.settings import check_budget
+from dpframe.api.settings import check_budget, check_same_budget
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
 from dpframe.plan import combine, steps
 from dpframe.plan.aggregates import Aggregate
@@ -238,16 +238,18 @@ class PrivateFrame:
         return self._then(combine.PerUnit(self._step, _named(features, "per_unit")))
 
     def join(self, other: Any, on: str | Sequence[str], how: str = "inner") -> PrivateFrame:
-        """Each row with the rows of a public table that have its key: `join(regions, on="city")`.
+        """Each row with the rows of another table that have its key: `join(regions, on="city")`.
 
-        Input:  other: a public table of any kind that can be protected, or a dict of columns; it is read now. on:
-                columns that both have; a missing key matches nothing. how: "inner" drops rows without a match, "left"
-                keeps them
-        Output: a frame with the columns of the public table added. Bounds and keys of these follow their types, and are
-                not looked for in the values
-        Bound:  see `dpframe.plan.combine.Join`: with an identifier column limits are enforced after the join; with
-                `dp.Rows(k)` k is multiplied by the largest number of public rows that one key has
-        Errors: InvalidArgument where both tables have a column, UnknownColumn, WrongType, UnsupportedOperation
+        Input:  other: a public table of any kind that can be protected, or a dict of columns, which is read now; or a
+                protected frame of the same unit and budget, with the columns that identify the unit in on=. on: columns
+                that both have; a missing key matches nothing. how: "inner" drops rows without a match, "left" keeps
+                them
+        Output: a frame with the columns of the other table added. Bounds and keys of public columns follow their types,
+                and are not looked for in the values
+        Bound:  see `dpframe.plan.combine.Join` and `JoinProtected`: with an identifier column limits are enforced after
+                the join; with `dp.Rows(k)` k is multiplied by the largest number of public rows that one key has
+        Errors: InvalidArgument where both tables have a column, UnknownColumn, WrongType, UnsupportedOperation,
+                BudgetMismatch
 
         >>> import polars as pl, dpframe as dp
         >>> visits = dp.protect(pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Kiel"]}), unit="user")
@@ -259,6 +261,9 @@ class PrivateFrame:
         names = read_names([on], "join: on=")
         if isinstance(other, PrivateGroupBy):
             raise InvalidArgument("join: give a public table, or a protected frame.")
+        if isinstance(other, PrivateFrame):
+            check_same_budget(self._budget, other._budget, "join")
+            return self._then(combine.JoinProtected(self._step, other._step, names, how))  # type: ignore[arg-type]
         table = engine.public(other)
         first = combine.Join(self._step, table, names, how, 0, "")  # type: ignore[arg-type]
         most = engine.most_per_key(table, names, first.keys)

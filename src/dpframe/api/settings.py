@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dpframe.budget import Ledger
-from dpframe.errors import BudgetRequired, InvalidArgument
+from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument
 from dpframe.release.run import Account
 
-__all__ = ["check_budget", "resolve_budget", "set_budget"]
+__all__ = ["check_budget", "check_same_budget", "resolve_budget", "set_budget"]
 
 _default: Account | None = None
 
@@ -20,6 +20,15 @@ def check_budget(budget: Any) -> Account | None:
     if budget is not None and not all(callable(getattr(budget, verb, None)) for verb in ("charge", "store")):
         raise InvalidArgument(f"budget= takes a budget, dp.Budget(epsilon=1.0), not a {type(budget).__name__}.")
     return budget  # type: ignore[no-any-return]
+
+
+def check_same_budget(first: Account | None, second: Account | None, asked: str) -> None:
+    """Refuse protected tables that are paid from different budgets. Errors: BudgetMismatch."""
+    if first is not second and first != second:
+        raise BudgetMismatch(
+            f"{asked}: the tables are paid from different budgets, and a release about both would be charged to one of "
+            "them only. Protect them with the same budget=."
+        )
 
 
 def set_budget(budget: Any) -> None:

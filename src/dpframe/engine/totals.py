@@ -17,7 +17,7 @@ from dpframe.engine.keys import group_names, key_frame, public_keys
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan.ask import Ask
 from dpframe.plan.measures import Measure
-from dpframe.plan.steps import source_of
+from dpframe.plan.steps import sources_of
 
 __all__ = ["Totals", "collected", "guarded", "totals", "validate"]
 
@@ -76,7 +76,7 @@ def _collected(ask: Ask, made: Compiled) -> tuple[pl.DataFrame, dict[int, pl.Dat
 def collected(ask: Ask, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
     """Frames of one ask, computed together."""
     frames: list[pl.LazyFrame] = [frame.to_native() for frame in lazy]
-    engine: Any = "streaming" if source_of(ask.step).data.lazy else "auto"
+    engine: Any = "streaming" if any(source.data.lazy for source in sources_of(ask.step)) else "auto"
     return [frames[0].collect(engine=engine)] if len(frames) == 1 else pl.collect_all(frames, engine=engine)
 
 

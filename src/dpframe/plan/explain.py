@@ -47,9 +47,19 @@ class Derivation:
 
 def derivation(ask: Ask) -> Derivation:
     """The derivation of an ask, from its source to the sensitivity of each noisy total."""
-    steps = [(step.typed, _held(step), _written(step)) for step in lineage(ask.step)]
+    steps = _lines(ask.step)
     steps.append((_asked(ask), _at_ask(ask), ""))
     return Derivation(_title(ask.step), tuple(steps), _keys(ask), tuple(_measure(ask, p) for p in ask.paid))
+
+
+def _lines(step: Step, indent: str = "") -> list[tuple[str, str, str]]:
+    """A row for each step; those of other plans that meet this one come before the step where they do, indented."""
+    lines = []
+    for earlier in lineage(step):
+        for other in earlier.others:
+            lines += _lines(other, f"{indent}· ")
+        lines.append((f"{indent}{earlier.typed}", _held(earlier), _written(earlier)))
+    return lines
 
 
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:

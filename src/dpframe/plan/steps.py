@@ -75,6 +75,15 @@ class Step:
         """The step before, None at the source."""
         return getattr(self, "before", None)
 
+    @property
+    def others(self) -> tuple[Step, ...]:
+        """The ends of other plans that meet this one here."""
+        return ()
+
+    def with_others(self, others: list[Step]) -> Step:
+        """The same step with other plans in their place."""
+        return self
+
     @cached_property
     def table(self) -> Table:
         """Domain and contribution after this step."""
@@ -371,22 +380,38 @@ class Bound(Step):
 
 
 def lineage(step: Step) -> Iterable[Step]:
-    """The steps of a plan, from the source on."""
+    """The steps of a plan, from the source on; of several plans that meet, those of the first."""
     if step.parent is not None:
         yield from lineage(step.parent)
     yield step
 
 
 def rebased(step: Step, data: Any) -> Step:
-    """The same plan on other rows with the same columns."""
-    if isinstance(step, Source):
-        return replace(step, data=data)
-    assert step.parent is not None
-    return replace(step, before=rebased(step.parent, data))  # type: ignore[call-arg]
+    """The same plan on other rows with the same columns. Errors: UnsupportedOperation where it has several tables."""
+    sources = sources_of(step)
+    if len(sources) > 1:
+        raise UnsupportedOperation("A question about several protected tables cannot be asked of one made-up table.")
+    return _rebased(step, replace(sources[0], data=data))
+
+
+def _rebased(step: Step, source: Source) -> Step:
+    if step.parent is None:
+        return source
+    made = {"before": _rebased(step.parent, source)}
+    return replace(step.with_others([_rebased(other, source) for other in step.others]), **made)
 
 
 def source_of(step: Step) -> Source:
-    """The protected table at the start of a plan."""
+    """The protected table at the start of a plan; of several plans that meet, the first."""
     first = next(iter(lineage(step)))
     assert isinstance(first, Source)
     return first
+
+
+def sources_of(step: Step) -> list[Source]:
+    """Every protected table of a plan, once."""
+    found = [source_of(step)]
+    for earlier in lineage(step):
+        for other in earlier.others:
+            found += [source for source in sources_of(other) if not any(source is known for known in found)]
+    return found

@@ -1,0 +1,41 @@
+"""Several protected frames as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from dpframe.api.frame import PrivateFrame
+from dpframe.api.settings import check_same_budget
+from dpframe.errors import InvalidArgument
+from dpframe.plan.combine import Concat
+
+__all__ = ["concat"]
+
+
+def concat(frames: Iterable[Any]) -> PrivateFrame:
+    """The rows of several protected frames, one below the other: `dp.concat([january, february])`.
+
+    Input:  frames: protected frames of the same unit, neighbour relation and budget, with the same columns in any order
+    Output: PrivateFrame; whole numbers of different types become Int64, numbers Float64, texts String. Bounds cover
+            those of every frame, and are known where every frame has them
+    Bound:  see `dpframe.plan.combine.Concat`: limits are enforced on the rows of all frames together, so nothing is
+            multiplied
+    Errors: InvalidArgument, WrongType, UnsupportedOperation with `dp.Rows(k)` and for different units; BudgetMismatch
+
+    >>> import polars as pl, dpframe as dp
+    >>> months = [pl.DataFrame({"user": [1, 2], "spend": [3.0, 4.0]}), pl.DataFrame({"user": [2], "spend": [5.0]})]
+    >>> budget = dp.Budget(epsilon=1)
+    >>> year = concat([dp.protect(month, unit="user", budget=budget) for month in months])
+    >>> year.sum("spend", bounds=(0, 10), max_rows=2).sensitivity["spend"].l1
+    20
+    """
+    listed: list[PrivateFrame] = (
+        list(frames) if isinstance(frames, Iterable) and not isinstance(frames, (str, bytes)) else []
+    )
+    if not listed or not all(isinstance(frame, PrivateFrame) for frame in listed):
+        raise InvalidArgument("concat: give a list of protected frames, such as dp.concat([january, february]).")
+    first, *more = listed
+    for frame in more:
+        check_same_budget(first._budget, frame._budget, "concat")
+    return first._then(Concat(first._step, tuple(frame._step for frame in more))) if more else first
