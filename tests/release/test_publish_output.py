@@ -163,7 +163,7 @@ def test_csv_latex_and_html(frame, tmp_path):
     assert pl.read_csv(tmp_path / "out.csv").rows() == out.to_polars().rows()
     assert out.to_latex().startswith("\\begin{tabular}")
     assert pd.read_html(io.StringIO(out.to_html()))[0].shape[0] == 4 if _has_lxml() else "<table" in out.to_html()
-    assert "0 &" not in grouped(frame).to_latex().splitlines()[4]
+    assert not grouped(frame).to_latex().splitlines()[4].startswith("0 &")  # no index
 
 
 def _has_lxml():
