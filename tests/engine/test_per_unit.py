@@ -82,6 +82,7 @@ def _reference(rows):
         made[unit] = {
             "n": len(mine),
             "nx": len(x),
+            "distinct": len(set(x)),
             "sum": float(_exact(x)),
             "near": float(sum((Fraction(min(max(v, -3.0), 10.5)) for v in x), Fraction(0))),
             "whole": whole if abs(whole) < 9.2e18 else math.copysign(1, whole),
@@ -109,6 +110,7 @@ def _drawn(rng):
 FEATURES = {
     "n": dp.count(),
     "nx": dp.count("x"),
+    "distinct": dp.n_unique("x"),
     "sum": dp.sum("x"),
     "near": dp.sum("x", bounds=(-3, 10.5)),
     "whole": dp.sum("i"),
@@ -313,10 +315,11 @@ def test_refusals_say_what_to_do_instead():
     private = dp.protect(frame, unit="u")
     with pytest.raises(UnsupportedOperation, match=r"dp\.Rows"):
         dp.protect(frame, unit=dp.Rows(2)).per_unit(n=dp.count())
-    for made in (dp.median("x"), dp.var("x"), dp.count_units(), dp.n_unique("x")):
+    for made in (dp.median("x"), dp.var("x"), dp.count_units(), dp.quantile("x", 0.1)):
         with pytest.raises(UnsupportedOperation, match="after per_unit"):
             private.per_unit(f=made)
-    for made in (dp.sum("city"), dp.min("city"), dp.first("x", by="city"), dp.sum("yes", bounds=(0, 1))):
+    wrong = (dp.sum("city"), dp.min("city"), dp.first("x", by="yes"), dp.last("x", by="level"))
+    for made in (*wrong, dp.sum("yes", bounds=(0, 1))):
         with pytest.raises(WrongType):
             private.per_unit(f=made)
     with pytest.raises(UnsupportedOperation, match="one person's"):

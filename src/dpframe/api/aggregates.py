@@ -200,8 +200,8 @@ def _ranked(column: str, q: Fraction, bounds: tuple[float, float] | None, share:
 def first(column: str, by: str) -> Aggregate:
     """The value of a column in a unit's first row by another column; for `per_unit` only.
 
-    Input:  by: a number or a time; rows where it is missing do not count. Of several first rows the smallest value is
-            taken (missing only where all are), so that the order of rows never matters
+    Input:  by: a number, a time or a text; rows where it is missing do not count. Of several first rows the smallest
+            value is taken (missing only where all are), so that the order of rows never matters
     Output: column unit
     Errors: UnsupportedOperation anywhere else, because that row is one person's
 

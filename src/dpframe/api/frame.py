@@ -222,8 +222,8 @@ class PrivateFrame:
     def per_unit(self, **features: Aggregate) -> PrivateFrame:
         """One row for each unit: `per_unit(total=dp.sum("spend"), n=dp.count(), city=dp.last("city", by="when"))`.
 
-        Input:  features: count, sum, mean, min, max, first and last of the unit's rows, named; bounds= clips each
-                value, unit_bounds= a sum
+        Input:  features: count, n_unique, sum, mean, min, max, first and last of the unit's rows, named; bounds= clips
+                each value, unit_bounds= a sum
         Output: a frame with the columns that identify the unit and the features; ask it as any other, with no limit on
                 rows
         Bound:  one row of a unit, made of its own rows alone; see `dpframe.plan.combine.PerUnit`

@@ -58,6 +58,10 @@ def _stages(here: Lowering, feature: Feature, value: nw.Expr | None, into: str, 
     match feature.made:
         case "values":
             return _Stages([], [(~value.is_null()).cast(nw.Int64).sum().fill_null(0).alias(into)], [])
+        case "distinct":
+            apart, gap = _one_zero(value, family).n_unique(), value.is_null().cast(nw.Int64).max()
+            found = nw.col(name).cast(nw.Int64) - nw.col(f"{name}g")  # a missing value is none
+            return _Stages([], [apart.alias(name), gap.alias(f"{name}g")], [[found.alias(into)]])
         case "min" | "max":
             least = value.min() if feature.made == "min" else value.max()
             return _Stages([], [_one_zero(least, family).alias(into)], [])

@@ -10,7 +10,7 @@ import narwhals as nw
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import expressions as plan
-from dpframe.plan.aggregates import Aggregate, Count, Mean, Quantile, Sum
+from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, Mean, Quantile, Sum
 from dpframe.plan.columns import Bounds, Facts, Table
 from dpframe.plan.expressions import Call, Name, Node
 from dpframe.plan.measures import Output, Scope
@@ -46,9 +46,9 @@ class Pick(Aggregate):
 class Feature:
     """One value for each unit: how it is made of the unit's rows, and what is known of it.
 
-    `made` is "rows", "values", "sum", "mean", "min", "max", "first" or "last"; `value` is the row expression that it is
-    made of, of which `known` is known; `by` is the column that "first" and "last" go by. Sums and means are clipped to
-    the bounds in `facts`.
+    `made` is "rows", "values", "distinct", "sum", "mean", "min", "max", "first" or "last"; `value` is the row expression
+    that it is made of, of which `known` is known; `by` is the column that "first" and "last" go by. Sums and means are
+    clipped to the bounds in `facts`.
     """
 
     made: str
@@ -79,6 +79,9 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
         case Count(column=str(column)):
             known = _known(column, table, asked)
             return Feature("values", Name(column), known, None, Facts(nw.Int64(), False))
+        case CountDistinct(column=column):
+            known = _known(column, table, asked)
+            return Feature("distinct", Name(column), known, None, Facts(nw.Int64(), False))
         case Sum(column=column, bounds=bounds, unit_bounds=unit_bounds):
             return _sum(column, bounds, unit_bounds, table, asked)
         case Mean(column=column, bounds=bounds):
@@ -90,13 +93,13 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
             return Feature(verb, value, known, None, replace(known, dtype=_held(known), keys=None))
         case Pick(column=column, by=by, last=last):
             known, order = _known(column, table, asked), _known(by, table, asked)
-            if kind(order.dtype) not in _ORDERED:
-                raise WrongType(f"{asked}: by= is a number or a time, not a column of type {show(order.dtype)}.")
+            if kind(order.dtype) not in (*_ORDERED, "string") or isinstance(order.dtype, nw.Enum):
+                raise WrongType(f"{asked}: by= is a number, a time or a text, not of type {show(order.dtype)}.")
             facts = replace(known, dtype=_held(known), nullable=known.nullable or order.nullable)
             return Feature("last" if last else "first", Name(column), known, by, facts)
     raise UnsupportedOperation(
-        f"{asked}: of one unit's rows there are count, sum, mean, min, max, first and last. Ask for the rest over the "
-        "units, after per_unit."
+        f"{asked}: of one unit's rows there are count, n_unique, sum, mean, min, max, first and last. Ask for the rest "
+        "over the units, after per_unit."
     )
 
 

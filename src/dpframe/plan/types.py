@@ -187,6 +187,8 @@ def _since_epoch(value: dt.date, zone: str | None, what: str) -> dt.timedelta:
         value = dt.datetime(value.year, value.month, value.day, tzinfo=tzinfo)
     if (value.tzinfo is None) != (zone is None):
         raise WrongType(f"{what}: a time must have a zone just where the column has one.")
+    if zone is not None and not 1 < value.year < 9999:
+        raise WrongType(f"{what}: a time with a zone must be in the years 2 to 9998.")
     return value - dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)
 
 
