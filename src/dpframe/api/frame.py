@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from dpframe import engine
 from dpframe.api import aggregates as make
-from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_name, read_names, read_rank
+from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_name, read_names
+from dpframe.api.cells import cell_of, intervals_of, parts_of
+from dpframe.api.groups import PrivateGroupBy, named, quantiles
 from dpframe.api.partition import partitioned
 from dpframe.api.query import Query
 from dpframe.api.settings import check_budget, check_same_budget
@@ -23,10 +24,10 @@ from dpframe.plan.expressions import Expr, check_interval, lit
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.keys import Keys, read_keys
 from dpframe.plan.steps import Rows, Source, Step, source_of
-from dpframe.plan.types import as_dtype, kind, number, plain
+from dpframe.plan.types import as_dtype, kind, plain
 from dpframe.release.run import Account
 
-__all__ = ["PrivateFrame", "PrivateGroupBy", "protect"]
+__all__ = ["PrivateFrame", "protect"]
 
 
 def protect(
@@ -235,7 +236,7 @@ class PrivateFrame:
         >>> visits.per_unit(total=dp.sum("spend")).mean("total", bounds=(0, 10)).sensitivity["total.sum"].l1
         5
         """
-        return self._then(combine.PerUnit(self._step, _named(features, "per_unit")))
+        return self._then(combine.PerUnit(self._step, named(features, "per_unit")))
 
     def join(self, other: Any, on: str | Sequence[str], how: str = "inner") -> PrivateFrame:
         """Each row with the rows of another table that have its key: `join(regions, on="city")`.
@@ -355,7 +356,7 @@ class PrivateFrame:
         Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
         """
         name = self._only(column, "quantile")
-        return self._ask(_quantiles(name, q, bounds), read_limits(max_rows), verb=f"quantile({name!r}, {{limit}})")
+        return self._ask(quantiles(name, q, bounds), read_limits(max_rows), verb=f"quantile({name!r}, {{limit}})")
 
     def median(
         self, column: str | None = None, bounds: tuple[float, float] | None = None, *, max_rows: int | None = None
@@ -380,7 +381,7 @@ class PrivateFrame:
 
     def agg(self, *, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate) -> Query:
         """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
-        return self._ask(_named(aggregates), read_limits(max_rows, limits=limits), verb="agg(..., {limit})")
+        return self._ask(named(aggregates), read_limits(max_rows, limits=limits), verb="agg(..., {limit})")
 
     def group_by(
         self,
@@ -433,7 +434,7 @@ class PrivateFrame:
             raise InvalidArgument(f"histogram({name!r}): give bins= for intervals or keys= for values, not both.")
         frame = self
         if bins is not None:
-            intervals = _bins(bins, underflow, overflow, f"histogram({name!r})")
+            intervals = intervals_of(bins, underflow, overflow, f"histogram({name!r})")
             frame = self._then(steps.Cut(self._step, name, intervals, name))
         elif underflow or overflow:
             raise InvalidArgument(f"histogram({name!r}): underflow= and overflow= go with bins=.")
@@ -455,7 +456,7 @@ class PrivateFrame:
         *,
         bounds: tuple[float, float] | None = None,
         keys: Any = None,
-        margins: bool = False,
+        margins: bool | str = False,
         normalize: bool | int | str = False,
         max_rows: int | None = None,
         max_groups: int | None = None,
@@ -466,7 +467,8 @@ class PrivateFrame:
 
         Input:  index, columns: the columns down and across; values, aggfunc: instead of rows, the "count", "sum" or
                 "mean" of a column, with bounds= (column unit) as in `dp.sum`; keys as in `group_by`; margins: add an
-                `All` row and column, made of the released cells (free); normalize: "index", "columns" or "all" gives
+                `All` row and column, made of the released cells (free); "measured" spends a part of the price on rows,
+                columns and total of a count or sum, and reconciles all of them; `explain` states the parts; normalize: "index", "columns" or "all" gives
                 each released cell as a part of its row, its column or the total (free, post-processing; null where that
                 is not above 0); limits of one unit, counts, where a cell is a group
         Errors: UnsupportedOperation for margins of keys that are found in the data, and for parts of means
@@ -474,15 +476,15 @@ class PrivateFrame:
         down, across = read_names([index], "crosstab"), read_names([columns], "crosstab")
         if not down or not across:
             raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
-        if not isinstance(margins, bool):
-            raise InvalidArgument("crosstab: margins= is True or False.")
+        if not isinstance(margins, bool) and margins != "measured":
+            raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
         said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"
-        parts = _parts_of(normalize)
-        aggregate = _cell(values, aggfunc, bounds)
+        parts = parts_of(normalize)
+        aggregate = cell_of(values, aggfunc, bounds)
         if parts and aggfunc == "mean":
             raise UnsupportedOperation("crosstab: normalize= gives parts of counts and sums; means have none.")
-        layout = Layout("crosstab", across, margins, parts)
+        layout = Layout("crosstab", across, bool(margins), parts, margins == "measured")
         by = down + across
         listed = self._keys(by, keys, "crosstab")
         named = ((values or "count", aggregate),)
@@ -520,139 +522,6 @@ class PrivateFrame:
         layout: Layout | None = None,
     ) -> Query:
         return Query(Ask(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb), self._budget)
-
-
-class PrivateGroupBy:
-    """Groups of a protected frame; ask them for aggregates."""
-
-    __slots__ = ("_by", "_frame", "_keys", "_limits")
-
-    def __init__(self, frame: PrivateFrame, by: tuple[str, ...], keys: Keys | None, limits: Limits) -> None:
-        self._frame, self._by, self._keys, self._limits = frame, by, keys, limits
-        self._ask(())._ask.scope.groups("groups")  # columns, keys and the limit are checked as soon as they are named
-
-    @property
-    def _verb(self) -> str:
-        return f"group_by({', '.join(map(repr, self._by))}, {{limit}})"
-
-    def agg(self, **aggregates: Aggregate) -> Query:
-        """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
-        return self._ask(_named(aggregates))
-
-    def count(self, column: str | None = None) -> Query:
-        """Rows per group, or values of a column that are not missing; see `dp.count`."""
-        return self._ask(((column or "count", make.count(column)),))
-
-    def count_units(self) -> Query:
-        """Distinct units per group; see `dp.count_units`."""
-        return self._ask((("count_units", make.count_units()),))
-
-    def sum(
-        self, column: str, bounds: tuple[float, float] | None = None, unit_bounds: tuple[float, float] | None = None
-    ) -> Query:
-        """Sum of a column per group; see `dp.sum`."""
-        return self._ask(((column, make.sum(column, bounds, unit_bounds)),))
-
-    def mean(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
-        """Mean of a column per group; see `dp.mean`."""
-        return self._ask(((column, make.mean(column, bounds)),))
-
-    def var(self, column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Query:
-        """Variance of a column per group; see `dp.var`."""
-        return self._ask(((column, make.var(column, bounds, ddof=ddof)),))
-
-    def std(self, column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Query:
-        """Standard deviation of a column per group; see `dp.std`."""
-        return self._ask(((column, make.std(column, bounds, ddof=ddof)),))
-
-    def n_unique(self, column: str) -> Query:
-        """Different values of a column per group; see `dp.n_unique`."""
-        return self._ask(((column, make.n_unique(column)),))
-
-    def quantile(
-        self, column: str, q: float | Sequence[float] = 0.5, bounds: tuple[float, float] | None = None
-    ) -> Query:
-        """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
-        return self._ask(_quantiles(column, q, bounds))
-
-    def median(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
-        """Median of a column per group; see `dp.median`."""
-        return self._ask(((column, make.median(column, bounds)),))
-
-    def min(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
-        """A value that hardly any row is below, per group; see `dp.min`."""
-        return self._ask(((column, make.min(column, bounds)),))
-
-    def max(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
-        """A value that hardly any row is above, per group; see `dp.max`."""
-        return self._ask(((column, make.max(column, bounds)),))
-
-    def _ask(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
-        return self._frame._ask(aggregates, self._limits, by=self._by, keys=self._keys, verb=self._verb)
-
-    def __repr__(self) -> str:
-        return f"PrivateGroupBy by {', '.join(map(repr, self._by))}. Ask it: .agg(n=dp.count())"
-
-    def __reduce__(self) -> Any:
-        raise UnsupportedOperation("A protected frame cannot be pickled or copied out: the copy would hold raw rows.")
-
-
-def _named(aggregates: Mapping[str, Any], verb: str = "agg") -> tuple[tuple[str, Aggregate], ...]:
-    if not aggregates:
-        raise InvalidArgument(f"{verb}: name at least one aggregate, such as {verb}(n=dp.count()).")
-    for name, aggregate in aggregates.items():
-        if not isinstance(aggregate, Aggregate):
-            raise InvalidArgument(f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend').")
-    return tuple(aggregates.items())
-
-
-def _bins(bins: Sequence[float], underflow: bool, overflow: bool, asked: str) -> Intervals:
-    """The intervals of a histogram, with one below and one above where they are asked for."""
-    if not isinstance(underflow, bool) or not isinstance(overflow, bool):
-        raise InvalidArgument(f"{asked}: underflow= and overflow= are True or False.")
-    inner = Intervals.of(bins, right=False, closed_ends=not overflow, asked=asked)
-    if not underflow and not overflow:
-        return inner
-    first, last = inner.edges[0], inner.edges[-1]
-    if not isinstance(first, (int, float)):
-        raise InvalidArgument(f"{asked}: underflow= and overflow= go with bins of numbers.")
-    edges, labels = inner.edges, inner.labels
-    if underflow:
-        edges, labels = (-math.inf, *edges), (f"< {number(first)}", *labels)
-    if overflow:
-        edges, labels = (*edges, math.inf), (*labels, f"≥ {number(last)}")
-    return Intervals(edges, labels, right=False, closed_ends=True)
-
-
-def _parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
-    """What each cell is a part of, typed as in `pd.crosstab`."""
-    if normalize is False:
-        return ""
-    for said, meant in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
-        if any(normalize == x and type(normalize) is type(x) for x in said):
-            return meant  # type: ignore[return-value]
-    raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
-
-
-def _cell(values: str | None, aggfunc: str, bounds: tuple[float, float] | None) -> Aggregate:
-    """What a crosstab asks of each cell."""
-    if aggfunc not in ("count", "sum", "mean"):
-        raise InvalidArgument(f"crosstab: aggfunc={aggfunc!r}: choose 'count', 'sum' or 'mean'.")
-    if aggfunc == "count":
-        if bounds is not None:
-            raise InvalidArgument("crosstab: bounds= go with aggfunc='sum' or 'mean'; a count needs none.")
-        return make.count(values)
-    if values is None:
-        raise InvalidArgument(f"crosstab: name the column to take the {aggfunc} of: values='spend'.")
-    return make.sum(values, bounds) if aggfunc == "sum" else make.mean(values, bounds)
-
-
-def _quantiles(name: str, q: Any, bounds: tuple[float, float] | None) -> tuple[tuple[str, Aggregate], ...]:
-    if not isinstance(q, (list, tuple)):
-        return ((name, make.quantile(name, q, bounds)),)
-    if not q or len({read_rank(x) for x in q}) != len(q):
-        raise InvalidArgument(f"quantile({name!r}): q= is a number, or a list of different numbers, from 0 to 1.")
-    return tuple((f"{name}_{x:g}", make.quantile(name, x, bounds)) for x in q)
 
 
 def _pairs(column: Any, value: Any, verb: str) -> Iterable[tuple[str, Any]]:

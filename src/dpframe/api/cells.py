@@ -1,0 +1,56 @@
+"""What is typed for the cells of a histogram or a crosstab, checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from dpframe.api import aggregates as make
+from dpframe.errors import InvalidArgument
+from dpframe.plan.aggregates import Aggregate
+from dpframe.plan.intervals import Intervals
+from dpframe.plan.types import number
+
+__all__ = ["cell_of", "intervals_of", "parts_of"]
+
+
+def intervals_of(bins: Sequence[float], underflow: bool, overflow: bool, asked: str) -> Intervals:
+    """The intervals of a histogram, with one below and one above where they are asked for."""
+    if not isinstance(underflow, bool) or not isinstance(overflow, bool):
+        raise InvalidArgument(f"{asked}: underflow= and overflow= are True or False.")
+    inner = Intervals.of(bins, right=False, closed_ends=not overflow, asked=asked)
+    if not underflow and not overflow:
+        return inner
+    first, last = inner.edges[0], inner.edges[-1]
+    if not isinstance(first, (int, float)):
+        raise InvalidArgument(f"{asked}: underflow= and overflow= go with bins of numbers.")
+    edges, labels = inner.edges, inner.labels
+    if underflow:
+        edges, labels = (-math.inf, *edges), (f"< {number(first)}", *labels)
+    if overflow:
+        edges, labels = (*edges, math.inf), (*labels, f"≥ {number(last)}")
+    return Intervals(edges, labels, right=False, closed_ends=True)
+
+
+def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
+    """What each cell is a part of, typed as in `pd.crosstab`."""
+    if normalize is False:
+        return ""
+    for said, meant in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
+        if any(normalize == x and type(normalize) is type(x) for x in said):
+            return meant  # type: ignore[return-value]
+    raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
+
+
+def cell_of(values: str | None, aggfunc: str, bounds: tuple[float, float] | None) -> Aggregate:
+    """What a crosstab asks of each cell."""
+    if aggfunc not in ("count", "sum", "mean"):
+        raise InvalidArgument(f"crosstab: aggfunc={aggfunc!r}: choose 'count', 'sum' or 'mean'.")
+    if aggfunc == "count":
+        if bounds is not None:
+            raise InvalidArgument("crosstab: bounds= go with aggfunc='sum' or 'mean'; a count needs none.")
+        return make.count(values)
+    if values is None:
+        raise InvalidArgument(f"crosstab: name the column to take the {aggfunc} of: values='spend'.")
+    return make.sum(values, bounds) if aggfunc == "sum" else make.mean(values, bounds)

@@ -1,0 +1,113 @@
+"""Groups of a protected frame: what `group_by` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dpframe.api import aggregates as make
+from dpframe.api.arguments import read_rank
+from dpframe.api.query import Query
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan.aggregates import Aggregate
+from dpframe.plan.columns import Limits
+from dpframe.plan.keys import Keys
+
+if TYPE_CHECKING:
+    from dpframe.api.frame import PrivateFrame
+
+__all__ = ["PrivateGroupBy", "named", "quantiles"]
+
+
+class PrivateGroupBy:
+    """Groups of a protected frame; ask them for aggregates."""
+
+    __slots__ = ("_by", "_frame", "_keys", "_limits")
+
+    def __init__(self, frame: PrivateFrame, by: tuple[str, ...], keys: Keys | None, limits: Limits) -> None:
+        self._frame, self._by, self._keys, self._limits = frame, by, keys, limits
+        self._ask(())._ask.scope.groups("groups")  # columns, keys and the limit are checked as soon as they are named
+
+    @property
+    def _verb(self) -> str:
+        return f"group_by({', '.join(map(repr, self._by))}, {{limit}})"
+
+    def agg(self, **aggregates: Aggregate) -> Query:
+        """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
+        return self._ask(named(aggregates))
+
+    def count(self, column: str | None = None) -> Query:
+        """Rows per group, or values of a column that are not missing; see `dp.count`."""
+        return self._ask(((column or "count", make.count(column)),))
+
+    def count_units(self) -> Query:
+        """Distinct units per group; see `dp.count_units`."""
+        return self._ask((("count_units", make.count_units()),))
+
+    def sum(
+        self, column: str, bounds: tuple[float, float] | None = None, unit_bounds: tuple[float, float] | None = None
+    ) -> Query:
+        """Sum of a column per group; see `dp.sum`."""
+        return self._ask(((column, make.sum(column, bounds, unit_bounds)),))
+
+    def mean(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+        """Mean of a column per group; see `dp.mean`."""
+        return self._ask(((column, make.mean(column, bounds)),))
+
+    def var(self, column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Query:
+        """Variance of a column per group; see `dp.var`."""
+        return self._ask(((column, make.var(column, bounds, ddof=ddof)),))
+
+    def std(self, column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Query:
+        """Standard deviation of a column per group; see `dp.std`."""
+        return self._ask(((column, make.std(column, bounds, ddof=ddof)),))
+
+    def n_unique(self, column: str) -> Query:
+        """Different values of a column per group; see `dp.n_unique`."""
+        return self._ask(((column, make.n_unique(column)),))
+
+    def quantile(
+        self, column: str, q: float | Sequence[float] = 0.5, bounds: tuple[float, float] | None = None
+    ) -> Query:
+        """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
+        return self._ask(quantiles(column, q, bounds))
+
+    def median(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+        """Median of a column per group; see `dp.median`."""
+        return self._ask(((column, make.median(column, bounds)),))
+
+    def min(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+        """A value that hardly any row is below, per group; see `dp.min`."""
+        return self._ask(((column, make.min(column, bounds)),))
+
+    def max(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+        """A value that hardly any row is above, per group; see `dp.max`."""
+        return self._ask(((column, make.max(column, bounds)),))
+
+    def _ask(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
+        return self._frame._ask(aggregates, self._limits, by=self._by, keys=self._keys, verb=self._verb)
+
+    def __repr__(self) -> str:
+        return f"PrivateGroupBy by {', '.join(map(repr, self._by))}. Ask it: .agg(n=dp.count())"
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedOperation("A protected frame cannot be pickled or copied out: the copy would hold raw rows.")
+
+
+def named(aggregates: Mapping[str, Any], verb: str = "agg") -> tuple[tuple[str, Aggregate], ...]:
+    """Aggregates with their names, checked."""
+    if not aggregates:
+        raise InvalidArgument(f"{verb}: name at least one aggregate, such as {verb}(n=dp.count()).")
+    for name, aggregate in aggregates.items():
+        if not isinstance(aggregate, Aggregate):
+            raise InvalidArgument(f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend').")
+    return tuple(aggregates.items())
+
+
+def quantiles(name: str, q: Any, bounds: tuple[float, float] | None) -> tuple[tuple[str, Aggregate], ...]:
+    """One quantile, or several that are named after column and rank."""
+    if not isinstance(q, (list, tuple)):
+        return ((name, make.quantile(name, q, bounds)),)
+    if not q or len({read_rank(x) for x in q}) != len(q):
+        raise InvalidArgument(f"quantile({name!r}): q= is a number, or a list of different numbers, from 0 to 1.")
+    return tuple((f"{name}_{x:g}", make.quantile(name, x, bounds)) for x in q)
