@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 import pandas as pd
 import polars as pl
 
+from dpframe.api.arguments import Pair
 from dpframe.api.frame import PrivateFrame, protect
 from dpframe.errors import InvalidArgument
 from dpframe.plan.steps import Rows
@@ -61,8 +62,8 @@ class _Accessor:
     def sum(
         self,
         column: str | None = None,
-        bounds: tuple[float, float] | None = None,
-        unit_bounds: tuple[float, float] | None = None,
+        bounds: Pair | None = None,
+        unit_bounds: Pair | None = None,
         *,
         max_rows: int | None = None,
         **once: Unpack[Once],
@@ -73,7 +74,7 @@ class _Accessor:
     def mean(
         self,
         column: str | None = None,
-        bounds: tuple[float, float] | None = None,
+        bounds: Pair | None = None,
         *,
         max_rows: int | None = None,
         **once: Unpack[Once],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpframe.api.arguments import read_bounds, read_name, read_rank, read_share
+from dpframe.api.arguments import Pair, read_bounds, read_name, read_rank, read_share
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, CountUnits, Mean, Quantile, Sum, Var
 from dpframe.plan.features import Pick
@@ -54,8 +54,8 @@ def count_units(*, share: float = 1) -> Aggregate:
 
 def sum(  # the field's word, used as dp.sum
     column: str,
-    bounds: tuple[float, float] | None = None,
-    unit_bounds: tuple[float, float] | None = None,
+    bounds: Pair | None = None,
+    unit_bounds: Pair | None = None,
     *,
     share: float = 1,
 ) -> Aggregate:
@@ -79,7 +79,7 @@ def sum(  # the field's word, used as dp.sum
     return Sum(read_share(share), name, rows, units)
 
 
-def mean(column: str, bounds: tuple[float, float] | None = None, *, share: float = 1) -> Aggregate:
+def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """Mean of a column's values that are not missing, kept inside the bounds.
 
     Input:  bounds (column unit) as in `sum`; dates, times or timedeltas for a column of these
@@ -96,7 +96,7 @@ def mean(column: str, bounds: tuple[float, float] | None = None, *, share: float
     return Mean(read_share(share), name, read_bounds(bounds, f"mean({name!r})"))
 
 
-def var(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1, share: float = 1) -> Aggregate:
+def var(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float = 1) -> Aggregate:
     """Variance of a column's values that are not missing.
 
     Input:  bounds (column unit) as in `sum`; ddof: 1 divides by n - 1, as pandas and Polars do, 0 by n
@@ -111,7 +111,7 @@ def var(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1
     return _spread(column, bounds, ddof, share, "var")
 
 
-def std(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1, share: float = 1) -> Aggregate:
+def std(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float = 1) -> Aggregate:
     """Standard deviation of a column's values that are not missing: the root of `var`.
 
     Input:  as in `var`
@@ -125,7 +125,7 @@ def std(column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1
     return _spread(column, bounds, ddof, share, "std")
 
 
-def _spread(column: str, bounds: tuple[float, float] | None, ddof: int, share: float, verb: str) -> Aggregate:
+def _spread(column: str, bounds: Pair | None, ddof: int, share: float, verb: str) -> Aggregate:
     name = read_name(column, verb)
     if isinstance(ddof, bool) or ddof not in (0, 1):
         raise InvalidArgument(f"{verb}({name!r}): ddof= is 0 or 1.")
@@ -146,7 +146,7 @@ def n_unique(column: str, *, share: float = 1) -> Aggregate:
     return CountDistinct(read_share(share), read_name(column, "n_unique"))
 
 
-def quantile(column: str, q: float, bounds: tuple[float, float] | None = None, *, share: float = 1) -> Aggregate:
+def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """The value that a part q of a column's values is not above.
 
     Input:  q in [0, 1], to three decimals; bounds (column unit) as in `sum`
@@ -162,7 +162,7 @@ def quantile(column: str, q: float, bounds: tuple[float, float] | None = None, *
     return _ranked(column, read_rank(q), bounds, share, "quantile")
 
 
-def median(column: str, bounds: tuple[float, float] | None = None, *, share: float = 1) -> Aggregate:
+def median(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """The middle value: `quantile` at 1/2.
 
     >>> median("wage").typed
@@ -171,7 +171,7 @@ def median(column: str, bounds: tuple[float, float] | None = None, *, share: flo
     return _ranked(column, Fraction(1, 2), bounds, share, "median")
 
 
-def min(column: str, bounds: tuple[float, float] | None = None, *, share: float = 1) -> Aggregate:
+def min(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """A value that hardly any row is below.
 
     The least row is one person's; what can be had is a value with as few rows below it as noise of this price can tell
@@ -183,7 +183,7 @@ def min(column: str, bounds: tuple[float, float] | None = None, *, share: float 
     return _ranked(column, Fraction(0), bounds, share, "min")
 
 
-def max(column: str, bounds: tuple[float, float] | None = None, *, share: float = 1) -> Aggregate:
+def max(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """A value that hardly any row is above; see `min`.
 
     >>> max("wage").typed
@@ -192,7 +192,7 @@ def max(column: str, bounds: tuple[float, float] | None = None, *, share: float 
     return _ranked(column, Fraction(1), bounds, share, "max")
 
 
-def _ranked(column: str, q: Fraction, bounds: tuple[float, float] | None, share: float, verb: str) -> Aggregate:
+def _ranked(column: str, q: Fraction, bounds: Pair | None, share: float, verb: str) -> Aggregate:
     name = read_name(column, verb)
     return Quantile(read_share(share), name, q, read_bounds(bounds, f"{verb}({name!r})"), verb)
 

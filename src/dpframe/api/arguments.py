@@ -13,6 +13,7 @@ from dpframe.plan.steps import check_limit
 from dpframe.plan.types import plain
 
 __all__ = [
+    "Pair",
     "read_bounds",
     "read_expr",
     "read_limits",
@@ -22,6 +23,9 @@ __all__ = [
     "read_rank",
     "read_share",
 ]
+
+
+Pair = tuple[Any, Any]  # two numbers, or two dates, times or timedeltas
 
 
 def read_name(value: object, asked: str) -> str:
@@ -58,7 +62,7 @@ def read_limits(
 
 
 def read_bounds(value: object, asked: str) -> Bounds | None:
-    """A pair (lower, upper) of finite numbers in order, or None."""
+    """A pair (lower, upper) of finite numbers or of times, in order, or None."""
     if value is None:
         return None
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable) or len(pair := tuple(value)) != 2:

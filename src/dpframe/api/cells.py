@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from dpframe.api import aggregates as make
+from dpframe.api.arguments import Pair
 from dpframe.errors import InvalidArgument
 from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.intervals import Intervals
@@ -15,7 +16,7 @@ from dpframe.plan.types import number
 __all__ = ["cell_of", "intervals_of", "parts_of"]
 
 
-def intervals_of(bins: Sequence[float], underflow: bool, overflow: bool, asked: str) -> Intervals:
+def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, asked: str) -> Intervals:
     """The intervals of a histogram, with one below and one above where they are asked for."""
     if not isinstance(underflow, bool) or not isinstance(overflow, bool):
         raise InvalidArgument(f"{asked}: underflow= and overflow= are True or False.")
@@ -43,7 +44,7 @@ def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
     raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
 
 
-def cell_of(values: str | None, aggfunc: str, bounds: tuple[float, float] | None) -> Aggregate:
+def cell_of(values: str | None, aggfunc: str, bounds: Pair | None) -> Aggregate:
     """What a crosstab asks of each cell."""
     if aggfunc not in ("count", "sum", "mean"):
         raise InvalidArgument(f"crosstab: aggfunc={aggfunc!r}: choose 'count', 'sum' or 'mean'.")

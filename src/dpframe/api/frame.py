@@ -8,7 +8,7 @@ from typing import Any
 
 from dpframe import engine
 from dpframe.api import aggregates as make
-from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_name, read_names
+from dpframe.api.arguments import Pair, read_expr, read_limits, read_mapping, read_name, read_names
 from dpframe.api.cells import cell_of, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named, quantiles
 from dpframe.api.partition import partitioned
@@ -162,8 +162,8 @@ class PrivateFrame:
         """Other names: `rename({"old": "new"})`."""
         return self._then(steps.Rename(self._step, read_mapping(columns, "rename")))
 
-    def clip(self, column: str, lower: float | None = None, upper: float | None = None) -> PrivateFrame:
-        """Move the values of a column into [lower, upper] (column unit); missing stays missing.
+    def clip(self, column: str, lower: Any = None, upper: Any = None) -> PrivateFrame:
+        """Move the values of a column into [lower, upper] (column unit, times as times); missing stays missing.
 
         Choose the limits without looking at the data. With both, sums and means of the column need no `bounds=`.
         """
@@ -192,14 +192,14 @@ class PrivateFrame:
     def cut(
         self,
         column: str,
-        bins: Sequence[float],
+        bins: Sequence[Any],
         labels: Sequence[str] | None = None,
         *,
         right: bool = True,
         include_lowest: bool = False,
         into: str | None = None,
     ) -> PrivateFrame:
-        """Put numbers into labelled intervals, as `pd.cut` does: (a, b], and null outside. The labels are public keys.
+        """Put numbers or times into labelled intervals, as `pd.cut` does: (a, b], null outside. Labels are public keys.
 
         Input:  bins: the edges, increasing (column unit); labels: one text per interval; right: whether an interval
                 holds its right edge, else its left; include_lowest: whether the outermost edge left out is held too;
@@ -298,8 +298,8 @@ class PrivateFrame:
     def sum(
         self,
         column: str | None = None,
-        bounds: tuple[float, float] | None = None,
-        unit_bounds: tuple[float, float] | None = None,
+        bounds: Pair | None = None,
+        unit_bounds: Pair | None = None,
         *,
         max_rows: int | None = None,
     ) -> Query:
@@ -307,9 +307,7 @@ class PrivateFrame:
         name = self._only(column, "sum")
         return self._one(name, make.sum(name, bounds, unit_bounds), max_rows)
 
-    def mean(
-        self, column: str | None = None, bounds: tuple[float, float] | None = None, *, max_rows: int | None = None
-    ) -> Query:
+    def mean(self, column: str | None = None, bounds: Pair | None = None, *, max_rows: int | None = None) -> Query:
         """Mean of a column (the only one may be left out); see `dp.mean`."""
         name = self._only(column, "mean")
         return self._one(name, make.mean(name, bounds), max_rows)
@@ -317,7 +315,7 @@ class PrivateFrame:
     def var(
         self,
         column: str | None = None,
-        bounds: tuple[float, float] | None = None,
+        bounds: Pair | None = None,
         *,
         ddof: int = 1,
         max_rows: int | None = None,
@@ -329,7 +327,7 @@ class PrivateFrame:
     def std(
         self,
         column: str | None = None,
-        bounds: tuple[float, float] | None = None,
+        bounds: Pair | None = None,
         *,
         ddof: int = 1,
         max_rows: int | None = None,
@@ -347,7 +345,7 @@ class PrivateFrame:
         self,
         column: str | None = None,
         q: float | Sequence[float] = 0.5,
-        bounds: tuple[float, float] | None = None,
+        bounds: Pair | None = None,
         *,
         max_rows: int | None = None,
     ) -> Query:
@@ -358,23 +356,17 @@ class PrivateFrame:
         name = self._only(column, "quantile")
         return self._ask(quantiles(name, q, bounds), read_limits(max_rows), verb=f"quantile({name!r}, {{limit}})")
 
-    def median(
-        self, column: str | None = None, bounds: tuple[float, float] | None = None, *, max_rows: int | None = None
-    ) -> Query:
+    def median(self, column: str | None = None, bounds: Pair | None = None, *, max_rows: int | None = None) -> Query:
         """Median of a column (the only one may be left out); see `dp.median`."""
         name = self._only(column, "median")
         return self._one(name, make.median(name, bounds), max_rows)
 
-    def min(
-        self, column: str | None = None, bounds: tuple[float, float] | None = None, *, max_rows: int | None = None
-    ) -> Query:
+    def min(self, column: str | None = None, bounds: Pair | None = None, *, max_rows: int | None = None) -> Query:
         """A value that hardly any row is below; see `dp.min`."""
         name = self._only(column, "min")
         return self._one(name, make.min(name, bounds), max_rows)
 
-    def max(
-        self, column: str | None = None, bounds: tuple[float, float] | None = None, *, max_rows: int | None = None
-    ) -> Query:
+    def max(self, column: str | None = None, bounds: Pair | None = None, *, max_rows: int | None = None) -> Query:
         """A value that hardly any row is above; see `dp.max`."""
         name = self._only(column, "max")
         return self._one(name, make.max(name, bounds), max_rows)
@@ -411,7 +403,7 @@ class PrivateFrame:
     def histogram(
         self,
         column: str | None = None,
-        bins: Sequence[float] | None = None,
+        bins: Sequence[Any] | None = None,
         keys: Any = None,
         *,
         underflow: bool = False,
@@ -454,9 +446,9 @@ class PrivateFrame:
         values: str | None = None,
         aggfunc: str = "count",
         *,
-        bounds: tuple[float, float] | None = None,
+        bounds: Pair | None = None,
         keys: Any = None,
-        margins: bool | str = False,
+        margins: bool = False,
         normalize: bool | int | str = False,
         max_rows: int | None = None,
         max_groups: int | None = None,
@@ -467,8 +459,7 @@ class PrivateFrame:
 
         Input:  index, columns: the columns down and across; values, aggfunc: instead of rows, the "count", "sum" or
                 "mean" of a column, with bounds= (column unit) as in `dp.sum`; keys as in `group_by`; margins: add an
-                `All` row and column, made of the released cells (free); "measured" spends a part of the price on rows,
-                columns and total of a count or sum, and reconciles all of them; `explain` states the parts; normalize: "index", "columns" or "all" gives
+                `All` row and column, made of the released cells (free); normalize: "index", "columns" or "all" gives
                 each released cell as a part of its row, its column or the total (free, post-processing; null where that
                 is not above 0); limits of one unit, counts, where a cell is a group
         Errors: UnsupportedOperation for margins of keys that are found in the data, and for parts of means
@@ -476,15 +467,15 @@ class PrivateFrame:
         down, across = read_names([index], "crosstab"), read_names([columns], "crosstab")
         if not down or not across:
             raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
-        if not isinstance(margins, bool) and margins != "measured":
-            raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
+        if not isinstance(margins, bool):
+            raise InvalidArgument("crosstab: margins= is True or False.")
         said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"
         parts = parts_of(normalize)
         aggregate = cell_of(values, aggfunc, bounds)
         if parts and aggfunc == "mean":
             raise UnsupportedOperation("crosstab: normalize= gives parts of counts and sums; means have none.")
-        layout = Layout("crosstab", across, bool(margins), parts, margins == "measured")
+        layout = Layout("crosstab", across, margins, parts)
         by = down + across
         listed = self._keys(by, keys, "crosstab")
         named = ((values or "count", aggregate),)

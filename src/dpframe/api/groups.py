@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpframe.api import aggregates as make
-from dpframe.api.arguments import read_rank
+from dpframe.api.arguments import Pair, read_rank
 from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.aggregates import Aggregate
@@ -44,21 +44,19 @@ class PrivateGroupBy:
         """Distinct units per group; see `dp.count_units`."""
         return self._ask((("count_units", make.count_units()),))
 
-    def sum(
-        self, column: str, bounds: tuple[float, float] | None = None, unit_bounds: tuple[float, float] | None = None
-    ) -> Query:
+    def sum(self, column: str, bounds: Pair | None = None, unit_bounds: Pair | None = None) -> Query:
         """Sum of a column per group; see `dp.sum`."""
         return self._ask(((column, make.sum(column, bounds, unit_bounds)),))
 
-    def mean(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+    def mean(self, column: str, bounds: Pair | None = None) -> Query:
         """Mean of a column per group; see `dp.mean`."""
         return self._ask(((column, make.mean(column, bounds)),))
 
-    def var(self, column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Query:
+    def var(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query:
         """Variance of a column per group; see `dp.var`."""
         return self._ask(((column, make.var(column, bounds, ddof=ddof)),))
 
-    def std(self, column: str, bounds: tuple[float, float] | None = None, *, ddof: int = 1) -> Query:
+    def std(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query:
         """Standard deviation of a column per group; see `dp.std`."""
         return self._ask(((column, make.std(column, bounds, ddof=ddof)),))
 
@@ -66,21 +64,19 @@ class PrivateGroupBy:
         """Different values of a column per group; see `dp.n_unique`."""
         return self._ask(((column, make.n_unique(column)),))
 
-    def quantile(
-        self, column: str, q: float | Sequence[float] = 0.5, bounds: tuple[float, float] | None = None
-    ) -> Query:
+    def quantile(self, column: str, q: float | Sequence[float] = 0.5, bounds: Pair | None = None) -> Query:
         """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
         return self._ask(quantiles(column, q, bounds))
 
-    def median(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+    def median(self, column: str, bounds: Pair | None = None) -> Query:
         """Median of a column per group; see `dp.median`."""
         return self._ask(((column, make.median(column, bounds)),))
 
-    def min(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+    def min(self, column: str, bounds: Pair | None = None) -> Query:
         """A value that hardly any row is below, per group; see `dp.min`."""
         return self._ask(((column, make.min(column, bounds)),))
 
-    def max(self, column: str, bounds: tuple[float, float] | None = None) -> Query:
+    def max(self, column: str, bounds: Pair | None = None) -> Query:
         """A value that hardly any row is above, per group; see `dp.max`."""
         return self._ask(((column, make.max(column, bounds)),))
 
@@ -104,7 +100,7 @@ def named(aggregates: Mapping[str, Any], verb: str = "agg") -> tuple[tuple[str, 
     return tuple(aggregates.items())
 
 
-def quantiles(name: str, q: Any, bounds: tuple[float, float] | None) -> tuple[tuple[str, Aggregate], ...]:
+def quantiles(name: str, q: Any, bounds: Pair | None) -> tuple[tuple[str, Aggregate], ...]:
     """One quantile, or several that are named after column and rank."""
     if not isinstance(q, (list, tuple)):
         return ((name, make.quantile(name, q, bounds)),)
