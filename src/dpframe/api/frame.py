@@ -448,7 +448,7 @@ class PrivateFrame:
         *,
         bounds: Pair | None = None,
         keys: Any = None,
-        margins: bool = False,
+        margins: bool | str = False,
         normalize: bool | int | str = False,
         max_rows: int | None = None,
         max_groups: int | None = None,
@@ -459,23 +459,25 @@ class PrivateFrame:
 
         Input:  index, columns: the columns down and across; values, aggfunc: instead of rows, the "count", "sum" or
                 "mean" of a column, with bounds= (column unit) as in `dp.sum`; keys as in `group_by`; margins: add an
-                `All` row and column, made of the released cells (free); normalize: "index", "columns" or "all" gives
-                each released cell as a part of its row, its column or the total (free, post-processing; null where that
-                is not above 0); limits of one unit, counts, where a cell is a group
+                `All` row and column, made of the released cells (free); "measured" spends a part of the price on rows,
+                columns and total of a count or sum, and reconciles all of them; `explain` states the parts;
+                normalize: "index", "columns" or "all" gives each released cell as a part of its row, its column or the
+                total (free, post-processing; null where that is not above 0); limits of one unit, counts, where a cell
+                is a group
         Errors: UnsupportedOperation for margins of keys that are found in the data, and for parts of means
         """
         down, across = read_names([index], "crosstab"), read_names([columns], "crosstab")
         if not down or not across:
             raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
-        if not isinstance(margins, bool):
-            raise InvalidArgument("crosstab: margins= is True or False.")
+        if not isinstance(margins, bool) and margins != "measured":
+            raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
         said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"
         parts = parts_of(normalize)
         aggregate = cell_of(values, aggfunc, bounds)
         if parts and aggfunc == "mean":
             raise UnsupportedOperation("crosstab: normalize= gives parts of counts and sums; means have none.")
-        layout = Layout("crosstab", across, margins, parts)
+        layout = Layout("crosstab", across, bool(margins), parts, margins == "measured")
         by = down + across
         listed = self._keys(by, keys, "crosstab")
         named = ((values or "count", aggregate),)

@@ -41,7 +41,7 @@ def split_bits(measure: Measure) -> int:
 
 def compiled(ask: Ask, salt: int, *, empty: bool = False) -> Compiled:
     """The totals of an ask: with a 64-bit salt for the choice of groups, or of the table without its rows."""
-    measures = {i: p.measure for i, p in enumerate(ask.paid)}
+    measures = {i: p.measure for i, p in enumerate(ask.read)}
     columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in measures.items() if m.additive}
     units, groups = unit_names(ask.table), group_names(ask)
     live = {column.id for column in ask.group_columns} | {m.column.id for m in measures.values() if m.column}

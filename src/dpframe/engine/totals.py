@@ -89,7 +89,7 @@ def _assembled(ask: Ask, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) ->
     elif names:
         table = table.sort(names)
     values = []
-    for i, paid in enumerate(ask.paid):
+    for i, paid in enumerate(ask.read):
         if paid.measure.additive:
             values.append(_joined(table, i, split_bits(paid.measure)))
         else:

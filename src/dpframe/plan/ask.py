@@ -7,6 +7,7 @@ comes from; the formulas are in `dpframe.theory.maps`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,7 +21,8 @@ from dpframe.plan.keys import Keys
 from dpframe.plan.measures import Measure, Output, Scope, units_total
 from dpframe.plan.steps import Step
 from dpframe.plan.types import kind, show
-from dpframe.theory.maps.sensitivity import Sensitivity
+from dpframe.theory.maps.margins import margin_shares
+from dpframe.theory.maps.sensitivity import Sensitivity, merged
 
 __all__ = ["Ask", "Layout", "Paid"]
 
@@ -29,22 +31,33 @@ __all__ = ["Ask", "Layout", "Paid"]
 class Layout:
     """How the released table is laid out: as a long table, or as a crosstab with some keys along the top.
 
-    `normalize` shows each cell as a part of its row ("index"), its column or the total.
+    `normalize` shows each cell as a part of its row ("index"), its column or the total. With `measured` the margins get
+    noise of their own, and are reconciled with the cells.
     """
 
     form: Literal["long", "crosstab"] = "long"
     across: tuple[str, ...] = ()
     margins: bool = False
     normalize: Literal["", "index", "columns", "all"] = ""
+    measured: bool = False
 
 
 @dataclass(frozen=True)
 class Paid:
-    """A measure with every name it has in the released table, and its weight when the price is split."""
+    """A measure with every name it has in the released table, and its weight when the price is split.
+
+    `pure` is the weight where ε is split over Laplace noise, if it is another one. Without weight it is left out.
+    """
 
     names: tuple[str, ...]
     measure: Measure
     share: Fraction
+    pure: Fraction | None = None
+
+    @property
+    def epsilon_share(self) -> Fraction:
+        """The weight where ε is split."""
+        return self.share if self.pure is None else self.pure
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +188,59 @@ class Ask:
         if self.threshold is not None and self.threshold.key not in shares:
             taken = {name for paid in shares.values() for name in paid.names} | set(self.by)
             add("units" if "units" not in taken else "units of the keys", self.threshold, Fraction(1))
-        return tuple(shares.values())
+        read = tuple(shares.values())
+        return read if self.shape is None else self._with_margins(read, self.shape)
+
+    @property
+    def read(self) -> tuple[Paid, ...]:
+        """The noisy totals that rows are read for: all but margins, which are made of cells."""
+        return tuple(p for p in self.paid if not p.measure.merged)
+
+    @cached_property
+    def shape(self) -> tuple[int, int] | None:
+        """How many keys are down and across a crosstab whose margins are measured; None elsewhere."""
+        if not self.layout.measured:
+            return None
+        if self.auto is not None or self.table.limits.auto is not None:
+            raise UnsupportedOperation("crosstab: margins='measured' needs limits that are said, not dp.Auto().")
+        if self.keys is None:
+            raise UnsupportedOperation(
+                "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
+            )
+        sizes = {name: len(level) for name, level in zip(self.by, self.keys.levels, strict=True)}
+        across = math.prod(sizes[name] for name in self.layout.across)
+        down = math.prod(size for name, size in sizes.items() if name not in self.layout.across)
+        if self.keys.size != down * across or self.keys.rows is not None:
+            raise UnsupportedOperation(
+                "crosstab: margins='measured' needs every combination of keys: keys={'a': [...], 'b': [...]}."
+            )
+        return down, across
+
+    def _with_margins(self, read: tuple[Paid, ...], shape: tuple[int, int]) -> tuple[Paid, ...]:
+        """The cells and the margins, each with its part of the price, chosen from the shape of the table alone.
+
+        All cells of a unit may fall into one row, column or the total: see `maps.sensitivity.merged`.
+        """
+        if len(read) != 1:
+            raise UnsupportedOperation("crosstab: margins='measured' is for counts and sums; means have none.")
+        (cells,) = read
+        bound = cells.measure.sensitivity
+        if not bound.l0:
+            return read
+        ratio = bound.exact_l1**2 / bound.l2_squared
+        normal, pure = (margin_shares(*shape, ratio, family) for family in ("gaussian", "laplace"))
+        number = {"rows": shape[0], "columns": shape[1], "total": 1}
+        margins = [
+            Paid(
+                tuple(f"{name}.{source}" for name in cells.names),
+                replace(cells.measure, merged=source, sensitivity=merged(bound, number[source])),
+                normal[source],
+                pure[source],
+            )
+            for source in ("rows", "columns", "total")
+            if normal[source] or pure[source]
+        ]
+        return (replace(cells, share=normal["cells"], pure=pure["cells"]), *margins)
 
     @property
     def sensitivity(self) -> Mapping[str, Sensitivity]:

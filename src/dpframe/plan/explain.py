@@ -163,7 +163,8 @@ def _keys(ask: Ask) -> str:
     if not ask.by:
         return "One row is released."
     if ask.keys is not None:
-        return f"Keys are public: all {ask.keys.size} listed groups are released, whatever the data holds."
+        listed = f"Keys are public: all {ask.keys.size} listed groups are released, whatever the data holds."
+        return listed if ask.shape is None else f"{listed} {_shares(ask)}"
     noun = "units" if ask.table.unit else "rows"
     return (
         f"Keys are found in the data: a group is released when its noisy number of {noun} reaches a threshold "
@@ -171,9 +172,26 @@ def _keys(ask: Ask) -> str:
     )
 
 
+def _shares(ask: Ask) -> str:
+    """How the price is split over cells and margins, for each kind of noise."""
+    if len(ask.paid) == 1:
+        return "Margins are not worth measuring in a table of this shape: they are derived from the cells."
+    parts = [(paid.measure.merged or "cells", paid) for paid in ask.paid]
+    normal = ", ".join(f"{float(p.share):.2%} {name}" for name, p in parts)
+    pure = ", ".join(f"{float(p.epsilon_share):.2%} {name}" for name, p in parts if p.epsilon_share)
+    alone = " (margins are then derived)" if ask.paid[0].epsilon_share == 1 else ""
+    return (
+        "Margins are measured and reconciled with the cells by weighted least squares; the shares follow from the "
+        f"table's shape alone. With Gaussian noise, of ρ: {normal}. With Laplace noise, of ε: {pure}{alone}."
+    )
+
+
 def _measure(ask: Ask, paid: Paid) -> tuple[str, ...]:
     measure = paid.measure
     bound = measure.sensitivity.scaled(measure.unit)
+    if measure.merged:
+        made = "all cells" if measure.merged == "total" else f"cells merged into {measure.merged}"
+        return (", ".join(paid.names), made, "", *(f"{x:.6g}" for x in (bound.l0, bound.l1, bound.l2, bound.linf)))
     name = ", ".join(paid.names)
     known = (bound.l0, bound.l1, bound.l2, bound.linf)
     return (name, *_made_of(ask, measure), *("to be chosen" if ask.auto else f"{x:.6g}" for x in known))

@@ -140,6 +140,7 @@ class Measure:
     about: Fraction = Fraction(0)
     candidates: Candidates | None = None
     rank: Fraction | None = None
+    merged: Literal["", "rows", "columns", "total"] = ""  # a margin of a crosstab: cells added together
 
     @property
     def additive(self) -> bool:
@@ -150,7 +151,7 @@ class Measure:
     def key(self) -> tuple[object, ...]:
         """Two measures with the same key are the same total, and are paid for once."""
         column = self.column.id if self.column else None
-        return (self.total, column, self.grid, self.about, self.candidates, self.rank)
+        return (self.total, column, self.grid, self.about, self.candidates, self.rank, self.merged)
 
     @property
     def unit(self) -> Fraction:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import NoisePlan
+from dpframe.release.reconcile import error_of_part
 from dpframe.theory.maps.margins import sum_error
 from dpframe.theory.maps.pairs import gaussian_pair_error, laplace_pair_error
 
@@ -65,6 +66,8 @@ def error_of(output: Output, noise: NoisePlan, alpha: float, size: int, parts: P
 def _direct_error(output: Output, noise: NoisePlan, alpha: float) -> float:
     """Of a count or sum. One that carries fraction bits is rounded after the noise, which moves it by at most 1/2."""
     ((_, measure),) = output.measures
+    if noise.reconciled:
+        return error_of_part(output, noise, "cell", alpha)
     rounding = 0.5 if output.whole and measure.fraction else 0.0
     return noise.of(measure).error(alpha) + rounding
 
@@ -74,7 +77,7 @@ def error_of_sum(output: Output, noise: NoisePlan, alpha: float, number: int) ->
 
     Bound:  see `sum_error`. Rounding each noise to its grid adds at most half a step in size, which is counted as a
             normal part of variance 1/4 step², three times what a uniform error of that size has; a count that is
-            rounded after its noise likewise
+            rounded after its noise likewise. Where true and released are whole, so is what lies between them
     """
     ((_, measure),) = output.measures
     drawn = noise.of(measure)
@@ -84,7 +87,8 @@ def error_of_sum(output: Output, noise: NoisePlan, alpha: float, number: int) ->
     normal = (drawn.scale * unit) ** 2 if drawn.family == "gaussian" else 0.0
     steps = unit**2 * (drawn.family != "discrete_laplace") + (1.0 if output.whole and measure.fraction else 0.0)
     scales = [] if drawn.family == "gaussian" else [(drawn.scale * unit, number)]
-    return sum_error(number * (normal + steps / 4), scales, alpha)
+    error = sum_error(number * (normal + steps / 4), scales, alpha)
+    return float(math.floor(error)) if output.whole and not measure.fraction else error
 
 
 def _half_width(output: Output) -> float:

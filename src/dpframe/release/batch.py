@@ -87,6 +87,8 @@ def batch(
     Errors: InvalidArgument, InvalidPrice, DeltaRequired
     """
     check_noise(noise)
+    if any(ask.shape is not None for ask in asks):
+        raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
     if any(ask.auto is not None for ask in asks):
         raise UnsupportedOperation(
             "budget.plan: limits that are chosen inside a release (dp.Auto) need one of their own."

@@ -17,6 +17,7 @@ from dpframe.errors import DeltaRequired, InvalidArgument, InvalidPrice
 from dpframe.plan.ask import Ask, Paid
 from dpframe.plan.measures import Measure
 from dpframe.theory.maps import calibration
+from dpframe.theory.maps.margins import Source, estimators
 from dpframe.theory.maps.ranks import rank_scale
 
 __all__ = ["Drawn", "Family", "NoisePlan", "Price", "noise_plan", "read_price"]
@@ -72,6 +73,12 @@ class NoisePlan:
     threshold: int | None
     decided_by: Paid | None
     cost: Loss
+    shape: tuple[int, int] | None = None  # of a crosstab whose margins are measured
+
+    @property
+    def reconciled(self) -> bool:
+        """Whether margins have noise of their own, so that cells and margins share what each says."""
+        return any(d.paid.measure.merged for d in self.drawn)
 
     def of(self, measure: Measure) -> Drawn:
         """The noise of a measure."""
@@ -102,16 +109,17 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
     if noise == "gaussian" and price.delta == 0:
         raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
     moved = [p for p in ask.paid if p.measure.sensitivity.l0]
-    whole = sum((p.share for p in moved), Fraction(0))
-    epsilons = {id(p): price.epsilon * p.share / whole for p in moved}
+    whole = sum((p.epsilon_share for p in moved), Fraction(0))
+    epsilons = {id(p): price.epsilon * p.epsilon_share / whole for p in moved}
     added = [p for p in moved if p.measure.rank is None]
     plans = []
     if added and noise != "gaussian":
-        plans.append([_laplace(p, epsilons[id(p)]) for p in added])
+        plans.append([_laplace(p, epsilons[id(p)]) for p in added if p.epsilon_share])
     if added and noise != "laplace" and price.delta > 0:
         together = sum((epsilons[id(p)] for p in added), Fraction(0))
-        plans.append(_gaussian(added, together, price.delta / 2 if ask.private_keys else price.delta))
-    best = min(plans, key=_spread, default=[])
+        slack = price.delta / 2 if ask.private_keys else price.delta
+        plans.append(_gaussian([p for p in added if p.share], together, slack))
+    best = min(plans, key=lambda plan: _published(plan, ask.shape), default=[])
     chosen = [_choice(p, epsilons[id(p)]) for p in moved if p.measure.rank is not None]
     still = [Drawn(p, "none", 0.0) for p in ask.paid if p not in moved]
     drawn = tuple(sorted([*best, *chosen, *still], key=lambda d: ask.paid.index(d.paid)))
@@ -120,12 +128,21 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
     decided_by = next((p for p in ask.paid if ask.threshold and p.measure.key == ask.threshold.key), None)
     threshold = _threshold(decided_by, drawn, share) if decided_by else None
     delta = price.delta if normal or ask.private_keys else Fraction(0)
-    return NoisePlan(drawn, threshold, decided_by, Loss.charged(price.epsilon if moved else Fraction(0), delta))
+    cost = Loss.charged(price.epsilon if moved else Fraction(0), delta)
+    return NoisePlan(drawn, threshold, decided_by, cost, ask.shape)
 
 
 def _spread(drawn: Sequence[Drawn]) -> float:
     """The product of the standard deviations, as a logarithm: what "less noise" means for several columns."""
     return math.fsum(math.log(d.deviation) for d in drawn)
+
+
+def _published(drawn: Sequence[Drawn], shape: tuple[int, int] | None) -> float:
+    """The same, for a crosstab with measured margins of the cells and margins that it publishes."""
+    if shape is None:
+        return _spread(drawn)
+    measured: dict[Source, float] = {d.paid.measure.merged or "cells": d.deviation**2 for d in drawn}
+    return math.fsum(map(math.log, estimators(*shape, measured).variances(measured)))
 
 
 def _laplace(paid: Paid, epsilon: Fraction) -> Drawn:

@@ -17,6 +17,8 @@ from dpframe.plan.ask import Ask
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import Drawn, NoisePlan
 from dpframe.release.formulas import Noisy, in_ticks, real, released
+from dpframe.release.reconcile import margin_totals, reconciled
+from dpframe.theory.maps.margins import Source
 from dpframe.theory.maps.ranks import rank_terms
 
 __all__ = ["Parts", "drawn_table"]
@@ -35,7 +37,8 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
             planned threshold first. What follows is post-processing
     """
     keys = raw.keys
-    pairs = list(zip(plan.drawn, raw.values, strict=True))
+    margins = [d for d in plan.drawn if d.paid.measure.merged]
+    pairs = list(zip((d for d in plan.drawn if not d.paid.measure.merged), raw.values, strict=True))
     noisy: dict[Any, Any] = {d.paid.measure.key: _plus(t, _noise(d, len(t))) for d, t in pairs if not _is_rank(d)}
     ranks = {d: t for d, t in pairs if _is_rank(d)}
     if plan.threshold is not None and plan.decided_by is not None:
@@ -44,7 +47,23 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
         noisy = {key: values[kept] for key, values in noisy.items()}
         ranks = {d: values[kept] for d, values in ranks.items()}
     noisy |= {d.paid.measure.key: _chosen(d, counts) for d, counts in ranks.items()}
+    if plan.shape is not None and margins:
+        for d in margins:
+            totals = margin_totals(_source(d), raw.values[0], plan.shape)
+            noisy[d.paid.measure.key] = _plus(totals, _noise(d, len(totals)))
+        return _agreed(ask, plan, keys, noisy), {}
     return _columns(ask, keys, noisy)
+
+
+def _agreed(ask: Ask, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
+    """The table of a crosstab whose margins were measured too."""
+    (output,) = ask.outputs
+    found = {_source(d): real(d.paid.measure, noisy) for d in plan.drawn}
+    return keys.with_columns(_column(output, reconciled(output, plan, found)))
+
+
+def _source(drawn: Drawn) -> Source:
+    return drawn.paid.measure.merged or "cells"
 
 
 def _columns(ask: Ask, keys: pl.DataFrame, noisy: Noisy) -> tuple[pl.DataFrame, Parts]:

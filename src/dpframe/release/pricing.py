@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dpframe.budget.losses import Loss, exact, read_delta, read_rho
-from dpframe.errors import DeltaRequired, InvalidArgument, InvalidPrice
+from dpframe.errors import DeltaRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan.ask import Ask, Paid
 from dpframe.release import calibrate
 from dpframe.release.calibrate import Drawn, NoisePlan, noise_plan, read_price
@@ -49,6 +49,12 @@ def priced(
             "noise and is charged its ρ."
         )
     check_noise(noise)
+    if ask.shape is not None:
+        if epsilon is not None or noise == "laplace":
+            raise UnsupportedOperation(
+                "margins='measured' is paid from this budget with Gaussian noise: release(rho=0.01)."
+            )
+        noise = "gaussian"
     slack = read_delta(delta)
     moved = moved_measures(ask)
     added, ranks = [p for p in moved if p.measure.rank is None], [p for p in moved if p.measure.rank is not None]
@@ -82,7 +88,7 @@ def check_noise(noise: object) -> None:
 
 def moved_measures(ask: Ask) -> list[Paid]:
     """The measures that one unit can change: the others take no share and no noise."""
-    return [p for p in ask.paid if p.measure.sensitivity.l0]
+    return [p for p in ask.paid if p.measure.sensitivity.l0 and p.share]
 
 
 def assembled(ask: Ask, drawn: Sequence[Drawn], delta: Fraction) -> NoisePlan:
@@ -99,7 +105,7 @@ def assembled(ask: Ask, drawn: Sequence[Drawn], delta: Fraction) -> NoisePlan:
     ordered = tuple(sorted([*drawn, *still], key=lambda d: ask.paid.index(d.paid)))
     decided_by = next((p for p in ask.paid if ask.threshold and p.measure.key == ask.threshold.key), None)
     threshold = calibrate._threshold(decided_by, ordered, delta) if decided_by else None
-    return NoisePlan(ordered, threshold, decided_by, Loss(0, 0))
+    return NoisePlan(ordered, threshold, decided_by, Loss(0, 0), ask.shape)
 
 
 def described_price(plan: NoisePlan, price: Mapping[str, Any], noise: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from dpframe.release.charts import bars, heatmap
 from dpframe.release.export import grid_html, long_html, write_excel, write_parquet
 from dpframe.release.layout import Grid, Number, Read, grid_of, laid_out
 from dpframe.release.postprocess import adds_up, is_total, known_nonnegative, nonnegative, rounded, table_of
+from dpframe.release.reconcile import error_of_part
 from dpframe.release.statement import Report
 
 __all__ = ["Release", "noise_table"]
@@ -108,7 +109,7 @@ class Release:
         values, decider = self._long.get_column(output.name).to_list(), self._decider()
         lower, upper = (None, None) if alpha is None else self._interval(output, alpha)
         drawn = (self._long if self._drawn is None else self._drawn).get_column(output.name).to_numpy()
-        sizes: dict[int, float] = {}
+        sizes: dict[tuple[int, bool], float] = {}
 
         def read(groups: Sequence[int]) -> Number:
             at = list(groups)
@@ -124,13 +125,20 @@ class Release:
                 return Number(value, *(None if np.isnan(x[at[0]]) else float(x[at[0]]) for x in (lower, upper)))
             if output.formula == "mean":
                 return Number(value)
-            if len(at) not in sizes:
-                sizes[len(at)] = error_of_sum(output, self._noise, alpha, len(at))
-            middle, size = float(drawn[at].sum()), sizes[len(at)]
+            kind = len(at), at[1] == at[0] + 1  # columns of one row follow one another
+            if kind not in sizes:
+                sizes[kind] = self._margin_error(output, alpha, *kind)
+            middle, size = float(drawn[at].sum()), sizes[kind]
             ends = middle - size, middle + size
             return Number(value, *(self._known(output, np.array(ends)).tolist()))
 
         return read
+
+    def _margin_error(self, output: Output, alpha: float, number: int, in_a_row: bool) -> float:
+        if not self._noise.reconciled:
+            return error_of_sum(output, self._noise, alpha, number)
+        part = "total" if number == self._long.height else "row" if in_a_row else "column"
+        return error_of_part(output, self._noise, part, alpha)  # type: ignore[arg-type]
 
     # Post-processing
 
