@@ -47,31 +47,31 @@ def test_without_noise_the_table_is_that_of_pandas():
 
 
 def test_every_margin_gains_and_no_cell_loses_more_than_a_twentieth():
-    """150 releases each. Deviations of cells (6,000 numbers) are known to 1%, of rows (1,200) to 2%, of columns (750)
-    to 2.6%, of the total (150) to 6%, one sigma each; the ratios below are more than 5 sigma from what is asserted."""
+    """80 releases each. Deviations of cells (3,200 numbers) are known to 1.3%, of rows (640) to 2.8%, of columns (400)
+    to 3.5%, of the total (80) to 8%, one sigma each; the ratios expected are 5 sigma from what is asserted."""
     price = {"epsilon": 1, "delta": 1e-6, "noise": "gaussian"}
-    mine, derived = errors(asked(), 150, **price), errors(asked(True), 150, **price)
+    mine, derived = errors(asked(), 80, **price), errors(asked(True), 80, **price)
     cell, row, column, total = (a / b for a, b in zip(mine, derived, strict=True))
-    assert cell < 1.05 + 5 * 0.013
-    assert row < 1.05
-    assert column < 1.05
+    assert cell < 1.05 + 5 * 0.018
+    assert row < 1.12  # 0.92 is expected
+    assert column < 1.05  # 0.83
     assert total < 0.85  # 0.48 is expected
     scales = dict(asked().release(**price).noise.select("column", "scale").rows())
     assert set(scales) == {"count", "count.rows", "count.columns", "count.total"}
 
 
 def test_the_stated_errors_hold():
-    """At 90%, 150 releases of 54 numbers, which share noise: at most 1,100 misses, 810 expected, and 0.1 · 150 = 15
-    misses of the total, of which more than 40 have a chance below 1e-6."""
+    """At 90%, 80 releases of 54 numbers, which share noise: at most 650 misses where 432 are expected, and of the total
+    at most 8 are, of which more than 27 have a chance below 1e-6."""
     missed = np.zeros((ROWS + 1, COLUMNS + 1))
     query = asked()
-    for _ in range(150):
+    for _ in range(80):
         cells = query.release(epsilon=0.5, delta=1e-6, noise="gaussian")._grid(0.1).cells
         error, value = (np.array([[getattr(cell, x) for cell in row] for row in cells]) for x in ("error", "value"))
         missed += np.abs(value - TRUTH) > error
-    assert missed[-1, -1] <= 40
-    assert missed.sum() <= 1100
-    assert missed[:-1, :-1].sum() > 250  # and they are not idle: 600 are expected
+    assert missed[-1, -1] <= 27
+    assert missed.sum() <= 650
+    assert missed[:-1, :-1].sum() > 120  # and they are not idle: 320 are expected
 
 
 def test_a_margin_merges_cells():
