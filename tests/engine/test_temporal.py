@@ -71,7 +71,7 @@ def drawn(rng, unit, many):
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_units_and_zones_are_preserved(kind, unit, zone):
     rng = random.Random(f"{unit} {zone}")
     rows = [(i, TIME(2020, 1, 1) + LONG(days=rng.randrange(700), milliseconds=rng.randrange(10**7))) for i in range(40)]
@@ -147,7 +147,7 @@ def test_the_kind_of_the_user_has_times_too(kind):
 def test_what_is_released_stays_inside_its_bounds_and_can_be_shown(unit):
     frame = made([(1, DAY(2020, 1, 1), TIME(2020, 1, 1), LONG(1))], unit)
     private = dp.protect(frame, unit="u", budget=dp.Budget(epsilon=1e12))
-    for _ in range(12):
+    for _ in range(4):
         out = private.agg(
             max_rows=1,
             m=dp.mean("time", SPAN["time"]),

@@ -34,7 +34,8 @@ class PerUnit(Step):
     Neighbours: tables that differ in the rows of one unit
     Changes:    that unit's one row
     Bound:      at most one row of a unit. Under "replace", exactly one row takes the place of one row, as long as no
-                step before could take a unit's last row away
+                step before could take a unit's last row away: the number of units in a table is then the same in its
+                neighbours
     Why:        a group of rows with one identifier is one unit; a feature does not read the rows of another, nor their
                 order: sums are exact, ties are broken by value
     Source:     the definition of user-level neighbours

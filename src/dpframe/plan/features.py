@@ -47,8 +47,8 @@ class Feature:
     """One value for each unit: how it is made of the unit's rows, and what is known of it.
 
     `made` is "rows", "values", "distinct", "sum", "mean", "min", "max", "first" or "last"; `value` is the expression of
-    a row that it is made of, of which `known` is known; `by` is the column that "first" and "last" go by. Sums and means
-    are clipped to the bounds in `facts`.
+    a row that it is made of, of which `known` is known; `by` is the column that "first" and "last" go by. Sums and
+    means are clipped to the bounds in `facts`.
     """
 
     made: str
