@@ -10,6 +10,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.plan.measures import Candidates
+from dpframe.release.calibrate import Price, noise_plan
 from dpframe.release.draw import _scores
 from dpframe.theory.maps.ranks import rank_terms
 
@@ -141,3 +142,37 @@ def test_thresholded_groups_have_medians_too(frame):
     out = frame.group_by("g", max_groups=2, max_rows=5).agg(m=dp.median("x", (0, 100))).release(epsilon=50, delta=1e-6)
     assert out.table["g"].to_list() == ["a", "b"]
     assert out.table["m"].to_list() == pytest.approx([33, 33], abs=8)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("q", [0.0, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize("keys", [None, [0], [0, 1]])
+def test_a_unit_moves_scores_by_no_more_than_it_pays_for(neighbors, q, keys):
+    """Over all tables of two units with one row each: 2 · rate · (change of a group's scores), summed, is at most ε."""
+    worst = 0.0
+    places = [(g, x) for g in (0, 1) for x in range(4)]
+
+    def scores(rows):
+        schema = {"id": pl.Int64, "g": pl.Int64, "x": pl.Int64}
+        table = pl.DataFrame([(i, *row) for i, row in enumerate(rows)], schema=schema, orient="row")
+        frame = dp.protect(table, unit="id", neighbors=neighbors)
+        if keys is not None:
+            query = frame.group_by("g", keys=keys, max_rows=1).quantile("x", q, (0, 3))
+        else:
+            query = frame.quantile("x", q, (0, 3), max_rows=1)
+        (drawn,) = noise_plan(query._ask, Price(Fraction(1), Fraction(0))).drawn
+        rate = 1 / (Fraction(drawn.scale) * rank_terms(drawn.paid.measure.rank)[1])
+        (counts,) = engine.totals(query._ask, 1).values
+        return _scores(drawn.paid.measure, counts, rate), rate
+
+    found = {rows: scores(rows) for size in (1, 2) for rows in itertools.product(places, repeat=size)}
+    for rows, (mine, rate) in found.items():
+        if neighbors == "replace":
+            others = [(rows[0], other) for other in places] if len(rows) == 2 else [(other,) for other in places]
+        else:
+            others = [rows[:1]]
+        for other in others:
+            moved = np.abs(mine - found[other][0]).max(axis=1).sum()
+            worst = max(worst, float(2 * rate * int(moved)))
+    assert worst <= 1 + 1e-9
+    assert worst >= 0.49  # and it is not paid for twice over

@@ -302,6 +302,6 @@ def distinct_total(column: Column, scope: Scope, what: str) -> Measure:
 def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: Scope, what: str) -> Measure:
     """The rows below and above each candidate, per group, for the choice of a quantile."""
     fraction = FRACTION_BITS if scope.weighted else 0
-    bound = maps.row_counts(scope.contribution(what), scope.table.relation, scope.cells)
+    bound = maps.row_places(scope.contribution(what), scope.table.relation, scope.cells)
     candidates = Candidates.between(bounds, whole=is_whole(column))
     return Measure("ranks", column, UNIT_GRID, fraction, bound.scaled(2**fraction), candidates=candidates, rank=rank)

@@ -33,7 +33,8 @@ def rank_terms(rank: Fraction) -> tuple[int, int]:
 def rank_scale(rank: Fraction, rows: Sensitivity, epsilon: Fraction) -> Fraction:
     """Scale of permute-and-flip on rank scores, in the unit of the rows' sensitivity.
 
-    Input:  rank; rows: the sensitivity of the rows per group; epsilon > 0, for all groups together
+    Input:  rank; rows: the sensitivity of the rows per group and place (`row_places`, not `row_counts`: a row that
+            moves inside a group moves scores too); epsilon > 0, for all groups together
     Output: exact; a candidate whose split is wrong by `scale` more rows is e times rarer
     Bound:  in a group where a unit's rows change by c, permute-and-flip at rate r costs 2·r·(change per row)·c
             (scores move both ways), and the c add up to at most l1: so grouped choices pay for l1, not for l0·linf

@@ -22,6 +22,7 @@ __all__ = [
     "merged",
     "one_row_sum",
     "row_counts",
+    "row_places",
     "row_sums",
     "unit_counts",
     "unit_sums",
@@ -155,6 +156,25 @@ def change(
     q = l1 // largest
     rest = l1 - q * largest
     return Sensitivity.of(l0=l0, l1=l1, l2_squared=q * largest**2 + rest**2, linf=largest)
+
+
+def row_places(limits: Contribution, relation: Relation, cells: int | None = None) -> Sensitivity:
+    """Sensitivity of where a group's rows lie, in any cut of the group into places: what a quantile is chosen from.
+
+    Input:  limits of one unit (counts); cells: number of groups in the table, None when unknown
+    Output: Sensitivity (rows), exact, of the rows per group and place together
+    Bound:  under add-remove as `row_counts`. Under replace one unit's rows may leave one place of a group and another's
+            come to another place of it: the number of rows need not change at all, and 2·rows_per_group of them moved
+    Source: `change`
+    Errors: none here
+
+    >>> row_counts(Contribution(groups=1, rows_per_group=3, rows=3), "replace", cells=1).l1
+    3
+    >>> row_places(Contribution(groups=1, rows_per_group=3, rows=3), "replace", cells=1).l1
+    6
+    """
+    k = limits.rows_per_group
+    return change(groups=limits.groups, total=limits.rows, cell=k, swing=2 * k, relation=relation, cells=cells)
 
 
 def _size(lower: Fraction | int, upper: Fraction | int) -> Fraction:
