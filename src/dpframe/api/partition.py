@@ -9,6 +9,7 @@ from dpframe.api.arguments import read_name
 from dpframe.api.settings import resolve_budget
 from dpframe.budget import Budget
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.noise import bits
 from dpframe.plan.fingerprint import described_table
 from dpframe.plan.keys import read_keys
 from dpframe.plan.partition import Part
@@ -31,7 +32,16 @@ def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_group
     values = tuple(key for key in listed.levels[0] if key is not None)
     for key in values:  # refuse before anything is written
         _ = Part(step, name, key, values, most, "").table
-    said = {**described_table(step), "by": name, "keys": [repr(key) for key in values], "max_groups": most}
+    # What describes a partition says nothing of its rows, and other rows must never share its account: each call opens
+    # a partition of its own, and what is spent in one adds to what is spent in another.
+    call = "".join(f"{int(word):016x}" for word in bits.random_words(2))
+    said = {
+        **described_table(step),
+        "by": name,
+        "keys": [repr(key) for key in values],
+        "max_groups": most,
+        "call": call,
+    }
     partition, salt = paying.partition(said, min(most, len(values)))
     steps = [Part(step, name, key, values, most, salt) for key in values]
     return [(part.key, part, paying.part(partition, repr(part.key))) for part in steps]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpframe.budget import Ledger
+from dpframe.budget.parts import PartBudget
 from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument
 from dpframe.release.run import Account
 
@@ -17,6 +18,11 @@ def check_budget(budget: Any) -> Account | None:
     """Something that can be charged, or None. Errors: InvalidArgument."""
     if isinstance(budget, Ledger):
         raise InvalidArgument("budget= takes one of the ledger's budgets: ledger.budget('visits-2026', epsilon=1.0).")
+    if isinstance(budget, PartBudget):
+        raise InvalidArgument(
+            "budget= is that of one part of a partition, and only releases about that part compose in parallel. Name "
+            "the whole budget, and join or concatenate tables before they are partitioned."
+        )
     if budget is not None and not all(callable(getattr(budget, verb, None)) for verb in ("charge", "store")):
         raise InvalidArgument(f"budget= takes a budget, dp.Budget(epsilon=1.0), not a {type(budget).__name__}.")
     return budget  # type: ignore[no-any-return]
@@ -27,7 +33,7 @@ def check_same_budget(first: Account | None, second: Account | None, asked: str)
     if first is not second and first != second:
         raise BudgetMismatch(
             f"{asked}: the tables are paid from different budgets, and a release about both would be charged to one of "
-            "them only. Protect them with the same budget=."
+            "them only. Protect them with the same budget=, and join or concatenate before you partition."
         )
 
 
