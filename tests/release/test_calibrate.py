@@ -115,3 +115,10 @@ def test_what_is_missing_is_named(frame):
         planned(frame.count_units(), noise="cauchy")
     with pytest.raises(InvalidPrice, match="epsilon"):
         planned(frame.count_units(), epsilon=None)
+
+
+def test_one_query_asked_twice_in_a_batch_is_two_questions(frame):
+    query = frame.count_units()
+    first, second = frame.budget.plan([query, query], epsilon=1).release()
+    assert frame.budget.spent.epsilon == 1
+    assert (first.noise["scale"].item(), second.noise["scale"].item()) == (2.0, 2.0)

@@ -87,6 +87,7 @@ def batch(
     Errors: InvalidArgument, InvalidPrice, DeltaRequired
     """
     check_noise(noise)
+    asks = [replace(ask) for ask in asks]  # a query that is named twice is two questions
     if any(ask.shape is not None for ask in asks):
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
     if any(ask.auto is not None for ask in asks):
