@@ -274,7 +274,7 @@ class PrivateFrame:
         """One protected frame for each key of a column; releases about different parts compose in parallel.
 
         Input:  by: a column; keys: the parts, listed without looking at the data; max_groups: in how many of them one
-                unit may be. Which ones is chosen here, by a hash under a salt drawn for this call and kept with the budget
+                unit may be. Which ones is chosen here, by a hash under a salt drawn for this call, kept with the budget
         Output: frames by key; the budget is charged what the dearest part costs, times max_groups, for ε, δ, ρ each
         Bound:  a unit's rows are in at most max_groups parts, the same in every release; what the others release says
                 nothing of it
