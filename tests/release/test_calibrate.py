@@ -8,7 +8,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import DeltaRequired, InvalidArgument, InvalidPrice
-from dpframe.release.calibrate import noise_plan, read_price
+from dpframe.release.pricing import noise_plan, read_price
 from dpframe.theory.maps import privacy
 
 

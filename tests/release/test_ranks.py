@@ -10,8 +10,8 @@ import pytest
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.plan.measures import Candidates
-from dpframe.release.calibrate import Price, noise_plan
 from dpframe.release.draw import _scores
+from dpframe.release.pricing import Price, noise_plan
 from dpframe.theory.maps.ranks import rank_terms
 
 CERTAIN = 1e9

@@ -20,7 +20,7 @@ from dpframe.plan.explain import Derivation, derivation
 from dpframe.plan.steps import rebased, source_of
 from dpframe.release.accuracy import check_alpha, error_of
 from dpframe.release.batch import Batch, batch
-from dpframe.release.calibrate import noise_plan, read_price
+from dpframe.release.pricing import noise_plan, read_price
 from dpframe.release.result import Release
 from dpframe.release.run import Account, release
 from dpframe.theory.maps.sensitivity import Sensitivity

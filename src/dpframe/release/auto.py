@@ -23,7 +23,8 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.noise import discrete_laplace
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Limits
-from dpframe.release.calibrate import NoisePlan, Price, noise_plan, read_price
+from dpframe.release.calibrate import NoisePlan
+from dpframe.release.pricing import Price, noise_plan, read_price
 from dpframe.theory.maps import calibration
 
 __all__ = ["check_auto", "choose_limits", "chosen_limits", "split_price"]

@@ -13,14 +13,22 @@ from dpframe.budget.losses import Loss, exact, read_delta, read_rho
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan.ask import Ask, Paid
 from dpframe.plan.explain import render_text
-from dpframe.release import calibrate
-from dpframe.release.calibrate import Drawn, NoisePlan, Price, read_price
+from dpframe.release.calibrate import (
+    Drawn,
+    NoisePlan,
+    assembled,
+    check_noise,
+    choice_of,
+    gaussians_of,
+    laplace_of,
+    moved_measures,
+    spread,
+)
 from dpframe.release.concentrated import epsilon_for_rho, gaussian_for_rho, laplace_for_epsilon, laplace_for_rho
 from dpframe.release.distributions import largest_parts
-from dpframe.release.pricing import assembled, check_noise, moved_measures
+from dpframe.release.pricing import Price, read_price
 from dpframe.release.result import Release, noise_table
 from dpframe.release.run import Account, settled
-from dpframe.theory.maps import calibration
 
 __all__ = ["Batch", "batch"]
 
@@ -117,8 +125,7 @@ def batch(
     plans = []
     for ask in asks:
         mine = [d for d in drawn if any(d.paid is p for p in ask.paid)]
-        plan = assembled(ask, mine, for_keys / found if found else Fraction(0))
-        plans.append(replace(plan, cost=cost))
+        plans.append(assembled(ask, mine, for_keys / found if found else Fraction(0), cost))
     typed = {"epsilon": epsilon, "delta": delta, "rho": rho}
     return Batch(cost, tuple(asks), tuple(plans), account, (typed, noise))
 
@@ -146,29 +153,27 @@ def _ranks(parts: Sequence[Part]) -> list[Part]:
 def _in_rho(parts: Sequence[Part], noise: str) -> list[Drawn]:
     laplace = [laplace_for_rho(p, rho) for p, rho in _added(parts) if noise != "gaussian"]
     gaussian = [gaussian_for_rho(p, rho) for p, rho in _added(parts) if noise != "laplace"]
-    best = min((plan for plan in (laplace, gaussian) if plan), key=calibrate._spread, default=[])
-    return [*best, *(calibrate._choice(p, epsilon_for_rho(rho)) for p, rho in _ranks(parts))]
+    best = min((plan for plan in (laplace, gaussian) if plan), key=spread, default=[])
+    return [*best, *(choice_of(p, epsilon_for_rho(rho)) for p, rho in _ranks(parts))]
 
 
 def _in_epsilon(parts: Sequence[Part], price: Price, noise: str, *, joint: bool) -> tuple[list[Drawn], bool]:
     """The noise of all measures, and whether it uses the price's δ."""
     added, ranks = _added(parts), _ranks(parts)
-    plain = [calibrate._choice(p, price.epsilon * part) for p, part in ranks]
+    plain = [choice_of(p, price.epsilon * part) for p, part in ranks]
     plans: list[tuple[list[Drawn], list[Drawn], bool]] = []
     if noise == "gaussian" and price.delta == 0:
         raise InvalidPrice("Gaussian noise needs a δ above 0: budget.plan([...], epsilon=..., delta=1e-6).")
     if noise != "laplace" and added and price.delta:
         together = sum((price.epsilon * part for _, part in added), Fraction(0))
-        squares = [p.measure.sensitivity.l2_squared for p, _ in added]
-        scales = calibration.gaussian_scales(squares, [part for _, part in added], together, price.delta)
-        plans.append(([Drawn(p, "gaussian", s) for (p, _), s in zip(added, scales, strict=True)], plain, True))
+        plans.append((gaussians_of(added, together, price.delta), plain, True))
     if noise != "gaussian" or not added:
         if joint and price.delta and parts:
             laplace, pure = ([price.epsilon * part for _, part in kind] for kind in (added, ranks))
             factor = largest_parts(laplace, pure, price.epsilon, price.delta) * price.epsilon
-            choices = [calibrate._choice(p, factor * part) for p, part in ranks]
+            choices = [choice_of(p, factor * part) for p, part in ranks]
             plans.append(([laplace_for_epsilon(p, factor * part) for p, part in added], choices, True))
         else:
-            plans.append(([calibrate._laplace(p, price.epsilon * part) for p, part in added], plain, False))
-    best, chosen, uses = min(plans, key=lambda plan: calibrate._spread(plan[0]))
+            plans.append(([laplace_of(p, price.epsilon * part) for p, part in added], plain, False))
+    best, chosen, uses = min(plans, key=lambda plan: spread(plan[0]))
     return [*best, *chosen], uses and bool(parts)

@@ -1,17 +1,26 @@
-"""The price of one release in the terms of the budget it is paid from: (ε, δ), or (ρ, δ)."""
+"""The price of one release in the terms of the budget it is paid from, (ε, δ) or (ρ, δ), and the noise it buys."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from dpframe.budget.losses import Loss, exact, read_delta, read_rho
-from dpframe.errors import DeltaRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan.ask import Ask, Paid
-from dpframe.release import calibrate
-from dpframe.release.calibrate import Drawn, NoisePlan, noise_plan, read_price
+from dpframe.budget.losses import Loss, exact, read_delta, read_epsilon, read_rho
+from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
+from dpframe.plan.ask import Ask
+from dpframe.release.calibrate import (
+    NoisePlan,
+    assembled,
+    check_noise,
+    choice_of,
+    gaussians_of,
+    laplace_of,
+    moved_measures,
+    published,
+    spread,
+)
 from dpframe.release.concentrated import (
     epsilon_for_rho,
     gaussian_for_rho,
@@ -21,9 +30,62 @@ from dpframe.release.concentrated import (
     rho_of_choice,
 )
 
-__all__ = ["assembled", "check_noise", "described_price", "moved_measures", "priced"]
+__all__ = ["Price", "Terms", "described_price", "noise_plan", "priced", "read_price"]
 
 Terms = Literal["epsilon", "rho"]
+
+
+@dataclass(frozen=True)
+class Price:
+    """What the user offers: ε > 0 and δ >= 0, exact."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+
+def read_price(epsilon: object, delta: object, rho: object = None) -> Price:
+    """A price from what was typed. Errors: InvalidPrice."""
+    if rho is not None:
+        raise InvalidPrice("A basic budget is paid in ε and δ: release(epsilon=..., delta=...), not rho=.")
+    if epsilon is None:
+        raise InvalidPrice("Say what the release may cost: release(epsilon=0.1).")
+    return Price(read_epsilon(epsilon), read_delta(delta))
+
+
+def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
+    """Split a price over an ask's measures and calibrate the noise of each.
+
+    Input:  ask; price; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviations
+    Output: NoisePlan; its cost is at most the price, and δ that nothing uses is not charged
+    Bound:  measure i has ε_i = ε · share_i / Σ shares, and the ε_i add up. Laplace: scale l1_i / ε_i. Ranks: by
+            permute-and-flip, see `rank_scale`. Gaussian: all additive measures together have the sum of their ε_i, and
+            are one mechanism with μ² = Σ (l2_i / σ_i)², whose analytic profile at that sum is at most δ. Keys found in
+            the data: a group of one unit's own is kept with probability at most δ_t over all its groups, and the rest
+            of δ is the Gaussian's. A measure that no unit can change takes no share and no noise
+    Source: Dwork and Roth 2014, theorems 3.6 and 3.16; Balle and Wang 2018, arXiv:1805.06530, theorem 8;
+            Desfontaines et al. 2020, arXiv:2006.03684, for thresholds
+    Errors: InvalidArgument for an unknown noise; DeltaRequired
+    """
+    check_noise(noise)
+    if noise == "gaussian" and price.delta == 0:
+        raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
+    moved = moved_measures(ask)
+    whole = sum((p.epsilon_share for p in moved), Fraction(0))
+    epsilons = {id(p): price.epsilon * p.epsilon_share / whole for p in moved}
+    added = [p for p in moved if p.measure.rank is None]
+    plans = []
+    if added and noise != "gaussian":
+        plans.append([laplace_of(p, epsilons[id(p)]) for p in added if p.epsilon_share])
+    if added and noise != "laplace" and price.delta > 0:
+        together = sum((epsilons[id(p)] for p in added), Fraction(0))
+        slack = price.delta / 2 if ask.private_keys else price.delta
+        plans.append(gaussians_of([(p, p.share) for p in added if p.share], together, slack))
+    best = min(plans, key=lambda plan: published(plan, ask.shape), default=[])
+    chosen = [choice_of(p, epsilons[id(p)]) for p in moved if p.measure.rank is not None]
+    normal = any(d.family == "gaussian" for d in best)
+    delta = price.delta if normal or ask.private_keys else Fraction(0)
+    cost = Loss.charged(price.epsilon if moved else Fraction(0), delta)
+    return assembled(ask, [*best, *chosen], price.delta / 2 if normal else price.delta, cost)
 
 
 def priced(
@@ -56,7 +118,7 @@ def priced(
             )
         noise = "gaussian"
     slack = read_delta(delta)
-    moved = moved_measures(ask)
+    moved = [p for p in moved_measures(ask) if p.share]
     added, ranks = [p for p in moved if p.measure.rank is None], [p for p in moved if p.measure.rank is not None]
     whole = sum((p.share for p in moved), Fraction(0))
     if rho is None:
@@ -67,45 +129,17 @@ def priced(
         price = read_price(epsilon, delta).epsilon
         parts = {id(p): price * p.share / whole for p in moved}
         best = [laplace_for_epsilon(p, parts[id(p)]) for p in added]
-        chosen = [calibrate._choice(p, parts[id(p)]) for p in ranks]
+        chosen = [choice_of(p, parts[id(p)]) for p in ranks]
         cost = sum((rho_of(d) for d in best), sum((rho_of_choice(parts[id(p)]) for p in ranks), Fraction(0)))
     else:
         cost = read_rho(rho) if moved else Fraction(0)
         parts = {id(p): cost * p.share / whole for p in moved}
         laplace = [laplace_for_rho(p, parts[id(p)]) for p in added if noise != "gaussian"]
         gaussian = [gaussian_for_rho(p, parts[id(p)]) for p in added if noise != "laplace"]
-        best = min((plan for plan in (laplace, gaussian) if plan), key=calibrate._spread, default=[])
-        chosen = [calibrate._choice(p, epsilon_for_rho(parts[id(p)])) for p in ranks]
-    plan = assembled(ask, [*best, *chosen], slack)
-    return replace(plan, cost=Loss.charged_rho(cost, slack if ask.private_keys else Fraction(0)))
-
-
-def check_noise(noise: object) -> None:
-    """Errors: InvalidArgument, with the names there are."""
-    if noise not in ("auto", "laplace", "gaussian"):
-        raise InvalidArgument(f"noise={noise!r}: choose 'auto', 'laplace' or 'gaussian'.")
-
-
-def moved_measures(ask: Ask) -> list[Paid]:
-    """The measures that one unit can change: the others take no share and no noise."""
-    return [p for p in ask.paid if p.measure.sensitivity.l0 and p.share]
-
-
-def assembled(ask: Ask, drawn: Sequence[Drawn], delta: Fraction) -> NoisePlan:
-    """A noise plan from the noise of the measures that one unit can change; δ is the threshold's, and nothing else's.
-
-    Errors: DeltaRequired for keys found in the data with δ = 0
-    """
-    if ask.private_keys and delta == 0:
-        raise DeltaRequired(
-            f"The keys of {', '.join(map(repr, ask.by))} are found in the data, so a rare key is released with some "
-            "small probability: release(..., delta=1e-6). Or list them: group_by(..., keys=[...])."
-        )
-    still = [Drawn(p, "none", 0.0) for p in ask.paid if not p.measure.sensitivity.l0]
-    ordered = tuple(sorted([*drawn, *still], key=lambda d: ask.paid.index(d.paid)))
-    decided_by = next((p for p in ask.paid if ask.threshold and p.measure.key == ask.threshold.key), None)
-    threshold = calibrate._threshold(decided_by, ordered, delta) if decided_by else None
-    return NoisePlan(ordered, threshold, decided_by, Loss(0, 0), ask.shape)
+        best = min((plan for plan in (laplace, gaussian) if plan), key=spread, default=[])
+        chosen = [choice_of(p, epsilon_for_rho(parts[id(p)])) for p in ranks]
+    paid = Loss.charged_rho(cost, slack if ask.private_keys else Fraction(0))
+    return assembled(ask, [*best, *chosen], slack, paid)
 
 
 def described_price(plan: NoisePlan, price: Mapping[str, Any], noise: str) -> dict[str, Any]:

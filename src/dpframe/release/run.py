@@ -21,10 +21,10 @@ from dpframe.plan.explain import Derivation, derivation, unit_words
 from dpframe.plan.fingerprint import described
 from dpframe.plan.steps import source_of
 from dpframe.release.auto import check_auto, choose_limits, chosen_limits, split_price
-from dpframe.release.calibrate import NoisePlan, noise_plan, read_price
+from dpframe.release.calibrate import NoisePlan
 from dpframe.release.draw import drawn_table
 from dpframe.release.events import UNNAMED, events_of
-from dpframe.release.pricing import Terms, described_price, priced
+from dpframe.release.pricing import Terms, described_price, noise_plan, priced, read_price
 from dpframe.release.result import Release, noise_table
 from dpframe.release.statement import loss_json, statement
 from dpframe.release.stored import Answer, packed, unpacked
