@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict, Unpack
 
 import pandas as pd
@@ -17,12 +17,17 @@ from dpframe.release.result import Release
 __all__ = ["FrameAccessor", "SeriesAccessor", "register"]
 
 
-class Once(TypedDict, total=False):
-    """What a one-liner takes besides the question: whose privacy, and the price."""
+class Whose(TypedDict, total=False):
+    """Whose privacy, and what pays."""
 
     unit: Any
     budget: Any
     neighbors: str
+
+
+class Price(TypedDict, total=False):
+    """What `Query.release` takes."""
+
     epsilon: float
     delta: float
     rho: float
@@ -31,8 +36,14 @@ class Once(TypedDict, total=False):
     refresh: bool
 
 
+class Once(Whose, Price, total=False):
+    """What a one-liner takes besides the question: whose privacy, the price, and the limit on rows."""
+
+    max_rows: int
+
+
 class _Accessor:
-    """Protects on call; asks and releases at once through its verbs."""
+    """Protects on call; asks and releases at once through its verbs, which are those of `PrivateFrame`."""
 
     def __init__(self, native: Any) -> None:
         self._native = native
@@ -41,65 +52,91 @@ class _Accessor:
         """Protect the table; see `dpframe.protect`."""
         return protect(self._native, unit, budget, neighbors)
 
-    def _once(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Release:
-        whose = {name: options.pop(name) for name in ("unit", "budget", "neighbors") if name in options}
-        price = {
-            name: options.pop(name)
-            for name in ("epsilon", "delta", "rho", "noise", "name", "refresh")
-            if name in options
-        }
+    def _once(self, verb: str, *args: Any, **options: Any) -> Release:
+        whose, price = (
+            {name: options.pop(name) for name in kind.__annotations__ if name in options} for kind in (Whose, Price)
+        )
         ask: Callable[..., Any] = getattr(self(**whose), verb)
         return ask(*args, **options).release(**price)  # type: ignore[no-any-return]
 
-    def count(self, column: str | None = None, *, max_rows: int | None = None, **once: Unpack[Once]) -> Release:
+    def count(self, column: str | None = None, **once: Unpack[Once]) -> Release:
         """`PrivateFrame.count`, released at once: `df.dp.count(unit="user_id", max_rows=20, epsilon=0.1)`."""
-        return self._once("count", (column,), {"max_rows": max_rows, **once})
+        return self._once("count", column, **once)
 
     def count_units(self, **once: Unpack[Once]) -> Release:
         """`PrivateFrame.count_units`, released at once."""
-        return self._once("count_units", (), {**once})
+        return self._once("count_units", **once)
+
+    def n_unique(self, column: str | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.n_unique`, released at once."""
+        return self._once("n_unique", column, **once)
 
     def sum(
         self,
         column: str | None = None,
         bounds: Pair | None = None,
         unit_bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
         **once: Unpack[Once],
     ) -> Release:
         """`PrivateFrame.sum`, released at once."""
-        return self._once("sum", (column, bounds, unit_bounds), {"max_rows": max_rows, **once})
+        return self._once("sum", column, bounds, unit_bounds, **once)
 
-    def mean(
+    def mean(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.mean`, released at once."""
+        return self._once("mean", column, bounds, **once)
+
+    def var(
+        self, column: str | None = None, bounds: Pair | None = None, *, ddof: int = 1, **once: Unpack[Once]
+    ) -> Release:
+        """`PrivateFrame.var`, released at once."""
+        return self._once("var", column, bounds, ddof=ddof, **once)
+
+    def std(
+        self, column: str | None = None, bounds: Pair | None = None, *, ddof: int = 1, **once: Unpack[Once]
+    ) -> Release:
+        """`PrivateFrame.std`, released at once."""
+        return self._once("std", column, bounds, ddof=ddof, **once)
+
+    def quantile(
         self,
         column: str | None = None,
+        q: float | Sequence[float] = 0.5,
         bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
         **once: Unpack[Once],
     ) -> Release:
-        """`PrivateFrame.mean`, released at once."""
-        return self._once("mean", (column, bounds), {"max_rows": max_rows, **once})
+        """`PrivateFrame.quantile`, released at once."""
+        return self._once("quantile", column, q, bounds, **once)
+
+    def median(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.median`, released at once."""
+        return self._once("median", column, bounds, **once)
+
+    def min(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.min`, released at once."""
+        return self._once("min", column, bounds, **once)
+
+    def max(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.max`, released at once."""
+        return self._once("max", column, bounds, **once)
 
     def histogram(self, column: str | None = None, **options: Any) -> Release:
         """`PrivateFrame.histogram`, released at once."""
-        return self._once("histogram", (column,), options)
+        return self._once("histogram", column, **options)
 
 
 class FrameAccessor(_Accessor):
     """`df.dp(unit="user_id")` protects; `df.dp.sum("spend", unit="user_id", ...)` asks and releases at once."""
 
-    def agg(self, *, max_rows: int | None = None, **options: Any) -> Release:
+    def agg(self, **options: Any) -> Release:
         """`PrivateFrame.agg`, released at once: `df.dp.agg(n=dp.count(), unit="user_id", max_rows=5, epsilon=0.1)`.
 
         A keyword that is no aggregate says whose privacy or what price; use `df.dp(...).agg(...)` to name a column so.
         """
-        return self._once("agg", (), {"max_rows": max_rows, **options})
+        return self._once("agg", **options)
 
     def crosstab(self, index: Any, columns: Any, **options: Any) -> Release:
         """`PrivateFrame.crosstab`, released at once."""
-        return self._once("crosstab", (index, columns), options)
+        return self._once("crosstab", index, columns, **options)
 
 
 class SeriesAccessor(_Accessor):

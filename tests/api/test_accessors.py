@@ -44,6 +44,21 @@ def test_one_liners_release_at_once(table, budget):
     assert len(budget.history()) == 9
 
 
+def test_every_asking_verb_is_a_one_liner(table, budget):
+    once = {"unit": "id", "budget": budget, "max_rows": 2, "epsilon": CERTAIN}
+    assert table.dp.n_unique("city", **once).value == 2
+    spread = {"bounds": (0, 300), **once}
+    assert table.dp.var("spend", **spread).value == pytest.approx(124.25**2 * 2, rel=1e-3)
+    assert table.dp.std("spend", ddof=0, **spread).value == pytest.approx(124.25, rel=1e-3)
+    assert table.dp.min("spend", **spread).value == pytest.approx(1.5, abs=0.3)
+    assert table.dp.max("spend", **spread).value == pytest.approx(250, abs=0.3)
+    assert 1 <= table.dp.median("spend", **spread).value <= 251
+    both = table.dp.quantile("spend", [0.25, 0.75], **spread).to_polars()
+    assert both.columns == ["spend_0.25", "spend_0.75"]
+    verbs = {name for name in dir(dp.PrivateGroupBy) if not name.startswith("_")} - {"agg"}
+    assert verbs <= set(dir(table.dp))
+
+
 def test_a_one_liner_is_paid_for_or_refused(table):
     with pytest.raises(errors.BudgetRequired):
         table.dp.count_units(unit="id", epsilon=1)
