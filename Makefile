@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python -m
+SPREAD := --numprocesses logical --maxprocesses 8 --dist loadgroup
 
 .PHONY: demo test test-long test-oldest bench clean
 
@@ -14,10 +15,10 @@ test: $(VENV)/installed
 	$(RUN) ruff format --check
 	$(RUN) mypy
 	$(VENV)/bin/lint-imports
-	$(RUN) pytest
+	$(RUN) pytest $(SPREAD)
 
 test-long: $(VENV)/installed
-	$(RUN) pytest -m "long or not long"
+	$(RUN) pytest $(SPREAD) -m "long or not long"
 
 # The other end of the supported ranges, in an environment of its own.
 test-oldest: .venv-oldest/installed
