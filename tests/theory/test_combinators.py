@@ -8,7 +8,7 @@ import pytest
 
 import dpframe.theory as t
 from dpframe import errors
-from dpframe.theory.maps import privacy
+from dpframe.theory.maps import composition, privacy
 
 FLOAT = t.AtomDomain(float), t.AbsoluteDistance()
 
@@ -62,7 +62,7 @@ def test_optimal_composition():
     m = laplace(10)
     epsilon, delta = t.optimal_compose([m] * 100, delta=1e-6).map(1)
     assert delta == 1e-6
-    assert epsilon == privacy.composition_epsilon([(Fraction(1, 10), 0)] * 100, 1e-6)
+    assert epsilon == composition.composition_epsilon([(Fraction(1, 10), 0)] * 100, 1e-6)
     assert 4 < epsilon < 6 < t.compose([m] * 100).map(1)
     assert t.optimal_compose([m], delta=0).map(1)[0] == pytest.approx(0.1, rel=1e-12)
     fixed = [t.fix_delta(t.zcdp_to_approx(gaussian(5)), 1e-8)] * 20

@@ -39,24 +39,21 @@ from dpframe.theory.lengths import (
     LinfDistance,
 )
 from dpframe.theory.maps.calibration import gaussian_scale, gaussian_scale_rho, laplace_scale, threshold
+from dpframe.theory.maps.composition import (
+    amplification_by_sampling,
+    basic_composition,
+    composition_delta,
+    composition_epsilon,
+    group_privacy,
+    group_privacy_rho,
+)
 from dpframe.theory.maps.laplace import (
     discrete_laplace_delta,
     discrete_laplace_renyi,
     laplace_delta,
     laplace_renyi,
 )
-from dpframe.theory.maps.privacy import (
-    amplification_by_sampling,
-    basic_composition,
-    composition_delta,
-    composition_epsilon,
-    gaussian_delta,
-    gaussian_epsilon,
-    group_privacy,
-    group_privacy_rho,
-    zcdp_to_delta,
-    zcdp_to_epsilon,
-)
+from dpframe.theory.maps.privacy import gaussian_delta, gaussian_epsilon, zcdp_to_delta, zcdp_to_epsilon
 from dpframe.theory.measures import (
     Approximate,
     MaxDivergence,

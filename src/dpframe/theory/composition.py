@@ -12,7 +12,7 @@ import numpy as np
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.domains import Domain, TupleDomain, VectorDomain
 from dpframe.theory.framework import Measurement
-from dpframe.theory.maps import privacy
+from dpframe.theory.maps import composition
 from dpframe.theory.measures import Approximate, MaxDivergence, Measure, ZeroConcentratedDivergence, probability
 from dpframe.theory.metrics import SymmetricDistance
 from dpframe.theory.vectors import like, relation_of
@@ -86,7 +86,7 @@ def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
     Input:  measurements in MaxDivergence() or Approximate(MaxDivergence()), as in `compose`; delta in [0, 1)
     Output: list of answers, in order; the loss is the pair (ε, delta)
     Bound:  the optimal composition of what their (ε_i, δ_i) say: never above the sums, and for many small ε_i far below
-    Source: Kairouz, Oh and Viswanath 2015, arXiv:1311.0776; Murtagh and Vadhan 2016; `privacy.composition_epsilon`
+    Source: Kairouz, Oh and Viswanath 2015, arXiv:1311.0776; Murtagh and Vadhan 2016; `composition.composition_epsilon`
     Errors: InvalidArgument, also when the δ_i alone exceed delta; DomainMismatch, MetricMismatch
 
     >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace
@@ -110,7 +110,7 @@ def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
         losses = [read(m.exact_map(d_in)) for m in parts]
         if any(math.isinf(e) for e, _ in losses):
             return math.inf, target
-        return privacy.composition_epsilon(losses, target), target
+        return composition.composition_epsilon(losses, target), target
 
     return Measurement(
         _common_domain(parts, "optimal_compose"),

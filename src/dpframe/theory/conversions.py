@@ -13,7 +13,7 @@ from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.domains import VectorDomain
 from dpframe.theory.exact import exact, upward
 from dpframe.theory.framework import Measurement
-from dpframe.theory.maps import privacy, statistics
+from dpframe.theory.maps import composition, privacy, statistics
 from dpframe.theory.measures import (
     Approximate,
     MaxDivergence,
@@ -159,7 +159,7 @@ def sample(measurement: Measurement, population_size: Any) -> Measurement:
     Bound:  ε' = ln(1 + q(e^ε - 1)), δ' = q·δ with q = n/N for one replacement in the population. For k of them the
             better of two: k steps of one, each paying for the ones before; or q the chance that the sample holds any
             of the k, and ε, δ those of k replacements
-    Source: Balle, Barthe and Gaboardi 2018, arXiv:1807.01647, theorem 9; `privacy.amplification_by_sampling`
+    Source: Balle, Barthe and Gaboardi 2018, arXiv:1807.01647, theorem 9; `composition.amplification_by_sampling`
     Errors: InvalidArgument for the population; DomainMismatch without a public size; MetricMismatch
 
     >>> from dpframe.theory import AtomDomain, SymmetricDistance, laplace, mean
@@ -191,7 +191,7 @@ def sample(measurement: Measurement, population_size: Any) -> Measurement:
         if k > 1:
             steps = _amplified(loss_of(1), Fraction(n, population))
             if not math.isinf(steps[0]):
-                best = min(best, privacy.group_privacy(*steps, k))
+                best = min(best, composition.group_privacy(*steps, k))
         return best[0] if pure else best
 
     return Measurement(domain, m.input_metric, m.output_measure, m.function, change)
@@ -201,4 +201,4 @@ def _amplified(loss: tuple[Any, Any], chance: Fraction) -> tuple[float, float]:
     """The loss of a mechanism that sees any difference only with this chance."""
     if math.isinf(loss[0]):
         return math.inf, 1.0
-    return privacy.amplification_by_sampling(*loss, chance.numerator, chance.denominator)
+    return composition.amplification_by_sampling(*loss, chance.numerator, chance.denominator)

@@ -23,7 +23,7 @@ from dpframe.theory.metrics import Metric
 from dpframe.theory.progress import watched
 from dpframe.theory.universes import Universe
 
-__all__ = ["TableQuery", "empirical_sensitivity"]
+__all__ = ["TableQuery", "distances", "empirical_sensitivity"]
 
 Figure = float | Any
 
@@ -295,10 +295,11 @@ def _table_sensitivity(
 
 def _sensitivities(a: Any, b: Any) -> dict[str, tuple[Any, ...]]:
     """(l0, l1, l2², linf) of each measure of two answers."""
-    return {name: _cells(a[name], b[name]) for name in a}
+    return {name: distances(a[name], b[name]) for name in a}
 
 
-def _cells(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> tuple[Any, ...]:
+def distances(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """(l0, l1, l2², linf) between two answers by group, exact; a group that is missing counts as 0."""
     parts = [abs(Fraction(a.get(k, 0)) - Fraction(b.get(k, 0))) for k in {**a, **b}]
     return (
         sum(1 for p in parts if p),

@@ -9,7 +9,7 @@ from flint import arb, ctx, fmpq
 
 from dpframe.errors import InvalidArgument, InvalidPrice
 from dpframe.theory.maps import calibration as maps
-from dpframe.theory.maps import privacy
+from dpframe.theory.maps import composition, privacy
 
 FAMILIES = ["laplace", "discrete_laplace", "gaussian"]
 
@@ -164,7 +164,7 @@ def test_the_precision_that_a_user_sets_changes_nothing():
             maps.scale_for_error("laplace", 9, Fraction(1, 20)),
             privacy.gaussian_epsilon(Fraction(1, 10**6), Fraction(1, 3)),
             privacy.zcdp_to_epsilon(Fraction(1, 3), Fraction(1, 10**6)),
-            privacy.composition_epsilon([(Fraction(1, 10), 0)] * 9, Fraction(1, 10**6)),
+            composition.composition_epsilon([(Fraction(1, 10), 0)] * 9, Fraction(1, 10**6)),
         )
 
     due = figures()
