@@ -4,6 +4,7 @@ Every sampler here has exactly the law it states, for the float scale as given. 
 """
 
 from dpframe.noise.bernoulli import bernoulli, bernoulli_exp
+from dpframe.noise.differences import contrasts, rounded_contrasts
 from dpframe.noise.discrete_gaussian import discrete_gaussian
 from dpframe.noise.gaussian import rounded_gaussian
 from dpframe.noise.laplace import discrete_laplace, rounded_laplace
@@ -13,12 +14,14 @@ from dpframe.noise.selection import keep_at_least, permute_and_flip, randomized_
 __all__ = [
     "bernoulli",
     "bernoulli_exp",
+    "contrasts",
     "discrete_gaussian",
     "discrete_laplace",
     "keep_at_least",
     "keep_probability",
     "permute_and_flip",
     "randomized_response",
+    "rounded_contrasts",
     "rounded_gaussian",
     "rounded_laplace",
     "truncated_geometric_keep",

@@ -37,7 +37,7 @@ from dpframe.noise.cells import place
 from dpframe.noise.certified import Ball, ball, precision
 from dpframe.noise.inversion import BLOCK, UNIT, Floats, Integers, by_size, combine, magnitude_bits, uniform_ball
 
-__all__ = ["rounded_gaussian"]
+__all__ = ["normal_balls", "normal_pairs", "pair_bits", "rounded_gaussian"]
 
 _HALF_TURN = math.pi / 2 * 2.0**-63
 
@@ -129,15 +129,8 @@ def _settle(
     suspects: NDArray[np.intp],
 ) -> None:
     """Decide the pairs that the constant bound left open, in place."""
-    # The absolute value, so that a logarithm of 0 is +0 and its error +inf.
-    length = np.abs(np.log(np.abs(radii[suspects].view(np.int64) + 0.5) * 2.0**-63))
-    radius = np.sqrt(2 * length)
-    tangent = np.tan(angles[suspects].view(np.int64) * _HALF_TURN)
-    quotient = radius / (1 + tangent * tangent)
-    unit = quotient * (1 - tangent * tangent), 2 * (quotient * tangent)
-    with np.errstate(divide="ignore"):
-        error = 44 * UNIT * radius + (6 * UNIT + 2.02 * 2.0**-63 * np.exp(length)) / radius
-    open_pairs = length > 40
+    *unit, error = normal_pairs(radii[suspects], angles[suspects])
+    open_pairs = np.isinf(error)
     for value, scale, rounded in zip(unit, scales, nearest, strict=True):
         present = suspects < len(rounded)
         index = suspects[present]
@@ -157,18 +150,15 @@ def _settle(
 
 def _exact(scales: tuple[float, ...], shift: float, radius: int, angle: int) -> list[int]:
     """⌊scale·R·cos φ + ½ + shift⌋ and, with a second scale, ⌊scale·R·sin φ + ½ + shift⌋ for two words."""
-    known = magnitude_bits(radius)
-    turn = angle if angle < 1 << 63 else angle - (1 << 64)
+    known, turn = pair_bits(radius, angle)
     count = 63
     exponent = max(0, *(math.frexp(scale)[1] for scale in scales))
     while True:
         if known:
             with precision(count + exponent + 64):
-                square = -2 * uniform_ball(known, count).log()
-                phase = uniform_ball(turn, count)
                 wholes = [
-                    (function(phase) * square.nonnegative_part().sqrt() * scale + (0.5 + shift)).floor().unique_fmpz()
-                    for scale, function in zip(scales, (_cos_pi, _sin_pi), strict=False)
+                    (normal * scale + (0.5 + shift)).floor().unique_fmpz()
+                    for scale, normal in zip(scales, normal_balls(known, turn, count), strict=False)
                 ]
             if None not in wholes:
                 return [int(whole) for whole in wholes]
@@ -178,12 +168,29 @@ def _exact(scales: tuple[float, ...], shift: float, radius: int, angle: int) -> 
         count += 64
 
 
-def _cos_pi(x: Ball) -> Ball:
-    return x.cos_pi()
+def normal_pairs(radii: Words, angles: Words) -> tuple[Floats, Floats, Floats]:
+    """R·cos φ and R·sin φ of words as floats, and a bound on the error of either: inf where only balls can tell."""
+    # The absolute value, so that a logarithm of 0 is +0 and its error +inf.
+    length = np.abs(np.log(np.abs(radii.view(np.int64) + 0.5) * 2.0**-63))
+    radius = np.sqrt(2 * length)
+    tangent = np.tan(angles.view(np.int64) * _HALF_TURN)
+    quotient = radius / (1 + tangent * tangent)
+    with np.errstate(divide="ignore"):
+        error = 44 * UNIT * radius + (6 * UNIT + 2.02 * 2.0**-63 * np.exp(length)) / radius
+    error[length > 40] = math.inf
+    return quotient * (1 - tangent * tangent), 2 * (quotient * tangent), error
 
 
-def _sin_pi(x: Ball) -> Ball:
-    return x.sin_pi()
+def pair_bits(radius: int, angle: int) -> tuple[int, int]:
+    """The 63 bits of V and of |W|, with W's sign, in two words."""
+    return magnitude_bits(radius), angle if angle < 1 << 63 else angle - (1 << 64)
+
+
+def normal_balls(known: int, turn: int, count: int) -> tuple[Ball, Ball]:
+    """R·cos φ and R·sin φ as balls, from `count` bits of V, not all of them 0, and of W."""
+    length = (-2 * uniform_ball(known, count).log()).nonnegative_part().sqrt()
+    phase = uniform_ball(turn, count)
+    return phase.cos_pi() * length, phase.sin_pi() * length
 
 
 def _split(scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> Integers:
