@@ -15,7 +15,7 @@ from dpframe.engine.rows import lower, unit_names
 from dpframe.plan.ask import Ask
 from dpframe.plan.measures import Measure
 
-__all__ = ["HIGH", "Compiled", "compiled", "split_bits", "unit_rows"]
+__all__ = ["HIGH", "Compiled", "compiled", "counted", "split_bits", "unit_rows"]
 
 HIGH = "x"  # suffix of the high part of a total that is added in two parts
 _ROOM = 27  # bits of a partial that 2^36 of can be added in int64
@@ -25,8 +25,9 @@ _ROOM = 27  # bits of a partial that 2^36 of can be added in int64
 class Compiled:
     """Lazy frames of totals. `main` has the group columns and t0, t1, … for the additive measures of `ask.paid`.
 
-    `apart` has, by the number of a measure, a frame of its own: group columns and "t" for distinct values, group
-    columns, candidate number "b" and "t" for ranks.
+    `apart` has, by the number of a measure, a frame of its own: group columns and "t" for distinct values, or the
+    distinct pairs of group and value where only a part of the units is read; group columns, candidate number "b" and
+    "t" for ranks.
     """
 
     main: Frame
@@ -39,8 +40,8 @@ def split_bits(measure: Measure) -> int:
     return 0 if bits <= _ROOM else (bits + 1) // 2
 
 
-def compiled(ask: Ask, salt: int, *, empty: bool = False) -> Compiled:
-    """The totals of an ask: with a 64-bit salt for the choice of groups, or of the table without its rows."""
+def compiled(ask: Ask, salt: int, *, empty: bool = False, whole: bool = True) -> Compiled:
+    """The totals of an ask, with a 64-bit salt for the choice of groups; or of its table without rows, or in part."""
     measures = {i: p.measure for i, p in enumerate(ask.read)}
     columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in measures.items() if m.additive}
     units, groups = unit_names(ask.table), group_names(ask)
@@ -64,7 +65,8 @@ def compiled(ask: Ask, salt: int, *, empty: bool = False) -> Compiled:
             numbered = rows.with_columns(candidate_number(measure, measure.candidates).alias("b"))
             apart[i] = _ranks(numbered, weights, units, groups)
         elif measure.total == "distinct":
-            apart[i] = _distinct(ask, rows, weights, measure, units, groups, salt)
+            pairs = _distinct(ask, rows, weights, measure, units, groups, salt)
+            apart[i] = counted(pairs, groups) if whole else pairs
     return Compiled(main, apart)
 
 
@@ -115,12 +117,17 @@ def _distinct(
     groups: Sequence[str],
     salt: int,
 ) -> Frame:
-    """Distinct values per group, of those that each unit may bring."""
+    """The distinct pairs of group and value, of those that each unit may bring."""
     assert measure.column is not None
     value = measure.column.id
     pairs = rows.filter(~nw.col(value).is_null()).select(*units, *groups, value).unique()
-    if weights is not None:
-        pairs = pairs.join(weights.select(*units, *groups), on=[*units, *groups], how="semi")
-        pairs = distinct(pairs, units, groups, value, ask.limits, salt).select(*groups, value).unique()
+    if weights is None:
+        return pairs
+    pairs = pairs.join(weights.select(*units, *groups), on=[*units, *groups], how="semi")
+    return distinct(pairs, units, groups, value, ask.limits, salt).select(*groups, value).unique()
+
+
+def counted(pairs: Frame, groups: Sequence[str]) -> Frame:
+    """Pairs per group."""
     count = nw.len().cast(nw.Int64).alias("t")
     return pairs.group_by(*groups).agg(count) if groups else pairs.select(count)

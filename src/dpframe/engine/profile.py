@@ -13,10 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.engine.buckets import Sums, added, collected
 from dpframe.engine.compile import unit_rows
+from dpframe.engine.hooks import Frame
 from dpframe.engine.keys import group_names
 from dpframe.engine.rows import unit_names
-from dpframe.engine.totals import collected, guarded
+from dpframe.engine.totals import guarded
 from dpframe.plan.ask import Ask
 
 __all__ = ["EDGES", "Profile", "profile"]
@@ -40,14 +42,22 @@ def profile(ask: Ask, *, empty: bool = False) -> Profile:
 
 
 def _profile(ask: Ask, empty: bool) -> Profile:
+    (table,) = collected(ask, [_sizes(ask, empty=True)]) if empty else added(ask, _sums)
+    return Profile(*(_histogram(table, name) for name in ("a", "b", "c")))
+
+
+def _sums(ask: Ask, whole: bool) -> list[Sums]:
+    return [Sums(_sizes(ask), ("a", "b", "c"))]
+
+
+def _sizes(ask: Ask, *, empty: bool = False) -> Frame:
+    """How many units "u" have "a" rows in all, "b" groups and "c" rows in their largest group."""
     units, groups = unit_names(ask.table), group_names(ask)
     partials = unit_rows(ask, empty=empty).group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"))
     per_unit = partials.group_by(*units).agg(
         nw.col("n").sum().alias("a"), nw.len().cast(nw.Int64).alias("b"), nw.col("n").max().alias("c")
     )
-    sizes = per_unit.group_by("a", "b", "c").agg(nw.len().cast(nw.Int64).alias("u"))
-    (table,) = collected(ask, [sizes])
-    return Profile(*(_histogram(table, name) for name in ("a", "b", "c")))
+    return per_unit.group_by("a", "b", "c").agg(nw.len().cast(nw.Int64).alias("u"))
 
 
 def _histogram(table: pl.DataFrame, size: str) -> NDArray[np.int64]:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engine.compile import HIGH, Compiled, compiled, split_bits
-from dpframe.engine.hooks import Frame
+from dpframe.engine.buckets import Sums, added, collected
+from dpframe.engine.compile import HIGH, compiled, counted, split_bits
 from dpframe.engine.keys import group_names, key_frame, public_keys
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan.ask import Ask
 from dpframe.plan.measures import Measure
-from dpframe.plan.steps import sources_of
 
-__all__ = ["Totals", "collected", "guarded", "totals", "validate"]
+__all__ = ["Totals", "guarded", "totals", "validate"]
 
 T = TypeVar("T")
 Integers = NDArray[np.int64] | NDArray[np.object_]
@@ -39,12 +40,12 @@ class Totals:
 
 def totals(ask: Ask, salt: int) -> Totals:
     """Read the rows and add up. Input: the ask, a 64-bit salt for the choice of groups. Errors: EngineError."""
-    return guarded(lambda: _assembled(ask, *_collected(ask, compiled(ask, salt))))
+    return guarded(lambda: _assembled(ask, *_read(ask, salt)))
 
 
 def validate(ask: Ask) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after it is paid."""
-    guarded(lambda: _assembled(ask, *_collected(ask, compiled(ask, 0, empty=True))))
+    guarded(lambda: _assembled(ask, *_empty(ask)))
 
 
 def guarded(run: Callable[[], T]) -> T:
@@ -67,17 +68,34 @@ def guarded(run: Callable[[], T]) -> T:
     )
 
 
-def _collected(ask: Ask, made: Compiled) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
-    """Every frame of totals, in one go, so that what they share is read and computed once."""
+def _empty(ask: Ask) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
+    """Every table of totals of the table without its rows."""
+    made = compiled(ask, 0, empty=True)
     main, *apart = collected(ask, [made.main, *made.apart.values()])
     return main, dict(zip(made.apart, apart, strict=True))
 
 
-def collected(ask: Ask, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
-    """Frames of one ask, computed together."""
-    frames: list[pl.LazyFrame] = [frame.to_native() for frame in lazy]
-    engine: Any = "streaming" if any(source.data.lazy for source in sources_of(ask.step)) else "auto"
-    return [frames[0].collect(engine=engine)] if len(frames) == 1 else pl.collect_all(frames, engine=engine)
+def _read(ask: Ask, salt: int) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
+    """Every table of totals, of the whole or added up from parts of the units."""
+    main, *apart = added(ask, partial(_sums, salt))
+    numbers = [i for i, paid in enumerate(ask.read) if not paid.measure.additive]
+    return main, {i: _numbers(ask, table) for i, table in zip(numbers, apart, strict=True)}
+
+
+def _sums(salt: int, ask: Ask, whole: bool) -> list[Sums]:
+    """The sums of an ask; on a part of the units, pairs of group and value in place of their number."""
+    made, groups = compiled(ask, salt, whole=whole), group_names(ask)
+    named = [(frame, frame.collect_schema().names()) for frame in made.apart.values()]
+    apart = [Sums(frame, tuple(name for name in names if name != "t")) for frame, names in named]
+    return [Sums(made.main, tuple(groups)), *apart]
+
+
+def _numbers(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
+    """A table of numbers "t"; of pairs, their number in each group."""
+    if "t" in table.columns:
+        return table
+    made: pl.DataFrame = counted(nw.from_native(table.lazy()), group_names(ask)).to_native().collect()
+    return made
 
 
 def _assembled(ask: Ask, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) -> Totals:

@@ -7,7 +7,7 @@ said; with `dp.Rows(k)` the declared number of rows still holds. A step that wou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -391,14 +391,17 @@ def rebased(step: Step, data: Any) -> Step:
     sources = sources_of(step)
     if len(sources) > 1:
         raise UnsupportedOperation("A question about several protected tables cannot be asked of one made-up table.")
-    return _rebased(step, replace(sources[0], data=data))
+    made = replace(sources[0], data=data)
+    return exchanged(step, lambda _: made)
 
 
-def _rebased(step: Step, source: Source) -> Step:
-    if step.parent is None:
-        return source
-    made = {"before": _rebased(step.parent, source)}
-    return replace(step.with_others([_rebased(other, source) for other in step.others]), **made)
+def exchanged(step: Step, other: Callable[[Source], Source]) -> Step:
+    """The same plan from other sources with the same columns."""
+    if isinstance(step, Source):
+        return other(step)
+    assert step.parent is not None
+    made = {"before": exchanged(step.parent, other)}
+    return replace(step.with_others([exchanged(more, other) for more in step.others]), **made)
 
 
 def source_of(step: Step) -> Source:
