@@ -5,6 +5,9 @@ protects a frame; its methods transform it row by row or ask a question; `.relea
 pays for it.
 """
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 from dpframe import errors
 from dpframe.accessors import register as _register
 from dpframe.api import PrivateFrame, PrivateGroupBy, Query, protect, set_budget
@@ -67,3 +70,10 @@ __all__ = [
 __version__ = "0.1.0"
 
 _register()
+
+
+def __getattr__(name: str) -> _Any:
+    """`dp.audit`, imported when it is first used."""
+    if name == "audit":
+        return _import_module("dpframe.audit")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

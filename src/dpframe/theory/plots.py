@@ -6,6 +6,7 @@ Every function returns an Altair chart of modest size. Colours tell the two data
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from dpframe.errors import UnsupportedOperation
 from dpframe.theory.divergence import event_mass, max_divergence
 
-__all__ = ["averaged_pair", "densities", "event", "relative_errors", "sensitivities"]
+__all__ = ["averaged_pair", "densities", "event", "histograms", "relative_errors", "sensitivities"]
 
 _COLOURS = ["#1f5a92", "#d1662a", "#4d8f4d", "#8a5ba6", "#6b6b6b"]
 _WIDTH, _HEIGHT = 480, 240
@@ -199,3 +200,38 @@ def sensitivities(
         )
         .properties(width=_WIDTH // 2, height=_HEIGHT, title=title)
     )
+
+
+def histograms(
+    first: Sequence[float] | Sequence[str],
+    second: Sequence[float] | Sequence[str],
+    names: tuple[str, str] = ("table", "neighbour"),
+    title: str = "What is released",
+) -> Any:
+    """What was released of two datasets, as parts of all releases: bars for texts, steps for numbers.
+
+    Input:  first, second: the outcomes, numbers or texts; of texts the 20 commonest are shown
+    Output: Altair chart
+    """
+    alt = _altair()
+    texts = any(isinstance(value, str) for value in (*first, *second))
+    if texts:
+        counted = Counter([*first, *second])
+        order: list[Any] = [value for value, _ in counted.most_common(20)]
+        heights: list[Any] = [[list(side).count(value) / len(side) for value in order] for side in (first, second)]
+        at = alt.Y("at:N", title="release", sort=order)
+    else:
+        values = [np.asarray(side, float) for side in (first, second)]
+        low, high = np.quantile(np.concatenate(values), [0.002, 0.998])
+        edges = np.linspace(low, max(high, low + 1e-9), 41)
+        heights = [np.histogram(np.clip(side, low, high), edges)[0] / len(side) for side in values]
+        order = [float(x) for x in (edges[1:] + edges[:-1]) / 2]
+        at = alt.X("at:Q", title="release", scale=alt.Scale(zero=False)).axis(grid=False)
+    data = _rows(at=order * 2, part=[*heights[0], *heights[1]], name=[n for n in names for _ in order])
+    colour = _colour(alt, names, "dataset")
+    part = (alt.X if texts else alt.Y)("part:Q", title="part of the releases").axis(grid=False)
+    if texts:
+        chart = alt.Chart(data).mark_bar().encode(y=at, x=part, color=colour, yOffset=alt.YOffset("name:N"))
+        return chart.properties(width=_WIDTH, height=30 * len(order), title=title)
+    chart = alt.Chart(data).mark_area(interpolate="step", opacity=0.35, line=True)
+    return chart.encode(x=at, y=part.stack(None), color=colour).properties(width=_WIDTH, height=_HEIGHT, title=title)

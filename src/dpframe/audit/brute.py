@@ -1,0 +1,172 @@
+"""A question held against every small table: what one unit really moves, beside what is claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from dpframe.api import PrivateFrame, Query, protect
+from dpframe.audit.pairs import multisets, pairs
+from dpframe.audit.tables import Unit, eager, owners_of, taken
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan.explain import render_html, render_text
+from dpframe.plan.steps import Rows
+from dpframe.theory.empirical import distances
+from dpframe.theory.maps.sensitivity import Sensitivity
+from dpframe.theory.progress import watched
+
+__all__ = ["QueryCheck", "check_query"]
+
+_HEADER = ("measure", "norm", "claimed", "reached", "")
+
+
+@dataclass(frozen=True, repr=False)
+class QueryCheck:
+    """What brute force found: for each noisy measure the claim and the largest change, in its column's unit.
+
+    `worst` holds, for each measure, two neighbouring tables with the largest l1 change (the first of them; None where
+    nothing changes), or two that break a claim. `tables` and `pairs` say how many were tried.
+    """
+
+    claimed: Mapping[str, Sensitivity]
+    reached: Mapping[str, Sensitivity]
+    worst: Mapping[str, tuple[Any, Any] | None]
+    tables: int
+    pairs: int
+    relation: str
+    left_out: tuple[str, ...] = field(default=())
+
+    @property
+    def holds(self) -> bool:
+        """Whether no pair of neighbours is further apart than claimed."""
+        return all(within(self.reached[name], claim) for name, claim in self.claimed.items())
+
+    @property
+    def tight(self) -> Mapping[str, bool]:
+        """For each measure, whether l1 was reached, so that no smaller claim would be true."""
+        return {name: self.reached[name].exact_l1 == claim.exact_l1 for name, claim in self.claimed.items()}
+
+    @property
+    def verdict(self) -> str:
+        """The finding in words."""
+        tried = f"{self.pairs:,} pairs of neighbours ({self.relation}) among {self.tables:,} tables"
+        if not self.holds:
+            broken = ", ".join(name for name, claim in self.claimed.items() if not within(self.reached[name], claim))
+            return f"A claim is false: {broken} moves by more than claimed; .worst holds two tables that show it."
+        said = f"No claim is exceeded by {tried}; l1 is reached for {sum(self.tight.values())} of {len(self.tight)}."
+        more = " Larger tables were not tried."
+        unseen = f" Not measured, since a choice of ranks has no total: {', '.join(self.left_out)}."
+        return said + more + (unseen if self.left_out else "")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = []
+        for name, claim in self.claimed.items():
+            for norm in ("l0", "l1", "l2", "linf"):
+                said, found = getattr(claim, norm), getattr(self.reached[name], norm)
+                mark = "exceeded" if found > said else "reached" if found == said else ""
+                rows.append((name, norm, f"{said:g}", f"{found:g}", mark))
+        return rows
+
+    def __repr__(self) -> str:
+        return f"{self.verdict}\n{render_text(_HEADER, self._rows())}"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.verdict}</p>{render_html(_HEADER, self._rows())}"
+
+
+def within(found: Sensitivity, claim: Sensitivity) -> bool:
+    """Whether a distance is within a claim in each norm, exactly."""
+    return (
+        found.l0 <= claim.l0
+        and found.exact_l1 <= claim.exact_l1
+        and found.l2_squared <= claim.l2_squared
+        and found.exact_linf <= claim.exact_linf
+    )
+
+
+def check_query(
+    question: Callable[[PrivateFrame], Query],
+    universe: Any,
+    unit: Unit,
+    size: int = 3,
+    neighbors: str = "add-remove",
+    *,
+    progress: bool | None = None,
+    limit: int = 20_000,
+) -> QueryCheck:
+    """Hold the claimed sensitivities of a question against every small table and every neighbour of it.
+
+    Input:  question: a function from a protected frame to a query; universe: a table of the rows that may occur, made
+            up; unit as in `dpframe.protect`; size: each table has up to this many rows, and any of the universe may
+            repeat; progress: True, False, or None for a line on standard error when it takes long and somebody sees it;
+            limit: how many tables are still tried
+    Output: QueryCheck
+    Bound:  what is reached is a lower bound on the true sensitivity, exact for tables of this universe and size; the
+            totals are those of `Query.exact_totals`, which the release adds noise to
+    Errors: InvalidArgument; UnsupportedOperation for too many tables, with their number, and for `dp.Auto`; those of
+            the question
+
+    >>> import polars as pl, dpframe as dp
+    >>> rows = pl.DataFrame({"user": [1, 1, 2], "spend": [5.0, -40.0, 7.0]})
+    >>> check = check_query(lambda frame: frame.sum("spend", bounds=(0, 10), max_rows=2), rows, unit="user")
+    >>> check.holds, check.tight, check.tables, check.pairs
+    (True, {'spend': False}, 20, 26)
+    >>> check.claimed["spend"].l1, check.reached["spend"].l1
+    (20, 14)
+    """
+    rows = eager(universe)
+    owners = owners_of(rows, unit)
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1 or not owners:
+        raise InvalidArgument(
+            "check_query: size= is a whole number of at least 1, and the universe has at least a row."
+        )
+    tables = _refused(len(owners), size, limit)
+    query = question(protect(rows, unit, neighbors=neighbors))
+    if not isinstance(query, Query):
+        raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
+    claimed = query.sensitivity
+    declared = unit.max_rows if isinstance(unit, Rows) else None
+
+    def table(number: int) -> Any:
+        return taken(rows, [kind for kind, count in enumerate(tables[number]) for _ in range(count)])
+
+    answers = [query.exact_totals(table(i)) for i in watched(range(len(tables)), len(tables), "tables", progress)]
+    names = [name for name in claimed if name in answers[0]]
+    reached = dict.fromkeys(names, (0, Fraction(0), Fraction(0), Fraction(0)))
+    worst: dict[str, tuple[int, int]] = {}
+    tried = 0
+    for i, j in pairs(tables, owners, neighbors, declared):  # type: ignore[arg-type]
+        tried += 1
+        for name in names:
+            found = distances(answers[i][name], answers[j][name])
+            if found[1] > reached[name][1] or not within(_sensitivity(found), claimed[name]):
+                worst[name] = i, j
+            reached[name] = tuple(map(max, reached[name], found))
+    return QueryCheck(
+        {name: claimed[name] for name in names},
+        {name: _sensitivity(found) for name, found in reached.items()},
+        {name: (table(worst[name][0]), table(worst[name][1])) if name in worst else None for name in names},
+        len(tables),
+        tried,
+        neighbors,
+        tuple(name for name in claimed if name not in answers[0]),
+    )
+
+
+def _refused(kinds: int, size: int, limit: int) -> Any:
+    """The tables to try, if they are not too many."""
+    number = 1
+    for row in range(1, size + 1):  # tables of up to `size` rows: (kinds + size choose size)
+        number = number * (kinds + row) // row
+    if number > limit:
+        raise UnsupportedOperation(
+            f"check_query: there are {number} tables of up to {size} of these {kinds} rows; that is more than "
+            f"limit={limit}. Make the universe or the size smaller, or raise limit=."
+        )
+    return multisets(kinds, size)
+
+
+def _sensitivity(found: tuple[Any, ...]) -> Sensitivity:
+    return Sensitivity.of(l0=found[0], l1=found[1], l2_squared=found[2], linf=found[3])

@@ -1,0 +1,59 @@
+"""All small tables over some kinds of rows, and which of them are neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+
+from dpframe.audit.tables import Owner
+from dpframe.theory.maps.sensitivity import Relation
+from dpframe.theory.universes import Counts, Universe
+
+__all__ = ["multisets", "pairs"]
+
+
+def multisets(kinds: int, size: int) -> list[Counts]:
+    """Every table of up to `size` rows, each row of one of the kinds, as how often each kind occurs.
+
+    >>> multisets(2, 2)
+    [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]
+    """
+    found = [(0,) * kinds]
+    for rows in range(1, size + 1):
+        found += Universe.of(range(kinds), rows, replacement=True)
+    return found
+
+
+def pairs(
+    tables: Sequence[Counts], owners: Sequence[Owner | None], relation: Relation, declared: int | None = None
+) -> Iterator[tuple[int, int]]:
+    """Every two of the tables that are neighbours, as their numbers.
+
+    Input:  tables: all up to some size, as `multisets` gives them; owners: whose row each kind is, None for nobody's;
+            declared: instead, with `dp.Rows(k)`, the k
+    Output: under add-remove (without the unit, with it); under replace two tables that are one rest with one unit more,
+            whoever that is
+    Bound:  complete: two neighbours have the same rest, and every rest is one of the tables
+
+    >>> list(pairs(multisets(2, 1), [("a",), ("b",)], "replace"))
+    [(1, 2)]
+    """
+    numbers = {counts: i for i, counts in enumerate(tables)}
+    same_rest: dict[int, list[int]] = {}
+    for i, counts in enumerate(tables):
+        for rest in _rests(counts, owners, declared):
+            same_rest.setdefault(numbers[rest], []).append(i)
+    for rest_number, found in same_rest.items():
+        yield from combinations(found, 2) if relation == "replace" else ((rest_number, i) for i in found)
+
+
+def _rests(counts: Counts, owners: Sequence[Owner | None], declared: int | None) -> Iterator[Counts]:
+    """What is left of a table when one unit leaves it, for each unit it has."""
+    if declared is not None:
+        for gone in product(*(range(count + 1) for count in counts)):
+            if 1 <= sum(gone) <= declared:
+                yield tuple(count - less for count, less in zip(counts, gone, strict=True))
+        return
+    present = dict.fromkeys(o for o, count in zip(owners, counts, strict=True) if count and o is not None)
+    for owner in present:
+        yield tuple(0 if whose == owner else count for count, whose in zip(counts, owners, strict=True))

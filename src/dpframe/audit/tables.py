@@ -1,0 +1,142 @@
+"""Tables that were made up, of any kind: their rows, their units, their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import polars as pl
+
+from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
+from dpframe.plan.steps import Rows
+
+__all__ = ["Owner", "Unit", "eager", "joined", "neighbours", "owners_of", "taken"]
+
+Unit = str | tuple[str, ...] | list[str] | Rows
+Owner = tuple[Any, ...]  # the identifiers of one unit
+
+
+def neighbours(table: Any, unit: Unit, *, exchange: Any = None) -> Iterator[Any]:
+    """Every table that differs from this one in the rows of one unit.
+
+    Input:  table: pandas DataFrame, Polars DataFrame or LazyFrame (which is collected), PyArrow Table, made up; unit as
+            in `dpframe.protect`; exchange: a table of the same kind and columns, whose units take the place of one
+    Output: tables of the same kind. Without exchange ("add-remove"): each unit's rows are gone, once; with
+            `dp.Rows(k)` each set of 1 to k rows. With exchange ("replace"): each unit's rows are gone, and those of one
+            unit of exchange, which is not among the others, stand at the end; with `dp.Rows(k)` sets of 1 to k rows of
+            each. Rows without a unit stay
+    Errors: InvalidArgument, UnknownColumn, UnsupportedOperation
+
+    >>> import polars as pl
+    >>> visits = pl.DataFrame({"user": [1, 1, 2, None], "spend": [3, 4, 5, 6]})
+    >>> [rest["spend"].to_list() for rest in neighbours(visits, "user")]
+    [[5, 6], [3, 4, 6]]
+    >>> [other["spend"].to_list() for other in neighbours(visits, "user", exchange=visits)]
+    [[5, 6, 3, 4], [3, 4, 6, 5]]
+    """
+    table = eager(table)
+    height = len(owners_of(table, unit))
+    found = _sets(table, unit)
+    if exchange is None:
+        for _, gone in found:
+            yield taken(table, _without(height, gone))
+        return
+    others = eager(exchange)
+    arriving = _sets(others, unit)
+    here = {owner for owner, _ in found if owner is not None}
+    for owner, gone in found:
+        rest = taken(table, _without(height, gone))
+        for newcomer, come in arriving:
+            if owner is None or newcomer == owner or newcomer not in here:
+                yield joined(rest, taken(others, come))
+
+
+def _without(height: int, gone: Sequence[int]) -> list[int]:
+    left = set(range(height)) - set(gone)
+    return sorted(left)
+
+
+def _sets(table: Any, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
+    """The sets of rows that one unit can have: its own, or any few where nothing says whose they are."""
+    owners = owners_of(table, unit)
+    if isinstance(unit, Rows):
+        sizes = range(1, min(unit.max_rows, len(owners)) + 1)
+        return [(None, list(rows)) for size in sizes for rows in combinations(range(len(owners)), size)]
+    places: dict[Owner, list[int]] = {}
+    for place, owner in enumerate(owners):
+        if owner is not None:
+            places.setdefault(owner, []).append(place)
+    return list(places.items())
+
+
+def owners_of(table: Any, unit: Unit) -> list[Owner | None]:
+    """For each row of a table its unit; None for nobody's, and for every row with `dp.Rows(k)`."""
+    if isinstance(unit, Rows):
+        return [None] * len(table)
+    names = [unit] if isinstance(unit, str) else list(unit) if isinstance(unit, (tuple, list)) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidArgument("unit= is the name of a column, a tuple of names, or dp.Rows(k).")
+    known = _columns(table)
+    for name in names:
+        if name not in known:
+            raise UnknownColumn(f"unit={name!r}: there is no such column. Columns: {', '.join(map(str, known))}.")
+    rows = zip(*(_values(table, name) for name in names), strict=True)
+    return [None if any(_missing(part) for part in row) else row for row in rows]
+
+
+def _missing(value: Any) -> bool:
+    return value is None or bool(value != value) or type(value).__name__ in ("NAType", "NaTType")
+
+
+# Kinds of tables
+
+
+def eager(table: Any) -> Any:
+    """The table itself; a lazy one collected. Errors: UnsupportedOperation for what is no table."""
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    if isinstance(table, pl.DataFrame) or _is(table, "pandas", "DataFrame") or _is(table, "pyarrow", "Table"):
+        return table
+    raise UnsupportedOperation(
+        "dpframe.audit takes pandas DataFrames, Polars DataFrames and LazyFrames and PyArrow Tables, "
+        f"not a {type(table).__name__}."
+    )
+
+
+def _is(table: Any, library: str, name: str) -> bool:
+    return any(c.__module__.partition(".")[0] == library and c.__name__ == name for c in type(table).__mro__)
+
+
+def _columns(table: Any) -> list[Any]:
+    return list(table.column_names) if _is(table, "pyarrow", "Table") else list(table.columns)
+
+
+def _values(table: Any, name: str) -> list[Any]:
+    column = table.column(name) if _is(table, "pyarrow", "Table") else table[name]
+    values: list[Any] = column.to_pylist() if _is(table, "pyarrow", "Table") else column.to_list()
+    return values
+
+
+def taken(table: Any, places: Sequence[int]) -> Any:
+    """Some rows of a table by number, which may repeat, in this order."""
+    if isinstance(table, pl.DataFrame):
+        return table[list(places)] if places else table.clear()
+    if _is(table, "pandas", "DataFrame"):
+        return table.iloc[list(places)].reset_index(drop=True)
+    return table.take(list(places)) if places else table.slice(0, 0)
+
+
+def joined(first: Any, second: Any) -> Any:
+    """The rows of two tables of one kind, one below the other. Errors: InvalidArgument."""
+    if type(first) is not type(second) or _columns(first) != _columns(second):
+        raise InvalidArgument("exchange= is a table of the same kind, with the same columns in the same order.")
+    if isinstance(first, pl.DataFrame):
+        return pl.concat([first, second])
+    if _is(first, "pandas", "DataFrame"):
+        import pandas as pd
+
+        return pd.concat([first, second], ignore_index=True)
+    import pyarrow as pa
+
+    return pa.concat_tables([first, second])

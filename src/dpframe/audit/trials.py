@@ -1,0 +1,140 @@
+"""A claimed (ε, δ) held against what a release puts out on two neighbouring tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpframe.audit.binomial import at_least, at_most
+from dpframe.audit.outcomes import Cells, Outcome, best_event, outcomes_of
+from dpframe.errors import InvalidArgument
+from dpframe.theory.plots import histograms
+from dpframe.theory.progress import watched
+
+__all__ = ["Audit", "audit"]
+
+ALPHA = 1e-6
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """What an audit found. `lower` is an ε that the release surely has, up to a probability of 1e-6; 0 says nothing.
+
+    `claimed` is (ε, δ); `trials` the outcomes of each table; `seen` how often the chosen event occurred among the
+    counted half of them, under the table where it is likelier and under the other.
+    """
+
+    lower: float
+    claimed: tuple[float, float]
+    trials: int
+    seen: tuple[int, int]
+    counted: int
+    _outcomes: tuple[list[Outcome], list[Outcome]] = field(repr=False)
+    _cells: Cells = field(repr=False)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim was not refuted."""
+        return self.lower <= self.claimed[0]
+
+    @property
+    def verdict(self) -> str:
+        """The finding in words."""
+        epsilon, delta = self.claimed
+        claim = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
+        hits, misses = self.seen
+        found = (
+            f"an event seen {hits:,} and {misses:,} times in {self.counted:,} releases of each table shows that ε is "
+            f"at least {self.lower:.4g} (confidence 1 - 1e-6)"
+        )
+        if self.holds:
+            return f"The claim {claim} stands: {found}. An audit can refute a claim; it cannot prove one."
+        return f"The claim {claim} is false: {found}."
+
+    def __repr__(self) -> str:
+        return f"Audit. {self.verdict}"
+
+    def plot(self) -> Any:
+        """The outcomes of both tables, as histograms (Altair; needs `dpframe[charts]`)."""
+        scores: list[list[Any]] = [[self._cells.score(outcome) for outcome in side] for side in self._outcomes]
+        if any(score is None for side in scores for score in side):
+            scores = [[_words(outcome) for outcome in side] for side in self._outcomes]
+        return histograms(scores[0], scores[1], title=self._title)
+
+    @property
+    def _title(self) -> str:
+        return f"What is released: ε is at least {self.lower:.3g}, claimed {self.claimed[0]:g}"
+
+
+def _words(outcome: Outcome) -> str:
+    label, numbers = outcome
+    return ", ".join([*map(str, label if isinstance(label, tuple) else (label,)), *(f"{x:g}" for x in numbers)])
+
+
+def audit(
+    release: Callable[[Any], Any],
+    table: Any,
+    neighbour: Any,
+    epsilon: float,
+    delta: float = 0.0,
+    trials: int = 1000,
+    *,
+    progress: bool | None = None,
+) -> Audit:
+    """Release two neighbouring tables many times, and see how well one can tell them apart.
+
+    Input:  release: a function of a table that releases it once and gives the `Release`, a number, a text or a tuple of
+            these; or a list or array of several independent outcomes of it; table, neighbour: made up, different in one
+            unit; epsilon, delta: the claim; trials: outcomes of each table; progress: True, False, or None for a line
+            on standard error when it takes long and somebody sees it
+    Output: Audit. Every release pays; give it a budget for that
+    Bound:  every second outcome chooses an event S; the others are counted. If P[S] >= p and Q[S] <= q, by Clopper and
+            Pearson at 5e-7 each, then every ε with P[S] <= e^ε·Q[S] + δ is at least log((p - δ) / q). What is chosen
+            does not depend on what is counted, so this is wrong with probability at most 1e-6
+    Source: Ding et al. 2018, arXiv:1805.10559; Jagielski et al. 2020, arXiv:2006.07709
+    Errors: InvalidArgument; those of the release
+
+    >>> import polars as pl, dpframe as dp
+    >>> rows = pl.DataFrame({"user": range(20)})
+    >>> def release(frame):  # a release that forgets its noise
+    ...     return frame.height
+    >>> audit(release, rows, rows[1:], epsilon=1.0, trials=200).holds
+    False
+    """
+    claim = _claim(epsilon, delta)
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 4:
+        raise InvalidArgument("audit: trials= is a whole number of at least 4.")
+    sides: tuple[list[Outcome], list[Outcome]] = ([], [])
+    for _ in watched(_until(sides, trials), trials, "releases", progress):
+        for side, data in zip(sides, (table, neighbour), strict=True):
+            found = outcomes_of(release(data))
+            if not found:
+                raise InvalidArgument("audit: the release function gave an empty list.")
+            side += found
+    first, second = (side[:trials] for side in sides)
+    cells = Cells.learnt(first[::2], second[::2])
+    chosen = [cells.counts(side[::2]) for side in (first, second)]
+    event = best_event(chosen[0], chosen[1], len(first[::2]), claim[1])
+    counted = [event.hits(cells.counts(side[1::2])) for side in (first, second)]
+    likely, rare = counted if event.first else counted[::-1]
+    size = len(first[1::2])
+    surely, at_worst = at_least(likely, size, ALPHA / 2), at_most(rare, size, ALPHA / 2)
+    lower = max(0.0, math.log((surely - claim[1]) / at_worst)) if surely > claim[1] else 0.0
+    return Audit(lower, claim, trials, (likely, rare), size, (first[1::2], second[1::2]), cells)
+
+
+def _until(sides: tuple[list[Outcome], list[Outcome]], trials: int) -> Iterator[int]:
+    """One step for each outcome that is still missing; several that arrive together pass at once."""
+    done = 0
+    while done < trials:
+        yield done
+        done = max(done + 1, min(map(len, sides)))
+
+
+def _claim(epsilon: Any, delta: Any) -> tuple[float, float]:
+    numbers = [x for x in (epsilon, delta) if isinstance(x, (int, float)) and not isinstance(x, bool)]
+    if len(numbers) != 2 or not 0 <= numbers[0] < math.inf or not 0 <= numbers[1] < 1:
+        raise InvalidArgument("audit: the claim is epsilon=, a number of at least 0, and delta=, in [0, 1).")
+    return float(epsilon), float(delta)
