@@ -1,12 +1,15 @@
-"""The price of choosing a quantile: how far one row moves the score of a candidate."""
+"""The price of a choice among candidates: how far one unit moves their scores, and what choices cost in ρ."""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
+from dpframe.noise.tails import whole
+from dpframe.theory.maps.privacy import permute_and_flip_rho
 from dpframe.theory.maps.sensitivity import Sensitivity
 
-__all__ = ["rank_scale", "rank_terms"]
+__all__ = ["choice_error", "choices_rho", "count_scale", "rank_scale", "rank_terms"]
 
 
 def rank_terms(rank: Fraction) -> tuple[int, int]:
@@ -46,3 +49,66 @@ def rank_scale(rank: Fraction, rows: Sensitivity, epsilon: Fraction) -> Fraction
     """
     change, units = rank_terms(rank)
     return 2 * rows.exact_l1 * change / units / epsilon
+
+
+def count_scale(rows: Sensitivity, rounds: int, epsilon: Fraction) -> Fraction:
+    """Scale of permute-and-flip on the rows of each candidate, in the unit of the rows' sensitivity.
+
+    Input:  rows: the sensitivity of the rows per group and value (`row_places`); rounds: how many candidates are
+            chosen, one after the other, each among those that are left; epsilon > 0, for all groups and rounds together
+    Output: exact; a candidate with `scale` fewer rows is e times rarer
+    Bound:  permute-and-flip is the argmax of rate·score + E, with independent E of law Exp(1). Given the others' E, a
+            candidate v wins when its E is at least t = max over u ≠ v of (rate·score_u + E_u), less rate·score_v. Let
+            scores move by d, all of them in an interval of length w: that maximum moves by something in rate·(the
+            interval), rate·score_v too, so t by at most rate·w, and P[E >= t] = exp(-max(t, 0)) by a factor of at most
+            exp(rate·w). So a group costs rate·w: no factor 2, although scores may move both ways. A unit with c rows
+            in a group moves scores by d in [0, c] when it comes, in [-c, 0] when it leaves: w = c. Under replace one
+            with c leaves and one with c' comes: d is in [-c, c'], w = c + c'. The w of all groups add up to at most
+            l1. Rounds are composed one after the other, the candidates of a round being known from those before: each
+            has epsilon/rounds
+    Source: McKenna and Sheldon 2020, arXiv:2010.12603; Ding et al. 2021, arXiv:2105.07260, for the law as an argmax;
+            the bound by the range is ours
+    Errors: none here
+
+    >>> count_scale(Sensitivity.of(l0=3, l1=4, l2_squared=8, linf=2), 2, Fraction(1, 2))
+    Fraction(16, 1)
+    """
+    return rounds * rows.exact_l1 / epsilon
+
+
+def choice_error(scale: float, candidates: int, alpha: float) -> float:
+    """How many fewer rows than the best candidate the chosen one may have, exceeded with probability at most alpha.
+
+    Input:  scale of permute-and-flip on rows; candidates there are to choose from; alpha in (0, 1)
+    Output: rows
+    Bound:  a candidate with e·scale fewer rows than the best wins only if its E (see `count_scale`) is at least the
+            best one's plus e, which has probability exp(-e)/2; there are at most candidates - 1 of these:
+            e = ln((candidates - 1) / 2·alpha). For two candidates it is exact
+    Source: as `count_scale`
+    Errors: none here
+
+    >>> choice_error(2.0, 1, 0.05), round(choice_error(2.0, 11, 0.05), 4)
+    (0.0, 9.2103)
+    """
+    return scale * max(0.0, math.log((candidates - 1) / (2 * alpha))) if candidates > 1 else 0.0
+
+
+def choices_rho(pieces: int, epsilon: Fraction) -> Fraction:
+    """ρ of a mechanism that is made of pieces of epsilon/pieces each: rounds of choices, or keys that are kept.
+
+    Input:  pieces: how many; epsilon > 0, of all together
+    Output: ρ, rounded up: pieces·ε'·tanh(ε'/2) with ε' = epsilon/pieces
+    Bound:  rounds of permute-and-flip, over all groups together, are ε'-private one after the other. The optimal rule
+            for keys (`partitions.selection_scale`) is (ε', δ')-private for each of `pieces` keys: its two laws are
+            P = (1-δ')·P' + δ'·P″ and Q = (1-δ')·Q' + δ'·Q″ with P' and Q' ε'-close, since any such pair is randomized
+            response of ε' that with probability δ' shows its secret, post-processed. With probability (1-δ')^pieces
+            no key shows it, on either side, and what is left is a product of ε'-close pairs: δ-approximate zCDP
+    Source: `privacy.pure_to_zcdp` for one piece; Kairouz, Oh, Viswanath 2015, arXiv:1311.0776, section 3, for the
+            decomposition; Bun, Steinke 2016, arXiv:1605.02065, lemma 2.3 and definition 8.1
+    Errors: InvalidArgument for fewer than one piece, InvalidPrice for a negative ε
+
+    >>> choices_rho(1, Fraction(1)) > choices_rho(4, Fraction(1))
+    True
+    """
+    count = whole("pieces", pieces, 1)
+    return count * Fraction(permute_and_flip_rho(epsilon / count))
