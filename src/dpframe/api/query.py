@@ -74,7 +74,7 @@ class Query:
         ask = replace(self._ask, step=rebased(self._ask.step, engine.adopt(table)))
         totals = engine.totals(ask, 0)
         keys = [key[0] if len(key) == 1 else key for key in totals.keys.rows()] if ask.by else [()]
-        sums = [(p, values) for p, values in zip(ask.read, totals.values, strict=True) if p.measure.rank is None]
+        sums = [(p, values) for p, values in zip(ask.read, totals.values, strict=True) if not p.measure.chosen]
         return {
             name: {key: int(value) * p.measure.unit for key, value in zip(keys, values, strict=True)}
             for p, values in sums

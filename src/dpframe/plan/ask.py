@@ -46,13 +46,15 @@ class Layout:
 class Paid:
     """A measure with every name it has in the released table, and its weight when the price is split.
 
-    `pure` is the weight where ε is split over Laplace noise, if it is another one. Without weight it is left out.
+    `pure` is the weight where ε is split over Laplace noise, if it is another one. Without weight it is left out. What
+    is `hidden` only finds the keys: its number is not released.
     """
 
     names: tuple[str, ...]
     measure: Measure
     share: Fraction
     pure: Fraction | None = None
+    hidden: bool = False
 
     @property
     def epsilon_share(self) -> Fraction:
@@ -169,7 +171,7 @@ class Ask:
 
     @cached_property
     def threshold(self) -> Measure | None:
-        """The measure that decides which groups appear, when nobody listed them."""
+        """The number of units that decides which groups appear, when nobody listed them."""
         return units_total(self.scope, "keys found in the data") if self.private_keys else None
 
     @cached_property
@@ -187,7 +189,8 @@ class Ask:
                 add(name, measure, aggregate.share)
         if self.threshold is not None and self.threshold.key not in shares:
             taken = {name for paid in shares.values() for name in paid.names} | set(self.by)
-            add("units" if "units" not in taken else "units of the keys", self.threshold, Fraction(1))
+            name = "units" if "units" not in taken else "units of the keys"
+            shares[self.threshold.key] = Paid((name,), self.threshold, Fraction(1), hidden=True)
         read = tuple(shares.values())
         return read if self.shape is None else self._with_margins(read, self.shape)
 

@@ -166,6 +166,12 @@ def _keys(ask: Ask) -> str:
         listed = f"Keys are public: all {ask.keys.size} listed groups are released, whatever the data holds."
         return listed if ask.shape is None else f"{listed} {_shares(ask)}"
     noun = "units" if ask.table.unit else "rows"
+    if any(p.hidden and p.measure.sensitivity.exact_linf == 1 for p in ask.paid):
+        return (
+            f"Keys are found in the data: the more {noun} a group has, the likelier it is released, as likely as the "
+            f"price allows (the optimal rule); or, where that shows more keys, when its noisy number of {noun} reaches "
+            "a threshold (needs δ)."
+        )
     return (
         f"Keys are found in the data: a group is released when its noisy number of {noun} reaches a threshold "
         "(needs δ)."

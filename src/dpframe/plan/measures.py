@@ -148,6 +148,11 @@ class Measure:
         return self.total not in ("distinct", "ranks")
 
     @property
+    def chosen(self) -> bool:
+        """Whether it is a choice among candidates, and not a number that noise is added to."""
+        return self.total == "ranks"
+
+    @property
     def key(self) -> tuple[object, ...]:
         """Two measures with the same key are the same total, and are paid for once."""
         column = self.column.id if self.column else None

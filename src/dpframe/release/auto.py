@@ -199,7 +199,7 @@ class _UnitNoise:
         factors = []
         for drawn in plan.drawn:
             bound = drawn.paid.measure.sensitivity
-            size = bound.l2 if family == "gaussian" and drawn.paid.measure.rank is None else bound.l1
+            size = bound.l2 if family == "gaussian" and not drawn.paid.measure.chosen else bound.l1
             factors.append(drawn.scale / float(size) if size else 0.0)
         return factors
 
@@ -211,7 +211,7 @@ class _UnitNoise:
             for factor, paid in zip(factors, ask.paid, strict=True):
                 bound, measure = paid.measure.sensitivity, paid.measure
                 reach = float(measure.grid.magnitude or 1) * 2**measure.fraction
-                size = bound.l2 if family == "gaussian" and measure.rank is None else bound.l1
+                size = bound.l2 if family == "gaussian" and not measure.chosen else bound.l1
                 spread = 1.0 if family == "gaussian" else math.sqrt(2)
                 sizes.append(spread * factor * float(size) / reach)
             made.append(sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -11,28 +12,31 @@ import polars as pl
 
 from dpframe.budget.losses import Loss, exact, read_delta, read_rho
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan.ask import Ask, Paid
+from dpframe.plan.ask import Ask
 from dpframe.plan.explain import render_text
+from dpframe.plan.marginals import Marginals
 from dpframe.release.calibrate import (
     Drawn,
     NoisePlan,
+    Part,
     assembled,
     check_noise,
     choice_of,
     gaussians_of,
     laplace_of,
     moved_measures,
-    spread,
+    parted,
+    pieces,
+    ways,
+    worth,
 )
-from dpframe.release.concentrated import epsilon_for_rho, gaussian_for_rho, laplace_for_epsilon, laplace_for_rho
+from dpframe.release.concentrated import drawn_for_rho, laplace_for_epsilon
 from dpframe.release.distributions import largest_parts
 from dpframe.release.pricing import Price, read_price
 from dpframe.release.result import Release, noise_table
 from dpframe.release.run import Account, settled
 
 __all__ = ["Batch", "batch"]
-
-Part = tuple[Paid, Fraction]  # a measure, and its part of the price
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,6 +102,8 @@ def batch(
     asks = [replace(ask) for ask in asks]  # a query that is named twice is two questions
     if any(ask.shape is not None for ask in asks):
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
+    if any(isinstance(ask, Marginals) for ask in asks):
+        raise UnsupportedOperation("budget.plan: marginals share their noise; release them by themselves.")
     if any(ask.auto is not None for ask in asks):
         raise UnsupportedOperation(
             "budget.plan: limits that are chosen inside a release (dp.Auto) need one of their own."
@@ -109,8 +115,8 @@ def batch(
         if epsilon is not None or rho is None:
             raise InvalidPrice("A batch from this budget is paid in ρ: budget.plan([...], rho=0.1).")
         whole, slack = read_rho(rho), read_delta(delta)
-        drawn = _in_rho([(p, whole * part) for p, part in parts], noise)
-        cost, for_keys = Loss.charged_rho(whole if parts else Fraction(0), slack if found else Fraction(0)), slack
+        cost = Loss.charged_rho(whole if parts else Fraction(0), slack if found else Fraction(0))
+        tried = [(drawn, cost, slack) for drawn in _ways_in_rho(parts, whole, noise)]
     else:
         if rho is not None:
             raise InvalidPrice(
@@ -118,16 +124,22 @@ def batch(
             )
         price = read_price(epsilon, delta)
         half = price.delta / 2 if found else price.delta
-        drawn, uses = _in_epsilon(parts, Price(price.epsilon, half), noise, joint=account.accountant == "pld")
-        for_keys = half if uses else price.delta
-        spent = price.delta if uses or found else Fraction(0)
-        cost = Loss.charged(price.epsilon if parts else Fraction(0), spent)
-    plans = []
-    for ask in asks:
-        mine = [d for d in drawn if any(d.paid is p for p in ask.paid)]
-        plans.append(assembled(ask, mine, for_keys / found if found else Fraction(0), cost))
+        tried = []
+        spent = price.epsilon if parts else Fraction(0)
+        joint = account.accountant == "pld"
+        for drawn, uses in _ways_in_epsilon(parts, Price(price.epsilon, half), noise, joint=joint):
+            cost = Loss.charged(spent, price.delta if uses or found else Fraction(0))
+            tried.append((drawn, cost, half if uses else price.delta))
+    offers = [(cost, _plans(asks, drawn, for_keys, found, cost)) for drawn, cost, for_keys in tried]
+    cost, plans = min(offers, key=lambda offer: math.fsum(map(worth, offer[1])))
     typed = {"epsilon": epsilon, "delta": delta, "rho": rho}
     return Batch(cost, tuple(asks), tuple(plans), account, (typed, noise))
+
+
+def _plans(asks: Sequence[Ask], drawn: Sequence[Drawn], delta: Fraction, found: int, cost: Loss) -> list[NoisePlan]:
+    """Each query with its noise; those whose keys are found in the data share δ."""
+    part = delta / found if found else Fraction(0)
+    return [assembled(ask, [d for d in drawn if any(d.paid is p for p in ask.paid)], part, cost) for ask in asks]
 
 
 def _weights(asks: Sequence[Ask], shares: Sequence[float] | None) -> list[tuple[Ask, Fraction]]:
@@ -142,38 +154,27 @@ def _weights(asks: Sequence[Ask], shares: Sequence[float] | None) -> list[tuple[
     return [(ask, share / whole) for ask, share in paying]
 
 
-def _added(parts: Sequence[Part]) -> list[Part]:
-    return [(p, part) for p, part in parts if p.measure.rank is None]
+def _ways_in_rho(parts: Sequence[Part], rho: Fraction, noise: str) -> list[list[Drawn]]:
+    """What a ρ buys, for each way to spend it."""
+    priced = [(p, rho * part) for p, part in parts]
+    return [drawn_for_rho(priced, normal, selects) for normal, selects in ways(parts, noise, normal=True)]
 
 
-def _ranks(parts: Sequence[Part]) -> list[Part]:
-    return [(p, part) for p, part in parts if p.measure.rank is not None]
-
-
-def _in_rho(parts: Sequence[Part], noise: str) -> list[Drawn]:
-    laplace = [laplace_for_rho(p, rho) for p, rho in _added(parts) if noise != "gaussian"]
-    gaussian = [gaussian_for_rho(p, rho) for p, rho in _added(parts) if noise != "laplace"]
-    best = min((plan for plan in (laplace, gaussian) if plan), key=spread, default=[])
-    return [*best, *(choice_of(p, epsilon_for_rho(rho)) for p, rho in _ranks(parts))]
-
-
-def _in_epsilon(parts: Sequence[Part], price: Price, noise: str, *, joint: bool) -> tuple[list[Drawn], bool]:
-    """The noise of all measures, and whether it uses the price's δ."""
-    added, ranks = _added(parts), _ranks(parts)
-    plain = [choice_of(p, price.epsilon * part) for p, part in ranks]
-    plans: list[tuple[list[Drawn], list[Drawn], bool]] = []
+def _ways_in_epsilon(parts: Sequence[Part], price: Price, noise: str, *, joint: bool) -> list[tuple[list[Drawn], bool]]:
+    """What a price buys, for each way to spend it, and whether the noise uses the price's δ."""
     if noise == "gaussian" and price.delta == 0:
         raise InvalidPrice("Gaussian noise needs a δ above 0: budget.plan([...], epsilon=..., delta=1e-6).")
-    if noise != "laplace" and added and price.delta:
+    tried: list[tuple[list[Drawn], bool]] = []
+    for normal, selects in ways(parts, noise, normal=price.delta > 0):
+        added, chosen = parted(parts, selects=selects)
+        factor, uses, laplace = price.epsilon, normal, laplace_of
+        if not normal and joint and price.delta and parts:
+            pure = [price.epsilon * part / pieces(p) for p, part in chosen for _ in range(pieces(p))]
+            factor *= largest_parts([price.epsilon * part for _, part in added], pure, price.epsilon, price.delta)
+            uses, laplace = True, laplace_for_epsilon
         together = sum((price.epsilon * part for _, part in added), Fraction(0))
-        plans.append((gaussians_of(added, together, price.delta), plain, True))
-    if noise != "gaussian" or not added:
-        if joint and price.delta and parts:
-            laplace, pure = ([price.epsilon * part for _, part in kind] for kind in (added, ranks))
-            factor = largest_parts(laplace, pure, price.epsilon, price.delta) * price.epsilon
-            choices = [choice_of(p, factor * part) for p, part in ranks]
-            plans.append(([laplace_for_epsilon(p, factor * part) for p, part in added], choices, True))
-        else:
-            plans.append(([laplace_of(p, price.epsilon * part) for p, part in added], plain, False))
-    best, chosen, uses = min(plans, key=lambda plan: spread(plan[0]))
-    return [*best, *chosen], uses and bool(parts)
+        drawn = (
+            gaussians_of(added, together, price.delta) if normal else [laplace(p, factor * part) for p, part in added]
+        )
+        tried.append(([*drawn, *(choice_of(p, factor * part) for p, part in chosen)], uses))
+    return tried

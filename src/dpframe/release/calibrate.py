@@ -1,4 +1,4 @@
-"""The noise of each measure for its part of a price, and the threshold for keys found in the data.
+"""The noise of each measure for its part of a price, and the rule for keys found in the data.
 
 Everything here depends on the ask and the price alone, never on rows, so the same numbers serve `accuracy` before a
 release, the release itself, and its report.
@@ -18,23 +18,28 @@ from dpframe.plan.ask import Ask, Paid
 from dpframe.plan.measures import Measure
 from dpframe.theory.maps import calibration
 from dpframe.theory.maps.margins import Source, estimators
+from dpframe.theory.maps.partitions import as_likely_as_not, selection_scale, selection_start
 from dpframe.theory.maps.ranks import rank_scale
 
 __all__ = [
     "Drawn",
     "Family",
     "NoisePlan",
+    "Part",
     "assembled",
     "check_noise",
     "choice_of",
     "gaussians_of",
     "laplace_of",
     "moved_measures",
-    "published",
-    "spread",
+    "parted",
+    "pieces",
+    "ways",
+    "worth",
 ]
 
-Family = Literal["none", "laplace", "discrete_laplace", "gaussian", "permute_and_flip"]
+Family = Literal["none", "laplace", "discrete_laplace", "gaussian", "permute_and_flip", "truncated_geometric"]
+Part = tuple[Paid, Fraction]  # a measure, and its part of a price
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,11 @@ class Drawn:
     scale: float
 
     @property
+    def added(self) -> bool:
+        """Whether noise (or, where no unit can change it, nothing) is added to a number, rather than a choice made."""
+        return self.family not in ("permute_and_flip", "truncated_geometric")
+
+    @property
     def deviation(self) -> float:
         """Standard deviation (column unit), of the real noise before rounding to the grid."""
         spread = {"none": 0.0, "gaussian": 1.0}.get(self.family, math.sqrt(2))
@@ -55,20 +65,26 @@ class Drawn:
         """An error (column unit) that the noise exceeds with probability at most alpha."""
         if self.family == "none":
             return 0.0
-        if self.family == "permute_and_flip":
+        if self.family == "permute_and_flip" or self.family == "truncated_geometric":
             return math.nan  # how far a rank is from a value depends on the data
         return float(calibration.noise_error(self.family, self.scale, alpha) * self.paid.measure.unit)
 
 
 @dataclass(frozen=True)
 class NoisePlan:
-    """The noise of every measure of an ask, the threshold for keys found in the data, and the price of it all."""
+    """The noise of every measure of an ask, the rule for keys found in the data, and the price of it all.
+
+    Such keys are released when a noisy number of units is at least `threshold`; or, where `start` is not None, by the
+    optimal rule on the number of units itself, which keeps a key of one unit with probability `start` and is as likely
+    to keep as not at `threshold` units.
+    """
 
     drawn: tuple[Drawn, ...]
     threshold: int | None
     decided_by: Paid | None
     cost: Loss
     shape: tuple[int, int] | None = None  # of a crosstab whose margins are measured
+    start: Fraction | None = None
 
     @property
     def reconciled(self) -> bool:
@@ -91,10 +107,43 @@ def moved_measures(ask: Ask) -> list[Paid]:
     return [p for p in ask.paid if p.measure.sensitivity.l0]
 
 
+def _selectable(paid: Paid) -> bool:
+    """Whether the optimal rule can decide: no number of units is released, and one unit moves each by at most one."""
+    return paid.hidden and paid.measure.sensitivity.exact_linf == 1
+
+
+def parted(parts: Sequence[Part], *, selects: bool) -> tuple[list[Part], list[Part]]:
+    """What noise is added to, and what is chosen; the optimal rule for keys is a choice, where it `selects`."""
+    kinds: tuple[list[Part], list[Part]] = ([], [])
+    for part in parts:
+        kinds[part[0].measure.chosen or (selects and _selectable(part[0]))].append(part)
+    return kinds
+
+
+def pieces(paid: Paid) -> int:
+    """Of how many choices of equal price a choice is made; see `choices_rho`."""
+    return paid.measure.sensitivity.l0 if paid.hidden else 1
+
+
+def ways(parts: Sequence[Part], noise: str, *, normal: bool) -> list[tuple[bool, bool]]:
+    """What may be tried: whether noise is Gaussian (if it can be), and whether the optimal rule finds the keys.
+
+    Among pure rules it is the best, but Gaussian noise adds up more slowly over many groups of one unit.
+    """
+    tried = []
+    for selects in (True, False) if any(_selectable(p) for p, _ in parts) else (True,):
+        added, _ = parted(parts, selects=selects)
+        if selects and (noise != "gaussian" or not added):
+            tried.append((False, True))
+        if added and noise != "laplace" and normal:
+            tried.append((True, selects))
+    return tried
+
+
 def assembled(ask: Ask, drawn: Sequence[Drawn], delta: Fraction, cost: Loss) -> NoisePlan:
     """A noise plan from the noise of the measures that one unit can change.
 
-    Input:  delta: the threshold's alone
+    Input:  delta: that of the keys alone
     Errors: DeltaRequired for keys found in the data with δ = 0
     """
     if ask.private_keys and delta == 0:
@@ -105,19 +154,25 @@ def assembled(ask: Ask, drawn: Sequence[Drawn], delta: Fraction, cost: Loss) -> 
     still = [Drawn(p, "none", 0.0) for p in ask.paid if not p.measure.sensitivity.l0]
     ordered = tuple(sorted([*drawn, *still], key=lambda d: ask.paid.index(d.paid)))
     decided_by = next((p for p in ask.paid if ask.threshold and p.measure.key == ask.threshold.key), None)
-    threshold = _threshold(decided_by, ordered, delta) if decided_by else None
-    return NoisePlan(ordered, threshold, decided_by, cost, ask.shape)
+    threshold, start = _rule(decided_by, ordered, delta) if decided_by else (None, None)
+    return NoisePlan(ordered, threshold, decided_by, cost, ask.shape, start)
 
 
-def spread(drawn: Sequence[Drawn]) -> float:
-    """The product of the standard deviations, as a logarithm: what "less noise" means for several columns."""
-    return math.fsum(math.log(d.deviation) for d in drawn)
+def worth(plan: NoisePlan) -> float:
+    """How noisy a plan is, as a logarithm: what "less noise" means for several columns.
+
+    The product of the standard deviations of what noise is added to and, where keys are found by a part of their own,
+    of the number of units at which a key is as likely released as not.
+    """
+    seen = [d for d in plan.drawn if d.added and d.family != "none" and not d.paid.hidden]
+    keys = math.log(max(plan.threshold or 1, 1)) if plan.decided_by is not None and plan.decided_by.hidden else 0.0
+    return _published(seen, plan.shape) + keys
 
 
-def published(drawn: Sequence[Drawn], shape: tuple[int, int] | None) -> float:
-    """The same, for a crosstab with measured margins of the cells and margins that it publishes."""
+def _published(drawn: Sequence[Drawn], shape: tuple[int, int] | None) -> float:
+    """The same of noises: for a crosstab with measured margins, of the cells and margins that it publishes."""
     if shape is None:
-        return spread(drawn)
+        return math.fsum(math.log(d.deviation) for d in drawn)
     measured: dict[Source, float] = {d.paid.measure.merged or "cells": d.deviation**2 for d in drawn}
     return math.fsum(map(math.log, estimators(*shape, measured).variances(measured)))
 
@@ -129,8 +184,10 @@ def laplace_of(paid: Paid, epsilon: Fraction) -> Drawn:
 
 
 def choice_of(paid: Paid, epsilon: Fraction) -> Drawn:
-    """A choice by permute-and-flip of ε; see `rank_scale`."""
+    """A choice by permute-and-flip of ε, see `rank_scale`; of keys by the optimal rule, see `selection_scale`."""
     measure = paid.measure
+    if paid.hidden:
+        return Drawn(paid, "truncated_geometric", selection_scale(measure.sensitivity.l0, epsilon))
     assert measure.rank is not None
     scale = rank_scale(measure.rank, measure.sensitivity, epsilon)
     return Drawn(paid, "permute_and_flip", calibration.laplace_scale(scale, 1))
@@ -143,12 +200,15 @@ def gaussians_of(weighted: Sequence[tuple[Paid, Fraction]], epsilon: Fraction, d
     return [Drawn(paid, "gaussian", scale) for (paid, _), scale in zip(weighted, scales, strict=True)]
 
 
-def _threshold(decided_by: Paid, drawn: Sequence[Drawn], delta: Fraction) -> int:
-    """The smallest T such that keeping a group when its noisy count is at least T costs at most delta.
+def _rule(decided_by: Paid, drawn: Sequence[Drawn], delta: Fraction) -> tuple[int, Fraction | None]:
+    """The smallest T such that keeping a group when its noisy count is at least T costs at most delta; or the rule.
 
     One unit alone in a group puts at most linf there, and it has at most l0 such groups.
     """
     noise = next(d for d in drawn if d.paid is decided_by)
     bound = decided_by.measure.sensitivity
+    if noise.family == "truncated_geometric":
+        start = selection_start(delta, bound.l0)
+        return as_likely_as_not(noise.scale, start), start
     assert noise.family in ("laplace", "discrete_laplace", "gaussian")  # a count that one unit always moves
-    return calibration.threshold(delta, bound.l0, noise.family, noise.scale, int(bound.exact_linf))
+    return calibration.threshold(delta, bound.l0, noise.family, noise.scale, int(bound.exact_linf)), None

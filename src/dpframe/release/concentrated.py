@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.ask import Paid
-from dpframe.release.calibrate import Drawn
+from dpframe.release.calibrate import Drawn, Part, choice_of, parted, pieces
 from dpframe.theory.maps import calibration, privacy
+from dpframe.theory.maps.ranks import choices_rho
 
 __all__ = [
+    "drawn_for_rho",
     "epsilon_for_rho",
     "gaussian_for_rho",
     "laplace_for_epsilon",
@@ -20,6 +23,14 @@ __all__ = [
 
 # Real noise that is rounded is used on the unit grid too: the discrete Laplace law costs more in ρ, as much as any
 # mechanism of its ε, since its privacy loss is that of randomized response.
+
+
+def drawn_for_rho(parts: Sequence[Part], normal: bool, selects: bool) -> list[Drawn]:
+    """The noise and the choices that each part of a ρ buys; see `ways`."""
+    added, chosen = parted(parts, selects=selects)
+    noise = gaussian_for_rho if normal else laplace_for_rho
+    choices = [choice_of(p, epsilon_for_rho(rho, pieces(p))) for p, rho in chosen]
+    return [*(noise(p, rho) for p, rho in added), *choices]
 
 
 def gaussian_for_rho(paid: Paid, rho: Fraction) -> Drawn:
@@ -37,22 +48,22 @@ def laplace_for_epsilon(paid: Paid, epsilon: Fraction) -> Drawn:
     return Drawn(paid, "laplace", calibration.laplace_scale(paid.measure.sensitivity.exact_l1, epsilon))
 
 
-def epsilon_for_rho(rho: Fraction) -> Fraction:
-    """An ε such that every ε-private mechanism costs at most ρ: just below the solution of ε·tanh(ε/2) = ρ.
+def epsilon_for_rho(rho: Fraction, count: int = 1) -> Fraction:
+    """An ε such that every mechanism of `count` choices of ε/count costs at most ρ: just below the largest.
 
     >>> 0.999999 < rho_of_choice(epsilon_for_rho(Fraction(1, 10))) * 10 <= 1
     True
     """
-    low, high = Fraction(0), 1 + 2 * rho  # (1 + 2ρ)·tanh(1/2 + ρ) > ρ
+    low, high = Fraction(0), count + 2 * rho  # (1 + 2ρ)·tanh(1/2 + ρ) > ρ, for each of them
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if rho_of_choice(middle) <= rho else (low, middle)
+        low, high = (middle, high) if rho_of_choice(middle, count) <= rho else (low, middle)
     return low
 
 
-def rho_of_choice(epsilon: Fraction) -> Fraction:
-    """What a choice by permute-and-flip of ε costs in ρ: ε·tanh(ε/2), rounded up."""
-    return Fraction(privacy.permute_and_flip_rho(epsilon))
+def rho_of_choice(epsilon: Fraction, count: int = 1) -> Fraction:
+    """What a choice of ε costs in ρ that is made of `count` choices of ε/count; see `choices_rho`."""
+    return choices_rho(count, epsilon)
 
 
 def rho_of(drawn: Drawn) -> Fraction:

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 
 from dpframe.engine import Totals
 from dpframe.engine.tables import polars_dtype
-from dpframe.noise import discrete_laplace, keep_at_least, permute_and_flip, rounded_gaussian, rounded_laplace
+from dpframe.noise import (
+    discrete_laplace,
+    keep_at_least,
+    permute_and_flip,
+    rounded_gaussian,
+    rounded_laplace,
+    truncated_geometric_keep,
+)
 from dpframe.plan.ask import Ask
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import Drawn, NoisePlan
@@ -34,15 +41,15 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
     Input:  the ask, its noise, its raw totals
     Bound:  each additive total is an integer, moved by at most its sensitivity, plus integer noise of the planned
             scale; each rank is a choice by permute-and-flip at the planned rate; groups found in the data pass the
-            planned threshold first. What follows is post-processing
+            planned threshold or rule first. What follows is post-processing
     """
     keys = raw.keys
     margins = [d for d in plan.drawn if d.paid.measure.merged]
     pairs = list(zip((d for d in plan.drawn if not d.paid.measure.merged), raw.values, strict=True))
-    noisy: dict[Any, Any] = {d.paid.measure.key: _plus(t, _noise(d, len(t))) for d, t in pairs if not _is_rank(d)}
-    ranks = {d: t for d, t in pairs if _is_rank(d)}
-    if plan.threshold is not None and plan.decided_by is not None:
-        kept = keep_at_least(noisy[plan.decided_by.measure.key], plan.threshold)
+    noisy: dict[Any, Any] = {d.paid.measure.key: _plus(t, _noise(d, len(t))) for d, t in pairs if d.added}
+    ranks = {d: t for d, t in pairs if d.paid.measure.chosen}
+    if plan.decided_by is not None:
+        kept = _kept(plan, noisy, {d.paid.measure.key: t for d, t in pairs})
         keys = keys.filter(pl.Series(kept))
         noisy = {key: values[kept] for key, values in noisy.items()}
         ranks = {d: values[kept] for d, values in ranks.items()}
@@ -82,8 +89,14 @@ def _column(output: Output, values: Any) -> pl.Series:
 # Noise
 
 
-def _is_rank(drawn: Drawn) -> bool:
-    return drawn.paid.measure.rank is not None
+def _kept(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
+    """Which groups found in the data are released: by their noisy number of units, or by the optimal rule."""
+    assert plan.decided_by is not None
+    assert plan.threshold is not None
+    key = plan.decided_by.measure.key
+    if plan.start is None:
+        return keep_at_least(noisy[key], plan.threshold)
+    return truncated_geometric_keep(raw[key], 1 / Fraction(plan.of(plan.decided_by.measure).scale), plan.start)
 
 
 def _noise(drawn: Drawn, size: int) -> Any:

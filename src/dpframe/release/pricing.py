@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -12,20 +12,21 @@ from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
 from dpframe.plan.ask import Ask
 from dpframe.release.calibrate import (
     NoisePlan,
+    Part,
     assembled,
     check_noise,
     choice_of,
     gaussians_of,
     laplace_of,
     moved_measures,
-    published,
-    spread,
+    parted,
+    pieces,
+    ways,
+    worth,
 )
 from dpframe.release.concentrated import (
-    epsilon_for_rho,
-    gaussian_for_rho,
+    drawn_for_rho,
     laplace_for_epsilon,
-    laplace_for_rho,
     rho_of,
     rho_of_choice,
 )
@@ -60,10 +61,11 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
     Bound:  measure i has ε_i = ε · share_i / Σ shares, and the ε_i add up. Laplace: scale l1_i / ε_i. Ranks: by
             permute-and-flip, see `rank_scale`. Gaussian: all additive measures together have the sum of their ε_i, and
             are one mechanism with μ² = Σ (l2_i / σ_i)², whose analytic profile at that sum is at most δ. Keys found in
-            the data: a group of one unit's own is kept with probability at most δ_t over all its groups, and the rest
-            of δ is the Gaussian's. A measure that no unit can change takes no share and no noise
+            the data: by the optimal rule of ε_i and δ_t, see `selection_scale`; or by a threshold, so that a group of
+            one unit's own is kept with probability at most δ_t over all its groups. The rest of δ is the Gaussian's. A
+            measure that no unit can change takes no share and no noise
     Source: Dwork and Roth 2014, theorems 3.6 and 3.16; Balle and Wang 2018, arXiv:1805.06530, theorem 8;
-            Desfontaines et al. 2020, arXiv:2006.03684, for thresholds
+            Desfontaines et al. 2020, arXiv:2006.03684, for keys
     Errors: InvalidArgument for an unknown noise; DeltaRequired
     """
     check_noise(noise)
@@ -71,21 +73,24 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
         raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
     moved = moved_measures(ask)
     whole = sum((p.epsilon_share for p in moved), Fraction(0))
-    epsilons = {id(p): price.epsilon * p.epsilon_share / whole for p in moved}
-    added = [p for p in moved if p.measure.rank is None]
-    plans = []
-    if added and noise != "gaussian":
-        plans.append([laplace_of(p, epsilons[id(p)]) for p in added if p.epsilon_share])
-    if added and noise != "laplace" and price.delta > 0:
-        together = sum((epsilons[id(p)] for p in added), Fraction(0))
+    parts = [(p, price.epsilon * p.epsilon_share / whole) for p in moved]
+    tried = ways(parts, noise, normal=price.delta > 0)
+    return min((_planned(ask, price, parts, normal, selects) for normal, selects in tried), key=worth)
+
+
+def _planned(ask: Ask, price: Price, parts: Sequence[Part], normal: bool, selects: bool) -> NoisePlan:
+    """The noise plan of one way to spend a price that is split."""
+    added, chosen = parted(parts, selects=selects)
+    if normal:
+        together = sum((epsilon for _, epsilon in added), Fraction(0))
         slack = price.delta / 2 if ask.private_keys else price.delta
-        plans.append(gaussians_of([(p, p.share) for p in added if p.share], together, slack))
-    best = min(plans, key=lambda plan: published(plan, ask.shape), default=[])
-    chosen = [choice_of(p, epsilons[id(p)]) for p in moved if p.measure.rank is not None]
-    normal = any(d.family == "gaussian" for d in best)
+        drawn = gaussians_of([(p, p.share) for p, _ in added if p.share], together, slack)
+    else:
+        drawn = [laplace_of(p, epsilon) for p, epsilon in added if p.epsilon_share]
+    choices = [choice_of(p, epsilon) for p, epsilon in chosen]
     delta = price.delta if normal or ask.private_keys else Fraction(0)
-    cost = Loss.charged(price.epsilon if moved else Fraction(0), delta)
-    return assembled(ask, [*best, *chosen], price.delta / 2 if normal else price.delta, cost)
+    cost = Loss.charged(price.epsilon if parts else Fraction(0), delta)
+    return assembled(ask, [*drawn, *choices], price.delta / 2 if normal else price.delta, cost)
 
 
 def priced(
@@ -95,7 +100,7 @@ def priced(
 
     Input:  ask; terms of the budget; epsilon or rho, and delta, as typed; noise: "auto", "laplace", "gaussian"
     Bound:  in terms of ρ, a price ρ buys Gaussian or rounded Laplace noise of that ρ; a price ε buys rounded Laplace
-            noise of that ε, which is charged what it costs in ρ. δ is the threshold's alone
+            noise of that ε, which is charged what it costs in ρ. Choices cost `choices_rho`. δ is that of keys alone
     Errors: InvalidPrice, InvalidArgument, DeltaRequired
     """
     if terms == "epsilon":
@@ -119,27 +124,27 @@ def priced(
         noise = "gaussian"
     slack = read_delta(delta)
     moved = [p for p in moved_measures(ask) if p.share]
-    added, ranks = [p for p in moved if p.measure.rank is None], [p for p in moved if p.measure.rank is not None]
     whole = sum((p.share for p in moved), Fraction(0))
+    for_keys = slack if ask.private_keys else Fraction(0)
     if rho is None:
         if noise == "gaussian":
             raise InvalidPrice(
                 "Gaussian noise has no ε of its own; from this budget it is paid in ρ: release(rho=0.01)."
             )
         price = read_price(epsilon, delta).epsilon
-        parts = {id(p): price * p.share / whole for p in moved}
-        best = [laplace_for_epsilon(p, parts[id(p)]) for p in added]
-        chosen = [choice_of(p, parts[id(p)]) for p in ranks]
-        cost = sum((rho_of(d) for d in best), sum((rho_of_choice(parts[id(p)]) for p in ranks), Fraction(0)))
-    else:
-        cost = read_rho(rho) if moved else Fraction(0)
-        parts = {id(p): cost * p.share / whole for p in moved}
-        laplace = [laplace_for_rho(p, parts[id(p)]) for p in added if noise != "gaussian"]
-        gaussian = [gaussian_for_rho(p, parts[id(p)]) for p in added if noise != "laplace"]
-        best = min((plan for plan in (laplace, gaussian) if plan), key=spread, default=[])
-        chosen = [choice_of(p, epsilon_for_rho(parts[id(p)])) for p in ranks]
-    paid = Loss.charged_rho(cost, slack if ask.private_keys else Fraction(0))
-    return assembled(ask, [*best, *chosen], slack, paid)
+        added, chosen = parted([(p, price * p.share / whole) for p in moved], selects=True)
+        drawn = [laplace_for_epsilon(p, part) for p, part in added]
+        choices = [choice_of(p, part) for p, part in chosen]
+        cost = sum((rho_of_choice(part, pieces(p)) for p, part in chosen), sum(map(rho_of, drawn), Fraction(0)))
+        return assembled(ask, [*drawn, *choices], slack, Loss.charged_rho(cost, for_keys))
+    cost = read_rho(rho) if moved else Fraction(0)
+    parts = [(p, cost * p.share / whole) for p in moved]
+    paid = Loss.charged_rho(cost, for_keys)
+    plans = [
+        assembled(ask, drawn_for_rho(parts, normal, selects), slack, paid)
+        for normal, selects in ways(parts, noise, normal=True)
+    ]
+    return min(plans, key=worth)
 
 
 def described_price(plan: NoisePlan, price: Mapping[str, Any], noise: str) -> dict[str, Any]:
