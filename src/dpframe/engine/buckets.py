@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import narwhals as nw
 import polars as pl
 
-from dpframe.engine.hooks import Frame
+from dpframe.engine.hooks import Frame, backend_of
+from dpframe.engine.keys import held_keys
 from dpframe.engine.tables import Data
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Facts
@@ -67,9 +67,8 @@ def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
 
 def collected(ask: Ask, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
     """Frames of one ask, computed in one go, so that what they share is read and computed once."""
-    frames: list[pl.LazyFrame] = [frame.to_native() for frame in lazy]
-    engine: Any = "streaming" if any(source.data.lazy for source in sources_of(ask.step)) else "auto"
-    return [frames[0].collect(engine=engine)] if len(frames) == 1 else pl.collect_all(frames, engine=engine)
+    tables = backend_of(lazy[0]).collect(lazy, streaming=any(source.data.lazy for source in sources_of(ask.step)))
+    return [held_keys(ask, table) for table in tables]
 
 
 def together(sums: Sequence[Sums], parts: Sequence[list[pl.DataFrame]]) -> list[pl.DataFrame]:
@@ -92,6 +91,8 @@ def _added(keys: Sequence[str], tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def split(ask: Ask) -> list[Ask]:
     """The same ask of parts of the units; itself alone where it is small, or where nobody knows units."""
     if not ask.table.unit:  # rows are added up as they come: nothing is held but the groups
+        return [ask]
+    if any(source.data.engine != "polars" for source in sources_of(ask.step)):  # which have ways of their own
         return [ask]
     number = -(-sum(_height(source) for source in sources_of(ask.step)) // _ROWS)
     return [ask] if number <= 1 else [_part(ask, i, number) for i in range(number)]

@@ -10,7 +10,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.expressions import Lowering, int64, to_float
 from dpframe.engine.features import per_unit
-from dpframe.engine.hooks import Frame
+from dpframe.engine.hooks import Frame, backend_of
 from dpframe.engine.rows import lowered, readable, unit_names
 from dpframe.engine.tables import Data
 from dpframe.plan import combine
@@ -68,13 +68,16 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
         _key(nw.col(table.columns[name].id), table.columns[name].facts, dtype).alias(f"j{i}")
         for i, (name, dtype) in enumerate(zip(step.on, step.keys, strict=True))
     )
-    there: Frame = nw.from_native(step.public.scan([*step.on, *wanted]))
+    there: Frame = nw.from_native(step.public.scan([*step.on, *wanted]))  # in Polars, wherever the rows are
     there = there.select(
         *_public_keys(step.public, step.on, step.keys),
         *(readable(nw.col(name), step.brought[name]).alias(after.columns[name].id) for name in wanted),
     )
     names = [f"j{i}" for i in range(len(step.on))]
     there = there.drop_nulls(names)
+    engine = backend_of(rows)
+    if engine is not backend_of(there):
+        there = engine.bring(rows, there.to_native().collect())
     return rows.join(there, on=names, how=step.how).drop(names)
 
 

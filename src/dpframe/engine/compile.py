@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
-from dpframe.engine.hooks import Frame
+from dpframe.engine.hooks import Frame, backend_of
 from dpframe.engine.integers import candidate_number, row_integer
 from dpframe.engine.keys import group_names, keyed, listed_only
 from dpframe.engine.limits import Partial, distinct, enforced, partial_bits, partials, spread
@@ -87,11 +87,11 @@ def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) 
 
 def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, Measure]]) -> Frame:
     """Integer sums per group; a wide partial is added in two halves, put together after."""
-    sums = []
+    sums, engine = [], backend_of(frame)
     for i, (name, measure) in columns.items():
         value, low = nw.col(name), split_bits(measure)
         if low:
-            high = value // 2**low
+            high = engine.quotient(value, 2**low)
             sums.append(high.sum().fill_null(0).alias(f"t{i}{HIGH}"))
             value = value - high * 2**low
         sums.append(value.sum().fill_null(0).alias(f"t{i}"))
@@ -105,7 +105,8 @@ def _ranks(numbered: Frame, weights: Frame | None, units: Sequence[str], groups:
         return numbered.group_by(*groups, "b").agg(nw.len().cast(nw.Int64).alias("t"))
     per_unit = numbered.group_by(*units, *groups, "b").agg(nw.len().cast(nw.Int64).alias("d"))
     joined = per_unit.join(weights.select(*units, *groups, "n", "w"), on=[*units, *groups], how="inner")
-    return joined.with_columns(spread("d").alias("e")).group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
+    weighted = joined.with_columns(spread(backend_of(joined), "d").alias("e"))
+    return weighted.group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
 
 
 def _distinct(

@@ -13,15 +13,15 @@ from typing import Any
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.engine import hooks
-from dpframe.engine.hooks import Frame
+from dpframe.engine.backends import Backend
+from dpframe.engine.hooks import Frame, backend_of
 from dpframe.plan import expressions as plan
 from dpframe.plan.columns import Facts, Table
 from dpframe.plan.expressions import Call, Literal, Name, Node
 from dpframe.plan.operations import OPERATIONS, overflows
 from dpframe.plan.types import TIMES, integer_range, kind, ticks
 
-__all__ = ["LOWERED", "Lowering", "from_ticks", "in_calendar", "int64", "not_nan", "to_float", "truncated"]
+__all__ = ["LOWERED", "Lowering", "in_calendar", "int64", "not_nan", "to_float", "truncated"]
 
 _WITHIN = 9.2e18  # a float sum, difference or product below this in size is surely inside int64: 2^63 is 9.223e18
 
@@ -36,14 +36,9 @@ def to_float(value: nw.Expr) -> nw.Expr:
     return value.cast(nw.Float64)
 
 
-def from_ticks(value: nw.Expr, dtype: DType) -> nw.Expr:
-    """Whole numbers as the dates, times or durations that they stand for."""
-    return value.cast(dtype)
-
-
-def truncated(value: nw.Expr) -> nw.Expr:
+def truncated(engine: Backend, value: nw.Expr) -> nw.Expr:
     """The whole part of a float, toward zero, still a float."""
-    return nw.when(value >= 0).then(value.floor()).otherwise(value.ceil())
+    return nw.when(value >= 0).then(engine.floor(value)).otherwise(engine.ceil(value))
 
 
 def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)) -> nw.Expr:
@@ -65,6 +60,7 @@ class Lowering:
     def __init__(self, table: Table, frame: Frame) -> None:
         self.table = table
         self.frame = frame
+        self.engine = backend_of(frame)
         self._temporaries = 0
 
     def expr(self, node: Node) -> nw.Expr:
@@ -73,29 +69,40 @@ class Lowering:
             case Name(name):
                 return nw.col(self.table.columns[name].id)
             case Literal(value):
-                return nw.lit(_at_utc(value))
+                return nw.lit(self.engine.constant(value, plan.facts(node, self.table, "").dtype))
             case Call(operation, args, options):
                 known = [plan.facts(a, self.table, operation) for a in args]
                 lowered = [self.expr(a) for a in args]
                 return LOWERED[operation](self, lowered, known, dict(options))
 
     def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
-        """Text as another type, through the engine's own conversion."""
+        """Text as another type; null where the text does not have its form, which is the same on every engine."""
+        form = _FORMS[kind(dtype)]
+        return self._through(value, lambda frame, a, b: self.engine.parsed(frame, a, dtype, b), form)
+
+    def part(self, value: nw.Expr, dtype: DType, part: str) -> nw.Expr:
+        """A part of a date or time, through the engine's own calendar."""
+        return self._through(value, lambda frame, a, b: self.engine.part(frame, a, dtype, part, b))
+
+    def _through(self, value: nw.Expr, compute: Callable[[Frame, str, str], Frame], form: str = "") -> nw.Expr:
+        """A column that the engine itself computes from a value, of the given form if there is one."""
         before, after = f"t{self._temporaries}", f"t{self._temporaries + 1}"
         self._temporaries += 2
-        self.frame = hooks.convert(self.frame.with_columns(value.alias(before)), before, dtype, after)
+        frame = self.frame.with_columns(value.alias(before))
+        if form:
+            text = nw.col(before)
+            frame = frame.with_columns(nw.when(text.str.contains(form)).then(text).alias(before))
+        self.frame = compute(frame, before, after)
         return nw.col(after)
 
 
-def _at_utc(value: Any) -> Any:
-    """A time with a zone as the same moment in UTC, which every engine has."""
-    zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
-    return value.astimezone(dt.UTC) if zoned else value
-
-
-def _moment(value: nw.Expr, facts: Facts) -> nw.Expr:
-    """A time with a zone as the moment it is, in UTC, so that zones do not matter to a comparison."""
-    return value if getattr(facts.dtype, "time_zone", None) is None else value.dt.convert_time_zone("UTC")
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
+_FORMS: Mapping[str, str] = {  # the texts that are converted, said in what regular expressions of all engines share
+    "integer": r"^[+-]?[0-9]+$",
+    "float": r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$",
+    "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    "datetime": rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}$",
+}
 
 
 Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
@@ -128,13 +135,13 @@ def _divide(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Ma
     return not_nan(top / nw.when(bottom != 0).then(bottom))
 
 
-def _floor_divide(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    return int64(args[0], known[0]) // int(opts["by"])
+def _floor_divide(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    return here.engine.divided(int64(args[0], known[0]), int(opts["by"]))
 
 
-def _modulo(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+def _modulo(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
     value, by = int64(args[0], known[0]), int(opts["by"])
-    return value - (value // by) * by
+    return value - here.engine.divided(value, by) * by
 
 
 def _negative(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
@@ -153,35 +160,37 @@ def _simple(op: Callable[..., nw.Expr]) -> Lower:
     return lambda _, args, __, ___: op(*args)
 
 
-def _floats(op: Callable[[nw.Expr], nw.Expr]) -> Lower:
-    return lambda _, args, __, ___: op(to_float(args[0]))
+def _floats(op: Callable[[Backend, nw.Expr], nw.Expr]) -> Lower:
+    return lambda here, args, __, ___: op(here.engine, to_float(args[0]))
 
 
 def _compare(op: Binary) -> Lower:
-    return lambda _, args, known, __: op(_moment(args[0], known[0]), _moment(args[1], known[1]))
+    return lambda here, args, known, _: op(*(here.engine.moment(x, f) for x, f in zip(args, known, strict=True)))
 
 
-def _is_in(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    value = _moment(args[0], known[0]) if kind(known[0].dtype) != "integer" else int64(args[0], known[0])
-    listed = [_at_utc(x) for x in opts["values"]]
-    if kind(known[0].dtype) in ("float", "decimal"):
+def _is_in(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    family = kind(known[0].dtype)
+    value = here.engine.moment(args[0], known[0]) if family != "integer" else int64(args[0], known[0])
+    listed = [here.engine.constant(x, plan.facts(Literal(x), here.table, "").dtype) for x in opts["values"]]
+    if family in ("float", "decimal"):
         listed = [float(x) for x in listed]
-    elif kind(known[0].dtype) == "integer":
+    elif family == "integer":
         listed = [int(x) for x in listed if int(x) == x and -(2**63) <= x < 2**63]
-    return value.is_in(listed)
+    return value.is_in(listed) if listed else nw.when(~value.is_null()).then(nw.lit(False))
 
 
-def _fill_null(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+def _fill_null(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
     value, dtype = opts["value"], known[0].dtype
     if kind(dtype) in TIMES:
-        return nw.when(args[0].is_null()).then(from_ticks(nw.lit(ticks(value, dtype, "")), dtype)).otherwise(args[0])
+        filled = here.engine.from_ticks(nw.lit(ticks(value, dtype, "")), dtype)
+        return nw.when(args[0].is_null()).then(filled).otherwise(args[0])
     return args[0].fill_null(float(value) if kind(known[0].dtype) in ("float", "decimal") else value)
 
 
-def _clip(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
     if kind(known[0].dtype) in TIMES:
         ends = (None if opts[x] is None else ticks(opts[x], known[0].dtype, "") for x in ("lower", "upper"))
-        return from_ticks(args[0].cast(nw.Int64).clip(*ends), known[0].dtype)
+        return here.engine.from_ticks(args[0].cast(nw.Int64).clip(*ends), known[0].dtype)
     whole = kind(known[0].dtype) == "integer"
     limits = OPERATIONS["clip"].rule("", [Facts(known[0].dtype)], opts)
     lower, upper = opts["lower"], opts["upper"]
@@ -201,17 +210,18 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
     if have == "string" and want in ("integer", "float", "date", "datetime"):
         if want in ("date", "datetime"):  # read at microseconds, which hold every year there is
             parsed = nw.Date() if want == "date" else nw.Datetime("us")
-            return _cast_time(in_calendar(here.converted(value, parsed), parsed), parsed, target)
+            return _cast_time(here, in_calendar(here.converted(value, parsed), parsed), parsed, target)
         made = here.converted(value, nw.Float64() if want == "float" else target)
         return not_nan(made) if want == "float" else made
     if want == "string":
         categories = list(target.categories) if isinstance(target, nw.Enum) else None
-        value = value.cast(nw.String) if have != "string" else value
+        if have != "string":
+            value = here.part(value, known[0].dtype, "text") if have == "date" else value.cast(nw.String)
         return value if categories is None else nw.when(value.is_in(categories)).then(value)
     if want == "integer":
         low, high = integer_range(target)
         if have in ("float", "decimal"):
-            value = truncated(value)
+            value = truncated(here.engine, value)
             inside = (
                 (value > float(low) - 1) & (value < float(high + 1))
                 if high < 2**52
@@ -229,14 +239,16 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
         return to_float(value.cast(target)) if isinstance(target, nw.Float32) else to_float(value)
     if want == "boolean":
         return value != 0 if have != "boolean" else value
-    return _cast_time(value, known[0].dtype, target)
+    return _cast_time(here, value, known[0].dtype, target)
 
 
-def _cast_time(value: nw.Expr, source: DType, target: DType) -> nw.Expr:
+def _cast_time(here: Lowering, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
     """A date or time as another; null outside of what nanoseconds in 64 bits can hold, where those are asked for."""
     if getattr(target, "time_unit", None) == "ns" and getattr(source, "time_unit", None) != "ns":
         value = in_calendar(value, source, (1678, 2261))
-    return value.cast(target)
+    if kind(source) == "datetime" and kind(target) == "date":
+        return here.part(value, source, "date")
+    return here.engine.retimed(value, source, target)
 
 
 def _case(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
@@ -250,7 +262,7 @@ def _case(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapp
 
 
 def _part(name: str) -> Lower:
-    return lambda _, args, __, ___: getattr(args[0].dt, name)().cast(nw.Int64)
+    return lambda here, args, known, _: here.part(args[0], known[0].dtype, name)
 
 
 def _text(op: Callable[[Any, Mapping[str, Any]], nw.Expr]) -> Lower:
@@ -266,9 +278,9 @@ LOWERED: Mapping[str, Lower] = {
     "modulo": _modulo,
     "negative": _negative,
     "abs": _absolute,
-    "floor": _floats(lambda x: x.floor()),
-    "ceil": _floats(lambda x: x.ceil()),
-    "sqrt": _floats(lambda x: nw.when(x >= 0).then(x).sqrt()),
+    "floor": _floats(lambda engine, x: engine.floor(x)),
+    "ceil": _floats(lambda engine, x: engine.ceil(x)),
+    "sqrt": _floats(lambda _, x: nw.when(x >= 0).then(x).sqrt()),
     "equal": _compare(lambda x, y: x == y),
     "not_equal": _compare(lambda x, y: x != y),
     "less": _compare(lambda x, y: x < y),

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
-from dpframe.engine.expressions import Lowering, from_ticks, to_float
+from dpframe.engine.backends import Backend
+from dpframe.engine.expressions import Lowering, to_float, truncated
 from dpframe.engine.hooks import Frame
 from dpframe.plan.columns import Facts
 from dpframe.plan.features import Feature, small
@@ -67,8 +68,9 @@ def _stages(here: Lowering, feature: Feature, value: nw.Expr | None, into: str, 
             return _Stages([], [_one_zero(least, family).alias(into)], [])
         case "first" | "last":
             return _pick(here, feature, value, into, name, units)
-    stages = _float_sum(value, feature.known, name) if family in ("float", "decimal") else _sum(value, feature, name)
-    return _finished(stages, feature, value, into, name)
+    real = family in ("float", "decimal")
+    made = _float_sum(here.engine, value, feature.known, name) if real else _sum(here.engine, value, feature, name)
+    return _finished(here.engine, made, feature, value, into, name)
 
 
 def _one_zero(value: nw.Expr, family: str) -> nw.Expr:
@@ -86,7 +88,7 @@ def _pick(here: Lowering, feature: Feature, value: nw.Expr, into: str, name: str
     return _Stages([[extreme.alias(end)], [chosen.alias(name)]], [least.alias(into)], [])
 
 
-def _sum(value: nw.Expr, feature: Feature, name: str) -> _Stages:
+def _sum(engine: Backend, value: nw.Expr, feature: Feature, name: str) -> _Stages:
     """The sum of integers as `name`, held inside int64; for a mean, as a float."""
     known = feature.known
     assert known is not None
@@ -94,11 +96,13 @@ def _sum(value: nw.Expr, feature: Feature, name: str) -> _Stages:
         value = value.clip(max(-(2**63), integer_range(known.dtype)[0]), 2**63 - 1)
     value = value.cast(nw.Int64)
     if small(known):
-        return _Stages([[value.alias(name)]], [nw.col(name).sum().fill_null(0).alias(name)], [])
+        return _Stages([[value.alias(name)]], [nw.col(name).sum().fill_null(0).cast(nw.Int64).alias(name)], [])
     high, low, one = nw.col(f"{name}h"), nw.col(f"{name}l"), 2**_LIMB
-    split = [(nw.col(name) // one).alias(f"{name}h"), (nw.col(name) - nw.col(name) // one * one).alias(f"{name}l")]
-    sums = [part.sum().fill_null(0).alias(f"{name}{end}") for part, end in ((high, "h"), (low, "l"))]
-    carry = [(high + low // one).alias(f"{name}h"), (low - low // one * one).alias(f"{name}l")]
+    upper = engine.quotient(nw.col(name), one)
+    split = [upper.alias(f"{name}h"), (nw.col(name) - upper * one).alias(f"{name}l")]
+    sums = [part.sum().fill_null(0).cast(nw.Int64).alias(f"{name}{end}") for part, end in ((high, "h"), (low, "l"))]
+    over = engine.quotient(low, one)
+    carry = [(high + over).alias(f"{name}h"), (low - over * one).alias(f"{name}l")]
     total = to_float(high) * float(one) + to_float(low)
     if feature.made == "mean":
         return _Stages([[value.alias(name)], split], sums, [carry, [total.alias(name)]])
@@ -107,7 +111,7 @@ def _sum(value: nw.Expr, feature: Feature, name: str) -> _Stages:
     return _Stages([[value.alias(name)], split], sums, [carry, [nw.coalesce(exact, end).alias(name)]])
 
 
-def _float_sum(value: nw.Expr, known: Facts, name: str) -> _Stages:
+def _float_sum(engine: Backend, value: nw.Expr, known: Facts, name: str) -> _Stages:
     """The sum of floats as `name`: exact in limbs, rounded once or twice at the end."""
     top, many = _FAR, 6
     if known.bounds is not None:
@@ -117,15 +121,13 @@ def _float_sum(value: nw.Expr, known: Facts, name: str) -> _Stages:
     rows, rest = [[value.alias(f"{name}r")]], nw.col(f"{name}r")
     limbs = [f"{name}{i}" for i in range(many)]
     for limb, power in zip(limbs, powers, strict=True):
-        whole = rest * 2.0**-power
-        whole = nw.when(whole >= 0).then(whole.floor()).otherwise(whole.ceil())
-        rows.append([whole.cast(nw.Int64).alias(limb)])
+        rows.append([truncated(engine, rest * 2.0**-power).cast(nw.Int64).alias(limb)])
         rows.append([(rest - to_float(nw.col(limb)) * 2.0**power).alias(f"{name}r")])
-    sums = [nw.col(limb).sum().fill_null(0).alias(limb) for limb in limbs]
+    sums = [nw.col(limb).sum().fill_null(0).cast(nw.Int64).alias(limb) for limb in limbs]
     negative = f"{name}s"
-    after = [*_carried(limbs), [(nw.col(limbs[0]) < 0).alias(negative)]]
+    after = [*_carried(engine, limbs), [(nw.col(limbs[0]) < 0).alias(negative)]]
     after.append([nw.when(nw.col(negative)).then(-1 * nw.col(x)).otherwise(nw.col(x)).alias(x) for x in limbs])
-    after += _carried(limbs)
+    after += _carried(engine, limbs)
     total = to_float(nw.col(limbs[-1])) * 2.0 ** powers[-1]
     for limb, power in zip(limbs[-2::-1], powers[-2::-1], strict=True):
         total = total + to_float(nw.col(limb)) * 2.0**power
@@ -133,16 +135,16 @@ def _float_sum(value: nw.Expr, known: Facts, name: str) -> _Stages:
     return _Stages(rows, sums, after)
 
 
-def _carried(limbs: list[str]) -> list[list[nw.Expr]]:
+def _carried(engine: Backend, limbs: list[str]) -> list[list[nw.Expr]]:
     """Every limb but the first between 0 and 2^32, the same number in all."""
     one, stages = 2**_LIMB, []
     for above, limb in zip(limbs[-2::-1], limbs[:0:-1], strict=True):
-        carry = nw.col(limb) // one
+        carry = engine.quotient(nw.col(limb), one)
         stages.append([(nw.col(above) + carry).alias(above), (nw.col(limb) - carry * one).alias(limb)])
     return stages
 
 
-def _finished(stages: _Stages, feature: Feature, value: nw.Expr, into: str, name: str) -> _Stages:
+def _finished(engine: Backend, stages: _Stages, feature: Feature, value: nw.Expr, into: str, name: str) -> _Stages:
     """A sum as it is, or within its bounds, or over the number of values."""
     total = nw.col(name)
     if feature.made == "mean":
@@ -153,6 +155,6 @@ def _finished(stages: _Stages, feature: Feature, value: nw.Expr, into: str, name
     if bounds is not None:
         total = total.clip(bounds.lower, bounds.upper)
     if kind(feature.facts.dtype) == "duration":
-        total = from_ticks(total, feature.facts.dtype)
+        total = engine.from_ticks(total, feature.facts.dtype)
     stages.after.append([total.alias(into)])
     return stages

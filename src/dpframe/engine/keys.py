@@ -6,19 +6,21 @@ nothing in a join. "k0", "k1", … are the values, "k0n", … the flags.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
-from dpframe.engine.hooks import Frame
+from dpframe.engine.backends import Backend
+from dpframe.engine.hooks import Frame, backend_of
 from dpframe.engine.tables import polars_dtype
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Column
-from dpframe.plan.types import kind, ticks
+from dpframe.plan.types import TIMES, kind, ticks
 
-__all__ = ["group_names", "key_frame", "keyed", "listed_only", "public_keys"]
+__all__ = ["group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
 
 
 def group_names(ask: Ask) -> list[str]:
@@ -40,28 +42,41 @@ def keyed(ask: Ask, frame: Frame) -> Frame:
     """
     if not ask.by:
         return frame
-    kept, made = [], []
+    kept, made, engine = [], [], backend_of(frame)
     for i, column in enumerate(ask.group_columns):
         value, level = nw.col(column.id), None if ask.keys is None else ask.keys.levels[i]
         values = None if level is None else [v for v in level if v is not None]
-        known = ~value.is_null() if not values else _listed(value, column, values)
+        known = ~value.is_null() if not values else listed(value, column, values)
         if not _may_be_null(ask, i):
             kept.append(known)
             made.append(_one_zero(value, column).alias(f"k{i}"))
         else:
             kept.append((known | value.is_null()) if values else value.is_null())
-            filled = nw.lit(0, nw.Int32) if _only_null(ask, i) else _one_zero(value, column).fill_null(_some(ask, i))
+            filled = nw.lit(0, nw.Int32) if _only_null(ask, i) else _filled(engine, value, column, _some(ask, i))
             made += [filled.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
     return frame.filter(*kept).with_columns(*made)
 
 
-def _listed(value: nw.Expr, column: Column, values: list[Any]) -> nw.Expr:
+def listed(value: nw.Expr, column: Column, values: Sequence[Any]) -> nw.Expr:
     """Whether a key is one of those listed; times are compared by their ticks, which are the same on every engine."""
     dtype = column.facts.dtype
-    if not isinstance(dtype, nw.Datetime):
+    if not isinstance(dtype, (nw.Date, nw.Datetime)):
         return value.is_in(values)
-    held = nw.Datetime("ms", dtype.time_zone) if dtype.time_unit == "s" else dtype
-    return value.cast(nw.Int64).is_in([ticks(v, held, "keys") for v in values])
+    return value.cast(nw.Int64).is_in([ticks(v, _in_milliseconds(dtype), "keys") for v in values])
+
+
+def _in_milliseconds(dtype: DType) -> DType:
+    """The type in which a time is held: what comes in seconds is held in milliseconds."""
+    seconds = isinstance(dtype, nw.Datetime) and dtype.time_unit == "s"
+    return nw.Datetime("ms", getattr(dtype, "time_zone", None)) if seconds else dtype
+
+
+def _filled(engine: Backend, value: nw.Expr, column: Column, some: Any) -> nw.Expr:
+    """A key column with a key where null was."""
+    dtype = _in_milliseconds(column.facts.dtype)
+    if kind(dtype) not in TIMES:
+        return _one_zero(value, column).fill_null(some)
+    return nw.when(value.is_null()).then(engine.from_ticks(nw.lit(ticks(some, dtype, "keys")), dtype)).otherwise(value)
 
 
 def _one_zero(value: nw.Expr, column: Column) -> nw.Expr:
@@ -82,7 +97,7 @@ def listed_only(ask: Ask, frame: Frame) -> Frame:
     """Only the listed combinations, when they are fewer than all combinations of the listed values."""
     if ask.keys is None or ask.keys.rows is None:
         return frame
-    return frame.join(nw.from_native(key_frame(ask).lazy()), on=group_names(ask), how="semi")
+    return frame.join(backend_of(frame).bring(frame, key_frame(ask)), on=group_names(ask), how="semi")
 
 
 def key_frame(ask: Ask) -> pl.DataFrame:
@@ -107,7 +122,7 @@ def key_frame(ask: Ask) -> pl.DataFrame:
             table = table.join(level.to_frame(), how="cross", maintain_order="left_right")
     nullable = [i for i in range(len(types)) if _may_be_null(ask, i)]
     table = table.with_columns(pl.col(f"k{i}").is_null().alias(f"k{i}n") for i in nullable)
-    return table.with_columns(pl.col(f"k{i}").fill_null(pl.lit(_some(ask, i))) for i in nullable)
+    return table.with_columns(pl.col(f"k{i}").fill_null(pl.lit(_some(ask, i))).cast(types[i]) for i in nullable)
 
 
 def public_keys(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
@@ -119,6 +134,14 @@ def public_keys(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
             value = pl.lit(None) if _only_null(ask, i) else pl.when(~pl.col(f"k{i}n")).then(value)
         columns.append(value.cast(polars_dtype(column.facts.dtype)).alias(name))
     return table.select(columns)
+
+
+def held_keys(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
+    """A table of totals with its keys in the types of `key_frame`, whatever its engine held them in."""
+    types = {f"k{i}": _held(c.facts.dtype) for i, c in enumerate(ask.group_columns) if not _only_null(ask, i)}
+    return table.with_columns(
+        pl.col(name).cast(dtype) for name, dtype in types.items() if table.schema.get(name, dtype) != dtype
+    )
 
 
 def _held(dtype: DType) -> Any:

@@ -27,8 +27,9 @@ from dataclasses import dataclass
 import narwhals as nw
 
 from dpframe.engine import hooks
+from dpframe.engine.backends import Backend
 from dpframe.engine.expressions import to_float, truncated
-from dpframe.engine.hooks import Frame
+from dpframe.engine.hooks import Frame, backend_of
 from dpframe.plan.columns import Limits
 from dpframe.plan.grid import FRACTION_BITS
 from dpframe.plan.measures import Measure
@@ -49,7 +50,7 @@ class Partial:
 def partials(frame: Frame, units: Sequence[str], groups: Sequence[str], columns: Sequence[Partial]) -> Frame:
     """Stage 2: per unit and group, the number of rows and the sum of each integer column."""
     sums = [
-        nw.col(p.rows).sum().fill_null(0).alias(p.units)
+        nw.col(p.rows).sum().fill_null(0).cast(nw.Int64).alias(p.units)
         for p in columns
         if p.measure.total in ("values", "sum", "square", "unit_sum")
     ]
@@ -75,7 +76,8 @@ def enforced(
     if any(measure.total not in ("units", "unit_sum", "distinct") for measure in measures):
         frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
         frame = _row_weights(frame, units, limits)
-    return frame.with_columns(*(_partial(p).alias(p.units) for p in columns)) if columns else frame
+    engine = backend_of(frame)
+    return frame.with_columns(*(_partial(engine, p).alias(p.units) for p in columns)) if columns else frame
 
 
 def _lowest(frame: Frame, hashed: Sequence[str], within: Sequence[str], most: int, salt: int) -> Frame:
@@ -95,15 +97,15 @@ def distinct(pairs: Frame, units: Sequence[str], groups: Sequence[str], value: s
     return _lowest(frame, [*units, *groups, value], units, limits.max_rows, salt)
 
 
-def spread(count: str) -> nw.Expr:
+def spread(engine: Backend, count: str) -> nw.Expr:
     """⌊d · w / n⌋ for a part of d of a unit's n rows in a group; the parts together are at most the row weight w.
 
     With w = q·n + r it is d·q + ⌊d·r / n⌋, in integers: d·q <= w, and d·r < n² fits while a unit has fewer than 2^31
     rows in a group.
     """
     d, w, n = nw.col(count), nw.col("w"), nw.col("n")
-    quotient = w // n
-    return d * quotient + (d * (w - quotient * n)) // n
+    quotient = engine.quotient(w, n)
+    return d * quotient + engine.quotient(d * (w - quotient * n), n)
 
 
 def _rows_per_group(limits: Limits) -> int:
@@ -118,15 +120,16 @@ def _row_weights(frame: Frame, units: Sequence[str], limits: Limits) -> Frame:
     groups, most = limits.max_groups or 1, limits.max_rows
     if most is None or Contribution(groups, _rows_per_group(limits), most).rows == groups * _rows_per_group(limits):
         return frame.with_columns(whole.alias("w"))
-    frame = frame.with_columns(nw.col("c").sum().over(*units).alias("a"))
+    engine = backend_of(frame)
+    frame = frame.with_columns(nw.col("c").sum().over(*units).cast(nw.Int64).alias("a"))
     product = nw.col("c") * most  # both below 2^31
-    quotient = product // nw.col("a")
+    quotient = engine.quotient(product, nw.col("a"))
     rest = product - quotient * nw.col("a")
-    scaled = quotient * one + (rest * one) // nw.col("a")  # = ⌊2^f · c·K / a⌋
+    scaled = quotient * one + engine.quotient(rest * one, nw.col("a"))  # = ⌊2^f · c·K / a⌋
     return frame.with_columns(nw.when(nw.col("a") > most).then(scaled).otherwise(whole).alias("w"))
 
 
-def _partial(p: Partial) -> nw.Expr:
+def _partial(engine: Backend, p: Partial) -> nw.Expr:
     """A measure's partial from the unit's rows, sums and row weight; the bound holds by the last clip."""
     measure, grid = p.measure, p.measure.grid
     if measure.total == "units":
@@ -135,7 +138,8 @@ def _partial(p: Partial) -> nw.Expr:
         return nw.col("w") if measure.fraction else nw.col("c")
     if measure.total == "unit_sum":
         return nw.col(p.units).clip(grid.lower, grid.upper)
-    share = truncated(to_float(nw.col(p.units)) * to_float(nw.col("w")) / to_float(nw.col("n"))).cast(nw.Int64)
+    share = to_float(nw.col(p.units)) * to_float(nw.col("w")) / to_float(nw.col("n"))
+    share = truncated(engine, share).cast(nw.Int64)
     low = nw.col("w") * min(grid.lower, 0)
     high = nw.col("w") * max(grid.upper, 0)
     return nw.max_horizontal(nw.min_horizontal(share, high), low)

@@ -11,38 +11,29 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import narwhals as nw
 import polars as pl
 
-from dpframe.engine.tables import Data, facts_of
+from dpframe.engine.backends import adopted, fetched
+from dpframe.engine.tables import Data
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan.columns import Facts
 from dpframe.plan.types import kind
 
 __all__ = ["adopt", "content", "public"]
 
 
 def adopt(frame: Any) -> Data:
-    """Take in a pandas DataFrame, a Polars DataFrame or LazyFrame, or a PyArrow Table.
+    """Take in a table of any engine.
 
     Output: Data; nothing is read or converted yet
     Errors: UnsupportedOperation for anything else
     """
-    if isinstance(frame, pl.DataFrame):
-        return _polars(frame.lazy())
-    if isinstance(frame, pl.LazyFrame):
-        return _polars(frame, lazy=True)
-    family = type(frame).__module__.partition(".")[0]
-    if family in ("pandas", "pyarrow"):  # PyArrow is imported for those who need it
-        from dpframe.engine import arrow
-
-        found = arrow.from_pandas(frame) if family == "pandas" else arrow.from_pyarrow(frame)
-        if found is not None:
-            return found
-    raise UnsupportedOperation(
-        f"dpframe protects pandas DataFrames, Polars DataFrames and LazyFrames and PyArrow Tables, "
-        f"not a {type(frame).__name__}."
-    )
+    found = adopted(frame)
+    if found is None:
+        raise UnsupportedOperation(
+            "dpframe protects pandas DataFrames, Polars DataFrames and LazyFrames, PyArrow Tables, DuckDB relations, "
+            f"Ibis tables and Spark DataFrames, not a {type(frame).__name__}."
+        )
+    return found
 
 
 def public(frame: Any) -> Data:
@@ -58,8 +49,12 @@ def public(frame: Any) -> Data:
         if frame is None:
             raise InvalidArgument("A public table given as a dict has columns of one length, each of one type.")
     data = adopt(frame)
+    ordered = data.engine == "polars"
+    if not ordered:
+        data = adopt(fetched(frame))
     readable = {name: facts for name, facts in data.schema if kind(facts.dtype) != "other"}
-    rows = data.scan(list(readable)).collect()
+    rows: pl.DataFrame = data.scan(list(readable)).collect()
+    rows = rows if ordered else rows.sort(rows.columns)
     rows = rows.select(pl.all().gather(pl.int_range(rows.height))) if rows.height else rows  # no memory is shared
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
@@ -73,24 +68,3 @@ def content(data: Data) -> str:
     buffer = io.BytesIO()
     data.scan([name for name, _ in data.schema]).collect().write_ipc(buffer, compat_level=pl.CompatLevel.oldest())
     return hashlib.sha256(buffer.getvalue()).hexdigest()[:16]
-
-
-# Polars
-
-
-def _polars(frame: pl.LazyFrame, *, lazy: bool = False) -> Data:
-    schema = frame.collect_schema()
-    typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
-    facts = tuple((name, facts_of(typed[name]) if name in typed else Facts(nw.Unknown())) for name in schema)
-
-    def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
-        if empty:
-            return pl.LazyFrame(schema={name: schema[name] for name in names})
-        return frame.select(names)
-
-    return Data("polars", facts, scan, lazy)
-
-
-def _readable(schema: Any) -> dict[str, Any]:
-    """The columns whose type narwhals has a name for."""
-    return {name: dtype for name, dtype in schema.items() if not isinstance(dtype, (pl.Object, pl.Unknown, pl.Null))}

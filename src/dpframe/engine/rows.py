@@ -54,11 +54,12 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
     if not names:  # counting rows needs a column to count along
         names = dict.fromkeys(_narrowest(table))
     frame: Frame = nw.from_native(step.data.scan(list(names), empty=empty))
+    called = step.data.called
     if not wanted and not table.unit:
         return frame
     frame = frame.select(
-        *(_identifier(name, column).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
-        *(readable(nw.col(name), column.facts).alias(column.id) for name, column in wanted),
+        *(_identifier(called(name), column).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
+        *(readable(nw.col(called(name)), column.facts).alias(column.id) for name, column in wanted),
     )
     missing = [~nw.col(name).is_null() for name in unit_names(table)]
     return frame.filter(*missing) if missing else frame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -23,16 +23,24 @@ class Data:
     """A table that only the engine reads: its schema is public, its rows are not.
 
     `scan(names)` gives the named columns as a lazy frame; with `empty=True` the same columns without a row.
-    `kind` is what the user brought, and what a released table is given back as.
+    `kind` is the kind of table that is given back: what the user brought, and pandas for the tables of databases and
+    clusters. `engine` is where it is read. A column is scanned under its name, or under what `names` calls it where an
+    engine cannot tell some names apart.
     """
 
     kind: Kind
     schema: tuple[tuple[str, Facts], ...]
-    scan: Callable[..., pl.LazyFrame] = field(repr=False)
+    scan: Callable[..., Any] = field(repr=False)
     lazy: bool = False
+    engine: str = "polars"
+    names: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def called(self, name: str) -> str:
+        """What a column is called where it is scanned."""
+        return self.names.get(name, name)
 
     def __repr__(self) -> str:
-        return f"<{self.kind}>"
+        return f"<{self.kind if self.engine == 'polars' else self.engine}>"
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A protected table cannot be pickled or copied out: the copy would hold raw rows.")

@@ -1,0 +1,98 @@
+"""What an engine must be able to do besides what narwhals does: the one place that lists it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+
+from dpframe.engine.tables import Data
+from dpframe.plan.columns import Facts
+
+__all__ = ["Backend", "Frame"]
+
+Frame = nw.LazyFrame[Any]
+
+
+class Backend(ABC):
+    """One engine.
+
+    Every operation is total: what does not exist is null, and no cell makes it fail. Columns are called by names of
+    ours, which differ in more than case. `to_float` and the like need no word here, since narwhals has them.
+    """
+
+    name: str
+
+    # Tables
+
+    @abstractmethod
+    def adopt(self, table: Any) -> Data | None:
+        """A table that the user brought, None for what this engine does not take in. Nothing is read."""
+
+    def fetch(self, table: Any) -> pl.DataFrame:
+        """A public table of this engine, read."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
+        """A small public table, as a frame that can be joined to another. Times come as this engine holds them."""
+
+    @abstractmethod
+    def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
+        """Frames of totals, computed together if the engine can; whole numbers as Int64."""
+
+    def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
+        """The same frames, of a table without rows: whatever could fail after the charge fails here."""
+        return self.collect(frames)
+
+    # Columns that the engine computes itself
+
+    @abstractmethod
+    def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
+        """A 64-bit hash of some columns of each row under a 64-bit key: of these values only, at every retry."""
+
+    @abstractmethod
+    def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
+        """Text as a number, a date or a time; null where the text is none."""
+
+    @abstractmethod
+    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
+        """A part of a date or time, "year" to "minute", as Int64; its "text"; the "date" of a time."""
+
+    # Expressions
+
+    @abstractmethod
+    def constant(self, value: Any, dtype: DType) -> Any:
+        """A value as it stands in a column of a type: as it is, or as its ticks."""
+
+    @abstractmethod
+    def from_ticks(self, value: nw.Expr, dtype: DType) -> nw.Expr:
+        """Whole numbers as the dates, times or durations that they stand for."""
+
+    @abstractmethod
+    def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
+        """A time so that it compares with any other that has a zone, or none, just as it does."""
+
+    @abstractmethod
+    def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
+        """A date or time as another time of the same moment, in the target's unit."""
+
+    @abstractmethod
+    def quotient(self, top: nw.Expr, bottom: nw.Expr | int) -> nw.Expr:
+        """⌊top / bottom⌋ in whole numbers, exactly, for 0 < bottom < 2^62 and a result below 2^51 in size."""
+
+    @abstractmethod
+    def divided(self, top: nw.Expr, by: int) -> nw.Expr:
+        """⌊top / by⌋ in whole numbers, exactly, for any Int64 and 0 < by < 2^62."""
+
+    @abstractmethod
+    def floor(self, value: nw.Expr) -> nw.Expr:
+        """A float rounded down, still a float, however large."""
+
+    def ceil(self, value: nw.Expr) -> nw.Expr:
+        """A float rounded up, still a float, however large."""
+        return self.floor(value * -1.0) * -1.0

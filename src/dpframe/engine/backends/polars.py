@@ -1,0 +1,121 @@
+"""Polars, eager and lazy: the engine for pandas and PyArrow tables too, which enter through Arrow."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends.base import Backend, Frame
+from dpframe.engine.tables import Data, facts_of, polars_dtype
+from dpframe.plan.columns import Facts
+
+__all__ = ["BACKEND"]
+
+
+class _Polars(Backend):
+    name = "polars"
+
+    # Tables
+
+    def adopt(self, table: Any) -> Data | None:
+        if isinstance(table, pl.DataFrame):
+            return _data(table.lazy())
+        if isinstance(table, pl.LazyFrame):
+            return _data(table, lazy=True)
+        family = type(table).__module__.partition(".")[0]
+        if family not in ("pandas", "pyarrow"):
+            return None
+        from dpframe.engine import arrow  # PyArrow is imported for those who need it
+
+        return arrow.from_pandas(table) if family == "pandas" else arrow.from_pyarrow(table)
+
+    def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
+        return nw.from_native(table.lazy())
+
+    def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
+        native: list[pl.LazyFrame] = [frame.to_native() for frame in frames]
+        engine: Any = "streaming" if streaming else "auto"
+        return [native[0].collect(engine=engine)] if len(native) == 1 else pl.collect_all(native, engine=engine)
+
+    # Columns
+
+    def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
+        native: pl.LazyFrame = frame.to_native()
+        return nw.from_native(native.with_columns(pl.struct(list(columns)).hash(salt).alias(into)))
+
+    def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
+        native: pl.LazyFrame = frame.to_native()
+        text = pl.col(column)
+        if isinstance(dtype, nw.Date):
+            made = text.str.to_date("%Y-%m-%d", strict=False)
+        elif isinstance(dtype, nw.Datetime):
+            unit = polars_dtype(dtype).time_unit
+            made = pl.coalesce(
+                text.str.to_datetime(form, time_unit=unit, strict=False)
+                for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
+            )
+        else:
+            made = text.cast(polars_dtype(dtype), strict=False)
+        return nw.from_native(native.with_columns(made.alias(into)))
+
+    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
+        value = nw.col(column)
+        if part == "text":
+            made = value.cast(nw.String)
+        else:
+            made = value.cast(nw.Date) if part == "date" else getattr(value.dt, part)().cast(nw.Int64)
+        return frame.with_columns(made.alias(into))
+
+    # Expressions
+
+    def constant(self, value: Any, dtype: DType) -> Any:
+        """As it is; a time with a zone as the same moment in UTC."""
+        zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
+        return value.astimezone(dt.UTC) if zoned else value
+
+    def from_ticks(self, value: nw.Expr, dtype: DType) -> nw.Expr:
+        return value.cast(dtype)
+
+    def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
+        return value if getattr(facts.dtype, "time_zone", None) is None else value.dt.convert_time_zone("UTC")
+
+    def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
+        return value.cast(target)
+
+    def quotient(self, top: nw.Expr, bottom: nw.Expr | int) -> nw.Expr:
+        return top // bottom
+
+    def divided(self, top: nw.Expr, by: int) -> nw.Expr:
+        return top // by
+
+    def floor(self, value: nw.Expr) -> nw.Expr:
+        return value.floor()
+
+    def ceil(self, value: nw.Expr) -> nw.Expr:
+        return value.ceil()
+
+
+def _data(frame: pl.LazyFrame, *, lazy: bool = False) -> Data:
+    schema = frame.collect_schema()
+    typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
+    facts = tuple((name, facts_of(typed[name]) if name in typed else Facts(nw.Unknown())) for name in schema)
+
+    def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        if empty:
+            return pl.LazyFrame(schema={name: schema[name] for name in names})
+        return frame.select(names)
+
+    return Data("polars", facts, scan, lazy)
+
+
+def _readable(schema: Any) -> dict[str, Any]:
+    """The columns whose type narwhals has a name for."""
+    return {name: dtype for name, dtype in schema.items() if not isinstance(dtype, (pl.Object, pl.Unknown, pl.Null))}
+
+
+BACKEND = _Polars()
