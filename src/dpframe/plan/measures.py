@@ -53,6 +53,7 @@ class Scope:
     max_rows_per_group: int | None
     max_rows: int | None
     asked: str
+    one_each: bool = False  # one unit surely has at most one row in a group, so that rows count units
 
     def contribution(self, what: str) -> Contribution:
         """The limits on rows, or an error that names the one to type."""
@@ -204,8 +205,8 @@ def value_total(column: Column, scope: Scope, what: str) -> Measure:
 
 
 def units_total(scope: Scope, what: str) -> Measure:
-    """Units per group; with `dp.Rows(k)` the rows stand for them."""
-    if not scope.table.unit or scope.one_row_each:
+    """Units per group; the rows where one unit has one row in each; with `dp.Rows(k)` the rows stand for them."""
+    if not scope.table.unit or scope.one_row_each or scope.one_each:
         return row_total(scope, what)
     return Measure("units", None, UNIT_GRID, 0, maps.unit_counts(scope.groups(what), scope.table.relation, scope.cells))
 
