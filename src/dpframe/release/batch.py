@@ -69,6 +69,9 @@ class Batch:
         questions = list(zip(self._asks, self._plans, strict=True))
         return settled(questions, self._account, self.cost, price, noise, name=name, refresh=refresh, batch=True)
 
+    def __reduce__(self) -> Any:
+        raise UnsupportedOperation("A batch cannot be pickled or copied out: the copy would hold raw rows.")
+
     def __repr__(self) -> str:
         table = self.noise
         rows = [
