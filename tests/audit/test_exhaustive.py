@@ -1,0 +1,229 @@
+"""Every claim of a question against every small table and every neighbour of it.
+
+Twelve kinds of rows (unit A, B or nobody × group x or y × value -1 or 3), all 1,820 tables of up to four rows, every
+removal of one unit and every exchange of one for another; chains of up to two frame operations (three in the long
+tier), all aggregates, three kinds of groups, and `dp.Rows(k)`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+
+import batches
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import engine
+from dpframe.budget import account
+from dpframe.errors import DpFrameError
+from dpframe.release.draw import margin_totals
+from dpframe.theory.maps import sensitivity
+
+UNIT = ("t", "u")
+BUDGET = dp.Budget(epsilon=1e9, delta=0.5)
+
+
+def _ids(frame):
+    """The identifiers, and the table's number where the frame has one."""
+    return [name for name in ("t", "u") if name in frame.columns]
+
+
+OPERATIONS = {
+    "filter": lambda f: f.filter(dp.col("v") > 0),
+    "filter group": lambda f: f.filter(dp.col("g") == "x"),
+    "with_columns": lambda f: f.with_columns(v=dp.col("v") * 2 - 1, i=dp.col("i") + 1),
+    "made null": lambda f: f.with_columns(
+        v=dp.when(dp.col("v") > 0).then(dp.col("v")), i=dp.when(dp.col("v") > 0).then(dp.col("i"))
+    ),
+    "rewritten group": lambda f: f.with_columns(g=dp.when(dp.col("v") > 0).then(dp.lit("x")).otherwise(dp.col("g"))),
+    "select": lambda f: f.select(*_ids(f), "g", "v", "i"),
+    "drop": lambda f: f.drop("u"),
+    "rename": lambda f: f.rename({"v": "w", "g": "v"}).rename({"v": "g", "w": "v"}),
+    "clip": lambda f: f.clip("v", 0, 2).clip("i", 0, 2),
+    "fill_null": lambda f: f.fill_null({"v": 1, "g": "y"}),
+    "drop_nulls": lambda f: f.drop_nulls("v"),
+    "cast": lambda f: f.cast({"v": "int8", "i": "int16"}),
+    "cut": lambda f: f.cut("v", [-5, 0, 5], labels=["x", "y"], into="g"),
+    "bound": lambda f: f.bound(max_rows=2),
+    "join one to many": lambda f: (
+        f.join({"g": ["x", "x", "y"], "b": [1, 2, 3]}, on="g").with_columns(v=dp.col("v") + dp.col("b")).drop("b")
+    ),
+    "join left": lambda f: f.join({"g": ["x"], "b": [2.0]}, on="g", how="left").with_columns(v=dp.col("b")).drop("b"),
+    "join protected": lambda f: (
+        f.join(f.per_unit(b=dp.sum("v", bounds=(-1, 3))), on=_ids(f)).with_columns(v=dp.col("b")).drop("b")
+    ),
+    "concat": lambda f: dp.concat([f, f.filter(dp.col("g") == "x")]),
+    "per_unit": lambda f: f.per_unit(v=dp.sum("v", bounds=(-1, 3)), i=dp.count(), g=dp.last("g", by="v")),
+    "partition": lambda f: f.partition("g", ["x", "y"])["x"],
+}
+LIMITS = [
+    {"max_groups": 2, "max_rows_per_group": 2, "max_rows": 3},
+    {"max_groups": 1, "max_rows_per_group": 2},
+    {"max_rows": 2},
+    {"max_groups": 2, "max_rows_per_group": 1},
+    {"max_groups": 1, "max_rows": 3},
+    {"max_groups": 2, "max_rows_per_group": 3, "max_rows": 4},
+]
+AGGREGATES = {
+    "n": dp.count(),
+    "nv": dp.count("v"),
+    "units": dp.count_units(),
+    "s": dp.sum("v", bounds=(-1, 3)),
+    "narrow": dp.sum("v", bounds=(1, 2)),
+    "each": dp.sum("v", unit_bounds=(-2, 4)),
+    "m": dp.mean("v", bounds=(-1, 3)),
+    "sd": dp.std("v", bounds=(0, 3)),
+    "different": dp.n_unique("v"),
+    "low": dp.min("i", bounds=(-1, 3)),
+    "middle": dp.median("i", bounds=(-1, 3)),
+    "upper": dp.quantile("i", 0.75, bounds=(-1, 3)),
+    "high": dp.max("i", bounds=(-1, 3)),
+}
+
+
+def asked(steps, form, limits, unit, relation, rows=None):
+    """A question after some steps, or None where it is refused."""
+    rows = batches.frame() if rows is None else rows
+    frame = dp.protect(rows, unit=unit, neighbors=relation, budget=BUDGET)
+    aggregates = AGGREGATES
+    if isinstance(unit, dp.Rows):
+        limits, aggregates = {}, {name: made for name, made in AGGREGATES.items() if name != "each"}
+    try:
+        for step in steps:
+            frame = OPERATIONS[step](frame)
+        if form == "alone":
+            return frame.agg(**aggregates, **({"max_rows": limits.get("max_rows", 3)} if limits else {}))
+        if form == "crosstab":
+            keys = {"g": ["x", "y"], "i": [-1, 3]}
+            return frame.crosstab("g", "i", keys=keys, margins="measured", **limits)
+        keys = None if form == "found" else ["x", "y"] if relation == "replace" else ["x", "y", "z"]
+        return frame.group_by("g", keys=keys, **limits).agg(**aggregates)
+    except DpFrameError:
+        return None
+
+
+class Tally:
+    """What was held against what: violations, claims that were reached, questions refused."""
+
+    def __init__(self):
+        self.claims, self.tight, self.questions, self.refused, self.broken = Counter(), Counter(), 0, [], []
+
+    def hold(self, query, relation, declared=None, salt=1, told=""):
+        """Hold one question against every pair."""
+        self.questions += 1
+        ask = query._ask
+        read, _ = batches.totals(ask, len(batches.universe()), salt)
+        here, there = batches.neighbours(relation, declared).T
+        values = dict(zip((paid.measure.key for paid in ask.read), read, strict=True))
+        for paid in ask.paid:
+            claim, measure = paid.measure.sensitivity, paid.measure
+            if measure.rank is not None:
+                counts = batches.scores(measure, values[measure.key])
+                found = {"rank l1": (batches.rank_cost(measure, counts[there] - counts[here]), claim.exact_l1)}
+            else:
+                cells = values.get(measure.key)
+                if cells is None:  # a margin of a crosstab, made of its cells
+                    cells = np.array([margin_totals(measure.merged, row, ask.shape) for row in read[0]])
+                l0, l1, l2, linf = batches.reached(cells[there] - cells[here])
+                found = {
+                    "l0": (l0, claim.l0),
+                    "l1": (l1, claim.exact_l1),
+                    "l2": (l2, claim.l2_squared),
+                    "linf": (linf, claim.exact_linf),
+                }
+                shown = query.sensitivity[paid.names[0]]
+                assert shown == claim.scaled(measure.unit)
+            for norm, (reached, claimed) in found.items():
+                self.claims[norm] += 1
+                self.tight[norm] += reached == claimed
+                if reached > claimed:
+                    self.broken.append((told, paid.names, norm, reached, claimed))
+
+    def __str__(self):
+        shares = ", ".join(f"{norm} {self.tight[norm]}/{self.claims[norm]}" for norm in self.claims)
+        return f"{self.questions} questions, {len(self.broken)} violations; reached: {shares}"
+
+
+FORMS = ["listed", "found", "alone", "listed rows", "found rows", "alone rows", "crosstab"]
+
+
+def drawn(rng, chain, relation):
+    """One question about a chain: its form, limits and unit at random; None where it is refused."""
+    form = rng.choice(FORMS)
+    unit = dp.Rows(1 if relation == "replace" else rng.choice([1, 2])) if form.endswith("rows") else UNIT
+    limits, form = rng.choice(LIMITS), form.removesuffix(" rows")
+    told = f"{' → '.join(chain) or 'nothing'}: {form}, {limits}, {relation}, {unit}"
+    return asked(chain, form, limits, unit, relation), unit, told, (form, limits)
+
+
+def run(chains, relations, seed, times=1):
+    """Questions about each chain, each held against every pair of neighbours under one of the relations in turn."""
+    rng, tally, turn = random.Random(seed), Tally(), itertools.cycle(relations)
+    for chain in chains:
+        for relation in itertools.islice(turn, times if len(chain) > 1 else 2 * times):
+            for _ in range(6):  # a form may be refused: another one is not
+                query, unit, told, _ = drawn(rng, chain, relation)
+                if query is not None:
+                    tally.hold(query, relation, getattr(unit, "max_rows", None), rng.getrandbits(64), told)
+                    break
+            else:
+                tally.refused.append(told)
+    return tally
+
+
+def chains(*sizes):
+    return [chain for size in sizes for chain in itertools.product(OPERATIONS, repeat=size)]
+
+
+def test_no_claim_is_exceeded_after_any_two_operations(capsys):
+    tally = run(chains(0, 1, 2), ["add-remove", "replace"], "any two")
+    with capsys.disabled():
+        print(f"\n  exhaustive neighbours: {tally}")
+    assert not tally.broken
+    assert tally.questions + len(tally.refused) == 1 + 1 + 2 * 20 + 400
+    assert len(tally.refused) < 60, tally.refused
+
+
+@pytest.mark.long
+def test_no_claim_is_exceeded_after_any_three_operations(capsys):
+    tally = run(chains(0, 1, 2), ["add-remove", "replace"], "all forms", times=8)
+    more = run(chains(3), ["add-remove", "replace"], "any three")
+    with capsys.disabled():
+        print(f"\n  exhaustive neighbours, at length: {tally}; three operations: {more}")
+    assert not tally.broken
+    assert not more.broken
+
+
+def test_a_claim_that_is_too_small_is_found(monkeypatch):
+    real = sensitivity.change
+    monkeypatch.setattr(sensitivity, "change", lambda *, groups, **rest: real(groups=max(groups - 1, 1), **rest))
+    tally = Tally()
+    tally.hold(asked([], "listed", LIMITS[0], UNIT, "add-remove"), "add-remove")
+    assert {norm for _, _, norm, _, _ in tally.broken} >= {"l0", "l1", "l2"}
+
+
+def test_tables_asked_together_answer_as_they_do_alone(monkeypatch):
+    monkeypatch.setattr(account.secrets, "token_hex", lambda size: "ab" * size)  # the salt of partitions
+    rng, held = random.Random("alone"), 0
+    many = batches.frame()
+    while held < 40:
+        chain = tuple(rng.choices(list(OPERATIONS), k=rng.choice([0, 1, 2])))
+        query, unit, told, (form, limits) = drawn(rng, chain, "add-remove")
+        if query is None:
+            continue
+        salt = rng.getrandbits(64)
+        found, groups = batches.totals(query._ask, len(batches.universe()), salt)
+        for number in rng.sample(range(len(batches.universe())), 4):
+            rows = many.filter(pl.col("t") == number).drop("t")
+            one = asked(chain, form, limits, unit if isinstance(unit, dp.Rows) else "u", "add-remove", rows)
+            raw = engine.totals(one._ask, salt)
+            at = [groups.index(key) for key in (raw.keys.rows() if one._ask.by else [()])]
+            for mine, theirs in zip(raw.values, found, strict=True):
+                expected = np.zeros_like(theirs[number])
+                expected[at] = mine
+                assert np.array_equal(expected, theirs[number]), (told, number)
+        held += 1

@@ -1,0 +1,198 @@
+"""Every public name of what is protected is known and says nothing of the rows; one that nobody classified fails."""
+
+import copy
+import pickle
+
+import polars as pl
+import pytest
+from watched import COLUMNS, Watched
+
+import dpframe as dp
+from dpframe.accessors import FrameAccessor, SeriesAccessor
+from dpframe.errors import UnsupportedOperation
+from dpframe.release.batch import Batch
+
+# facts: the schema and what was said, the same for any rows. steps, groups, questions: give another protected object
+# and read nothing. pays: reads rows, after it was paid. given: works on a table that the caller brings. released: made
+# of what was released.
+CLASSES = {
+    dp.PrivateFrame: {
+        "facts": "budget columns neighbors unit",
+        "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
+        "groups": "group_by partition",
+        "questions": "agg count count_units crosstab histogram marginals max mean median min mode n_unique quantile "
+        "std sum top_k var",
+    },
+    dp.PrivateGroupBy: {
+        "questions": "agg count count_units max mean median min mode n_unique quantile std sum top_k var"
+    },
+    dp.Query: {
+        "facts": "accuracy epsilon_for explain sensitivity unit_columns",
+        "pays": "release tune",
+        "given": "exact_totals",
+    },
+    Batch: {"facts": "cost noise", "pays": "release"},
+    dp.Release: {
+        "released": "accuracy ci cost derivation noise nonnegative plot report round suppress table to_arrow to_csv "
+        "to_excel to_html to_latex to_pandas to_parquet to_polars value when with_ci"
+    },
+    FrameAccessor: {
+        "pays": "agg count count_units crosstab histogram marginals max mean median min mode n_unique quantile std sum "
+        "top_k var"
+    },
+    SeriesAccessor: {
+        "pays": "count count_units histogram max mean median min mode n_unique quantile std sum top_k var"
+    },
+}
+PROTECTED = (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, Batch)
+DOORS = """
+    __len__ __iter__ __getitem__ __contains__ __reversed__ __array__ __array_interface__ __array_struct__
+    __arrow_array__ __arrow_c_stream__ __arrow_c_array__ __dataframe__ __dataframe_consortium_standard__
+    __narwhals_dataframe__ __narwhals_lazyframe__ __polars_dataframe__ __dlpack__ __buffer__ __bool__ __index__ __int__
+    __float__ __next__ shape size ndim height width values to_numpy to_dict to_list collect head tail sample item iloc
+    loc lazy dtypes schema __getstate__ __getattr__
+""".split()  # noqa: SIM905 - a list of fifty names
+
+
+def unclassified(kind, known):
+    """Public names that no class of the table holds."""
+    made = {name for name in dir(kind) if not name.startswith("_")}
+    made |= {name for name in getattr(kind, "__dataclass_fields__", {}) if not name.startswith("_")}
+    return made - set(" ".join(known.values()).split())
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_every_public_name_is_classified(kind):
+    assert not unclassified(kind, CLASSES[kind])
+
+
+def test_a_new_name_is_noticed():
+    class Sub(dp.PrivateFrame):
+        def rows(self):
+            return []
+
+    assert unclassified(Sub, CLASSES[dp.PrivateFrame]) == {"rows"}
+
+
+@pytest.mark.parametrize("kind", PROTECTED, ids=lambda kind: kind.__name__)
+def test_there_is_no_door_to_the_rows(kind):
+    own = [name for name in DOORS if hasattr(kind, name) and getattr(kind, name) is not getattr(object, name, None)]
+    assert own == []
+
+
+# What reads
+
+TABLE = Watched()
+STEPS = {
+    "bound": lambda f: f.bound(max_rows=2),
+    "cast": lambda f: f.cast("n", "float64"),
+    "clip": lambda f: f.clip("x", 0, 1),
+    "cut": lambda f: f.cut("x", [0, 1, 2]),
+    "drop": lambda f: f.drop("user", "x"),
+    "drop_nulls": lambda f: f.drop_nulls(),
+    "fill_null": lambda f: f.fill_null("x", 0),
+    "filter": lambda f: f.filter(dp.col("x") > 0),
+    "join": lambda f: f.join({"city": ["Bonn"], "sea": [False]}, on="city"),
+    "per_unit": lambda f: f.per_unit(n=dp.count()),
+    "rename": lambda f: f.rename({"x": "z"}),
+    "select": lambda f: f.select("city"),
+    "with_columns": lambda f: f.with_columns(z=dp.col("x") + 1),
+    "group_by": lambda f: f.group_by("city", max_groups=1),
+    "partition": lambda f: f.partition("city", ["Bonn"])["Bonn"],
+}
+ONE = {"max_rows": 2}
+QUESTIONS = {
+    "agg": lambda f: f.agg(a=dp.count(), **ONE),
+    "count": lambda f: f.count(**ONE),
+    "count_units": lambda f: f.count_units(),
+    "crosstab": lambda f: f.crosstab("city", "yes", keys={"city": ["Bonn"]}, **ONE),
+    "histogram": lambda f: f.histogram("x", bins=[0, 1, 2], **ONE),
+    "max": lambda f: f.max("x", (0, 9), **ONE),
+    "mean": lambda f: f.mean("x", (0, 9), **ONE),
+    "median": lambda f: f.median("x", (0, 9), **ONE),
+    "min": lambda f: f.min("x", (0, 9), **ONE),
+    "n_unique": lambda f: f.n_unique("city", **ONE),
+    "quantile": lambda f: f.quantile("x", 0.3, (0, 9), **ONE),
+    "std": lambda f: f.std("x", (0, 9), **ONE),
+    "sum": lambda f: f.sum("x", (0, 9), **ONE),
+    "var": lambda f: f.var("x", (0, 9), **ONE),
+}
+GROUPED = {
+    "agg": lambda g: g.agg(a=dp.count()),
+    "count": lambda g: g.count(),
+    "count_units": lambda g: g.count_units(),
+    "max": lambda g: g.max("x", (0, 9)),
+    "mean": lambda g: g.mean("x", (0, 9)),
+    "median": lambda g: g.median("x", (0, 9)),
+    "min": lambda g: g.min("x", (0, 9)),
+    "n_unique": lambda g: g.n_unique("n"),
+    "quantile": lambda g: g.quantile("x", 0.3, (0, 9)),
+    "std": lambda g: g.std("x", (0, 9)),
+    "sum": lambda g: g.sum("x", (0, 9)),
+    "var": lambda g: g.var("x", (0, 9)),
+}
+
+
+def protected(table=TABLE):
+    return dp.protect(table.frame, unit="user", budget=dp.Budget(epsilon=1e6, delta=0.1))
+
+
+def everything(frame):
+    """One object of each kind that a protected frame can give: steps, groups and questions."""
+    groups = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=1, max_rows_per_group=1)
+    made = [frame, groups, *(make(frame) for make in [*STEPS.values(), *QUESTIONS.values()])]
+    return [*made, *(make(groups) for make in GROUPED.values())]
+
+
+def test_steps_and_questions_read_nothing_and_give_protected_objects():
+    before = TABLE.reads
+    for thing in everything(protected()):
+        assert isinstance(thing, PROTECTED)
+        repr(thing)
+        getattr(thing, "_repr_html_", lambda: "")()
+        if isinstance(thing, dp.Query):
+            thing.explain()._repr_html_()
+            _ = (thing.sensitivity, thing.unit_columns)
+            thing.accuracy(epsilon=1.0, delta=1e-6)
+    assert TABLE.reads == before
+    protected().count_units().release(epsilon=1.0)
+    assert TABLE.reads == before + 1, "the table does not notice that it is read"
+
+
+def test_facts_are_the_same_whatever_the_rows_are():
+    others = {name: [None if name != "user" else "zoe"] * 2 for name in COLUMNS}
+
+    def facts(table):
+        words = []
+        for thing in everything(protected(table)):
+            words += [repr(thing), getattr(thing, "_repr_html_", lambda: "")()]
+            if isinstance(thing, dp.Query):
+                words += [str(thing.explain()), repr(dict(thing.sensitivity)), str(thing.accuracy(1.0, 1e-6))]
+        return words
+
+    assert facts(TABLE) == facts(Watched(others))
+    shown = "\n".join(facts(TABLE))
+    for cell in ("ada", "bea", "cyd", "40.0"):
+        assert cell not in shown
+
+
+def test_nothing_protected_can_be_pickled_or_copied():
+    frame = protected()
+    batch = frame.budget.plan([frame.count_units()], epsilon=1)
+    for thing in [*everything(frame), batch]:
+        for how in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(UnsupportedOperation):
+                how(thing)
+
+
+@pytest.mark.parametrize(
+    "read", [len, iter, list, bool, pl.DataFrame, lambda thing: thing[0], lambda thing: 1 in thing]
+)
+def test_python_s_own_ways_in_are_closed(read):
+    for thing in everything(protected()):
+        if read is bool:
+            assert bool(thing) is True  # an object like any other, whatever its rows are
+            continue
+        with pytest.raises((TypeError, ValueError, AttributeError)) as caught:
+            read(thing)
+        assert "ada" not in str(caught.value)
