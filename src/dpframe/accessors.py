@@ -34,6 +34,7 @@ class Price(TypedDict, total=False):
     noise: str
     name: str
     refresh: bool
+    ci: float
 
 
 class Once(Whose, Price, total=False):

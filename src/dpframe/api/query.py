@@ -8,7 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from dpframe import engine
@@ -18,8 +17,9 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.ask import Ask
 from dpframe.plan.explain import Derivation, derivation
 from dpframe.plan.steps import rebased, source_of
-from dpframe.release.accuracy import check_alpha, error_of
+from dpframe.release.accuracy import check_alpha, check_rows, expected_error
 from dpframe.release.batch import Batch, batch
+from dpframe.release.columns import check_ci
 from dpframe.release.pricing import noise_plan, read_price
 from dpframe.release.result import Release
 from dpframe.release.run import Account, release
@@ -97,7 +97,7 @@ class Query:
                 `accuracy`
         Output: ε, rounded up
         Errors: those of `accuracy`; UnsupportedOperation when no ε below 1e9 is enough, or the error is not known
-                before a release (ratios without assume_rows=, quantiles)
+                before a release (ratios and quantiles without assume_rows=)
         """
         if isinstance(error, bool) or not isinstance(error, (int, float)) or not 0 < error < math.inf:
             raise InvalidArgument("epsilon_for: error= is a number above 0, in the column's unit.")
@@ -110,8 +110,8 @@ class Query:
             errors = [row[-1] for row in rows if column in (None, row[0])]
             if any(e is None for e in errors):
                 raise UnsupportedOperation(
-                    "epsilon_for: the error of a ratio depends on the data; say assume_rows=, a number of values per "
-                    "group. That of a quantile is not known before a release."
+                    "epsilon_for: the error of a ratio or a quantile depends on the data; say assume_rows=, a number "
+                    "of values per group."
                 )
             return bool(max(errors) <= error)
 
@@ -137,9 +137,13 @@ class Query:
         """The error to expect of each column at a price, before anything is spent.
 
         Input:  epsilon, delta, noise as in `release`; alpha: the probability of a larger error; assume_rows: for
-                ratios, a number of values per group to assume, since their error depends on it
-        Output: one row per column: column, aggregate, mechanism, scale, error (column unit); the error of a mean, a
-                variance or a standard deviation is null unless rows are assumed
+                ratios and quantiles, a number of values per group to assume, since their error depends on it
+        Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks); the error
+                of a mean, a variance, a standard deviation or a quantile is null unless rows are assumed
+        Bound:  the errors of counts and sums hold for any data; those of means, variances and standard deviations for
+                that many values, wherever in their bounds they lie, so they are large for a standard deviation, which
+                is hard to know where values hardly differ; those of quantiles for values that are spread evenly between
+                their bounds, or lie more densely around the quantile
         Errors: those of `release`, without touching the budget
         """
         rows = self._expected(epsilon, delta, alpha, noise, assume_rows)
@@ -152,17 +156,14 @@ class Query:
     ) -> list[tuple[Any, ...]]:
         """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known."""
         self._known_limits("accuracy")
-        alpha = check_alpha(alpha)
+        alpha, known = check_alpha(alpha), None if assume_rows is None else check_rows(assume_rows)
         plan = noise_plan(self._ask, read_price(epsilon, delta), noise)
         rows = []
         for output in self._ask.outputs:
             drawn = plan.of(output.measures[0][1])
             scale = drawn.scale * float(drawn.paid.measure.unit)
-            error = math.nan
-            if len(output.measures) == 1 or assume_rows is not None:
-                count = np.array([_positive(1 if assume_rows is None else assume_rows)])
-                error = float(error_of(output, plan, alpha, 1, {output.measures[-1][0]: count})[0]) * output.ticks
-            rows.append((output.name, output.formula, drawn.family, scale, None if math.isnan(error) else error))
+            error = expected_error(output, plan, alpha, known)
+            rows.append((output.name, output.formula, drawn.family, scale, error))
         return rows
 
     def release(
@@ -174,21 +175,26 @@ class Query:
         noise: str = "auto",
         name: str | None = None,
         refresh: bool = False,
+        ci: float | None = None,
     ) -> Release:
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
         Input:  epsilon > 0 and delta >= 0, the price, or rho > 0 (and delta, for keys found in the data) from a budget
                 in ρ; noise: "laplace", "gaussian", or "auto" for whichever has the smaller standard deviation; name:
                 what the release is called in its budget, so that asking again gives the stored table for free;
-                refresh: pay again for a name, and draw again
+                refresh: pay again for a name, and draw again; ci: with 0.95 each number has the ends of its 95%
+                interval beside it, for free: see `Release.with_ci`
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; δ that nothing uses is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
                 ReleasePending, LedgerError, which spend nothing; EngineError
         """
         budget = resolve_budget(self._budget)
+        if ci is not None:
+            check_ci(ci, self._ask.by, self._ask.outputs, self._ask.layout)
         price = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        return release(self._ask, budget, **price, noise=noise, name=name, refresh=refresh)
+        answer: Release = release(self._ask, budget, **price, noise=noise, name=name, refresh=refresh)
+        return answer if ci is None else answer.with_ci(ci)
 
     @staticmethod
     def _together(queries: Sequence[Any], budget: Account, **price: Any) -> Batch:
@@ -207,9 +213,3 @@ class Query:
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
-
-
-def _positive(rows: object) -> float:
-    if isinstance(rows, bool) or not isinstance(rows, (int, float)) or not 0 < rows < float("inf"):
-        raise InvalidArgument("assume_rows= is a number of rows above 0.")
-    return float(rows)

@@ -1,6 +1,7 @@
 """How far a released number may be from what it stands for, at a confidence, before and after the release.
 
-The error is that of the noise: of a total under the stated limits and bounds, not of what limits and bounds leave out.
+A number stands for the one that the same release would have without its noise: of the rows under the stated limits and
+bounds. What limits and bounds leave out is not in the error.
 """
 
 from __future__ import annotations
@@ -13,16 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
-from dpframe.plan.measures import Measure, Output
+from dpframe.plan.measures import Output
 from dpframe.release.calibrate import NoisePlan
+from dpframe.release.draw import _scores
+from dpframe.release.ratios import expected_ratio_error, ratio_interval
 from dpframe.release.reconcile import error_of_part
+from dpframe.theory.maps.calibration import rounded_error
+from dpframe.theory.maps.choices import choice_error
 from dpframe.theory.maps.margins import sum_error
-from dpframe.theory.maps.pairs import gaussian_pair_error, laplace_pair_error
+from dpframe.theory.maps.ranks import rank_terms
 
-__all__ = ["check_alpha", "error_of", "error_of_sum"]
+__all__ = ["check_alpha", "check_rows", "error_of_sum", "expected_error", "interval_of"]
 
 Floats = NDArray[np.float64]
 Parts = Mapping[str, Floats]
+_MOST_ROWS = 2.0**40
 
 
 def check_alpha(alpha: object) -> float:
@@ -32,44 +38,95 @@ def check_alpha(alpha: object) -> float:
     return float(alpha)
 
 
-def error_of(output: Output, noise: NoisePlan, alpha: float, size: int, parts: Parts) -> Floats:
-    """Error of a released column, per group, exceeded with probability at most alpha.
+def check_rows(rows: object) -> float:
+    """A number of rows per group to assume. Errors: InvalidArgument."""
+    if isinstance(rows, bool) or not isinstance(rows, (int, float)) or not 0 < rows < math.inf:
+        raise InvalidArgument("assume_rows= is a number of rows above 0.")
+    return float(rows)
 
-    Input:  size: number of groups; parts: the noisy totals under a derived column, by name (column unit); before a
-            release, only a count that is assumed
-    Output: array of `size` (column unit)
-    Bound:  a quantile is right in rank, and how far that is in value depends on the data: NaN. Counts and sums: the
-            noise's own. Means and variances: see `_ratio_error`; a variance is a second moment
-            less a squared mean, and each of the two is within its error with probability 1 - alpha/2
+
+def interval_of(
+    output: Output, noise: NoisePlan, alpha: float, drawn: Floats, parts: Parts, rows: Floats | None
+) -> tuple[Floats, Floats]:
+    """Where the number without noise is with probability 1 - alpha, for each group of a release.
+
+    Input:  drawn: the released numbers; parts: the noisy totals under a derived column, by name (column unit); rows:
+            how many values each group is taken to have, None where nothing says so
+    Output: the two ends, arrays of one number per group, in the unit of `drawn`: for a time its ticks
+    Bound:  a count or a sum: the tails of its noise, exactly; a mean, a variance or a standard deviation: see
+            `release.ratios`; a quantile: see `_choice_error`, and its bounds where no number of values is known
     Source: the identities are ours
     """
-    if output.formula == "quantile":
-        return np.full(size, math.nan)
     if output.formula in ("count", "sum"):
-        return np.full(size, _direct_error(output, noise, alpha))
-    half = _half_width(output)
-    if output.formula == "mean":
-        return np.asarray(np.minimum(_ratio_error(output, noise, alpha, parts, 0, half), 2 * half))
-    first = _ratio_error(output, noise, alpha / 2, parts, 0, half)
-    second = _ratio_error(output, noise, alpha / 2, parts, 1, half**2 / 2)
-    mean = _ratio(output, parts, 0, half)
-    variance = np.minimum(second + (2 * np.abs(mean) + first) * first, half**2)
-    if output.formula == "var":
-        return np.asarray(variance)
-    moment = _ratio(output, parts, 1, half**2 / 2) + half**2 / 2
-    value = np.clip(moment - mean**2, 0, half**2)
-    up = np.sqrt(value + variance) - np.sqrt(value)
-    down = np.sqrt(value) - np.sqrt(np.maximum(value - variance, 0.0))
-    return np.asarray(np.minimum(np.maximum(up, down), half))
+        error = _direct_error(output, noise, alpha) * output.ticks
+        return drawn - error, drawn + error
+    if output.formula in ("mean", "var", "std"):
+        low, high = ratio_interval(output, noise, alpha, parts)
+        return low * output.ticks, high * output.ticks
+    if output.formula != "quantile":
+        return np.full(drawn.shape, math.nan), np.full(drawn.shape, math.nan)
+    assert output.bounds is not None
+    least, most = (float(end) * output.ticks for end in output.bounds)
+    if rows is None:
+        return np.full(drawn.shape, least), np.full(drawn.shape, most)
+    counted = np.maximum(rows, 1.0)
+    step = 10.0 ** np.maximum(np.floor(np.log10(counted)) - 1, 0)
+    counted = np.floor(counted / step) * step  # to two digits, downward, so that groups of one size share a figure
+    found = {n: _choice_error(output, noise, alpha, n) for n in np.unique(counted)}
+    errors = np.array([found[n] for n in counted], np.float64) * output.ticks
+    return np.maximum(drawn - errors, least), np.minimum(drawn + errors, most)
+
+
+def expected_error(output: Output, noise: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    """An error that is exceeded with probability at most alpha, before a release (unit of the released column).
+
+    Input:  rows: how many values each group is assumed to have; without it the error of a ratio or quantile is None
+    Bound:  as in `interval_of`; that of a ratio holds whatever the values are: see `expected_ratio_error`
+    """
+    if output.formula in ("count", "sum"):
+        return _direct_error(output, noise, alpha) * output.ticks
+    if rows is None:
+        return None
+    if output.formula in ("mean", "var", "std"):
+        return expected_ratio_error(output, noise, alpha, rows) * output.ticks
+    return _choice_error(output, noise, alpha, rows) * output.ticks if output.formula == "quantile" else None
 
 
 def _direct_error(output: Output, noise: NoisePlan, alpha: float) -> float:
-    """Of a count or sum. One that carries fraction bits is rounded after the noise, which moves it by at most 1/2."""
+    """Of a count or sum (column unit). One that carries fraction bits is rounded after the noise."""
     ((_, measure),) = output.measures
     if noise.reconciled:
         return error_of_part(output, noise, "cell", alpha)
-    rounding = 0.5 if output.whole and measure.fraction else 0.0
-    return noise.of(measure).error(alpha) + rounding
+    drawn = noise.of(measure)
+    if drawn.family in ("laplace", "discrete_laplace", "gaussian") and output.whole and measure.fraction:
+        return float(rounded_error(drawn.family, drawn.scale, 2**measure.fraction, alpha))
+    return drawn.error(alpha)
+
+
+def _choice_error(output: Output, noise: NoisePlan, alpha: float, rows: float) -> float:
+    """Error of a quantile of this many values that lie evenly between the bounds (column unit).
+
+    Bound:  what is promised of the choice is about ranks: candidates that split the rows much worse than the best are
+            rarely taken. How far that is in value depends on how densely rows lie around the quantile. Evenly spread
+            rows are scored as any others are, and the law of the choice among these scores is known: see
+            `choice_chances`. It is exact for them, and holds where rows lie more densely around the quantile; half a
+            step is added for where the quantile is between two candidates
+    """
+    ((_, measure),) = output.measures
+    candidates = measure.candidates
+    assert candidates is not None
+    assert measure.rank is not None
+    last = candidates.count - 1
+    if not last:
+        return 0.0
+    edges = np.clip((np.arange(candidates.count + 1) - 0.5) / last, 0.0, 1.0)
+    counts = np.diff(np.rint(edges * min(rows, _MOST_ROWS) * 2**measure.fraction).astype(np.int64))
+    rate = 1 / (Fraction(noise.of(measure).scale) * rank_terms(measure.rank)[1])
+    scores = _scores(measure, counts[None], rate)
+    gaps = float(rate) * (scores.max() - scores[0]).astype(np.float64)
+    away = np.abs(np.arange(candidates.count) - float(measure.rank) * last) * candidates.step
+    error = choice_error(gaps, away, alpha) + candidates.step / 2
+    return float(math.ceil(error)) if output.whole else error
 
 
 def error_of_sum(output: Output, noise: NoisePlan, alpha: float, number: int) -> float:
@@ -89,46 +146,3 @@ def error_of_sum(output: Output, noise: NoisePlan, alpha: float, number: int) ->
     scales = [] if drawn.family == "gaussian" else [(drawn.scale * unit, number)]
     error = sum_error(number * (normal + steps / 4), scales, alpha)
     return float(math.floor(error)) if output.whole and not measure.fraction else error
-
-
-def _half_width(output: Output) -> float:
-    assert output.bounds is not None
-    return float(Fraction(output.bounds.upper) - Fraction(output.bounds.lower)) / 2
-
-
-def _ratio(output: Output, parts: Parts, part: int, reach: float) -> Floats:
-    """A released mean, from its centre: sum / count, within reach; as far as it can be where the sum is not known."""
-    count = np.maximum(parts[output.measures[-1][0]], 1.0)
-    name = output.measures[part][0]
-    return np.clip(parts[name] / count, -reach, reach) if name in parts else np.full(count.shape, reach)
-
-
-def _ratio_error(output: Output, noise: NoisePlan, alpha: float, parts: Parts, part: int, reach: float) -> Floats:
-    """Error of sum / count, exceeded with probability at most alpha; `reach` is how far the true ratio can be from 0.
-
-    With released sum S + z and count N = n + w, N · (released - true) = z - true · w exactly. So the true ratio is in
-    the set where |released - true| · N is at most the quantile of |z - true · w|, with probability 1 - alpha
-    (Fieller 1954). The error given is the largest distance in that set, found by going down from the largest one there
-    can be; moving the released value into its bounds only brings it closer.
-    """
-    total, count = output.measures[part][1], output.measures[-1][1]
-    number = parts[output.measures[-1][0]]
-    released = np.abs(_ratio(output, parts, part, reach))
-    error = np.full(number.shape, 2 * reach)
-    for _ in range(8):
-        size = _pair(noise, total, count, np.minimum(released + error, reach), alpha)
-        error = np.minimum(error, np.divide(size, number, out=np.full(number.shape, math.inf), where=number > 0))
-    return error
-
-
-def _pair(noise: NoisePlan, total: Measure, count: Measure, weight: Floats, alpha: float) -> Floats:
-    """Quantile of |z - weight · w|.
-
-    An integer noise is a real one, rounded by at most half a grid step; a discrete Laplace draw is smaller than a
-    rounded one, in distribution.
-    """
-    first, second = noise.of(total), noise.of(count)
-    units = [float(drawn.paid.measure.unit) for drawn in (first, second)]
-    one, two = (np.broadcast_to(d.scale * u, weight.shape) for d, u in zip((first, second), units, strict=True))
-    pair = gaussian_pair_error if "gaussian" in (first.family, second.family) else laplace_pair_error
-    return np.asarray(pair(one, weight * two, alpha) + (units[0] + weight * units[1]) / 2)

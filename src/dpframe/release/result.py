@@ -18,9 +18,10 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.ask import Layout
 from dpframe.plan.explain import Derivation
 from dpframe.plan.measures import Output
-from dpframe.release.accuracy import check_alpha, error_of, error_of_sum
+from dpframe.release.accuracy import check_alpha, check_rows, error_of_sum, interval_of
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.charts import bars, heatmap
+from dpframe.release.columns import check_ci, interval_column, low_and_high
 from dpframe.release.export import grid_html, long_html, write_excel, write_parquet
 from dpframe.release.layout import Grid, Number, Read, grid_of, laid_out
 from dpframe.release.postprocess import adds_up, is_total, known_nonnegative, nonnegative, rounded, table_of
@@ -56,6 +57,7 @@ class Release:
     _drawn: pl.DataFrame | None = None  # the long table as it was drawn, where post-processing has changed it
     _steps: tuple[str, ...] = ()  # post-processing, in words
     _below: float | None = None  # groups with fewer are suppressed
+    _ci: float | None = None  # the confidence of the interval columns, where they are shown
 
     # The data
 
@@ -84,7 +86,8 @@ class Release:
         return self._laid_out("pyarrow")
 
     def _laid_out(self, kind: Kind) -> Any:
-        return laid_out(self._shown(), kind, self._grid())
+        table = self._shown() if self._ci is None else self._with_intervals(1 - self._ci)
+        return laid_out(table, kind, self._grid())
 
     def _shown(self) -> pl.DataFrame:
         """The long table with suppressed groups as null."""
@@ -139,6 +142,34 @@ class Release:
             return error_of_sum(output, self._noise, alpha, number)
         part = "total" if number == self._long.height else "row" if in_a_row else "column"
         return error_of_part(output, self._noise, part, alpha)  # type: ignore[arg-type]
+
+    # Intervals beside the numbers
+
+    def with_ci(self, ci: float = 0.95) -> Release:
+        """The same release with the ends of an interval beside each number: `n_low` and `n_high` beside `n`; free.
+
+        Input:  ci: the probability with which each interval holds what it is about, such as 0.95
+        Output: a release whose table has them: integers beside integers, times beside times; means and quantiles stay
+                inside their bounds. They are those of `accuracy`, whose docstring says what they are about
+        Errors: InvalidArgument for a ci that is no probability, or a column of the release that has such a name
+                already; UnsupportedOperation for a crosstab, which has them in `accuracy()`
+        """
+        return replace(self, _ci=check_ci(ci, self._by, self._outputs, self._layout))
+
+    def _with_intervals(self, alpha: float) -> pl.DataFrame:
+        table, columns = self._shown(), list(self._by)
+        for output in self._outputs:
+            low, high = self._interval(output, alpha)
+            names = low_and_high(output)
+            known = (
+                interval_column(output, low, names[0], upper=False),
+                interval_column(output, high, names[1], upper=True),
+            )
+            table = table.with_columns(
+                pl.when(pl.col(output.name).is_not_null()).then(column).alias(column.name) for column in known
+            )
+            columns += [output.name, *names]
+        return table.select(columns)
 
     # Post-processing
 
@@ -223,21 +254,30 @@ class Release:
         """One row per released measure: column, aggregate, mechanism, scale (column unit) and threshold (units)."""
         return as_kind(noise_table(self._outputs, self._noise), self._kind)
 
-    def accuracy(self, alpha: float = 0.05) -> Any:
+    def accuracy(self, alpha: float = 0.05, *, assume_rows: int | None = None) -> Any:
         """One row per group and released column: the value, and an error that it is within with probability 1 - alpha.
 
-        The error is the noise's, against the total under the stated limits and bounds. Columns: the keys, then column,
-        value, error, lower, upper (each in the column's unit). The interval is that of the numbers as drawn (without
-        what is below 0, where post-processing says so); the error is the largest distance from the value to its ends.
-        Margins of a crosstab follow its cells, with "All" for the key; their error is at most the sum of the cells'.
+        Input:  alpha: the probability of a larger error; assume_rows: how many values each group has, for quantiles
+        Output: the keys, then column, value, error, lower, upper (each in the column's unit, times in ticks). The
+                interval is that of the numbers as drawn (without what is below 0, where post-processing says so); the
+                error is the largest distance from the value to its ends. Margins of a crosstab follow its cells, with
+                "All" for the key; their error is at most the sum of the cells'
+        Bound:  the error is the noise's: the interval holds the number that the release would have without its noise,
+                under the stated limits and bounds. For counts, sums, means, variances and standard deviations that is
+                proved. A quantile is right in rank, and how far that is in value depends on how densely values lie
+                around it: its interval takes them to lie at least as densely as if they were spread evenly between the
+                bounds, and takes their number from assume_rows, else from a count in the same release; where there is
+                none, and for a minimum or maximum, it is all that is known: the bounds. Groups that were found in the
+                data are shown because their noisy counts were large, which the interval does not undo
         """
-        return as_kind(self._errors(check_alpha(alpha)), self._kind)
+        rows = None if assume_rows is None else check_rows(assume_rows)
+        return as_kind(self._errors(check_alpha(alpha), rows), self._kind)
 
-    def _errors(self, alpha: float) -> pl.DataFrame:
+    def _errors(self, alpha: float, rows: float | None = None) -> pl.DataFrame:
         parts = []
         for output in self._outputs:
             value = self._shown().get_column(output.name).cast(pl.Float64)
-            lower, upper = self._interval(output, alpha)
+            lower, upper = self._interval(output, alpha, rows)
             keys = self._long.select(self._by)
             known = pl.DataFrame({"column": [output.name] * len(value), "value": value, "lower": lower, "upper": upper})
             parts.append(pl.concat([keys, known], how="horizontal") if self._by else known)
@@ -265,12 +305,33 @@ class Release:
             rows, {**schema, **dict.fromkeys(("value", "lower", "upper"), pl.Float64)}, strict=False, orient="row"
         )
 
-    def _interval(self, output: Output, alpha: float) -> tuple[Floats, Floats]:
+    def _interval(self, output: Output, alpha: float, rows: float | None = None) -> tuple[Floats, Floats]:
         """Where each true number is with probability 1 - alpha; NaN where nothing is known."""
         drawn = (self._long if self._drawn is None else self._drawn).get_column(output.name)
         value = drawn.cast(pl.Float64).to_numpy()
-        size = error_of(output, self._noise, alpha, len(value), self._parts) * output.ticks
-        return self._known(output, value - size), self._known(output, value + size)
+        known = self._rows_of(output) if rows is None else np.full(len(value), rows)
+        low, high = interval_of(output, self._noise, alpha, value, self._parts, known)
+        return self._known(output, low), self._known(output, high)
+
+    def _rows_of(self, output: Output) -> Floats | None:
+        """How many values each group has, as far as the release says: of this column, else rows, else units.
+
+        None for a minimum or maximum: values are rarely spread evenly there.
+        """
+        column = output.measures[0][1].column
+        if output.measures[0][1].rank in (0, 1):
+            return None
+        drawn = self._long if self._drawn is None else self._drawn
+        best, counted = 4, None
+        for name, measure in (other.measures[-1] for other in self._outputs):
+            if measure.total not in _COUNTED:
+                continue
+            same = measure.column is not None and column is not None and measure.column.id == column.id
+            place = 0 if same else _COUNTED.index(measure.total) + 1
+            if place < best:
+                counts = self._parts[name] if name in self._parts else drawn[name].cast(pl.Float64).to_numpy()
+                best, counted = place, counts
+        return counted
 
     def _known(self, output: Output, ends: Floats) -> Floats:
         return np.maximum(ends, 0.0) if self._drawn is not None and known_nonnegative(output) else ends
@@ -285,19 +346,18 @@ class Release:
     def __repr__(self) -> str:
         return f"{self.table}\n\nReleased at {self.cost}."
 
-    def _repr_html_(self) -> str:
+    def _table_html(self) -> str:
         grid = self._grid(0.05)
-        if grid is None:
-            errors, height = self._errors(0.05), self._long.height
-            found = {
-                o.name: errors["error"][i * height : (i + 1) * height].to_list() for i, o in enumerate(self._outputs)
-            }
-            shown = long_html(self._shown(), found, self._by)
-        else:
-            shown = grid_html(grid)
+        if grid is not None:
+            return grid_html(grid)
+        errors, height = self._errors(0.05), self._long.height
+        found = {o.name: errors["error"][i * height : (i + 1) * height].to_list() for i, o in enumerate(self._outputs)}
+        return long_html(self._shown(), found, self._by)
+
+    def _repr_html_(self) -> str:
         steps = "".join(f"<br>{escape(step)}" for step in self._steps)
         said = f"Released at {escape(str(self.cost))}. In small type: 95% margins of error."
-        return f"<div class='dpframe'>{shown}<p>{said}{steps}</p></div>"
+        return f"<div class='dpframe'>{self._table_html()}<p>{said}{steps}</p></div>"
 
     def plot(self, column: str | None = None) -> Any:
         """A chart (Altair): bars with 95% margins of error for groups and bins, shaded cells for a crosstab.
@@ -341,7 +401,7 @@ class Release:
 
         Errors: UnsupportedOperation without it
         """
-        write_excel(self.to_pandas(), path, self.report(), index=self._layout.form == "crosstab")
+        write_excel({"table": (self.to_pandas(), self._layout.form == "crosstab")}, path, self.report())
 
     def to_latex(self, **options: Any) -> str:
         """The released table in LaTeX, by pandas: `DataFrame.to_latex(**options)`."""
@@ -363,6 +423,7 @@ class Release:
         return [(name, error) for name, error in errors.iter_rows() if error is not None]
 
 
+_COUNTED = ("rows", "values", "units")  # what stands for the number of values under a quantile
 _MEANT = {"nonnegative": "counts, nor sums of values that cannot be negative", "round": "counts or sums"}
 _SAID = {
     "nonnegative": "the nearest table without negative numbers that keeps its totals",

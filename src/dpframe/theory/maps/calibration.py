@@ -45,6 +45,7 @@ __all__ = [
     "noise_error",
     "real_error",
     "real_scale_for_error",
+    "rounded_error",
     "scale_for_error",
     "threshold",
 ]
@@ -285,6 +286,30 @@ def noise_error(family: Family, scale: Number, alpha: Number) -> int:
     with precision(96):
         start = max(0, _quantile(family, exact, ball(chance / 2)) - 1)
     return max(0, _smallest_integer(lambda e: e >= 0 and _surely(lambda: ball(chance) - 2 * tail(exact, e + 1)), start))
+
+
+def rounded_error(family: Family, scale: Number, per: int, alpha: Number) -> int:
+    """Smallest e with P[|round((t + noise) / per) - round(t / per)| > e] ≤ alpha for every integer t.
+
+    Input:  the family and scale of the noise, in grid units; per, an even number of grid units that make 1; alpha
+    Output: e ≥ 0, where numbers are rounded half up after the noise
+    Bound:  with t = n·per + f, -per/2 ≤ f < per/2, the noise is at least e·per + per/2 - f above or at least
+            e·per + per/2 + f + 1 below. These two add up to (2e + 1)·per + 1 for each f, and a tail is convex, so the
+            probability is largest at the ends of f: P[noise ≥ e·per + 1] + P[noise ≥ (e + 1)·per]
+    Source: ours
+    Errors: as `noise_error`
+
+    >>> rounded_error("laplace", 25 * 2**20, 2**20, 0.05)
+    75
+    """
+    chance, tail, exact = probability("alpha", alpha), _tail(family), positive("scale", scale)
+    with precision(96):
+        start = max(0, _quantile(family, exact, ball(chance / 2)) // per - 1)
+
+    def within(e: int) -> bool:
+        return e >= 0 and _surely(lambda: ball(chance) - tail(exact, e * per + 1) - tail(exact, (e + 1) * per))
+
+    return _smallest_integer(within, start)
 
 
 def scale_for_error(family: Family, error: Number, alpha: Number) -> float:
