@@ -78,12 +78,25 @@ def _fixed(facts: Facts) -> tuple[Scalar, ...] | None:
 def _level(values: object, facts: Facts, name: str, asked: str) -> tuple[Scalar | None, ...]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InvalidArgument(f"{asked}: the keys of {name!r} are a list of values.")
-    listed = tuple(_key(v, facts, name, asked) for v in values)
+    listed = _column(tuple(values), facts, name, asked)
     if not listed:
         raise InvalidArgument(f"{asked}: keys= lists no key for {name!r}.")
     if len(set(listed)) != len(listed):
         raise InvalidArgument(f"{asked}: keys= lists a key of {name!r} twice.")
     return listed
+
+
+def _column(values: tuple[object, ...], facts: Facts, name: str, asked: str) -> tuple[Scalar | None, ...]:
+    """The keys of one column; plain integers and texts, of which there may be millions, are checked together."""
+    types, family = set(map(type, values)), kind(facts.dtype)
+    if types == {str} and family == "string" and not isinstance(facts.dtype, nw.Enum):
+        return values  # type: ignore[return-value]
+    if types == {int} and family == "integer":
+        first, last = integer_range(facts.dtype)
+        whole: tuple[int, ...] = values  # type: ignore[assignment]
+        if max(first, -(2**63)) <= min(whole) and max(whole) <= min(last, 2**64 - 1):
+            return whole
+    return tuple(_key(value, facts, name, asked) for value in values)
 
 
 def _key(value: object, facts: Facts, name: str, asked: str) -> Scalar | None:
@@ -130,11 +143,11 @@ def _check_moment(value: dt.datetime, dtype: Any, what: str) -> None:
 def _rows(keys: object, by: Sequence[str], facts: Sequence[Facts], asked: str) -> tuple[Key, ...]:
     if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
         raise InvalidArgument(f"{asked}: keys= is a dict of lists, a list of tuples or a public dataframe.")
-    rows = []
-    for row in keys:
-        if not isinstance(row, (tuple, list)) or len(row) != len(by):
-            raise InvalidArgument(f"{asked}: each key of keys= is a tuple of {len(by)} values, for {', '.join(by)}.")
-        rows.append(tuple(_key(v, f, n, asked) for v, f, n in zip(row, facts, by, strict=True)))
+    given = list(keys)
+    if not all(isinstance(row, (tuple, list)) and len(row) == len(by) for row in given):
+        raise InvalidArgument(f"{asked}: each key of keys= is a tuple of {len(by)} values, for {', '.join(by)}.")
+    columns = [_column(v, f, n, asked) for v, f, n in zip(zip(*given, strict=True), facts, by, strict=False)]
+    rows = list(zip(*columns, strict=True))
     if not rows or len(set(rows)) != len(rows):
         raise InvalidArgument(f"{asked}: keys= lists {'a combination twice' if rows else 'nothing'}.")
     return tuple(rows)
