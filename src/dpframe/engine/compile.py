@@ -47,6 +47,8 @@ def compiled(ask: Ask, salt: int, *, empty: bool = False, whole: bool = True) ->
     units, groups = unit_names(ask.table), group_names(ask)
     live = {column.id for column in ask.group_columns} | {m.column.id for m in measures.values() if m.column}
     rows = keyed(ask, lower(ask.step, live, empty=empty))
+    if not all(measure.additive for measure in measures.values()):  # other frames than `main` are made of them too
+        rows = backend_of(rows).shared(rows)
     if units:
         weights = listed_only(ask, partials(_integers(rows, columns), units, groups, list(columns.values())))
         weights = enforced(

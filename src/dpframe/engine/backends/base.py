@@ -45,6 +45,10 @@ class Backend(ABC):
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         """Frames of totals, computed together if the engine can; whole numbers as Int64."""
 
+    def shared(self, frame: Frame) -> Frame:
+        """A frame that several others are made of, said so that they read and compute it once; as it is elsewhere."""
+        return frame
+
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         """The same frames, of a table without rows: whatever could fail after the charge fails here."""
         return self.collect(frames)

@@ -42,6 +42,11 @@ class _Polars(Backend):
         engine: Any = "streaming" if streaming else "auto"
         return [native[0].collect(engine=engine)] if len(native) == 1 else pl.collect_all(native, engine=engine)
 
+    def shared(self, frame: Frame) -> Frame:
+        """Polars finds by itself that two frames begin alike only where all that follows is alike too."""
+        native: pl.LazyFrame = frame.to_native()
+        return nw.from_native(native.cache())
+
     # Columns
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
