@@ -12,6 +12,7 @@ from dpframe.api.arguments import Pair
 from dpframe.api.frame import PrivateFrame, protect
 from dpframe.errors import InvalidArgument
 from dpframe.plan.steps import Rows
+from dpframe.release.marginals import MarginalsRelease
 from dpframe.release.result import Release
 
 __all__ = ["FrameAccessor", "SeriesAccessor", "register"]
@@ -138,6 +139,10 @@ class FrameAccessor(_Accessor):
     def crosstab(self, index: Any, columns: Any, **options: Any) -> Release:
         """`PrivateFrame.crosstab`, released at once."""
         return self._once("crosstab", index, columns, **options)
+
+    def marginals(self, columns: Any, workload: Any = "2-way", **options: Any) -> MarginalsRelease:
+        """`PrivateFrame.marginals`, released at once."""
+        return self._once("marginals", columns, workload, **options)  # type: ignore[return-value]
 
 
 class SeriesAccessor(_Accessor):

@@ -11,6 +11,7 @@ from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_expr, read_limits, read_mapping, read_name, read_names
 from dpframe.api.cells import cell_of, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named, quantiles
+from dpframe.api.marginals import MarginalsQuery, listed_levels, workload_of
 from dpframe.api.partition import partitioned
 from dpframe.api.query import Query
 from dpframe.api.settings import check_budget, check_same_budget
@@ -23,6 +24,7 @@ from dpframe.plan.explain import describe, render_html, render_text
 from dpframe.plan.expressions import Expr, check_interval, lit
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.keys import Keys, read_keys
+from dpframe.plan.marginals import Marginals
 from dpframe.plan.steps import Rows, Source, Step, source_of
 from dpframe.plan.types import as_dtype, kind, plain
 from dpframe.release.run import Account
@@ -487,6 +489,46 @@ class PrivateFrame:
                 "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
             )
         return query
+
+    def marginals(
+        self,
+        columns: Sequence[str],
+        workload: str | Sequence[tuple[str, ...]] = "2-way",
+        *,
+        keys: Any = None,
+        max_rows: int | None = None,
+    ) -> MarginalsQuery:
+        """Rows by many sets of columns in one release, as tables that agree with one another.
+
+        Input:  columns: columns with listed keys; workload: which tables: "1-way" (every column), "2-way" (every pair)
+                and so on, or a list of tuples of columns; keys: a dict of lists for columns whose type does not fix
+                them; max_rows: rows of one unit that count, once for all tables
+        Output: a query whose release is a mapping, `out["a", "b"]`. A row counts when its keys are listed in every
+                column. Each table is the sum of any larger one that has its columns, and has numbers with fractions
+        Bound:  Gaussian noise on interactions, allotted so that the sum of variances of all cells is the least there is
+                at the price; see `dpframe.theory.maps.marginals`. It needs a δ or a price in ρ
+        Source: ResidualPlanner, Xiao, He, Zhang, Kifer 2023, arXiv:2305.08175
+        Errors: UnsupportedOperation for keys that nobody listed; UnboundedContribution, InvalidArgument, UnknownColumn
+
+        >>> import polars as pl, dpframe as dp
+        >>> people = pl.DataFrame({"smokes": [True, False], "drives": [True, True], "old": [False, True]})
+        >>> query = people.dp(unit=dp.Rows(1)).marginals(["smokes", "drives", "old"])
+        >>> query.accuracy(epsilon=1.0, delta=1e-6)["column"].to_list()
+        ['smokes × drives', 'smokes × old', 'drives × old']
+        """
+        by = read_names([columns], "marginals")
+        if not by:
+            raise InvalidArgument("marginals: name the columns, such as marginals(['age', 'sex', 'region']).")
+        tables = workload_of(workload, by)
+        used = sorted({i for table in tables for i in table})
+        listed = listed_levels(self._keys(by, keys, "marginals"), by)
+        levels = Keys(tuple(listed.levels[i] for i in used))
+        tables = tuple(tuple(used.index(i) for i in table) for table in tables)
+        names = tuple(by[i] for i in used)
+        verb = f"marginals([{', '.join(map(repr, names))}], {{limit}})"
+        counted = (("count", make.count()),)
+        ask = Marginals(self._step, names, levels, read_limits(max_rows), counted, verb=verb, workload=tables)
+        return MarginalsQuery(ask, self._budget)
 
     def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:
         facts = [self._step.table.column(name, verb).facts for name in by]

@@ -2,6 +2,7 @@
 
 from dpframe.engine import partition
 from dpframe.engine.combine import most_per_key
+from dpframe.engine.marginals import marginal_keys, marginal_totals, validate_marginals
 from dpframe.engine.native import adopt, content, public
 from dpframe.engine.profile import EDGES, Profile, profile
 from dpframe.engine.tables import Data, Kind, as_kind
@@ -16,10 +17,13 @@ __all__ = [
     "adopt",
     "as_kind",
     "content",
+    "marginal_keys",
+    "marginal_totals",
     "most_per_key",
     "partition",
     "profile",
     "public",
     "totals",
     "validate",
+    "validate_marginals",
 ]

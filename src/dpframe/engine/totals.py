@@ -20,7 +20,7 @@ from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan.ask import Ask
 from dpframe.plan.measures import Measure
 
-__all__ = ["Totals", "guarded", "totals", "validate"]
+__all__ = ["Integers", "Totals", "guarded", "joined", "totals", "validate"]
 
 T = TypeVar("T")
 Integers = NDArray[np.int64] | NDArray[np.object_]
@@ -109,13 +109,13 @@ def _assembled(ask: Ask, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) ->
     values = []
     for i, paid in enumerate(ask.read):
         if paid.measure.additive:
-            values.append(_joined(table, i, split_bits(paid.measure)))
+            values.append(joined(table, i, split_bits(paid.measure)))
         else:
             values.append(_placed(table.select(names), apart[i], names, paid.measure))
     return Totals(public_keys(ask, table) if names else pl.DataFrame(), tuple(values))
 
 
-def _joined(table: pl.DataFrame, i: int, low: int) -> Integers:
+def joined(table: pl.DataFrame, i: int, low: int) -> Integers:
     """A total from its parts, as int64 where it fits and as Python integers where not."""
     total: Integers = table.get_column(f"t{i}").to_numpy()
     if not low:

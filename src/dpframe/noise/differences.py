@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,16 +70,13 @@ def rounded_contrasts(scale: float, shape: Sequence[int]) -> Integers:
     nearest = np.asarray(np.rint(value))
     lost = _sums(errors) + (len(shape) + 2) * UNIT * _sums(np.abs(normals))
     sure = np.abs(value - nearest) <= 0.5 - 2.0**-46 - scale * lost * (1 + 2.0**-40)
-    if scale * _LONGEST * 2 ** len(shape) < _WHOLE:
-        result: NDArray[np.int64] | NDArray[np.object_] = nearest.astype(np.int64)
-    else:
-        sure, result = np.zeros_like(sure), np.empty(value.shape, dtype=object)
-    if not sure.all():
-        table = _Exact(scale, shape, radii, angles)
-        for index in np.argwhere(~sure):
-            at = tuple(map(int, index))
-            result[at] = table.contrast(at)
-    return fit(result) if result.dtype == object else result
+    fits = scale * _LONGEST * 2 ** len(shape) < _WHOLE
+    result: NDArray[Any] = nearest.astype(np.int64) if fits else np.empty(value.shape, dtype=object)
+    table = _Exact(scale, shape, radii, angles)
+    for index in np.argwhere(~sure if fits else np.ones_like(sure)):
+        at = tuple(map(int, index))
+        result[at] = table.contrast(at)
+    return result if fits else fit(result)
 
 
 def _sums(table: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -129,9 +129,9 @@ def _settle(
     suspects: NDArray[np.intp],
 ) -> None:
     """Decide the pairs that the constant bound left open, in place."""
-    *unit, error = normal_pairs(radii[suspects], angles[suspects])
+    cosine, sine, error = normal_pairs(radii[suspects], angles[suspects])
     open_pairs = np.isinf(error)
-    for value, scale, rounded in zip(unit, scales, nearest, strict=True):
+    for value, scale, rounded in zip((cosine, sine), scales, nearest, strict=True):
         present = suspects < len(rounded)
         index = suspects[present]
         own = scale if isinstance(scale, float) else scale[index]
@@ -144,8 +144,8 @@ def _settle(
             for scale, rounded in zip(scales, nearest, strict=True)
             if i < len(rounded)
         )
-        for rounded, value in zip(nearest, _exact(pair, shift, int(radii[i]), int(angles[i])), strict=False):
-            rounded[i] = value
+        for rounded, whole in zip(nearest, _exact(pair, shift, int(radii[i]), int(angles[i])), strict=False):
+            rounded[i] = whole
 
 
 def _exact(scales: tuple[float, ...], shift: float, radius: int, angle: int) -> list[int]:

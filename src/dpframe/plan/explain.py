@@ -8,6 +8,7 @@ from html import escape
 
 from dpframe.plan.ask import Ask, Paid
 from dpframe.plan.columns import Facts, Limits, Table
+from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.measures import Measure
 from dpframe.plan.steps import Rows, Step, lineage, source_of
 from dpframe.plan.types import TIMES, kind, moment, number, show
@@ -115,7 +116,7 @@ def _at_ask(ask: Ask) -> str:
         return _held(ask.step)
     if ask.auto:
         return f"limits chosen privately inside the release, for {float(ask.auto.share):.0%} of its price"
-    limits = ask.limits if ask.by else Limits(ask.limits.max_rows)
+    limits = ask.limits if ask.by and not isinstance(ask, Marginals) else Limits(ask.limits.max_rows)
     said = _limits(limits)
     return f"{said}: enforced here by weights" if said else "counts once"
 
@@ -162,6 +163,8 @@ def _shown(value: float, measure: Measure) -> str:
 def _keys(ask: Ask) -> str:
     if not ask.by:
         return "One row is released."
+    if isinstance(ask, Marginals):
+        return _tables(ask)
     if ask.keys is not None:
         listed = f"Keys are public: all {ask.keys.size} listed groups are released, whatever the data holds."
         return listed if ask.shape is None else f"{listed} {_shares(ask)}"
@@ -175,6 +178,21 @@ def _keys(ask: Ask) -> str:
     return (
         f"Keys are found in the data: a group is released when its noisy number of {noun} reaches a threshold "
         "(needs δ)."
+    )
+
+
+def _tables(ask: Marginals) -> str:
+    """Which marginals are released, and how the price is split over their interactions."""
+    whole, by_size = sum(paid.share for paid in ask.paid), dict[int, float]()
+    for paid in ask.paid:
+        ways = len(paid.measure.among)
+        by_size[ways] = by_size.get(ways, 0.0) + float(paid.share / whole)
+    said = {0: "the total", 1: "single columns", 2: "pairs"}
+    parts = ", ".join(f"{share:.2%} {said.get(ways, f'sets of {ways}')}" for ways, share in by_size.items())
+    return (
+        f"Keys are public: {_count(len(ask.workload), 'table')} with all listed keys, whatever the data holds; a row "
+        "counts when it has a listed key in every column. Interactions are measured, once each, with Gaussian noise, "
+        f"and the tables made of them; the shares of ρ are those of the least sum of variances: {parts}."
     )
 
 
@@ -204,6 +222,8 @@ def _measure(ask: Ask, paid: Paid) -> tuple[str, ...]:
 
 
 def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
+    if measure.total == "interaction":
+        return f"rows by {titled(measure.among)}, without what its margins say" if measure.among else "rows", ""
     if measure.column is None:
         return measure.total, ""
     column = next((n for n, c in ask.table.columns.items() if c.id == measure.column.id), "")

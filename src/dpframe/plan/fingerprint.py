@@ -22,6 +22,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Facts
 from dpframe.plan.expressions import Expr
+from dpframe.plan.marginals import Marginals
 from dpframe.plan.steps import Source, Step, lineage
 from dpframe.plan.types import show
 
@@ -46,6 +47,7 @@ def described(ask: Ask) -> dict[str, Json]:
             "limits": limits,
             "aggregates": {name: _plain(aggregate) for name, aggregate in ask.aggregates},
             "layout": _plain(ask.layout),
+            **({"workload": [list(ask.names(table)) for table in ask.workload]} if isinstance(ask, Marginals) else {}),
         },
     }
 

@@ -35,7 +35,7 @@ __all__ = [
     "value_total",
 ]
 
-Total = Literal["rows", "values", "units", "sum", "square", "unit_sum", "distinct", "ranks"]
+Total = Literal["rows", "values", "units", "sum", "square", "unit_sum", "distinct", "ranks", "interaction"]
 _CANDIDATES = 1024
 
 
@@ -142,6 +142,7 @@ class Measure:
     candidates: Candidates | None = None
     rank: Fraction | None = None
     merged: Literal["", "rows", "columns", "total"] = ""  # a margin of a crosstab: cells added together
+    among: tuple[str, ...] = ()  # the columns whose interaction it is, in a release of many marginals
 
     @property
     def additive(self) -> bool:
@@ -157,7 +158,7 @@ class Measure:
     def key(self) -> tuple[object, ...]:
         """Two measures with the same key are the same total, and are paid for once."""
         column = self.column.id if self.column else None
-        return (self.total, column, self.grid, self.about, self.candidates, self.rank, self.merged)
+        return (self.total, column, self.grid, self.about, self.candidates, self.rank, self.merged, self.among)
 
     @property
     def unit(self) -> Fraction:

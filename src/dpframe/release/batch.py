@@ -14,6 +14,7 @@ from dpframe.budget.losses import Loss, exact, read_delta, read_rho
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan.ask import Ask
 from dpframe.plan.explain import render_text
+from dpframe.plan.marginals import Marginals
 from dpframe.release.calibrate import (
     Drawn,
     NoisePlan,
@@ -104,6 +105,8 @@ def batch(
     asks = [replace(ask) for ask in asks]  # a query that is named twice is two questions
     if any(ask.shape is not None for ask in asks):
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
+    if any(isinstance(ask, Marginals) for ask in asks):
+        raise UnsupportedOperation("budget.plan: marginals share their noise; release them by themselves.")
     if any(ask.auto is not None for ask in asks):
         raise UnsupportedOperation(
             "budget.plan: limits that are chosen inside a release (dp.Auto) need one of their own."

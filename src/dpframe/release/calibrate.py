@@ -7,7 +7,7 @@ release, the release itself, and its report.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -86,10 +86,13 @@ class NoisePlan:
     shape: tuple[int, int] | None = None  # of a crosstab whose margins are measured
     start: Fraction | None = None
 
+    # Of a marginal's "cell", "row", "column" and "total": standard deviation, and what rounding adds at most.
+    known: Mapping[str, tuple[float, float]] | None = None
+
     @property
     def reconciled(self) -> bool:
         """Whether margins have noise of their own, so that cells and margins share what each says."""
-        return any(d.paid.measure.merged for d in self.drawn)
+        return self.known is not None or any(d.paid.measure.merged for d in self.drawn)
 
     def of(self, measure: Measure) -> Drawn:
         """The noise of a measure."""

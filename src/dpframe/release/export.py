@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.util import find_spec
@@ -16,6 +17,7 @@ from dpframe.release.layout import Grid, Key
 
 __all__ = ["grid_html", "long_html", "write_excel", "write_parquet"]
 
+_FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # in the name of a sheet, which has at most 31 characters
 STATEMENT = b"dpframe.privacy_statement"  # the key of the statement in the metadata of a Parquet file
 _ROWS = 60  # of a table in a notebook
 _SMALL = "font-size:75%;opacity:.7;white-space:nowrap"
@@ -31,14 +33,19 @@ def write_parquet(table: Any, path: Any, statement: Mapping[str, Any]) -> None:
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), STATEMENT: said}), path)
 
 
-def write_excel(table: Any, path: Any, report: str, *, index: bool) -> None:
-    """A pandas table as an Excel file, with the privacy statement on a second sheet. Errors: UnsupportedOperation."""
+def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str) -> None:
+    """Pandas tables as sheets of an Excel file, each with or without its index, and the privacy statement on the last.
+
+    Errors: UnsupportedOperation
+    """
     if find_spec("openpyxl") is None:
         raise UnsupportedOperation("to_excel() needs openpyxl. Install it with: pip install 'dpframe[excel]'")
     import pandas as pd
 
     with pd.ExcelWriter(path, engine="openpyxl") as book:
-        table.to_excel(book, sheet_name="table", index=index)
+        for number, (name, (table, index)) in enumerate(sheets.items(), 1):
+            title = name if len(sheets) == 1 else f"{number} {name}"
+            table.to_excel(book, sheet_name=_FORBIDDEN.sub("_", title)[:31], index=index)
         lines = pd.DataFrame({"Privacy statement": report.splitlines()[1:]})
         lines.to_excel(book, sheet_name="privacy", index=False)
 

@@ -11,7 +11,7 @@ import polars as pl
 from dpframe.engine.tables import Kind, as_kind
 from dpframe.plan.ask import Layout
 
-__all__ = ["ALL", "Grid", "Number", "Read", "grid_of", "label_of", "laid_out"]
+__all__ = ["ALL", "Grid", "Number", "Read", "grid_of", "label_of", "laid_out", "unlike"]
 
 ALL = "All"  # the name of a margin, as in pandas
 Key = tuple[Any, ...]
@@ -145,11 +145,12 @@ def _index(pd: Any, keys: list[Key], names: Sequence[str]) -> Any:
 
 def _margin(keys: list[Key]) -> Key:
     """The key of a margin: "All", or with underscores after it where that is a key already."""
-    name = _unlike(ALL, {key[0] for key in keys})
+    name = unlike(ALL, {key[0] for key in keys})
     return (name, *[""] * (len(keys[0]) - 1 if keys else 0))
 
 
-def _unlike(name: str, taken: set[Any]) -> str:
+def unlike(name: str, taken: set[Any]) -> str:
+    """A name, with underscores after it where it is taken."""
     while name in taken:
         name += "_"
     return name
@@ -163,7 +164,7 @@ def _polars(table: pl.DataFrame, grid: Grid) -> pl.DataFrame:
     height, width = grid.sizes
     labels = _labels(grid.columns[:width], set(grid.down))
     if len(grid.columns) > width:
-        labels.append(_unlike(ALL, {*labels, *grid.down}))
+        labels.append(unlike(ALL, {*labels, *grid.down}))
     keys = table.select(grid.down).unique(maintain_order=True)
     if len(grid.rows) > height:
         bottom = pl.DataFrame({name: [part] for name, part in zip(grid.down, grid.rows[-1], strict=True)})
@@ -178,7 +179,7 @@ def _labels(keys: list[Key], taken: set[str]) -> list[str]:
     """Keys as different column names: ("a", 1) is "a, 1"; underscores tell apart what would look alike."""
     labels: list[str] = []
     for key in keys:
-        labels.append(_unlike(label_of(key), taken | set(labels)))
+        labels.append(unlike(label_of(key), taken | set(labels)))
     return labels
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from dpframe.budget.losses import Loss, exact, read_delta, read_epsilon, read_rho
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
 from dpframe.plan.ask import Ask
+from dpframe.plan.marginals import Marginals
 from dpframe.release.calibrate import (
     NoisePlan,
     Part,
@@ -69,6 +70,7 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
     Errors: InvalidArgument for an unknown noise; DeltaRequired
     """
     check_noise(noise)
+    noise = _kind(ask, noise)
     if noise == "gaussian" and price.delta == 0:
         raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
     moved = moved_measures(ask)
@@ -116,11 +118,11 @@ def priced(
             "noise and is charged its ρ."
         )
     check_noise(noise)
-    if ask.shape is not None:
+    noise = _kind(ask, noise)
+    if ask.shape is not None or isinstance(ask, Marginals):
         if epsilon is not None or noise == "laplace":
-            raise UnsupportedOperation(
-                "margins='measured' is paid from this budget with Gaussian noise: release(rho=0.01)."
-            )
+            what = "marginals are" if ask.shape is None else "margins='measured' is"
+            raise UnsupportedOperation(f"{what} paid from this budget with Gaussian noise: release(rho=0.01).")
         noise = "gaussian"
     slack = read_delta(delta)
     moved = [p for p in moved_measures(ask) if p.share]
@@ -145,6 +147,15 @@ def priced(
         for normal, selects in ways(parts, noise, normal=True)
     ]
     return min(plans, key=worth)
+
+
+def _kind(ask: Ask, noise: str) -> str:
+    """The noise that was typed, or the only one there is a proof for."""
+    if not isinstance(ask, Marginals):
+        return noise
+    if noise == "laplace":
+        raise UnsupportedOperation("marginals are measured with Gaussian noise: release(epsilon=..., delta=1e-6).")
+    return "gaussian"
 
 
 def described_price(plan: NoisePlan, price: Mapping[str, Any], noise: str) -> dict[str, Any]:

@@ -45,6 +45,9 @@ def error_of_part(output: Output, plan: NoisePlan, part: Part, alpha: float) -> 
     Bound:  a sum of independent noises with the coefficients of `estimators`; see `sum_error`. Rounding a noise to its
             grid counts as a normal part of variance 1/4 step², rounding whole numbers so that they add up as one of 1/3
     """
+    if plan.known is not None:
+        deviation, rounding = plan.known[part]
+        return sum_error(deviation**2, [], alpha) + rounding
     assert plan.shape is not None
     terms = getattr(estimators(*plan.shape, _variances(plan)), part)
     sources = _sources(plan)

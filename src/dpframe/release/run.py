@@ -19,11 +19,13 @@ from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Limits
 from dpframe.plan.explain import Derivation, derivation, unit_words
 from dpframe.plan.fingerprint import described
+from dpframe.plan.marginals import Marginals
 from dpframe.plan.steps import source_of
 from dpframe.release.auto import check_auto, choose_limits, chosen_limits, split_price
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.draw import drawn_table
 from dpframe.release.events import UNNAMED, events_of
+from dpframe.release.marginals import MarginalsRelease, drawn_interactions
 from dpframe.release.pricing import Terms, described_price, noise_plan, priced, read_price
 from dpframe.release.result import Release, noise_table
 from dpframe.release.statement import loss_json, statement
@@ -82,9 +84,10 @@ def release(
     noise: str = "auto",
     name: str | None = None,
     refresh: bool = False,
-) -> Release:
+) -> Any:
     """Validate, charge, read, draw, store, lay out; or the stored answer of the name.
 
+    Output: a Release; of marginals, a MarginalsRelease
     Bound:  the table is a function of the noisy totals and choices alone (`drawn_table`), and these have the loss that
             was charged; the stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
@@ -110,7 +113,7 @@ def settled(
     name: str | None,
     refresh: bool,
     batch: bool = False,
-) -> list[Release]:
+) -> list[Any]:
     """Questions that are charged once, together, and answered.
 
     Input:  asks with their noise; the account; what all of it costs; price and noise as typed, for what the name
@@ -120,7 +123,7 @@ def settled(
     for ask, _ in questions:
         if batch and ask.auto is not None:
             raise UnsupportedOperation("A batch is priced before any of it runs; release what has dp.Auto() by itself.")
-        engine.validate(ask)
+        _validate(ask)
     subjects = {_subject(ask) for ask, _ in questions}
     if len(subjects) != 1:
         raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
@@ -150,6 +153,13 @@ def settled(
         _release(question, why, answer, receipt, said)
         for question, why, answer, said in zip(questions, reasons, answers, stored.statement["releases"], strict=True)
     ]
+
+
+def _validate(ask: Ask) -> None:
+    if isinstance(ask, Marginals):
+        engine.validate_marginals(ask)
+    else:
+        engine.validate(ask)
 
 
 def _subject(ask: Ask) -> str:
@@ -186,7 +196,10 @@ def _limited(ask: Ask, limits: Limits, price: Mapping[str, Any], noise: str) -> 
 
 def _answer(ask: Ask, plan: NoisePlan) -> Answer:
     """Read the rows and draw the noise. The raw totals do not outlive this function."""
-    return Answer(*drawn_table(ask, plan, engine.totals(ask, int(bits.random_words(1)[0]))))
+    salt = int(bits.random_words(1)[0])
+    if isinstance(ask, Marginals):
+        return Answer(drawn_interactions(ask, plan, engine.marginal_totals(ask, salt)), {})
+    return Answer(*drawn_table(ask, plan, engine.totals(ask, salt)))
 
 
 def _statement(
@@ -204,9 +217,13 @@ def _statement(
     return said if ask.chosen is None else {**said, "limits": chosen_limits(ask.chosen)}
 
 
-def _release(question: Question, why: Derivation, answer: Answer, receipt: Receipt, said: Mapping[str, Any]) -> Release:
+def _release(
+    question: Question, why: Derivation, answer: Answer, receipt: Receipt, said: Mapping[str, Any]
+) -> Release | MarginalsRelease:
     ask, plan = question
     kind = source_of(ask.step).data.kind
     when = dt.datetime.fromisoformat(said["drawn"])
+    if isinstance(ask, Marginals):
+        return MarginalsRelease(receipt.loss, why, ask, plan, answer.long, kind, when, said)
     shape = (ask.by, ask.outputs, plan, kind, ask.layout, answer.parts)
     return Release(receipt.loss, why, answer.long, *shape, when, said)

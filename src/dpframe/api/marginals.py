@@ -1,0 +1,93 @@
+"""A question about many marginals at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+from dpframe import engine
+from dpframe.api.arguments import read_names
+from dpframe.api.query import Query
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan.keys import Keys
+from dpframe.plan.marginals import Marginals, titled
+from dpframe.plan.steps import rebased
+from dpframe.release.accuracy import check_alpha
+from dpframe.release.marginals import MarginalsRelease, exact_interactions, table_noise
+from dpframe.release.pricing import noise_plan, read_price
+from dpframe.release.reconcile import error_of_part
+from dpframe.theory.maps.marginals import Part
+
+__all__ = ["MarginalsQuery", "listed_levels", "workload_of"]
+
+
+class MarginalsQuery(Query):
+    """Marginals that have not been released. Nothing has been read and nothing paid."""
+
+    __slots__ = ()
+    _ask: Marginals
+
+    def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
+        """The interactions that are measured, without noise, on a table that you made up; see `Query.exact_totals`."""
+        ask = replace(self._ask, step=rebased(self._ask.step, engine.adopt(table)))
+        found = exact_interactions(ask, engine.marginal_totals(ask, 0))
+        return {paid.names[0]: values for paid, values in zip(ask.paid, found, strict=True)}
+
+    def _expected(
+        self, epsilon: float | None, delta: float | None, alpha: float, noise: str, assume_rows: int | None
+    ) -> list[tuple[Any, ...]]:
+        alpha = check_alpha(alpha)
+        plan = noise_plan(self._ask, read_price(epsilon, delta), noise)
+        rows = []
+        for table, output in zip(self._ask.workload, self._ask.outputs, strict=True):
+            one = table_noise(self._ask, plan, table)
+            error = error_of_part(output, one, "cell", alpha)
+            rows.append((output.name, output.formula, one.drawn[0].family, one.drawn[0].deviation, error))
+        return rows
+
+    def release(self, *args: Any, **options: Any) -> MarginalsRelease:  # type: ignore[override]
+        """Pay, read the rows, draw the noise, and give the tables back; see `Query.release`.
+
+        Output: MarginalsRelease: a table for each set of columns, `out["a", "b"]`
+        """
+        if options.get("ci") is not None:
+            raise UnsupportedOperation(
+                "ci=: the intervals of marginals are in out.accuracy(), out['a', 'b'].accuracy()."
+            )
+        return super().release(*args, **options)  # type: ignore[return-value]
+
+
+def workload_of(workload: object, columns: tuple[str, ...]) -> tuple[Part, ...]:
+    """Which sets of columns are released: "1-way", "2-way" and so on, or a list of tuples of columns."""
+    example = "workload= is '1-way', '2-way' and so on, or a list of tuples of columns, such as [('a', 'b'), ('a',)]."
+    if isinstance(workload, str):
+        number = workload.removesuffix("-way")
+        if not number.isdecimal() or workload == number or not 1 <= int(number) <= len(columns):
+            raise InvalidArgument(f"marginals: {example} There are {len(columns)} columns.")
+        return tuple(combinations(range(len(columns)), int(number)))
+    if not isinstance(workload, Sequence) or not workload:
+        raise InvalidArgument(f"marginals: {example}")
+    tables: dict[frozenset[str], Part] = {}
+    for one in workload:
+        names = read_names([one], "marginals: workload=")
+        if not names or len(set(names)) != len(names) or not set(names) <= set(columns):
+            raise InvalidArgument(f"marginals: each table of workload= has different columns of {', '.join(columns)}.")
+        if frozenset(names) in tables:
+            raise InvalidArgument(f"marginals: workload= has {titled(names)} twice.")
+        tables[frozenset(names)] = tuple(sorted(columns.index(name) for name in names))
+    return tuple(tables.values())
+
+
+def listed_levels(keys: Keys | None, columns: Sequence[str]) -> Keys:
+    """The listed keys of each column."""
+    if keys is None:
+        raise UnsupportedOperation(
+            "marginals: tables that agree need the keys of every column: "
+            f"keys={{{columns[0]!r}: [...], ...}}, an Enum or Boolean column, or cut()."
+        )
+    if keys.rows is not None:
+        raise UnsupportedOperation("marginals: keys= is a dict of lists, one for each column: keys={'a': [...], ...}.")
+    return keys

@@ -1,0 +1,242 @@
+"""Many marginals in one release: noisy interactions, and the tables that they make together."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe import engine
+from dpframe.budget.losses import Loss
+from dpframe.engine.tables import Kind, as_kind
+from dpframe.errors import InvalidArgument, UnknownColumn
+from dpframe.noise import contrasts, rounded_contrasts
+from dpframe.plan.explain import Derivation
+from dpframe.plan.marginals import COUNT, Marginals, titled
+from dpframe.release.accuracy import check_alpha
+from dpframe.release.calibrate import Drawn, NoisePlan
+from dpframe.release.export import write_excel, write_parquet
+from dpframe.release.layout import ALL, unlike
+from dpframe.release.result import Release, noise_table
+from dpframe.release.statement import Report
+from dpframe.theory.maps.marginals import Part, cell_variance, marginal, rounding_reach
+
+__all__ = ["MarginalsRelease", "drawn_interactions", "exact_interactions", "table_noise"]
+
+_SHOWN = 6  # tables in a notebook
+
+
+def drawn_interactions(ask: Marginals, plan: NoisePlan, tables: Sequence[NDArray[np.int64]]) -> pl.DataFrame:
+    """The noisy contrasts of every interaction, one below the other: `part`, its place in the plan, and `value` (rows).
+
+    Input:  the ask, its noise, its raw tables, which do not leave this function
+    Bound:  integer contrasts of integer totals, plus the rounded contrasts of real normals of the planned deviation:
+            see `theory.maps.marginals`
+    """
+    columns = []
+    for number, (drawn, part) in enumerate(zip(plan.drawn, _parts(ask), strict=True)):
+        exact = contrasts(_summed(ask, tables, part))
+        noise = rounded_contrasts(drawn.scale, [ask.sizes[i] for i in part])
+        noisy = exact + noise if noise.dtype != object else exact.astype(object) + noise
+        values = np.asarray(noisy, np.float64).ravel() * float(drawn.paid.measure.unit)
+        columns.append(pl.DataFrame({"part": np.full(values.size, number, np.int32), "value": values}))
+    return pl.concat(columns)
+
+
+def exact_interactions(ask: Marginals, tables: Sequence[NDArray[np.int64]]) -> list[dict[Any, Fraction]]:
+    """Every interaction D_B v_B without noise (rows), by key: for made-up tables only."""
+    found = []
+    for paid, part in zip(ask.paid, _parts(ask), strict=True):
+        rest = np.asarray(_summed(ask, tables, part).astype(object) * paid.measure.unit)
+        for axis in range(rest.ndim):
+            rest = rest - rest.sum(axis=axis, keepdims=True) / rest.shape[axis]
+        keys = [key[0] if len(key) == 1 else key for key in engine.marginal_keys(ask, part).rows()] if part else [()]
+        found.append(dict(zip(keys, np.ravel(rest).tolist(), strict=True)))
+    return found
+
+
+def _parts(ask: Marginals) -> list[Part]:
+    """The sets of columns whose interactions are paid for, in that order."""
+    places = {name: i for i, name in enumerate(ask.by)}
+    return [tuple(places[name] for name in paid.measure.among) for paid in ask.paid]
+
+
+def _summed(ask: Marginals, tables: Sequence[NDArray[np.int64]], part: Part) -> NDArray[np.int64]:
+    """A raw marginal, as a sum of the smallest table that has its columns."""
+    above = [(values, table) for values, table in zip(tables, ask.workload, strict=True) if set(part) <= set(table)]
+    values, table = min(above, key=lambda pair: pair[0].size)
+    return np.asarray(values.sum(axis=tuple(axis for axis, i in enumerate(table) if i not in part)))
+
+
+def table_noise(ask: Marginals, plan: NoisePlan, table: Part) -> NoisePlan:
+    """The noise of the cells of one marginal, and of the margins it has in a crosstab.
+
+    Bound:  cells are normal with the variance of `theory.maps.marginals.cell_variance`, but for the rounding of
+            contrasts to their grid; the margins of a marginal are marginals
+    """
+    variances = {part: drawn.deviation**2 for part, drawn in zip(_parts(ask), plan.drawn, strict=True)}
+    ((_, measure),) = ask.output(table).measures
+    unit, known = float(measure.unit), {}
+    for name, part in (("cell", table), ("row", table[:-1]), ("column", table[-1:]), ("total", ())):
+        deviation = math.sqrt(cell_variance(part, ask.sizes, variances))
+        known[name] = deviation, rounding_reach(part, ask.sizes) * unit
+    paid = type(ask.paid[0])((COUNT,), measure, ask.paid[0].share)
+    return NoisePlan((Drawn(paid, "gaussian", known["cell"][0] / unit),), None, None, plan.cost, known=known)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginalsRelease(Mapping[tuple[str, ...], Release]):
+    """Released marginals: a mapping from columns to tables that agree wherever they share columns.
+
+    `out["a", "b"]` is a `Release` like any other, here a crosstab with its margins; there is one for every set of
+    columns that some table of the workload has, in any order, down to `out["a"]` and the total, `out[()]`. Iterating
+    gives the tables that were asked for. `cost` is the loss that all of them were charged, once.
+    """
+
+    cost: Loss
+    derivation: Derivation
+    _ask: Marginals
+    _noise: NoisePlan
+    _drawn: pl.DataFrame
+    _kind: Kind
+    when: dt.datetime | None
+    _statement: Mapping[str, Any]
+
+    # The tables
+
+    def __getitem__(self, columns: str | tuple[str, ...]) -> Release:
+        """One table. Errors: UnknownColumn, InvalidArgument for columns that no released table has together."""
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        places = {name: i for i, name in enumerate(self._ask.by)}
+        for name in names:
+            if name not in places:
+                raise UnknownColumn(f"marginals: there is no column {name!r}. Columns: {', '.join(places)}.")
+        table = tuple(places[name] for name in names)
+        if len(set(table)) != len(table) or not any(set(table) <= set(one) for one in self._ask.workload):
+            raise InvalidArgument(
+                f"marginals: no table of this release has {' and '.join(map(repr, names))} together; there are "
+                f"{', '.join(titled(one) for one in self)}."
+            )
+        return self._table(table)
+
+    def __contains__(self, columns: object) -> bool:
+        names = (columns,) if isinstance(columns, str) else columns
+        return isinstance(names, tuple) and any(set(names) <= set(one) for one in self)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return iter([self._ask.names(table) for table in self._ask.workload])
+
+    def __len__(self) -> int:
+        return len(self._ask.workload)
+
+    def _table(self, table: Part) -> Release:
+        ask, output = self._ask, self._ask.output(table)
+        values = pl.Series(COUNT, self._estimate(table).ravel())
+        long = engine.marginal_keys(ask, table).with_columns(values) if table else values.to_frame()
+        noise, one = table_noise(ask, self._noise, table), ask.one(table)
+        how = self._kind, one.layout, dict[str, NDArray[np.float64]](), self.when, self._statement
+        return Release(self.cost, self.derivation, long, one.by, (output,), noise, *how)
+
+    def _estimate(self, table: Part) -> NDArray[np.float64]:
+        found = {
+            part: values.get_column("value").to_numpy().reshape([self._ask.sizes[i] - 1 for i in part])
+            for part, values in zip(_parts(self._ask), self._drawn.partition_by("part"), strict=True)
+        }
+        sizes = self._ask.sizes
+        ordered = tuple(sorted(table))
+        values = marginal(ordered, sizes, found)
+        return values.transpose([ordered.index(i) for i in table])
+
+    @property
+    def table(self) -> Any:
+        """Every table that was asked for, one below the other: keys as text, "All" where a table has no such column."""
+        return as_kind(self.to_polars(), self._kind)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The same as a Polars DataFrame."""
+        return self._together([self[names]._long for names in self])
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas DataFrame."""
+        return as_kind(self.to_polars(), "pandas")
+
+    def to_arrow(self) -> Any:
+        """The same as a PyArrow Table."""
+        return as_kind(self.to_polars(), "pyarrow")
+
+    def _together(self, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+        """Tables with some of the columns, one below the other."""
+        assert self._ask.keys is not None
+        levels = zip(self._ask.by, self._ask.keys.levels, strict=True)
+        every = {name: unlike(ALL, {str(key) for key in level}) for name, level in levels}
+        full = [
+            table.select(
+                *(
+                    (pl.col(name).cast(pl.String) if name in table.columns else pl.lit(whole)).alias(name)
+                    for name, whole in every.items()
+                ),
+                pl.col(*(name for name in table.columns if name not in every)),
+            )
+            for table in tables
+        ]
+        return pl.concat(full)
+
+    # How exact they are
+
+    @property
+    def noise(self) -> Any:
+        """One row per interaction that was measured: column, aggregate, mechanism, scale (rows), threshold."""
+        return as_kind(noise_table(self._ask.outputs, self._noise), self._kind)
+
+    def accuracy(self, alpha: float = 0.05) -> Any:
+        """One row per number of every table, as `Release.accuracy` gives them; keys as in `table`.
+
+        Each error holds for its own number with probability 1 - alpha, whatever the others are.
+        """
+        alpha = check_alpha(alpha)
+        tables = [self[names]._errors(alpha) for names in self]
+        cells = [one.head(self[names]._long.height) for one, names in zip(tables, self, strict=True)]
+        return as_kind(self._together(cells), self._kind)
+
+    def report(self) -> Report:
+        """The privacy statement of all tables together: prints as text, shows as HTML, `to_json()` for machines."""
+        errors = [(titled(names), self[names]._half_widths()[0][1]) for names in self]
+        return Report(self._statement, tuple((name, f"± {error:,.4g}") for name, error in errors))
+
+    def __repr__(self) -> str:
+        tables = ", ".join(titled(names) for names in self)
+        return f"{len(self)} marginals: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
+
+    def _repr_html_(self) -> str:
+        tables = "".join(self[names]._table_html() for names in list(self)[:_SHOWN])
+        more = f"<p>… and {len(self) - _SHOWN} more tables.</p>" if len(self) > _SHOWN else ""
+        said = f"All released together at {self.cost}. In small type: 95% margins of error."
+        return f"<div class='dpframe'>{tables}{more}<p>{said}</p></div>"
+
+    # Out
+
+    def to_csv(self, path: Any = None) -> str | None:
+        """Every table as one CSV: a text, or a file where a path is given; see `table`."""
+        if path is None:
+            return self.to_polars().write_csv()
+        self.to_polars().write_csv(path)
+        return None
+
+    def to_parquet(self, path: Any) -> None:
+        """Every table as one Parquet file with the privacy statement as JSON in its metadata; see `table`."""
+        write_parquet(self.to_arrow(), path, self.report().to_dict())
+
+    def to_excel(self, path: Any) -> None:
+        """Every table on a sheet of its own, and the privacy statement on the last; needs the extra `excel`.
+
+        Errors: UnsupportedOperation without it
+        """
+        sheets = {titled(names): (self[names].to_pandas(), len(names) > 1) for names in self}
+        write_excel(sheets, path, self.report())
