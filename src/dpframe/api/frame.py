@@ -40,7 +40,8 @@ def protect(
 ) -> PrivateFrame:
     """Protect a table: from here on it can only be asked questions whose answers are differentially private.
 
-    Input:  frame: pandas DataFrame, Polars DataFrame or LazyFrame, PyArrow Table; unit: the column, or tuple of
+    Input:  frame: pandas DataFrame, Polars DataFrame or LazyFrame, PyArrow Table, DuckDB relation, Ibis table or Spark
+            DataFrame, whose rows stay where they are: only exact totals come back; unit: the column, or tuple of
             columns, that says whose row it is, or `dp.Rows(k)` when there is none and one person has at most k rows;
             budget: what releases are paid from; neighbors: "add-remove" (one unit joins or leaves) or "replace" (one
             unit's rows are exchanged for another's, "bounded DP")
@@ -68,7 +69,8 @@ def protect(
     try:
         _ = source.table
     except UnknownColumn as error:
-        hint = " If it is the index of a pandas table, call reset_index() first." if data.kind == "pandas" else ""
+        pandas = data.kind == "pandas" and data.engine == "polars"
+        hint = " If it is the index of a pandas table, call reset_index() first." if pandas else ""
         message = f"{error}{hint}"
     else:
         return PrivateFrame(source, check_budget(budget))
@@ -86,6 +88,7 @@ class PrivateFrame:
 
     def __init__(self, step: Step, budget: Account | None) -> None:
         _ = step.table  # refuse now what cannot be
+        engine.check_supported(step)
         self._step, self._budget = step, budget
 
     # Shape

@@ -5,6 +5,7 @@ from dpframe.engine.combine import most_per_key
 from dpframe.engine.marginals import marginal_keys, marginal_totals, validate_marginals
 from dpframe.engine.native import adopt, content, public
 from dpframe.engine.profile import EDGES, Profile, profile
+from dpframe.engine.support import check_supported
 from dpframe.engine.tables import Data, Kind, as_kind
 from dpframe.engine.totals import Totals, totals, validate
 
@@ -16,6 +17,7 @@ __all__ = [
     "Totals",
     "adopt",
     "as_kind",
+    "check_supported",
     "content",
     "marginal_keys",
     "marginal_totals",

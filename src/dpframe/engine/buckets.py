@@ -32,7 +32,7 @@ from dpframe.plan.steps import Source, exchanged, sources_of
 from dpframe.plan.types import kind
 from dpframe.theory.progress import watched
 
-__all__ = ["Build", "Sums", "added", "collected"]
+__all__ = ["Build", "Sums", "added", "planned"]
 
 _ROWS = 2**24  # rows of a part: what is held of them at once is some 2 GiB
 _SEED = 0x5EED  # of the hash that says which part a unit is in: another one than chooses groups, and no secret
@@ -69,6 +69,11 @@ def collected(ask: Ask, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
     """Frames of one ask, computed in one go, so that what they share is read and computed once."""
     tables = backend_of(lazy[0]).collect(lazy, streaming=any(source.data.lazy for source in sources_of(ask.step)))
     return [held_keys(ask, table) for table in tables]
+
+
+def planned(ask: Ask, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
+    """Frames of one ask on its table without rows: whatever could fail when they are computed fails here."""
+    return [held_keys(ask, table) for table in backend_of(lazy[0]).planned(lazy)]
 
 
 def together(sums: Sequence[Sums], parts: Sequence[list[pl.DataFrame]]) -> list[pl.DataFrame]:

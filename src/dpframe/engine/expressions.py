@@ -234,9 +234,9 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
                 min(high, integer_range(known[0].dtype)[1]),
             )
             value = nw.when((value >= inside_low) & (value <= inside_high)).then(value)
-        return value.cast(target)
+        return here.engine.whole(value, target)
     if want == "float":
-        return to_float(value.cast(target)) if isinstance(target, nw.Float32) else to_float(value)
+        return here.engine.single(to_float(value)) if isinstance(target, nw.Float32) else to_float(value)
     if want == "boolean":
         return value != 0 if have != "boolean" else value
     return _cast_time(here, value, known[0].dtype, target)

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engine.buckets import Sums, added, collected
+from dpframe.engine.buckets import Sums, added, planned
 from dpframe.engine.compile import HIGH, compiled, split_bits
 from dpframe.engine.keys import group_names, key_frame, public_keys
 from dpframe.engine.totals import guarded, joined
@@ -34,7 +34,7 @@ def marginal_totals(ask: Marginals, salt: int) -> Tables:
 
 def validate_marginals(ask: Marginals) -> None:
     """Run all of it on a table with the same columns and no row, so that it cannot fail after it is paid."""
-    guarded(lambda: _placed(ask, collected(ask, [sums.frame for sums in _sums(0, ask, True, empty=True)])))
+    guarded(lambda: _placed(ask, planned(ask, [sums.frame for sums in _sums(0, ask, True, empty=True)])))
 
 
 def marginal_keys(ask: Marginals, table: Part) -> pl.DataFrame:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engine.buckets import Sums, added, collected
+from dpframe.engine.buckets import Sums, added, planned
 from dpframe.engine.compile import unit_rows
 from dpframe.engine.hooks import Frame
 from dpframe.engine.keys import group_names
@@ -42,7 +42,7 @@ def profile(ask: Ask, *, empty: bool = False) -> Profile:
 
 
 def _profile(ask: Ask, empty: bool) -> Profile:
-    (table,) = collected(ask, [_sizes(ask, empty=True)]) if empty else added(ask, _sums)
+    (table,) = planned(ask, [_sizes(ask, empty=True)]) if empty else added(ask, _sums)
     return Profile(*(_histogram(table, name) for name in ("a", "b", "c")))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engine.buckets import Sums, added, collected
+from dpframe.engine.buckets import Sums, added, planned
 from dpframe.engine.compile import HIGH, compiled, counted, split_bits
 from dpframe.engine.keys import group_names, key_frame, public_keys
 from dpframe.errors import DpFrameError, EngineError
@@ -71,7 +71,7 @@ def guarded(run: Callable[[], T]) -> T:
 def _empty(ask: Ask) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
     """Every table of totals of the table without its rows."""
     made = compiled(ask, 0, empty=True)
-    main, *apart = collected(ask, [made.main, *made.apart.values()])
+    main, *apart = planned(ask, [made.main, *made.apart.values()])
     return main, dict(zip(made.apart, apart, strict=True))
 
 

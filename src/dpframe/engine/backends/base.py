@@ -37,6 +37,14 @@ class Backend(ABC):
         """A public table of this engine, read."""
         raise NotImplementedError
 
+    def together(self, first: Any, second: Any) -> bool:
+        """Whether two native frames can meet in one query."""
+        return True
+
+    def reason_against(self, dtype: DType) -> str:
+        """Why a column of a type cannot be held here; "" where it can."""
+        return ""
+
     @abstractmethod
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
         """A small public table, as a frame that can be joined to another. Times come as this engine holds them."""
@@ -58,6 +66,13 @@ class Backend(ABC):
     @abstractmethod
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """A 64-bit hash of some columns of each row under a 64-bit key: of these values only, at every retry."""
+
+    @abstractmethod
+    def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
+        """Of each unit's different values of a column, the `most` with the lowest hashes; ties beyond all go.
+
+        The hash is one that no version of the engine changes; the salt is hexadecimal.
+        """
 
     @abstractmethod
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
@@ -84,6 +99,14 @@ class Backend(ABC):
     @abstractmethod
     def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
         """A date or time as another time of the same moment, in the target's unit."""
+
+    def whole(self, value: nw.Expr, dtype: DType) -> nw.Expr:
+        """A number that fits as a whole number of a type, or of a wider one."""
+        return value.cast(dtype)
+
+    def single(self, value: nw.Expr) -> nw.Expr:
+        """A Float64 rounded to 32 bits, and infinite beyond them."""
+        return value.cast(nw.Float32).cast(nw.Float64)
 
     @abstractmethod
     def quotient(self, top: nw.Expr, bottom: nw.Expr | int) -> nw.Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +53,20 @@ class _Polars(Backend):
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         native: pl.LazyFrame = frame.to_native()
         return nw.from_native(native.with_columns(pl.struct(list(columns)).hash(salt).alias(into)))
+
+    def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
+        native: pl.LazyFrame = pairs.to_native()
+
+        def keep(table: pl.DataFrame) -> pl.DataFrame:
+            many = pl.len().over(units) > most
+            # Hashes are only taken where there is something to choose.
+            chosen = table.filter(many)
+            hashes = [_hash(row, bytes.fromhex(salt)) for row in chosen.select(*units, column).iter_rows()]
+            ranked = chosen.with_columns(pl.Series("h", hashes, dtype=pl.UInt64))
+            kept = ranked.filter(pl.col("h").rank("max").over(units) <= most).select(table.columns)
+            return pl.concat([table.filter(~many), kept])
+
+        return nw.from_native(native.map_batches(keep, schema=native.collect_schema()))
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
         native: pl.LazyFrame = frame.to_native()
@@ -103,6 +118,12 @@ class _Polars(Backend):
 
     def ceil(self, value: nw.Expr) -> nw.Expr:
         return value.ceil()
+
+
+def _hash(row: tuple[Any, ...], salt: bytes) -> int:
+    """A keyed hash that never changes: an engine's own may with its version."""
+    text = "\x1f".join(f"{type(value).__name__}:{value}" for value in row)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=salt).digest(), "little")
 
 
 def _data(frame: pl.LazyFrame, *, lazy: bool = False) -> Data:

@@ -1,0 +1,150 @@
+"""DuckDB relations: read where they live, on the connection that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import narwhals as nw
+import polars as pl
+from duckdb import ColumnExpression, DuckDBPyRelation, SQLExpression
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends.base import Frame
+from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
+from dpframe.engine.tables import Data
+from dpframe.plan.types import kind
+
+__all__ = ["BACKEND"]
+
+_DAY = "DATE '1970-01-01'"
+_PARTS = {
+    "year": "year({0})",
+    "month": "month({0})",
+    "day": "day({0})",
+    "weekday": "isodow({0})",
+    "ordinal_day": "dayofyear({0})",
+    "hour": "hour({0})",
+    "minute": "minute({0})",
+    "text": "CAST({0} AS VARCHAR)",
+    "date": f"CAST({{0}} AS DATE) - {_DAY}",
+}
+_TYPES = {
+    "Int8": "TINYINT",
+    "Int16": "SMALLINT",
+    "Int32": "INTEGER",
+    "Int64": "BIGINT",
+    "UInt8": "UTINYINT",
+    "UInt16": "USMALLINT",
+    "UInt32": "UINTEGER",
+    "UInt64": "UBIGINT",
+}
+
+
+class _DuckDB(SqlBackend):
+    name = "duckdb"
+
+    # Tables
+
+    def adopt(self, table: Any) -> Data | None:
+        if not isinstance(table, DuckDBPyRelation):
+            return None
+        types = dict(nw.from_native(table).collect_schema())
+        texts = {name for name, dtype in zip(table.columns, table.types, strict=True) if str(dtype) == "UUID"}
+        types |= dict.fromkeys(texts, nw.String())
+        names = our_names(types)
+
+        def scan(wanted: Sequence[str], *, empty: bool = False) -> DuckDBPyRelation:
+            rows = table.limit(0) if empty else table
+            columns = [SQLExpression(_held(name, types[name])).alias(names[name]) for name in wanted]
+            return rows.select(*(columns or [SQLExpression("1").alias("s")]))
+
+        return Data("pandas", schema_of(self, {name: types[name] for name in names}), scan, True, self.name, names)
+
+    def fetch(self, table: Any) -> pl.DataFrame:
+        return _read(table)
+
+    def together(self, first: Any, second: Any) -> bool:
+        try:
+            first.set_alias("a").cross(second.set_alias("b"))
+        except duckdb.Error:
+            return False
+        return True
+
+    def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
+        public = plain_table(self, table).to_arrow()  # DuckDB finds it by the name of this variable
+        made: DuckDBPyRelation = beside.to_native().query("dpframe", "SELECT * FROM public")
+        assert public is not None
+        return nw.from_native(made)
+
+    def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
+        return [_read(_narrowed(frame.to_native())) for frame in frames]
+
+    # Columns
+
+    def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
+        """The hash of the hashes: DuckDB joins those of several values by a product and xor, which is no mixture."""
+        return _with(frame, f"hash(hash({salt}::UBIGINT, {', '.join(columns)}))", into)
+
+    def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
+        texts = ", ".join(f"length(CAST({c} AS VARCHAR)), CAST({c} AS VARCHAR)" for c in columns)
+        return _with(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
+
+    def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
+        if isinstance(dtype, nw.Date):
+            return _with(frame, f"CAST(TRY_CAST({column} AS DATE) - {_DAY} AS BIGINT)", into)
+        if isinstance(dtype, nw.Datetime):
+            return _with(frame, f"epoch_us(TRY_CAST(left({column}, 26) AS TIMESTAMP))", into)
+        return _with(frame, f"TRY_CAST({column} AS {_TYPES.get(str(dtype), 'DOUBLE')})", into)
+
+    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
+        if kind(dtype) == "date":
+            value = f"({_DAY} + CAST({column} AS INTEGER))"
+        else:
+            frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
+            value, zone = f"make_timestamp({column})", getattr(dtype, "time_zone", None)
+            if zone is not None:
+                value = f"timezone('{zone}', timezone('UTC', {value}))"
+        made = _PARTS[part].format(value)
+        return _with(frame, made if part == "text" else f"CAST({made} AS BIGINT)", into)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _held(name: str, dtype: DType) -> str:
+    """A column of the user's as it is held: a time as its ticks, a text as text."""
+    value = _quoted(name)
+    if kind(dtype) == "date":
+        return f"CASE WHEN isfinite({value}) THEN CAST({value} - {_DAY} AS BIGINT) END"
+    if kind(dtype) == "datetime":
+        zoned = getattr(dtype, "time_zone", None) is not None
+        value = value if zoned else f"TRY_CAST({value} AS TIMESTAMP)"
+        return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
+    return f"CAST({value} AS VARCHAR)" if kind(dtype) == "string" else value
+
+
+def _with(frame: Frame, made: str, into: str) -> Frame:
+    """A frame with a column that DuckDB computes."""
+    rows: DuckDBPyRelation = frame.to_native()
+    kept = [ColumnExpression(name) for name in rows.columns if name != into]
+    return nw.from_native(rows.select(*kept, SQLExpression(made).alias(into)))
+
+
+def _narrowed(rows: DuckDBPyRelation) -> DuckDBPyRelation:
+    """Sums, which DuckDB makes in 128 bits, in 64: they fit (see `limits`)."""
+    wide = [str(dtype) == "HUGEINT" for dtype in rows.types]
+    columns = [ColumnExpression(name) for name in rows.columns]
+    casts = [c.cast("BIGINT").alias(n) if w else c for c, n, w in zip(columns, rows.columns, wide, strict=True)]
+    return rows.select(*casts)
+
+
+def _read(rows: DuckDBPyRelation) -> pl.DataFrame:
+    found = pl.from_arrow(rows.to_arrow_table() if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table())
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+BACKEND = _DuckDB()

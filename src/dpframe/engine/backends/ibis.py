@@ -1,0 +1,142 @@
+"""Ibis tables: one expression, which Ibis writes in the SQL of the database that the table is in."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+import ibis
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends.base import Frame
+from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
+from dpframe.engine.tables import Data
+from dpframe.plan.types import kind
+
+__all__ = ["BACKEND"]
+
+_PARTS = {
+    "year": lambda x: x.year(),
+    "month": lambda x: x.month(),
+    "day": lambda x: x.day(),
+    "weekday": lambda x: x.day_of_week.index() + 1,
+    "ordinal_day": lambda x: x.day_of_year(),
+    "hour": lambda x: x.hour(),
+    "minute": lambda x: x.minute(),
+}
+
+
+class _Ibis(SqlBackend):
+    name = "ibis"
+
+    # Tables
+
+    def adopt(self, table: Any) -> Data | None:
+        if not isinstance(table, ibis.Table):
+            return None
+        types = dict(nw.from_native(table).collect_schema())
+        names = our_names(types)
+
+        def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
+            rows = table.limit(0) if empty else table
+            columns = {names[name]: _held(rows[name], types[name]) for name in wanted}
+            return rows.select(**(columns or {"s": ibis.literal(1)}))
+
+        return Data("pandas", schema_of(self, {name: types[name] for name in names}), scan, True, self.name, names)
+
+    def fetch(self, table: Any) -> pl.DataFrame:
+        return _read(table)
+
+    def together(self, first: Any, second: Any) -> bool:
+        backends, _ = first.join(second, ibis.literal(True))._find_backends()
+        return len(backends) <= 1
+
+    def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
+        made: Frame = nw.from_native(ibis.memtable(plain_table(self, table).to_arrow()))
+        return made
+
+    def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
+        return [_read(frame.to_native()) for frame in frames]
+
+    # Columns
+
+    def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
+        """The database's own hash of one text that begins with the salt."""
+        rows = frame.to_native()
+        return _with(rows, _joined(rows, columns, str(salt)).hash(), into)
+
+    def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
+        rows = frame.to_native()
+        return _with(rows, _joined(rows, columns, salt).hexdigest("md5"), into)
+
+    def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
+        rows = frame.to_native()
+        text = rows[column]
+        if isinstance(dtype, nw.Date):
+            made = _held(text.try_cast("date"), dtype)
+        elif isinstance(dtype, nw.Datetime):
+            made = _held(text.left(26).try_cast("timestamp(6)"), dtype)
+        else:
+            made = text.try_cast("float64" if kind(dtype) == "float" else str(dtype).lower())
+        return _with(rows, made, into)
+
+    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
+        if kind(dtype) == "datetime":
+            frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
+        rows = frame.to_native()
+        if kind(dtype) == "date":
+            value = ibis.date(1970, 1, 1) + rows[column].as_interval("D")
+        else:
+            value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + rows[column].as_interval("us")
+        if part == "text":
+            made = value.date().strftime("%Y-%m-%d") if kind(dtype) == "datetime" else value.cast("date").cast("string")
+        elif part == "date":
+            made = _held(value.date(), nw.Date())
+        else:
+            made = _PARTS[part](value).cast("int64")
+        return _with(rows, made, into)
+
+    def reason_against(self, dtype: DType) -> str:
+        if getattr(dtype, "time_zone", None) is not None:
+            return "databases do not agree on zones: cast the column to UTC without a zone first"
+        return super().reason_against(dtype)
+
+
+def _held(value: Any, dtype: DType) -> Any:
+    """A column of the user's as it is held: a time as its ticks, a text as text."""
+    family = kind(dtype)
+    if family == "date":
+        inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
+        return ibis.cases((inside, value.delta(ibis.date(1970, 1, 1), unit="day")))
+    if family == "datetime" and getattr(dtype, "time_zone", None) is None:
+        first, last = ibis.literal(dt.datetime(1, 1, 1)), ibis.literal(dt.datetime(9999, 12, 31, 23, 59, 59, 999999))
+        since = value.delta(ibis.timestamp(1970, 1, 1, 0, 0, 0), unit="microsecond")
+        return ibis.cases((value.between(first, last), since))
+    return value.cast("string") if family == "string" else value
+
+
+def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
+    """The values of some columns as one text that no other values have."""
+    text = ibis.literal(salt)
+    for column in columns:
+        value = rows[column].cast("string")
+        text = text + " " + value.length().cast("string") + " " + value
+    return text
+
+
+def _with(rows: Any, made: Any, into: str) -> Frame:
+    """A frame with a column that the database computes."""
+    frame: Frame = nw.from_native(rows.mutate(**{into: made}))
+    return frame
+
+
+def _read(rows: Any) -> pl.DataFrame:
+    found = pl.from_arrow(rows.to_pyarrow())
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+BACKEND = _Ibis()

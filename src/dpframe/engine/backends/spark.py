@@ -1,0 +1,181 @@
+"""Spark DataFrames, classic and Connect: every stage is a Spark query, and only totals come to the driver.
+
+The hash is a function of a row's values, so a task that runs again, on any partition, finds the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+from pyspark.sql import functions, types
+
+from dpframe.engine.backends.base import Frame
+from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
+from dpframe.engine.tables import Data
+from dpframe.plan.types import integer_range, kind
+
+__all__ = ["BACKEND"]
+
+_SMALL = 100_000  # rows of a public table that each worker is given a copy of
+_PARTS = {
+    "year": "year({0})",
+    "month": "month({0})",
+    "day": "day({0})",
+    "weekday": "(dayofweek({0}) + 5) % 7 + 1",
+    "ordinal_day": "dayofyear({0})",
+    "hour": "hour({0})",
+    "minute": "minute({0})",
+    "text": "CAST({0} AS STRING)",
+    "date": "unix_date(CAST({0} AS DATE))",
+}
+_TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}
+
+
+class _Spark(SqlBackend):
+    name = "spark"
+
+    # Tables
+
+    def adopt(self, table: Any) -> Data | None:
+        if not hasattr(table, "sparkSession") or not hasattr(table, "selectExpr"):
+            return None
+        held = dict(nw.from_native(table).collect_schema())
+        names = our_names(held)
+        zoned = {name for name, dtype in table.dtypes if dtype == "timestamp"}
+
+        def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
+            rows = table.limit(0) if empty else table
+            columns = [functions.expr(_held(name, held[name], name in zoned)).alias(names[name]) for name in wanted]
+            return rows.select(*(columns or [functions.lit(1).alias("s")]))
+
+        return Data("pandas", schema_of(self, {name: held[name] for name in names}), scan, True, self.name, names)
+
+    def fetch(self, table: Any) -> pl.DataFrame:
+        return _read(table)
+
+    def together(self, first: Any, second: Any) -> bool:
+        return bool(first.sparkSession == second.sparkSession)
+
+    def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
+        public = plain_table(self, table)
+        fields = [
+            types.StructField(name, _TYPES.get(kind(dtype), types.StringType)())
+            for name, dtype in nw.from_native(public).schema.items()
+        ]
+        session = beside.to_native().sparkSession
+        made = session.createDataFrame(public.rows(), types.StructType(fields), verifySchema=False)
+        return nw.from_native(functions.broadcast(made) if public.height <= _SMALL else made)
+
+    def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
+        native = [frame.to_native() for frame in frames]
+        with _quiet(native[0].sparkSession):
+            return [_read(rows) for rows in native]
+
+    def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
+        """Analysed and planned, without a job."""
+        tables = []
+        for frame in frames:
+            tables.append(pl.DataFrame(schema=dict(frame.collect_schema().to_polars())))
+            plan = getattr(frame.to_native(), "_jdf", None)  # which Connect keeps on the server
+            if plan is not None:
+                plan.queryExecution().executedPlan()
+        return tables
+
+    # Columns
+
+    def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
+        """xxHash64, which mixes one value after the other, the salt first."""
+        key = salt - 2**64 if salt >= 2**63 else salt
+        return _with(frame, f"xxhash64(CAST('{key}' AS BIGINT), {', '.join(columns)})", into)
+
+    def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
+        texts = ", ".join(f"length(CAST({c} AS STRING)), CAST({c} AS STRING)" for c in columns)
+        return _with(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
+
+    def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
+        if isinstance(dtype, nw.Date):
+            return _with(frame, f"CAST(unix_date(try_cast({column} AS DATE)) AS BIGINT)", into)
+        if isinstance(dtype, nw.Datetime):
+            return _with(frame, _micro(f"try_cast(substr({column}, 1, 26) AS TIMESTAMP_NTZ)"), into)
+        if kind(dtype) == "float":
+            return _with(frame, f"try_cast({column} AS DOUBLE)", into)
+        low, high = integer_range(dtype)
+        whole = f"try_cast({column} AS BIGINT)"
+        inside = whole if high == 2**63 - 1 else f"CASE WHEN {whole} BETWEEN {low} AND {high} THEN {whole} END"
+        return _with(frame, inside, into)
+
+    def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
+        if kind(dtype) == "date":
+            value = f"date_from_unix_date(CAST({column} AS INT))"
+        else:
+            frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
+            seconds = f"CAST({column} AS DECIMAL(20, 0)) / 1000000"
+            value = f"(TIMESTAMP_NTZ'1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, {seconds}))"
+            zone = getattr(dtype, "time_zone", None)
+            if zone is not None:
+                value = f"convert_timezone('UTC', '{zone}', {value})"
+        made = _PARTS[part].format(value)
+        return _with(frame, made if part == "text" else f"CAST({made} AS BIGINT)", into)
+
+    def reason_against(self, dtype: DType) -> str:
+        wide = isinstance(dtype, (nw.UInt64, nw.Int128, nw.UInt128))
+        return "Spark has no whole numbers beyond 64 bits with a sign" if wide else super().reason_against(dtype)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _held(name: str, dtype: DType, zoned: bool) -> str:
+    """A column of the user's as it is held: a time as its ticks, a text as text."""
+    value, family = _quoted(name), kind(dtype)
+    if family == "date":
+        return f"CAST(unix_date({value}) AS BIGINT)"
+    if family == "datetime":
+        return f"unix_micros({value})" if zoned else _micro(value)
+    return f"CAST({value} AS STRING)" if family == "string" else value
+
+
+def _micro(value: str) -> str:
+    """Microseconds since 1970 of a time without a zone, from its parts, in which no session's zone has a say."""
+    day = f"CAST(unix_date(CAST({value} AS DATE)) AS BIGINT) * 86400000000"
+    clock = f"hour({value}) * 3600000000L + minute({value}) * 60000000L"
+    second = f"CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT)"
+    years = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
+    return f"CASE WHEN {value} BETWEEN {years} THEN {day} + {clock} + {second} END"
+
+
+def _with(frame: Frame, made: str, into: str) -> Frame:
+    """A frame with a column that Spark computes."""
+    rows: Frame = nw.from_native(frame.to_native().withColumn(into, functions.expr(made)))
+    return rows
+
+
+def _read(rows: Any) -> pl.DataFrame:
+    found = pl.from_arrow(rows.toArrow())
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+@contextmanager
+def _quiet(session: Any) -> Iterator[None]:
+    """No log lines meanwhile: those of a task that fails may show cells. Connect's are its server's."""
+    java = getattr(session, "_jvm", None) if "connect" not in type(session).__module__ else None
+    if java is None:
+        yield
+        return
+    context = session.sparkContext
+    level = java.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
+    context.setLogLevel("OFF")
+    try:
+        yield
+    finally:
+        context.setLogLevel(level)
+
+
+BACKEND = _Spark()

@@ -1,0 +1,146 @@
+"""What DuckDB, Ibis and Spark have in common: SQL underneath.
+
+Inside, a column has one of four types: whole numbers, Float64, text, truth. A date or time is held as its ticks,
+because no two of these engines agree on how it is read, compared or written, and all agree on integers. Names that an
+engine could take for one another (SQL ignores case) are never used: columns are scanned under names of ours.
+
+Whole numbers are divided through floats, exactly: see `quotient`. What an engine calls `//` rounds toward zero here,
+and loses digits there.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends.base import Backend, Frame
+from dpframe.engine.tables import facts_of
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan.columns import Facts
+from dpframe.plan.types import TIMES, kind, show, ticks
+
+__all__ = ["SqlBackend", "our_names", "plain_table", "schema_of"]
+
+_LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, floats are whole numbers
+_SINGLE = 3.4028235677973366e38  # from here on, the nearest 32-bit float is infinite
+_MICRO: Mapping[str, int] = {"ms": 1000, "s": 1000, "us": 1}  # what comes in seconds is held in milliseconds
+
+
+class SqlBackend(Backend):
+    """An engine on SQL: its names for things are the subclass's; what follows from integers is here."""
+
+    # Expressions
+
+    def constant(self, value: Any, dtype: DType) -> Any:
+        return value if value is None or kind(dtype) not in TIMES else ticks(value, dtype, "")
+
+    def from_ticks(self, value: nw.Expr, dtype: DType) -> nw.Expr:
+        return value
+
+    def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
+        return self._microseconds(value, facts.dtype) if kind(facts.dtype) == "datetime" else value
+
+    def _microseconds(self, value: nw.Expr, dtype: DType) -> nw.Expr:
+        scale = _MICRO[getattr(dtype, "time_unit", "us")]
+        return value if scale == 1 else value * scale
+
+    def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
+        if kind(target) == "date":
+            return value
+        micro = value * 86_400_000_000 if kind(source) == "date" else self._microseconds(value, source)
+        scale = _MICRO[getattr(target, "time_unit", "us")]
+        return micro if scale == 1 else self.quotient(micro, scale)
+
+    def whole(self, value: nw.Expr, dtype: DType) -> nw.Expr:
+        return value.cast(dtype if isinstance(dtype, nw.UInt64) else nw.Int64)
+
+    def single(self, value: nw.Expr) -> nw.Expr:
+        inside = nw.when((value > -_SINGLE) & (value < _SINGLE)).then(value)
+        infinite = nw.when(value >= _SINGLE).then(nw.lit(math.inf)).otherwise(nw.lit(-math.inf))
+        beyond = nw.when(~value.is_null()).then(infinite)
+        return nw.coalesce(inside.cast(nw.Float32).cast(nw.Float64), beyond)
+
+    def quotient(self, top: nw.Expr, bottom: nw.Expr | int) -> nw.Expr:
+        """The exact multiple below `top`, divided as floats: their quotient is whole, and off by less than a half.
+
+        Both floats are off by a part of 2^-53 at most, and so is their quotient: together less than 3·2^-53 of at most
+        2^51. Where both are below 2^53 they are not off at all.
+        """
+        below = top - top % bottom
+        divisor = float(bottom) if isinstance(bottom, int) else bottom.cast(nw.Float64)
+        return (below.cast(nw.Float64) / divisor + 0.5).floor().cast(nw.Int64)
+
+    def divided(self, top: nw.Expr, by: int) -> nw.Expr:
+        """Of what is not negative: ⌊x / by⌋ = -1 - ⌊(-1 - x) / by⌋, so that nothing wraps.
+
+        A small divisor leaves a quotient of more than 51 bits: that one is found in two limbs of 32.
+        """
+        size = nw.when(top >= 0).then(top).otherwise(-1 - top)
+        if by >= 2**20:
+            found = self.quotient(size, by)
+        else:
+            high = self.quotient(size, _LIMB)
+            upper = self.quotient(high, by)
+            rest = (high - upper * by) * _LIMB + (size - high * _LIMB)
+            found = upper * _LIMB + self.quotient(rest, by)
+        return nw.when(top >= 0).then(found).otherwise(-1 - found)
+
+    def floor(self, value: nw.Expr) -> nw.Expr:
+        inside = nw.when((value > -_WHOLE) & (value < _WHOLE)).then(value)
+        return nw.coalesce(inside.floor().cast(nw.Float64), value)
+
+    # Columns
+
+    def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
+        hashed = self.stable_hash(pairs, [*units, column], salt, "h")
+        ranked = hashed.with_columns(nw.col("h").rank("max").over(*units).alias("r"))
+        return ranked.filter(nw.col("r") <= most).select(*units, column)
+
+    # What a subclass says besides
+
+    @abstractmethod
+    def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
+        """A keyed hash of some columns that no version of the engine changes."""
+
+    def reason_against(self, dtype: DType) -> str:
+        if getattr(dtype, "time_unit", "") == "ns":
+            return "times are held in microseconds there: cast the column first"
+        return "a duration has no fixed length there: cast it to a number" if kind(dtype) == "duration" else ""
+
+
+def our_names(names: Iterable[str]) -> dict[str, str]:
+    """What each column is scanned as; without those that differ only in case, which SQL takes for one another."""
+    names = list(names)
+    seen = Counter(name.casefold() for name in names)
+    return {name: f"s{i}" for i, name in enumerate(names) if seen[name.casefold()] == 1}
+
+
+def schema_of(engine: SqlBackend, types: Mapping[str, DType]) -> tuple[tuple[str, Facts], ...]:
+    """The schema of a table, from its types alone. Times are held in microseconds."""
+    facts = []
+    for name, dtype in types.items():
+        coarse = isinstance(dtype, nw.Datetime) and dtype.time_unit in ("s", "ms")
+        held = nw.Datetime("us", getattr(dtype, "time_zone", None)) if coarse else dtype
+        facts.append((name, Facts(nw.Unknown()) if engine.reason_against(held) else facts_of(held)))
+    return tuple(facts)
+
+
+def plain_table(engine: SqlBackend, table: pl.DataFrame) -> pl.DataFrame:
+    """A public table in the types that SQL engines hold. Errors: UnsupportedOperation."""
+    types = nw.from_native(table).schema
+    for dtype in types.values():
+        why = engine.reason_against(dtype)
+        if why:
+            raise UnsupportedOperation(
+                f"join: a public column of type {show(dtype)} cannot go to {engine.name}: {why}."
+            )
+    held = {"integer": None, "boolean": None, "string": pl.String, "date": pl.Int64, "datetime": pl.Int64}
+    casts = {name: held.get(kind(dtype), pl.Float64) for name, dtype in types.items()}
+    return table.with_columns(pl.col(name).cast(dtype) for name, dtype in casts.items() if dtype is not None)

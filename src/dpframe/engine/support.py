@@ -1,0 +1,55 @@
+"""What an engine cannot do, said when it is asked for: from types alone, before anything is read or paid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends import backend_named
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan import combine, steps
+from dpframe.plan.expressions import Call, Node
+from dpframe.plan.types import show
+
+__all__ = ["check_supported"]
+
+
+def check_supported(step: steps.Step) -> None:
+    """Refuse a step that the engine of its tables cannot do. Errors: UnsupportedOperation."""
+    sources = steps.sources_of(step)
+    names = sorted({source.data.engine for source in sources})
+    engine = backend_named(names[0])
+    others = [source.data.scan((), empty=True) for source in sources] if len(sources) > 1 else []
+    if len(names) > 1 or not all(engine.together(others[0], other) for other in others[1:]):
+        raise UnsupportedOperation(
+            f"{step.typed}: the tables are in different places ({', '.join(names)}), and rows do not leave theirs. "
+            "Protect tables of one engine and one connection."
+        )
+    for dtype, what in _types(step):
+        why = engine.reason_against(dtype)
+        if why:
+            raise UnsupportedOperation(f"{step.typed}: {what} {show(dtype)} is not for {engine.name}; {why}.")
+
+
+def _types(step: steps.Step) -> Iterator[tuple[DType, str]]:
+    """The types that a step brings in, and what has them."""
+    if isinstance(step, combine.Join):
+        for name, facts in step.public.schema:
+            yield facts.dtype, f"the public column {name!r} of type"
+    elif isinstance(step, steps.Cast):
+        for _, dtype in step.types:
+            yield dtype, "the type"
+    elif isinstance(step, steps.Filter):
+        yield from _casts(step.condition._node)
+    elif isinstance(step, steps.WithColumns):
+        for _, expr in step.columns:
+            yield from _casts(expr._node)
+
+
+def _casts(node: Node) -> Iterator[tuple[DType, str]]:
+    if isinstance(node, Call):
+        if node.operation == "cast":
+            yield dict(node.options)["dtype"], "the type"
+        for arg in node.args:
+            yield from _casts(arg)
