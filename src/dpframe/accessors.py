@@ -121,6 +121,14 @@ class _Accessor:
         """`PrivateFrame.max`, released at once."""
         return self._once("max", column, bounds, **once)
 
+    def mode(self, column: str | None = None, keys: Any = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.mode`, released at once."""
+        return self._once("mode", column, keys, **once)
+
+    def top_k(self, column: str, k: int, keys: Any = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.top_k`, released at once."""
+        return self._once("top_k", column, k, keys, **once)
+
     def histogram(self, column: str | None = None, **options: Any) -> Release:
         """`PrivateFrame.histogram`, released at once."""
         return self._once("histogram", column, **options)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any
 
-from dpframe.api.arguments import Pair, read_bounds, read_name, read_rank, read_share
+from dpframe.api.arguments import Pair, read_bounds, read_name, read_rank, read_share, read_values
 from dpframe.errors import InvalidArgument, InvalidBounds
-from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, CountUnits, Mean, Quantile, Sum, Var
+from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, CountUnits, Mean, Mode, Quantile, Sum, Var
 from dpframe.plan.features import Pick
+from dpframe.plan.steps import check_limit
 
 __all__ = [
     "count",
@@ -18,6 +21,7 @@ __all__ = [
     "mean",
     "median",
     "min",
+    "mode",
     "n_unique",
     "quantile",
     "std",
@@ -195,6 +199,29 @@ def max(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggrega
 def _ranked(column: str, q: Fraction, bounds: Pair | None, share: float, verb: str) -> Aggregate:
     name = read_name(column, verb)
     return Quantile(read_share(share), name, q, read_bounds(bounds, f"{verb}({name!r})"), verb)
+
+
+def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) -> Aggregate:
+    """The most frequent of the listed values of a column.
+
+    Input:  keys: the values to choose from, listed without looking at the data; a column of type Enum or Boolean, and
+            one made by `cut`, brings them. Null counts where it is listed. Rows with other values are not looked at
+    Output: one of the listed values, in the column's type
+    Bound:  a choice by permute-and-flip, scored by the rows that have each value; over all groups it costs what l1
+            calls for; see `dpframe.theory.maps.ranks.count_scale`
+    Errors: InvalidArgument, UnknownColumn, WrongType, UnboundedContribution where it is asked
+
+    >>> mode("city", keys=["Bonn", "Kiel"]).typed
+    "mode('city')"
+    """
+    name = read_name(column, "mode")
+    return Mode(read_share(share), name, read_values(keys, f"mode({name!r})"))
+
+
+def top_k(column: str, k: int, keys: Iterable[Any] | None = None) -> Aggregate:
+    """The k most frequent of the listed values: `PrivateFrame.top_k` alone can ask this, for it is k rows."""
+    name = read_name(column, "top_k")
+    return Mode(Fraction(1), name, read_values(keys, f"top_k({name!r})"), check_limit(k, "k"))
 
 
 def first(column: str, by: str) -> Aggregate:

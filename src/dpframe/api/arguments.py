@@ -22,6 +22,7 @@ __all__ = [
     "read_names",
     "read_rank",
     "read_share",
+    "read_values",
 ]
 
 
@@ -71,6 +72,15 @@ def read_bounds(value: object, asked: str) -> Bounds | None:
     if lower is None or upper is None:
         raise InvalidBounds(f"{asked}: give both bounds, such as (0, 100).")
     return Bounds(*check_interval(lower, upper, asked))
+
+
+def read_values(values: object, asked: str) -> tuple[Any, ...] | None:
+    """Values of a column in a list, or None."""
+    if values is None:
+        return None
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable) or hasattr(values, "columns"):
+        raise InvalidArgument(f"{asked}: keys= is a list of values.")
+    return tuple(plain(value) for value in values)
 
 
 def read_share(value: object) -> Fraction:

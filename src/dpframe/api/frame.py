@@ -376,6 +376,23 @@ class PrivateFrame:
         name = self._only(column, "max")
         return self._one(name, make.max(name, bounds), max_rows)
 
+    def mode(
+        self, column: str | None = None, keys: Iterable[Any] | None = None, *, max_rows: int | None = None
+    ) -> Query:
+        """The most frequent of the listed values of a column (the only one may be left out); see `dp.mode`."""
+        name = self._only(column, "mode")
+        return self._one(name, make.mode(name, keys), max_rows)
+
+    def top_k(self, column: str, k: int, keys: Iterable[Any] | None = None, *, max_rows: int | None = None) -> Query:
+        """The k most frequent of the listed values of a column, in order: k rows with `rank` from 1 and the value.
+
+        Input:  k; keys as in `dp.mode`
+        Bound:  one choice after the other, each among the values that are left, for a k-th of the price; see
+                `dpframe.theory.maps.ranks.count_scale`
+        Errors: as in `dp.mode`; InvalidArgument for more values than are listed
+        """
+        return self._one(read_name(column, "top_k"), make.top_k(column, k, keys), max_rows)
+
     def agg(self, *, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate) -> Query:
         """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
         return self._ask(named(aggregates), read_limits(max_rows, limits=limits), verb="agg(..., {limit})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpframe.api import aggregates as make
@@ -79,6 +79,14 @@ class PrivateGroupBy:
     def max(self, column: str, bounds: Pair | None = None) -> Query:
         """A value that hardly any row is above, per group; see `dp.max`."""
         return self._ask(((column, make.max(column, bounds)),))
+
+    def mode(self, column: str, keys: Iterable[Any] | None = None) -> Query:
+        """The most frequent of the listed values of a column per group; see `dp.mode`."""
+        return self._ask(((column, make.mode(column, keys)),))
+
+    def top_k(self, column: str, k: int, keys: Iterable[Any] | None = None) -> Query:
+        """The k most frequent of the listed values per group, k rows each; see `PrivateFrame.top_k`."""
+        return self._ask(((column, make.top_k(column, k, keys)),))
 
     def _ask(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
         return self._frame._ask(aggregates, self._limits, by=self._by, keys=self._keys, verb=self._verb)

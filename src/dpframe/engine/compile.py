@@ -9,7 +9,7 @@ import narwhals as nw
 
 from dpframe.engine.hooks import Frame, backend_of
 from dpframe.engine.integers import candidate_number, row_integer
-from dpframe.engine.keys import group_names, keyed, listed_only
+from dpframe.engine.keys import among, group_names, keyed, listed_only
 from dpframe.engine.limits import Partial, distinct, enforced, partial_bits, partials, spread
 from dpframe.engine.rows import lower, unit_names
 from dpframe.plan.ask import Ask
@@ -66,6 +66,8 @@ def compiled(ask: Ask, salt: int, *, empty: bool = False, whole: bool = True) ->
             assert measure.candidates is not None
             numbered = rows.with_columns(candidate_number(measure, measure.candidates).alias("b"))
             apart[i] = _ranks(numbered, weights, units, groups)
+        elif measure.total == "modes":
+            apart[i] = _ranks(among(rows, measure), weights, units, groups)
         elif measure.total == "distinct":
             pairs = _distinct(ask, rows, weights, measure, units, groups, salt)
             apart[i] = counted(pairs, groups) if whole else pairs

@@ -18,9 +18,10 @@ from dpframe.engine.hooks import Frame, backend_of
 from dpframe.engine.tables import polars_dtype
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Column
+from dpframe.plan.measures import Measure
 from dpframe.plan.types import TIMES, kind, ticks
 
-__all__ = ["group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
+__all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
 
 
 def group_names(ask: Ask) -> list[str]:
@@ -98,6 +99,25 @@ def listed_only(ask: Ask, frame: Frame) -> Frame:
     if ask.keys is None or ask.keys.rows is None:
         return frame
     return frame.join(backend_of(frame).bring(frame, key_frame(ask)), on=group_names(ask), how="semi")
+
+
+def among(rows: Frame, measure: Measure) -> Frame:
+    """The rows with one of a measure's listed values, and its number in the list as "b"."""
+    column, values = measure.column, measure.values
+    assert column is not None
+    value, listed_ones = nw.col(column.id), [(i, v) for i, v in enumerate(values) if v is not None]
+    table = pl.DataFrame(
+        [
+            pl.Series("v", [v for _, v in listed_ones], dtype=_held(column.facts.dtype), strict=False),
+            pl.Series("b", [i for i, _ in listed_ones], dtype=pl.Int64),
+        ]
+    )
+    rows = rows.with_columns(_one_zero(value, column).alias("v"))
+    rows = rows.join(backend_of(rows).bring(rows, table), on="v", how="left")
+    if None in values:
+        null = nw.lit(values.index(None), nw.Int64)
+        rows = rows.with_columns(nw.when(value.is_null()).then(null).otherwise(nw.col("b")).alias("b"))
+    return rows.filter(~nw.col("b").is_null())
 
 
 def key_frame(ask: Ask) -> pl.DataFrame:

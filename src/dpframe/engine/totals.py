@@ -129,7 +129,7 @@ def joined(table: pl.DataFrame, i: int, low: int) -> Integers:
 def _placed(keys: pl.DataFrame, found: pl.DataFrame, names: list[str], measure: Measure) -> Integers:
     """Numbers of a measure that stands apart, in the order of the groups; 0 where there are none."""
     size = keys.height if names else 1
-    width = measure.candidates.count if measure.candidates is not None else None
+    width = measure.width
     values = np.zeros(size if width is None else (size, width), np.int64)
     if names:
         numbered = keys.with_row_index("i")

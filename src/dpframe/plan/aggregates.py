@@ -8,8 +8,9 @@ from fractions import Fraction
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.errors import UnboundedContribution, WrongType
+from dpframe.errors import InvalidArgument, UnboundedContribution, WrongType
 from dpframe.plan.columns import Bounds, Column
+from dpframe.plan.keys import read_keys
 from dpframe.plan.measures import (
     Output,
     Scope,
@@ -17,6 +18,7 @@ from dpframe.plan.measures import (
     distinct_total,
     in_ticks,
     is_whole,
+    mode_total,
     number_column,
     rank_total,
     row_total,
@@ -26,9 +28,9 @@ from dpframe.plan.measures import (
     units_total,
     value_total,
 )
-from dpframe.plan.types import TIMES, kind, show
+from dpframe.plan.types import TIMES, Scalar, kind, show
 
-__all__ = ["Aggregate", "Count", "CountDistinct", "CountUnits", "Mean", "Quantile", "Sum", "Var"]
+__all__ = ["Aggregate", "Count", "CountDistinct", "CountUnits", "Mean", "Mode", "Quantile", "Sum", "Var"]
 
 
 _DAY = 86_400_000_000  # microseconds
@@ -207,3 +209,32 @@ class Quantile(Aggregate):
         measure = rank_total(column, bounds, self.q, scope, self.typed)
         whole = measure.candidates is not None and measure.candidates.whole
         return Output(name, "quantile", ((name, measure),), whole, bounds, dtype=_time_type(column))
+
+
+@dataclass(frozen=True)
+class Mode(Aggregate):
+    """The most frequent of the listed values of a column; with `most`, the first so many of them, in order."""
+
+    column: str = ""
+    keys: tuple[Scalar | None, ...] | None = None
+    most: int | None = None
+
+    @property
+    def typed(self) -> str:
+        return f"mode({self.column!r})" if self.most is None else f"top_k({self.column!r}, {self.most})"
+
+    def output(self, name: str, scope: Scope) -> Output:
+        column = scope.table.column(self.column, self.typed)
+        if kind(column.facts.dtype) == "other":
+            raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
+        listed = read_keys(self.keys, (self.column,), (column.facts,), self.typed)
+        if listed is None:
+            raise InvalidArgument(
+                f"{self.typed}: it is chosen among values that are listed without looking at the data: "
+                f"{self.typed[:-1]}, keys=[...])."
+            )
+        (values,) = listed.levels
+        if self.most is not None and self.most > len(values):
+            raise InvalidArgument(f"{self.typed}: only {len(values)} values are listed.")
+        measure = mode_total(column, values, self.most or 1, scope, self.typed)
+        return Output(name, "mode", ((name, measure),), whole=False)

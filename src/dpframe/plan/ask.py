@@ -196,6 +196,21 @@ class Ask:
         return read if self.shape is None else self._with_margins(read, self.shape)
 
     @property
+    def rounds(self) -> int:
+        """How many rows of the released table a group has: more than one for its most frequent values."""
+        return max((m.rounds for output in self.outputs for _, m in output.measures), default=1)
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """The columns of the released table that say what a row is about: the groups, and the place among values."""
+        if self.rounds == 1:
+            return self.by
+        place = "rank"
+        while place in (*self.by, *(output.name for output in self.outputs)):
+            place += "_"
+        return (*self.by, place)
+
+    @property
     def read(self) -> tuple[Paid, ...]:
         """The noisy totals that rows are read for: all but margins, which are made of cells."""
         return tuple(p for p in self.paid if not p.measure.merged)

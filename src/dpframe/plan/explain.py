@@ -162,7 +162,7 @@ def _shown(value: float, measure: Measure) -> str:
 
 def _keys(ask: Ask) -> str:
     if not ask.by:
-        return "One row is released."
+        return "One row is released." if ask.rounds == 1 else f"{ask.rounds} rows are released."
     if isinstance(ask, Marginals):
         return _tables(ask)
     if ask.keys is not None:
@@ -231,6 +231,9 @@ def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
         return f"values of {column}", ""
     if measure.total == "distinct":
         return f"different values of {column}", ""
+    if measure.values:
+        number = f"the {measure.rounds} most frequent" if measure.rounds > 1 else "one"
+        return f"rows at each value of {column}", f"{number} of {len(measure.values)} listed values"
     if measure.candidates is not None:
         first, last = measure.candidates.point(0), measure.candidates.point(measure.candidates.count - 1)
         ends = f"from {_shown(first, measure)} to {_shown(last, measure)}"

@@ -12,7 +12,7 @@ from narwhals.dtypes import DType
 from dpframe.errors import MissingBounds, UnboundedContribution, WrongType
 from dpframe.plan.columns import Bounds, Column, Table
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Grid, grid_for
-from dpframe.plan.types import TIMES, kind, show, ticks
+from dpframe.plan.types import TIMES, Scalar, kind, show, ticks
 from dpframe.theory.maps import sensitivity as maps
 from dpframe.theory.maps.sensitivity import Contribution, Sensitivity
 
@@ -25,6 +25,7 @@ __all__ = [
     "distinct_total",
     "in_ticks",
     "is_whole",
+    "mode_total",
     "number_column",
     "rank_total",
     "row_total",
@@ -35,7 +36,7 @@ __all__ = [
     "value_total",
 ]
 
-Total = Literal["rows", "values", "units", "sum", "square", "unit_sum", "distinct", "ranks", "interaction"]
+Total = Literal["rows", "values", "units", "sum", "square", "unit_sum", "distinct", "ranks", "modes", "interaction"]
 _CANDIDATES = 1024
 
 
@@ -130,7 +131,8 @@ class Measure:
     `total` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
     which adds (value - about)² instead of the value). "distinct" is the number of different values; "ranks" chooses the
-    candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group.
+    candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; "modes"
+    chooses the most frequent of the listed `values`, or the first of them, in as many `rounds`.
     """
 
     total: Total
@@ -141,24 +143,36 @@ class Measure:
     about: Fraction = Fraction(0)
     candidates: Candidates | None = None
     rank: Fraction | None = None
+    values: tuple[Scalar | None, ...] = ()
+    rounds: int = 1
     merged: Literal["", "rows", "columns", "total"] = ""  # a margin of a crosstab: cells added together
     among: tuple[str, ...] = ()  # the columns whose interaction it is, in a release of many marginals
 
     @property
     def additive(self) -> bool:
         """Whether it is a sum over units, so that one pass adds it up with the others."""
-        return self.total not in ("distinct", "ranks")
+        return self.total not in ("distinct", "ranks", "modes")
 
     @property
     def chosen(self) -> bool:
         """Whether it is a choice among candidates, and not a number that noise is added to."""
-        return self.total == "ranks"
+        return self.total in ("ranks", "modes")
+
+    @property
+    def width(self) -> int | None:
+        """How many candidates there are to choose from; None for a number."""
+        return self.candidates.count if self.candidates is not None else len(self.values) or None
 
     @property
     def key(self) -> tuple[object, ...]:
         """Two measures with the same key are the same total, and are paid for once."""
         column = self.column.id if self.column else None
-        return (self.total, column, self.grid, self.about, self.candidates, self.rank, self.merged, self.among)
+        return (self.total, column, self.grid, self.about, self.choice, self.merged, self.among)
+
+    @property
+    def choice(self) -> tuple[object, ...]:
+        """What is chosen, if anything is."""
+        return (self.candidates, self.rank, self.values, self.rounds)
 
     @property
     def unit(self) -> Fraction:
@@ -171,12 +185,13 @@ class Output:
     """A released column: the measures it is made of, named, and how.
 
     "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, kept inside `bounds`.
-    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "quantile": the value
-    of the chosen candidate. With `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
+    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "quantile", "mode":
+    the value of the chosen candidate. With `dtype` the result is a time of that type: `ticks` of it for each unit of
+    the column.
     """
 
     name: str
-    formula: Literal["count", "sum", "mean", "var", "std", "quantile"]
+    formula: Literal["count", "sum", "mean", "var", "std", "quantile", "mode"]
     measures: tuple[tuple[str, Measure], ...]
     whole: bool = True
     bounds: Bounds | None = None
@@ -312,3 +327,10 @@ def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: Scope, wha
     bound = maps.row_places(scope.contribution(what), scope.table.relation, scope.cells)
     candidates = Candidates.between(bounds, whole=is_whole(column))
     return Measure("ranks", column, UNIT_GRID, fraction, bound.scaled(2**fraction), candidates=candidates, rank=rank)
+
+
+def mode_total(column: Column, values: tuple[Scalar | None, ...], rounds: int, scope: Scope, what: str) -> Measure:
+    """The rows at each listed value, per group, for the choice of the most frequent ones."""
+    fraction = FRACTION_BITS if scope.weighted else 0
+    bound = maps.row_places(scope.contribution(what), scope.table.relation, scope.cells)
+    return Measure("modes", column, UNIT_GRID, fraction, bound.scaled(2**fraction), values=values, rounds=rounds)

@@ -22,9 +22,9 @@ from dpframe.release.reconcile import error_of_part
 from dpframe.theory.maps.calibration import rounded_error
 from dpframe.theory.maps.choices import choice_error
 from dpframe.theory.maps.margins import sum_error
-from dpframe.theory.maps.ranks import rank_terms
+from dpframe.theory.maps.ranks import fewer_rows, rank_terms
 
-__all__ = ["check_alpha", "check_rows", "error_of_sum", "expected_error", "interval_of"]
+__all__ = ["check_alpha", "check_rows", "error_of_sum", "expected_error", "interval_of", "rows_fewer"]
 
 Floats = NDArray[np.float64]
 Parts = Mapping[str, Floats]
@@ -81,15 +81,27 @@ def expected_error(output: Output, noise: NoisePlan, alpha: float, rows: float |
     """An error that is exceeded with probability at most alpha, before a release (unit of the released column).
 
     Input:  rows: how many values each group is assumed to have; without it the error of a ratio or quantile is None
-    Bound:  as in `interval_of`; that of a ratio holds whatever the values are: see `expected_ratio_error`
+    Bound:  as in `interval_of`; that of a ratio holds whatever the values are: see `expected_ratio_error`; of a most
+            frequent value, `rows_fewer`
     """
     if output.formula in ("count", "sum"):
         return _direct_error(output, noise, alpha) * output.ticks
+    if output.formula == "mode":
+        return rows_fewer(output, noise, alpha)
     if rows is None:
         return None
     if output.formula in ("mean", "var", "std"):
         return expected_ratio_error(output, noise, alpha, rows) * output.ticks
     return _choice_error(output, noise, alpha, rows) * output.ticks if output.formula == "quantile" else None
+
+
+def rows_fewer(output: Output, noise: NoisePlan, alpha: float) -> float:
+    """How many fewer rows than the most frequent value (of those that are left) a released value may have: rows.
+
+    Bound:  exceeded with probability at most alpha, whatever the data: see `fewer_rows`
+    """
+    ((_, measure),) = output.measures
+    return fewer_rows(noise.of(measure).scale * float(measure.unit), len(measure.values), alpha)
 
 
 def _direct_error(output: Output, noise: NoisePlan, alpha: float) -> float:

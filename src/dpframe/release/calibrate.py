@@ -19,7 +19,7 @@ from dpframe.plan.measures import Measure
 from dpframe.theory.maps import calibration
 from dpframe.theory.maps.margins import Source, estimators
 from dpframe.theory.maps.partitions import as_likely_as_not, selection_scale, selection_start
-from dpframe.theory.maps.ranks import rank_scale
+from dpframe.theory.maps.ranks import count_scale, rank_scale
 
 __all__ = [
     "Drawn",
@@ -125,7 +125,7 @@ def parted(parts: Sequence[Part], *, selects: bool) -> tuple[list[Part], list[Pa
 
 def pieces(paid: Paid) -> int:
     """Of how many choices of equal price a choice is made; see `choices_rho`."""
-    return paid.measure.sensitivity.l0 if paid.hidden else 1
+    return paid.measure.sensitivity.l0 if paid.hidden else paid.measure.rounds
 
 
 def ways(parts: Sequence[Part], noise: str, *, normal: bool) -> list[tuple[bool, bool]]:
@@ -187,12 +187,14 @@ def laplace_of(paid: Paid, epsilon: Fraction) -> Drawn:
 
 
 def choice_of(paid: Paid, epsilon: Fraction) -> Drawn:
-    """A choice by permute-and-flip of ε, see `rank_scale`; of keys by the optimal rule, see `selection_scale`."""
+    """A choice of ε: by permute-and-flip, see `rank_scale` and `count_scale`; of keys, see `selection_scale`."""
     measure = paid.measure
     if paid.hidden:
         return Drawn(paid, "truncated_geometric", selection_scale(measure.sensitivity.l0, epsilon))
-    assert measure.rank is not None
-    scale = rank_scale(measure.rank, measure.sensitivity, epsilon)
+    if measure.rank is None:
+        scale = count_scale(measure.sensitivity, measure.rounds, epsilon)
+    else:
+        scale = rank_scale(measure.rank, measure.sensitivity, epsilon)
     return Drawn(paid, "permute_and_flip", calibration.laplace_scale(scale, 1))
 
 

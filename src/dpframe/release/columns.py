@@ -33,7 +33,7 @@ def check_ci(ci: object, by: Sequence[str], outputs: Sequence[Output], layout: L
         raise UnsupportedOperation("ci=: a crosstab has one number in each cell; its intervals are in .accuracy().")
     taken = {*by, *(output.name for output in outputs)}
     for output in outputs:
-        for name in low_and_high(output):
+        for name in low_and_high(output) if output.formula != "mode" else ():
             if name in taken:
                 raise InvalidArgument(
                     f"ci=: the interval of {output.name!r} would make a second column {name!r}; name one of them "

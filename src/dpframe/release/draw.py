@@ -74,13 +74,21 @@ def _source(drawn: Drawn) -> Source:
 
 
 def _columns(ask: Ask, keys: pl.DataFrame, noisy: Noisy) -> tuple[pl.DataFrame, Parts]:
+    if ask.rounds > 1:
+        rows = pl.Series(np.repeat(np.arange(max(keys.height, not ask.by)), ask.rounds))
+        places = pl.Series(ask.row_names[-1], np.tile(np.arange(1, ask.rounds + 1), len(rows) // ask.rounds))
+        keys = keys[rows].with_columns(places) if ask.by else places.to_frame()
     columns = [_column(o, released(o, noisy)) for o in ask.outputs]
     parts = {name: real(m, noisy) for o in ask.outputs for name, m in o.measures if len(o.measures) > 1}
-    return keys.with_columns(columns) if ask.by else pl.DataFrame(columns), parts
+    return keys.with_columns(columns) if ask.row_names else pl.DataFrame(columns), parts
 
 
 def _column(output: Output, values: Any) -> pl.Series:
-    """Released numbers as a column, times as times."""
+    """Released numbers as a column, times as times, listed values as those of their column."""
+    ((_, measure), *_) = output.measures
+    if measure.values and measure.column is not None:
+        dtype = polars_dtype(measure.column.facts.dtype)
+        return pl.Series(output.name, list(measure.values), dtype=dtype, strict=False).gather(values)
     if output.dtype is not None:
         return pl.Series(output.name, in_ticks(output, values), dtype=pl.Int64).cast(polars_dtype(output.dtype))
     return pl.Series(output.name, values, dtype=pl.Int64 if output.whole else pl.Float64)
@@ -119,14 +127,28 @@ def _large(values: Any) -> bool:
 
 
 def _chosen(drawn: Drawn, counts: NDArray[Any]) -> NDArray[np.int64]:
-    """The number of the chosen candidate of each group."""
+    """The number of the chosen candidate of each group; of several, one group after the other."""
     if not len(counts):
         return np.zeros(0, np.int64)
     measure = drawn.paid.measure
+    if measure.values:
+        return _most_frequent(counts, 1 / Fraction(drawn.scale), measure.rounds)
     assert measure.rank is not None
     _, parts = rank_terms(measure.rank)
     rate = 1 / (Fraction(drawn.scale) * parts)
     return permute_and_flip(_scores(measure, counts, rate), rate)
+
+
+def _most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int) -> NDArray[np.int64]:
+    """Candidates by their rows, one after the other, each among those that are left; see `count_scale`."""
+    left = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
+    chosen = []
+    for _ in range(rounds):
+        place = permute_and_flip(np.take_along_axis(counts, left, axis=1), rate)[:, None]
+        chosen.append(np.take_along_axis(left, place, axis=1))
+        rest = np.arange(left.shape[1]) != place
+        left = left[rest].reshape(len(left), -1)
+    return np.concatenate(chosen, axis=1).ravel()
 
 
 def _scores(measure: Measure, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:

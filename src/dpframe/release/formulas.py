@@ -23,6 +23,9 @@ def released(output: Output, noisy: Noisy) -> Any:
         case "var" | "std":
             variance = _variance(output, noisy)
             return np.sqrt(variance) if output.formula == "std" else variance
+        case "mode":
+            ((_, measure),) = output.measures
+            return noisy[measure.key]
         case "quantile":
             ((_, measure),) = output.measures
             assert measure.candidates is not None

@@ -18,7 +18,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.ask import Layout
 from dpframe.plan.explain import Derivation
 from dpframe.plan.measures import Output
-from dpframe.release.accuracy import check_alpha, check_rows, error_of_sum, interval_of
+from dpframe.release.accuracy import check_alpha, check_rows, error_of_sum, interval_of, rows_fewer
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.charts import bars, heatmap
 from dpframe.release.columns import check_ci, interval_column, low_and_high
@@ -159,6 +159,9 @@ class Release:
     def _with_intervals(self, alpha: float) -> pl.DataFrame:
         table, columns = self._shown(), list(self._by)
         for output in self._outputs:
+            if output.formula == "mode":
+                columns.append(output.name)
+                continue
             low, high = self._interval(output, alpha)
             names = low_and_high(output)
             known = (
@@ -202,13 +205,15 @@ class Release:
         """Groups in which fewer than this were counted, as null: post-processing, free, for the reader's sake.
 
         Input:  below: a number above 0. It is compared with the first count of the release; where there is none, with
-                the noisy number of values under its first mean, else with its first column
+                the noisy number of values under its first mean, else with its first column of numbers
         Output: a release in which these groups are null, and so are margins that are below themselves; the other
                 margins still count what is suppressed. Privacy does not ask for this: the numbers are noisy already
-        Errors: InvalidArgument
+        Errors: InvalidArgument; UnsupportedOperation where no number was released
         """
         if isinstance(below, bool) or not isinstance(below, (int, float)) or not 0 < below < float("inf"):
             raise InvalidArgument("suppress(below=): a number above 0, such as suppress(below=10).")
+        if all(output.formula == "mode" for output in self._outputs):
+            raise UnsupportedOperation("suppress(): this release has no count; ask for one beside: n=dp.count().")
         said = f"suppress(below={below:g}): groups with fewer are not shown; margins count them."
         return replace(self, _below=float(below), _steps=(*self._steps, said))
 
@@ -245,7 +250,8 @@ class Release:
         for output in self._outputs:
             if len(output.measures) > 1:
                 return self._parts[output.measures[-1][0]]
-        return self._long.get_column(self._outputs[0].name).cast(pl.Float64).to_numpy()
+        first = next(output for output in self._outputs if output.formula != "mode")
+        return self._long.get_column(first.name).cast(pl.Float64).to_numpy()
 
     # How exact it is
 
@@ -267,7 +273,9 @@ class Release:
                 proved. A quantile is right in rank, and how far that is in value depends on how densely values lie
                 around it: its interval takes them to lie at least as densely as if they were spread evenly between the
                 bounds, and takes their number from assume_rows, else from a count in the same release; where there is
-                none, and for a minimum or maximum, it is all that is known: the bounds. Groups that were found in the
+                none, and for a minimum or maximum, it is all that is known: the bounds. A most frequent value has no
+                interval; its error is a number of rows: how many fewer than the truly most frequent one (of those not
+                yet listed) it may have. Groups that were found in the
                 data are shown because their noisy counts were large, which the interval does not undo
         """
         rows = None if assume_rows is None else check_rows(assume_rows)
@@ -276,7 +284,7 @@ class Release:
     def _errors(self, alpha: float, rows: float | None = None) -> pl.DataFrame:
         parts = []
         for output in self._outputs:
-            value = self._shown().get_column(output.name).cast(pl.Float64)
+            value = _numbers(self._shown().get_column(output.name))
             lower, upper = self._interval(output, alpha, rows)
             keys = self._long.select(self._by)
             known = pl.DataFrame({"column": [output.name] * len(value), "value": value, "lower": lower, "upper": upper})
@@ -285,7 +293,12 @@ class Release:
         if self._layout.margins and not self._layout.normalize:
             long = pl.concat([long.with_columns(pl.col(self._by).cast(pl.String)), self._margin_errors(alpha)])
         error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
-        error = pl.when(pl.col("value").is_not_null()).then(error).alias("error")
+        error = pl.when(pl.col("value").is_not_null()).then(error)
+        for output in self._outputs:
+            if output.formula == "mode":
+                fewer = rows_fewer(output, self._noise, alpha)
+                error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
+        error = error.alias("error")
         return long.select(*self._by, "column", "value", error, "lower", "upper")
 
     def _margin_errors(self, alpha: float) -> pl.DataFrame:
@@ -307,6 +320,8 @@ class Release:
 
     def _interval(self, output: Output, alpha: float, rows: float | None = None) -> tuple[Floats, Floats]:
         """Where each true number is with probability 1 - alpha; NaN where nothing is known."""
+        if output.formula == "mode":
+            return np.full(self._long.height, np.nan), np.full(self._long.height, np.nan)
         drawn = (self._long if self._drawn is None else self._drawn).get_column(output.name)
         value = drawn.cast(pl.Float64).to_numpy()
         known = self._rows_of(output) if rows is None else np.full(len(value), rows)
@@ -341,7 +356,9 @@ class Release:
     def report(self) -> Report:
         """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines."""
         steps = {"post_processing": list(self._steps)} if self._steps else {}
-        return Report({**self._statement, **steps}, tuple((n, f"± {e:,.4g}") for n, e in self._half_widths()))
+        modes = {output.name for output in self._outputs if output.formula == "mode"}
+        errors = ((n, f"{e:,.4g} fewer rows" if n in modes else f"± {e:,.4g}") for n, e in self._half_widths())
+        return Report({**self._statement, **steps}, tuple(errors))
 
     def __repr__(self) -> str:
         return f"{self.table}\n\nReleased at {self.cost}."
@@ -352,7 +369,8 @@ class Release:
             return grid_html(grid)
         errors, height = self._errors(0.05), self._long.height
         found = {o.name: errors["error"][i * height : (i + 1) * height].to_list() for i, o in enumerate(self._outputs)}
-        return long_html(self._shown(), found, self._by)
+        modes = [output.name for output in self._outputs if output.formula == "mode"]
+        return long_html(self._shown(), found, [*self._by, *modes])
 
     def _repr_html_(self) -> str:
         steps = "".join(f"<br>{escape(step)}" for step in self._steps)
@@ -377,6 +395,8 @@ class Release:
             part = {"": "", "index": ", part of its row", "columns": ", part of its column", "all": ", part of all"}
             return heatmap(grid, f"{names[0]}{part[self._layout.normalize]}, ± 95% margin of error")
         chosen = column or names[0]
+        if any(output.name == chosen and output.formula == "mode" for output in self._outputs):
+            raise UnsupportedOperation(f"plot(): {chosen!r} holds chosen values, which have no height.")
         return bars(self._errors(0.05).filter(pl.col("column") == chosen), self._by, chosen)
 
     # Out
@@ -437,6 +457,13 @@ def _mean_of(output: Output, parts: Mapping[str, np.ndarray], at: list[int]) -> 
     (total, measure), (count, _) = output.measures
     value = float(measure.grid.centre) + parts[total][at].sum() / max(float(parts[count][at].sum()), 1.0)
     return min(max(float(value), float(output.bounds.lower)), float(output.bounds.upper))
+
+
+def _numbers(column: pl.Series) -> pl.Series:
+    """A released column as floats, null where it holds texts."""
+    if column.dtype in (pl.String, pl.Enum):
+        return pl.Series(column.name, [None] * len(column), dtype=pl.Float64)
+    return column.cast(pl.Float64)
 
 
 def noise_table(outputs: tuple[Output, ...], noise: NoisePlan) -> pl.DataFrame:

@@ -225,5 +225,5 @@ def _release(
     when = dt.datetime.fromisoformat(said["drawn"])
     if isinstance(ask, Marginals):
         return MarginalsRelease(receipt.loss, why, ask, plan, answer.long, kind, when, said)
-    shape = (ask.by, ask.outputs, plan, kind, ask.layout, answer.parts)
+    shape = (ask.row_names, ask.outputs, plan, kind, ask.layout, answer.parts)
     return Release(receipt.loss, why, answer.long, *shape, when, said)

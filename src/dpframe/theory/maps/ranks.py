@@ -9,7 +9,7 @@ from dpframe.noise.tails import whole
 from dpframe.theory.maps.privacy import permute_and_flip_rho
 from dpframe.theory.maps.sensitivity import Sensitivity
 
-__all__ = ["choice_error", "choices_rho", "count_scale", "rank_scale", "rank_terms"]
+__all__ = ["choices_rho", "count_scale", "fewer_rows", "rank_scale", "rank_terms"]
 
 
 def rank_terms(rank: Fraction) -> tuple[int, int]:
@@ -76,7 +76,7 @@ def count_scale(rows: Sensitivity, rounds: int, epsilon: Fraction) -> Fraction:
     return rounds * rows.exact_l1 / epsilon
 
 
-def choice_error(scale: float, candidates: int, alpha: float) -> float:
+def fewer_rows(scale: float, candidates: int, alpha: float) -> float:
     """How many fewer rows than the best candidate the chosen one may have, exceeded with probability at most alpha.
 
     Input:  scale of permute-and-flip on rows; candidates there are to choose from; alpha in (0, 1)
@@ -87,7 +87,7 @@ def choice_error(scale: float, candidates: int, alpha: float) -> float:
     Source: as `count_scale`
     Errors: none here
 
-    >>> choice_error(2.0, 1, 0.05), round(choice_error(2.0, 11, 0.05), 4)
+    >>> fewer_rows(2.0, 1, 0.05), round(fewer_rows(2.0, 11, 0.05), 4)
     (0.0, 9.2103)
     """
     return scale * max(0.0, math.log((candidates - 1) / (2 * alpha))) if candidates > 1 else 0.0
