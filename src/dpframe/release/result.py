@@ -402,8 +402,11 @@ class Release:
     # Out
 
     def to_csv(self, path: Any = None) -> str | None:
-        """The released table as CSV: a text, or a file where a path is given. A crosstab has one line of names."""
-        table = self.to_polars()
+        """The released table as CSV: a text, or a file where a path is given. A crosstab has one line of names.
+
+        Durations are written as in ISO 8601: PT5H is five hours.
+        """
+        table = self.to_polars().with_columns(pl.selectors.duration().dt.to_string("iso"))
         if path is None:
             return table.write_csv()
         table.write_csv(path)
