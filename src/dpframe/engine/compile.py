@@ -10,7 +10,7 @@ import narwhals as nw
 from dpframe.engine.hooks import Frame, backend_of
 from dpframe.engine.integers import candidate_number, row_integer
 from dpframe.engine.keys import among, group_names, keyed, listed_only
-from dpframe.engine.limits import Partial, distinct, enforced, partial_bits, partials, spread
+from dpframe.engine.limits import Partial, distinct, enforced, partial_bits, partials, sifted, spread
 from dpframe.engine.rows import lower, unit_names
 from dpframe.plan.ask import Ask
 from dpframe.plan.measures import Measure
@@ -50,7 +50,10 @@ def compiled(ask: Ask, salt: int, *, empty: bool = False, whole: bool = True) ->
     if not all(measure.additive for measure in measures.values()):  # other frames than `main` are made of them too
         rows = backend_of(rows).shared(rows)
     if units:
-        weights = listed_only(ask, partials(_integers(rows, columns), units, groups, list(columns.values())))
+        made = _integers(rows, columns)
+        if ask.keys is None or ask.keys.rows is None:  # else some of these rows are still of groups not listed
+            made = sifted(made, units, groups, ask.limits, ask.cells, salt)
+        weights = listed_only(ask, partials(made, units, groups, list(columns.values())))
         weights = enforced(
             weights, units, groups, measures.values(), list(columns.values()), ask.limits, ask.cells, salt
         )

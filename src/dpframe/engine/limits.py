@@ -35,7 +35,7 @@ from dpframe.plan.grid import FRACTION_BITS
 from dpframe.plan.measures import Measure
 from dpframe.theory.maps.sensitivity import Contribution
 
-__all__ = ["Partial", "distinct", "enforced", "partial_bits", "partials", "spread"]
+__all__ = ["Partial", "distinct", "enforced", "partial_bits", "partials", "sifted", "spread"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def enforced(
 
     The row weight is "w", in units of 2^-f, where some measure counts rows.
     """
-    if limits.max_groups is not None and groups and (cells is None or limits.max_groups < cells):
+    if limits.max_groups is not None and _chosen(groups, limits, cells):
         frame = _lowest(frame, [*units, *groups], units, limits.max_groups, salt)
     if any(measure.total not in ("units", "unit_sum", "distinct") for measure in measures):
         frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
@@ -83,7 +83,25 @@ def enforced(
 def _lowest(frame: Frame, hashed: Sequence[str], within: Sequence[str], most: int, salt: int) -> Frame:
     """At most `most` rows of each of the groups `within`: those with the lowest hashes, and none of a tie beyond."""
     frame = hooks.keyed_hash(frame, hashed, salt, "h")
-    return frame.with_columns(nw.col("h").rank("max").over(*within).alias("r")).filter(nw.col("r") <= most)
+    return backend_of(frame).lowest(frame, "h", within, most)
+
+
+def _chosen(groups: Sequence[str], limits: Limits, cells: int | None) -> bool:
+    """Whether a unit may have more groups than it keeps."""
+    return limits.max_groups is not None and bool(groups) and (cells is None or limits.max_groups < cells)
+
+
+def sifted(
+    rows: Frame, units: Sequence[str], groups: Sequence[str], limits: Limits, cells: int | None, salt: int
+) -> Frame:
+    """Stage 1, for speed: the rows of an ask, perhaps without some of groups that stage 3 will not keep.
+
+    Every row must be of a group that is listed: one that is not would take another's place here, too.
+    """
+    if limits.max_groups is None or not _chosen(groups, limits, cells) or not backend_of(rows).sifts:
+        return rows
+    hashed = hooks.keyed_hash(rows, [*units, *groups], salt, "h")
+    return backend_of(rows).sifted(hashed, "h", units, limits.max_groups)
 
 
 def distinct(pairs: Frame, units: Sequence[str], groups: Sequence[str], value: str, limits: Limits, salt: int) -> Frame:

@@ -67,6 +67,16 @@ class Backend(ABC):
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """A 64-bit hash of some columns of each row under a 64-bit key: of these values only, at every retry."""
 
+    sifts = False  # whether `sifted` leaves rows out
+
+    def sifted(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
+        """Rows, or fewer: any may be left out whose group has a rank above m by its hash, within its unit."""
+        return frame
+
+    def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
+        """The rows whose hash has rank("max") at most m within their unit: none of a tie beyond."""
+        return frame.with_columns(nw.col(hashes).rank("max").over(*units).alias("r")).filter(nw.col("r") <= most)
+
     @abstractmethod
     def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
         """Of each unit's different values of a column, the `most` with the lowest hashes; ties beyond all go.

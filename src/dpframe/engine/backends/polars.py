@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
+from dpframe.engine import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import Data, facts_of, polars_dtype
 from dpframe.plan.columns import Facts
@@ -53,6 +54,14 @@ class _Polars(Backend):
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         native: pl.LazyFrame = frame.to_native()
         return nw.from_native(native.with_columns(pl.struct(list(columns)).hash(salt).alias(into)))
+
+    sifts = True
+
+    def sifted(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
+        return _applied(frame, lambda table: sorting.sifted(table, list(units), hashes, most))
+
+    def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
+        return _applied(frame, lambda table: sorting.lowest(table, list(units), hashes, most))
 
     def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
         native: pl.LazyFrame = pairs.to_native()
@@ -118,6 +127,15 @@ class _Polars(Backend):
 
     def ceil(self, value: nw.Expr) -> nw.Expr:
         return value.ceil()
+
+
+def _applied(frame: Frame, keep: Callable[[pl.DataFrame], pl.DataFrame]) -> Frame:
+    """A frame with some of its rows, chosen by all of them together: so nothing may be left out before."""
+    native: pl.LazyFrame = frame.to_native()
+
+    return nw.from_native(
+        native.map_batches(keep, predicate_pushdown=False, projection_pushdown=False, slice_pushdown=False)
+    )
 
 
 def _hash(row: tuple[Any, ...], salt: bytes) -> int:

@@ -1,0 +1,66 @@
+"""The sorted words against the ranks that they stand for: the same groups, whatever the hashes and identifiers."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpframe.engine import lowest
+
+MOST = 2**64 - 1
+
+
+def _table(seed):
+    """Rows of a few units and groups; hashes that tie in all, in the upper or in the lower bits, or not at all."""
+    draw = np.random.default_rng(seed)
+    rows, wide = int(draw.choice([0, 1, 30, 200])), int(draw.choice([1, 5, 2**31, 2**31]))
+    shift = int(draw.choice([0, 32, 33]))
+    units = draw.integers(-3, int(draw.choice([-2, 4, 20, 10**12])), rows)
+    keys = draw.integers(0, int(draw.choice([3, 9, 1000])), rows)
+    hashes = {pair: int(draw.integers(0, wide)) << shift for pair in zip(units.tolist(), keys.tolist(), strict=True)}
+    words = [hashes[pair] for pair in zip(units.tolist(), keys.tolist(), strict=True)]
+    table = pl.DataFrame({"u": units, "k": keys, "h": pl.Series(words, dtype=pl.UInt64)})
+    held = [pl.Int64, pl.Int64, pl.Int64, pl.String, pl.Float64, pl.Int128][seed % 6]
+    return table.with_columns(pl.col("u").cast(held)), int(draw.integers(1, 8))
+
+
+def _by_rank(partials, most):
+    return partials.filter(pl.col("h").rank("max").over("u") <= most)
+
+
+@pytest.mark.parametrize("sample", [1, 64])
+def test_groups_are_those_of_the_ranks(monkeypatch, sample):
+    monkeypatch.setattr(lowest, "_SAMPLE", sample)
+    fewer = 0
+    for seed in range(400):
+        rows, most = _table(seed)
+        partials = rows.unique(maintain_order=True)
+        kept = _by_rank(partials, most)
+        assert lowest.lowest(partials, ["u"], "h", most).equals(kept), seed
+        assert lowest.lowest(partials.with_columns(v=1), ["u", "v"], "h", most).drop("v").equals(kept), seed
+        sifted = lowest.sifted(rows, ["u"], "h", most)
+        assert _by_rank(sifted.unique(maintain_order=True), most).equals(kept), seed
+        fewer += sifted.height < rows.height
+    assert fewer > 20  # it does leave rows out
+
+
+@pytest.mark.parametrize("ids", [[-128, 127], [0, 2**64 - 1], [-(2**63), 2**63 - 1], [-(2**100), 2**100]])
+def test_no_difference_of_identifiers_wraps(ids):
+    types = {127: pl.Int8, 2**64 - 1: pl.UInt64, 2**63 - 1: pl.Int64, 2**100: pl.Int128}
+    table = pl.DataFrame({"u": pl.Series(ids * 3, dtype=types[ids[1]]), "h": pl.Series(range(6), dtype=pl.UInt64)})
+    table = table.with_columns(pl.col("h") * 2**32)
+    assert lowest.lowest(table, ["u"], "h", 2).get_column("h").to_list() == [i << 32 for i in range(4)]
+    assert lowest.sifted(table, ["u"], "h", 2).height >= 4
+
+
+def test_units_whose_hash_is_the_same_are_told_apart(monkeypatch):
+    monkeypatch.setattr(pl.Expr, "hash", lambda expr, *_: expr.is_null().cast(pl.UInt64))
+    table = pl.DataFrame({"u": ["a", "b"] * 4, "h": pl.Series([i << 32 for i in range(8)], dtype=pl.UInt64)})
+    assert lowest.lowest(table, ["u"], "h", 1).get_column("u").to_list() == ["a", "b"]
+
+
+def test_the_largest_hash_and_limit():
+    table = pl.DataFrame({"u": [1, 1, 1], "h": pl.Series([MOST, MOST - 1, 0], dtype=pl.UInt64)})
+    for most, kept in ((1, [0]), (2, [MOST - 1, 0]), (3, [MOST, MOST - 1, 0]), (2**31 - 1, [MOST, MOST - 1, 0])):
+        assert lowest.lowest(table, ["u"], "h", most).get_column("h").to_list() == kept
