@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import Drawn, NoisePlan
+from dpframe.theory.maps.margins import sum_error
 from dpframe.theory.maps.sums import gaussian_sum_reaches, laplace_sum_reaches
 
-__all__ = ["expected_ratio_error", "ratio_interval"]
+__all__ = ["expected_ratio_error", "merged_mean_interval", "ratio_interval"]
 
 Floats = NDArray[np.float64]
 Interval = tuple[Floats, Floats]
@@ -60,6 +61,42 @@ def _mean(output: Output, noise: NoisePlan, alpha: float, parts: Parts) -> Inter
     least, most = (float(Fraction(end) - total.grid.centre) for end in output.bounds)
     low, high = (np.clip(_farthest(fits, released, end), least, most) for end in (least, most))
     return low + centre, high + centre
+
+
+def merged_mean_interval(
+    output: Output, noise: NoisePlan, alpha: float, total: float, number: float, groups: int
+) -> tuple[float, float]:
+    """Where the mean over several groups without noise is, with probability 1 - alpha (column unit).
+
+    Input:  total, number: the sum and the count over these groups, as released (column unit); how many groups they are
+    Output: the two ends, inside the bounds; all of that where fewer than one value was counted
+    Bound:  the set of Fieller for sums of noises: see `sum_error`. Its error is convex in the mean (for each s the
+            logarithm of Chernoff's bound is, and so is the least over s of a perspective of it), so going away from the
+            released value one leaves the set once at most, or is in it at the end. Rounding counts as in `error_of_sum`
+    """
+    assert output.bounds is not None
+    (_, summed), (_, counted) = output.measures[0], output.measures[-1]
+    centre = float(summed.grid.centre)
+    least, most = (float(Fraction(end) - summed.grid.centre) for end in output.bounds)
+    if number < 1:
+        return least + centre, most + centre
+    released = total / number
+
+    def fits(means: Floats) -> NDArray[np.bool_]:
+        (mean,) = means
+        normal, laplace = 0.0, []
+        for weight, drawn in ((1.0, noise.of(summed)), (abs(mean), noise.of(counted))):
+            unit = weight * float(drawn.paid.measure.unit)
+            if drawn.family == "gaussian":
+                normal += groups * (drawn.scale * unit) ** 2
+            elif drawn.family != "none":
+                laplace.append((drawn.scale * unit, groups))
+            normal += groups * unit**2 / 4 * (drawn.family not in ("discrete_laplace", "none"))
+        return np.array([abs(released - mean) * number < sum_error(normal, laplace, alpha)])
+
+    ends = (_farthest(fits, np.array([released]), end).item() for end in (least, most))
+    low, high = (min(max(end, least), most) + centre for end in ends)
+    return low, high
 
 
 def _variance(output: Output, noise: NoisePlan, alpha: float, parts: Parts) -> Interval:

@@ -25,6 +25,7 @@ from dpframe.release.columns import check_ci, interval_column, low_and_high
 from dpframe.release.export import grid_html, long_html, write_excel, write_parquet
 from dpframe.release.layout import Grid, Number, Read, grid_of, laid_out
 from dpframe.release.postprocess import adds_up, is_total, known_nonnegative, nonnegative, rounded, table_of
+from dpframe.release.ratios import merged_mean_interval
 from dpframe.release.reconcile import error_of_part
 from dpframe.release.statement import Report
 
@@ -127,7 +128,8 @@ class Release:
             if len(at) == 1:
                 return Number(value, *(None if np.isnan(x[at[0]]) else float(x[at[0]]) for x in (lower, upper)))
             if output.formula == "mean":
-                return Number(value)
+                total, number = (float(self._parts[name][at].sum()) for name, _ in output.measures)
+                return Number(value, *merged_mean_interval(output, self._noise, alpha, total, number, len(at)))
             kind = len(at), at[1] == at[0] + 1  # columns of one row follow one another
             if kind not in sizes:
                 sizes[kind] = self._margin_error(output, alpha, *kind)
