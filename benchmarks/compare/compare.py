@@ -12,8 +12,8 @@ How to run, from this folder; FOLDER is where panels and answers are kept, outsi
     /tmp/pipelinedp/bin/python run_pipelinedp.py FOLDER 20
     python compare.py FOLDER > ../results/compare.md
 
-A runner takes panels and tasks to run as further arguments, and adds to FOLDER/<library>.jsonl. Of each library the best
-of its ways is shown (Laplace or Gaussian noise, its strategies for keys), chosen after the fact, which favours the
+A runner takes panels and tasks to run as further arguments, and adds to FOLDER/<library>.jsonl. Of each library the
+best of its ways is shown (Laplace or Gaussian noise, its strategies for keys), chosen after the fact, which favours the
 others. Each library throws rows away at random or, dpframe, weighs them; one unit counts as much in all of them.
 
 Two errors are shown. "error": the root mean square over groups and releases of answer - raw truth. It holds what the

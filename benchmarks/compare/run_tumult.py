@@ -14,6 +14,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -43,6 +44,7 @@ def spark() -> SparkSession:
         "spark.default.parallelism": "1",
         "spark.ui.enabled": "false",
         "spark.driver.memory": "4g",
+        "spark.sql.warehouse.dir": str(Path(sys.argv[1]).absolute() / "spark"),
     }.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
