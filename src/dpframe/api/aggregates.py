@@ -11,6 +11,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, CountUnits, Mean, Mode, Quantile, Sum, Var
 from dpframe.plan.features import Pick
 from dpframe.plan.steps import check_limit
+from dpframe.plan.types import plain
 
 __all__ = [
     "count",
@@ -130,8 +131,8 @@ def std(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float 
 
 
 def _spread(column: str, bounds: Pair | None, ddof: int, share: float, verb: str) -> Aggregate:
-    name = read_name(column, verb)
-    if isinstance(ddof, bool) or ddof not in (0, 1):
+    name, ddof = read_name(column, verb), plain(ddof)  # type: ignore[assignment]
+    if isinstance(ddof, bool) or not isinstance(ddof, int) or ddof not in (0, 1):
         raise InvalidArgument(f"{verb}({name!r}): ddof= is 0 or 1.")
     return Var(read_share(share), name, read_bounds(bounds, f"{verb}({name!r})"), ddof, verb == "std")
 

@@ -11,7 +11,7 @@ from dpframe.api.arguments import Pair
 from dpframe.errors import InvalidArgument
 from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.intervals import Intervals
-from dpframe.plan.types import number
+from dpframe.plan.types import check_choice, number
 
 __all__ = ["cell_of", "intervals_of", "parts_of"]
 
@@ -39,15 +39,14 @@ def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
     if normalize is False:
         return ""
     for said, meant in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
-        if any(normalize == x and type(normalize) is type(x) for x in said):
+        if any(type(normalize) is type(x) and normalize == x for x in said):
             return meant  # type: ignore[return-value]
     raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
 
 
 def cell_of(values: str | None, aggfunc: str, bounds: Pair | None) -> Aggregate:
     """What a crosstab asks of each cell."""
-    if aggfunc not in ("count", "sum", "mean"):
-        raise InvalidArgument(f"crosstab: aggfunc={aggfunc!r}: choose 'count', 'sum' or 'mean'.")
+    check_choice(aggfunc, ("count", "sum", "mean"), "crosstab: aggfunc")
     if aggfunc == "count":
         if bounds is not None:
             raise InvalidArgument("crosstab: bounds= go with aggfunc='sum' or 'mean'; a count needs none.")

@@ -26,7 +26,7 @@ from dpframe.plan.intervals import Intervals
 from dpframe.plan.keys import Keys, read_keys
 from dpframe.plan.marginals import Marginals
 from dpframe.plan.steps import Rows, Source, Step, source_of
-from dpframe.plan.types import as_dtype, kind, plain
+from dpframe.plan.types import as_dtype, check_choice, kind, plain
 from dpframe.release.run import Account
 
 __all__ = ["PrivateFrame", "protect"]
@@ -54,10 +54,9 @@ def protect(
     """
     if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
         raise InvalidArgument("This frame is protected already.")
-    if neighbors not in ("add-remove", "replace"):
-        raise InvalidArgument(f"neighbors={neighbors!r}: choose 'add-remove' or 'replace'.")
+    check_choice(neighbors, ("add-remove", "replace"), "neighbors")
     data = engine.adopt(frame)
-    if unit is None or (not isinstance(unit, Rows) and not unit):
+    if unit is None or (isinstance(unit, (str, tuple, list)) and not unit):
         raise InvalidArgument(
             "Say whose privacy is at stake: dp(unit='user_id') names the column that identifies a person; "
             "dp(unit=dp.Rows(1)) says that there is none and that one person has at most one row."
@@ -262,8 +261,7 @@ class PrivateFrame:
         >>> visits.join({"city": ["Bonn", "Kiel"], "sea": [False, True]}, on="city").columns
         ['user', 'city', 'sea']
         """
-        if how not in ("inner", "left"):
-            raise InvalidArgument(f"join: how={how!r}: choose 'inner' or 'left', which keep each row with its owner.")
+        check_choice(how, ("inner", "left"), "join: each row stays with its owner; how")
         names = read_names([on], "join: on=")
         if isinstance(other, PrivateGroupBy):
             raise InvalidArgument("join: give a public table, or a protected frame.")
@@ -294,7 +292,7 @@ class PrivateFrame:
 
     def count(self, column: str | None = None, *, max_rows: int | None = None) -> Query:
         """Number of rows, or of the values of a column that are not missing; see `dp.count`."""
-        return self._one(column or "count", make.count(column), max_rows)
+        return self._one("count" if column is None else column, make.count(column), max_rows)
 
     def count_units(self) -> Query:
         """Number of distinct units; see `dp.count_units`."""
@@ -494,7 +492,7 @@ class PrivateFrame:
         down, across = read_names([index], "crosstab"), read_names([columns], "crosstab")
         if not down or not across:
             raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
-        if not isinstance(margins, bool) and margins != "measured":
+        if not isinstance(margins, bool) and not (isinstance(margins, str) and margins == "measured"):
             raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
         said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"

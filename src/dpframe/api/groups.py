@@ -38,7 +38,7 @@ class PrivateGroupBy:
 
     def count(self, column: str | None = None) -> Query:
         """Rows per group, or values of a column that are not missing; see `dp.count`."""
-        return self._ask(((column or "count", make.count(column)),))
+        return self._ask((("count" if column is None else column, make.count(column)),))
 
     def count_units(self) -> Query:
         """Distinct units per group; see `dp.count_units`."""

@@ -102,8 +102,9 @@ class Query:
         if isinstance(error, bool) or not isinstance(error, (int, float)) or not 0 < error < math.inf:
             raise InvalidArgument("epsilon_for: error= is a number above 0, in the column's unit.")
         names = [output.name for output in self._ask.outputs]
-        if column is not None and column not in names:
-            raise InvalidArgument(f"epsilon_for: there is no column {column!r}; columns are {', '.join(names)}.")
+        if column is not None and (not isinstance(column, str) or column not in names):
+            said = repr(column) if isinstance(column, str) else f"that is a {type(column).__name__}"
+            raise InvalidArgument(f"epsilon_for: there is no column {said}; columns are {', '.join(names)}.")
 
         def enough(epsilon: float) -> bool:
             rows = self._expected(epsilon, delta, alpha, noise, assume_rows)

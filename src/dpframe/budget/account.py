@@ -134,8 +134,10 @@ class Budget:
         """
         if self._accountant.refuses_single and not batch:
             raise UnsupportedOperation(f"accountant={self.accountant!r}: {self._accountant.refuses_single}")
-        if name is not None and (not isinstance(name, str) or not name.strip()):
+        if name is not None and (not isinstance(name, str) or not name.encode(errors="ignore").strip()):
             raise InvalidArgument("name= is a text that is not empty, such as name='visits by city, 2026-03'.")
+        if not isinstance(refresh, bool):
+            raise InvalidArgument("refresh= is True or False.")
         if refresh and name is None:
             raise InvalidArgument("refresh=True pays again for a named release; say which, name='...'.")
         if self.terms == "rho" and loss.rho_units is None:
@@ -206,7 +208,7 @@ class Budget:
                 Gaussian noise as one mechanism; with accountant="pld" the joint distribution of all Laplace noise
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
         """
-        listed = list(queries)
+        listed = list(queries) if isinstance(queries, Iterable) else []
         together = getattr(listed[0], "_together", None) if listed else None
         if together is None:
             raise InvalidArgument("budget.plan([...]) takes queries, such as frame.count_units().")

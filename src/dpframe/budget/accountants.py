@@ -100,7 +100,8 @@ ACCOUNTANTS: dict[str, type[Accountant]] = {kind.name: kind for kind in (Basic, 
 def accountant_named(name: object) -> Accountant:
     """An accountant by its name. Errors: UnsupportedOperation, with the names there are."""
     if not isinstance(name, str) or name not in ACCOUNTANTS:
-        raise UnsupportedOperation(f"accountant={name!r}: choose one of {', '.join(map(repr, ACCOUNTANTS))}.")
+        said = f"accountant={name!r}" if isinstance(name, str) else "accountant="
+        raise UnsupportedOperation(f"{said}: choose one of {', '.join(map(repr, ACCOUNTANTS))}.")
     return ACCOUNTANTS[name]()
 
 

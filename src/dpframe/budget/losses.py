@@ -14,15 +14,17 @@ __all__ = ["DELTA_UNIT", "EPSILON_UNIT", "RHO_UNIT", "Loss", "exact", "read_delt
 EPSILON_UNIT = Fraction(1, 10**12)
 RHO_UNIT = Fraction(1, 10**12)
 DELTA_UNIT = Fraction(1, 10**18)
+MOST = Fraction(10**30)  # of ε and ρ: far beyond use, and far from what a float cannot hold
 
 
 def exact(value: object, name: str) -> Fraction:
     """The number as it was typed: 0.1 is one tenth, not the binary float next to it."""
-    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal, Fraction)):
         raise InvalidPrice(f"{name} must be a number, such as {name}=0.1; it is a {type(value).__name__}.")
-    if not isinstance(value, Fraction) and not math.isfinite(value):
+    known = value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)
+    if not known:
         raise InvalidPrice(f"{name} must be finite.")
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
@@ -34,6 +36,8 @@ def read_epsilon(value: object, name: str = "epsilon") -> Fraction:
         raise InvalidPrice(f"{name} must be above 0; smaller is more private, and 1 is a common limit.")
     if price < EPSILON_UNIT:
         raise InvalidPrice(f"{name} must be at least 1e-12, the smallest amount that is accounted.")
+    if price > MOST:
+        raise InvalidPrice(f"{name} must be at most 1e30, which is no privacy at all.")
     return price
 
 

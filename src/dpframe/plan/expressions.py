@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
 
-from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
+from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType
 from dpframe.plan.columns import Bounds, Facts, Table
 from dpframe.plan.operations import OPERATIONS
-from dpframe.plan.types import Scalar, as_dtype, kind_of_scalar, number, plain
+from dpframe.plan.types import Scalar, as_dtype, is_finite, kind_of_scalar, number, plain
 
 __all__ = [
     "Call",
@@ -116,7 +115,8 @@ def check_bound(value: object, what: str) -> Any:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidBounds(f"{what}: a bound is a number or a time, not a {type(value).__name__}.")
-    if not math.isfinite(value) or abs(value) > 1e270 or (isinstance(value, int) and abs(value) >= 2**64):
+    most = 2**64 - 1 if isinstance(value, int) else 1e270
+    if not -most <= value <= most:
         raise InvalidBounds(f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits.")
     return value
 
@@ -182,10 +182,10 @@ class Expr:
         return Expr(node_of(other)) / self
 
     def __floordiv__(self, by: int) -> Expr:
-        return self._call("floor_divide", by=plain(by))
+        return self._call("floor_divide", by=_whole(by, "a divisor"))
 
     def __mod__(self, by: int) -> Expr:
-        return self._call("modulo", by=plain(by))
+        return self._call("modulo", by=_whole(by, "a divisor"))
 
     def __neg__(self) -> Expr:
         return self._call("negative")
@@ -301,6 +301,13 @@ class _Listed(tuple[Any, ...]):
         return repr(list(self))
 
 
+def _whole(value: object, what: str) -> int:
+    value = plain(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise WrongType(f"{what}: give a whole number, not a {type(value).__name__}.")
+    return value
+
+
 def _word(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise InvalidArgument(f"{what} takes a text.")
@@ -341,7 +348,7 @@ class TextNamespace:
         """The first n characters."""
         if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 2**31:
             raise InvalidArgument("str.head takes a whole number of at least 0.")
-        return self._expr._call("str.head", n=n)
+        return self._expr._call("str.head", n=_whole(n, "str.head"))
 
 
 @dataclass(frozen=True)
@@ -410,6 +417,8 @@ def node_of(value: object) -> Node:
         return value._node
     value = plain(value)
     family = kind_of_scalar(value)
+    if not is_finite(value):
+        raise InvalidBounds("A number in an expression must be finite.")
     if family in ("integer", "float"):
         check_bound(value, "A number in an expression")
     if family == "integer" and not -(2**63) <= value < 2**63:  # type: ignore[operator]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -86,7 +86,9 @@ def _labels(
         if right:
             return tuple(f"{'[' if closed and i == 0 else '('}{number(a)}, {number(b)}]" for i, (a, b) in pairs)
         return tuple(f"[{number(a)}, {number(b)}{']' if closed and i == last else ')'}" for i, (a, b) in pairs)
-    if isinstance(labels, str) or not all(isinstance(x, str) for x in labels):
+    listed = isinstance(labels, Iterable) and not isinstance(labels, (str, Mapping))
+    labels = tuple(labels) if listed else ()
+    if not listed or not all(isinstance(x, str) for x in labels):
         raise InvalidArgument(f"{asked}: labels are a list of texts.")
     if len(labels) != len(points) - 1 or len(set(labels)) != len(labels):
         raise InvalidArgument(f"{asked}: give {len(points) - 1} different labels, one for each interval.")

@@ -19,8 +19,10 @@ __all__ = [
     "Scalar",
     "as_dtype",
     "check_cast",
+    "check_choice",
     "check_scalar",
     "integer_range",
+    "is_finite",
     "kind",
     "kind_of_scalar",
     "moment",
@@ -113,7 +115,7 @@ def plain(value: object) -> object:
     Times are held to the microsecond, as Python holds them; NaT is null.
     """
     module = type(value).__module__
-    if module.startswith("numpy") and hasattr(value, "item"):
+    if module.startswith("numpy") and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         if type(value).__name__ in ("datetime64", "timedelta64"):
             name, count = np.datetime_data(value.dtype)  # type: ignore[attr-defined]
             if name in ("ns", "ps", "fs", "as") or count != 1:
@@ -126,11 +128,16 @@ def plain(value: object) -> object:
     return value
 
 
+def is_finite(value: object) -> bool:
+    """Whether a scalar is no infinity and no NaN, of floats or of decimals."""
+    return value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)
+
+
 def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     """`value` as a plain Python value that a column of `dtype` can hold, or a typed error that names `what`."""
     value = plain(value)
     have, want = kind_of_scalar(value), kind(dtype)
-    if isinstance(value, float) and not math.isfinite(value):
+    if not is_finite(value):
         raise InvalidArgument(f"{what}: numbers must be finite.")
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise InvalidArgument(f"{what}: whole numbers must fit in 64 bits.")
@@ -225,15 +232,25 @@ def as_dtype(given: object) -> DType:
         return given
     if isinstance(given, type) and issubclass(given, DType) and given is not nw.Enum:
         return given()
-    if type(given).__module__.startswith("polars") or getattr(given, "__module__", "").startswith("polars"):
+    if type(given).__module__.startswith("polars") or str(getattr(given, "__module__", "")).startswith("polars"):
         import polars as pl
 
+        if not isinstance(given, pl.DataType) and not (isinstance(given, type) and issubclass(given, pl.DataType)):
+            raise InvalidArgument(f"A {type(given).__name__} is not a type; try pl.Int64 or 'int64'.")
         native = given() if isinstance(given, type) and given not in (pl.Enum, pl.List, pl.Array) else given
-        return nw.from_native(pl.DataFrame(schema={"x": native})).schema["x"]  # type: ignore[dict-item]
-    name = str(getattr(given, "name", given)).lower()
-    if name in _NAMES:
-        return _NAMES[name]
-    raise InvalidArgument(f"{given!r} is not a type that dpframe knows; try one of {', '.join(sorted(_NAMES))}.")
+        return nw.from_native(pl.DataFrame(schema={"x": native})).schema["x"]
+    name = given if isinstance(given, str) else getattr(given, "name", None)  # numpy's types have names
+    if isinstance(name, str) and name.lower() in _NAMES:
+        return _NAMES[name.lower()]
+    said = repr(given) if isinstance(given, str) else f"A {type(given).__name__}"
+    raise InvalidArgument(f"{said} is not a type that dpframe knows; try one of {', '.join(sorted(_NAMES))}.")
+
+
+def check_choice(value: object, choices: tuple[str, ...], asked: str) -> None:
+    """Errors: InvalidArgument, with the texts to choose from; what was given is only shown where it is a text."""
+    if not isinstance(value, str) or value not in choices:
+        said = f"{asked}={value!r}" if isinstance(value, str) else asked
+        raise InvalidArgument(f"{said}: choose {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}.")
 
 
 def check_cast(source: DType, target: DType, what: str) -> None:

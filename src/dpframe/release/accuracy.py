@@ -40,7 +40,7 @@ def check_alpha(alpha: object) -> float:
 
 def check_rows(rows: object) -> float:
     """A number of rows per group to assume. Errors: InvalidArgument."""
-    if isinstance(rows, bool) or not isinstance(rows, (int, float)) or not 0 < rows < math.inf:
+    if isinstance(rows, bool) or not isinstance(rows, (int, float)) or not 0 < rows <= 2**63:
         raise InvalidArgument("assume_rows= is a number of rows above 0.")
     return float(rows)
 

@@ -149,6 +149,8 @@ def _weights(asks: Sequence[Ask], shares: Sequence[float] | None) -> list[tuple[
     """Each query with its part of the price; a query that no unit can change takes none."""
     if not asks:
         raise InvalidArgument("budget.plan([...]): give at least one query.")
+    if shares is not None and (isinstance(shares, (str, bytes)) or not isinstance(shares, Sequence)):
+        raise InvalidArgument("budget.plan: shares= is a list of numbers, one for each query.")
     given = [Fraction(1)] * len(asks) if shares is None else [exact(share, "share") for share in shares]
     if len(given) != len(asks) or any(share <= 0 for share in given):
         raise InvalidArgument("budget.plan: shares= has a number above 0 for each query.")

@@ -13,9 +13,10 @@ from fractions import Fraction
 from typing import Literal
 
 from dpframe.budget.losses import Loss
-from dpframe.errors import DeltaRequired, InvalidArgument
+from dpframe.errors import DeltaRequired
 from dpframe.plan.ask import Ask, Paid
 from dpframe.plan.measures import Measure
+from dpframe.plan.types import check_choice
 from dpframe.theory.maps import calibration
 from dpframe.theory.maps.margins import Source, estimators
 from dpframe.theory.maps.partitions import as_likely_as_not, selection_scale, selection_start
@@ -101,8 +102,7 @@ class NoisePlan:
 
 def check_noise(noise: object) -> None:
     """Errors: InvalidArgument, with the names there are."""
-    if noise not in ("auto", "laplace", "gaussian"):
-        raise InvalidArgument(f"noise={noise!r}: choose 'auto', 'laplace' or 'gaussian'.")
+    check_choice(noise, ("auto", "laplace", "gaussian"), "noise")
 
 
 def moved_measures(ask: Ask) -> list[Paid]:

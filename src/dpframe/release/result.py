@@ -212,7 +212,7 @@ class Release:
                 margins still count what is suppressed. Privacy does not ask for this: the numbers are noisy already
         Errors: InvalidArgument; UnsupportedOperation where no number was released
         """
-        if isinstance(below, bool) or not isinstance(below, (int, float)) or not 0 < below < float("inf"):
+        if isinstance(below, bool) or not isinstance(below, (int, float)) or not 0 < below <= 1e300:
             raise InvalidArgument("suppress(below=): a number above 0, such as suppress(below=10).")
         if all(output.formula == "mode" for output in self._outputs):
             raise UnsupportedOperation("suppress(): this release has no count; ask for one beside: n=dp.count().")
