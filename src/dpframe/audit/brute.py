@@ -122,6 +122,10 @@ def check_query(
         raise InvalidArgument(
             "check_query: size= is a whole number of at least 1, and the universe has at least a row."
         )
+    if not callable(question):
+        raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise InvalidArgument("check_query: limit= is a whole number of tables.")
     tables = _refused(len(owners), size, limit)
     query = question(protect(rows, unit, neighbors=neighbors))
     if not isinstance(query, Query):
@@ -160,11 +164,11 @@ def _refused(kinds: int, size: int, limit: int) -> Any:
     number = 1
     for row in range(1, size + 1):  # tables of up to `size` rows: (kinds + size choose size)
         number = number * (kinds + row) // row
-    if number > limit:
-        raise UnsupportedOperation(
-            f"check_query: there are {number} tables of up to {size} of these {kinds} rows; that is more than "
-            f"limit={limit}. Make the universe or the size smaller, or raise limit=."
-        )
+        if number > limit:
+            raise UnsupportedOperation(
+                f"check_query: there are {number:,} tables of up to {row} of these {kinds} rows; that is more than "
+                f"limit={limit}. Make the universe or the size smaller, or raise limit=."
+            )
     return multisets(kinds, size)
 
 

@@ -16,6 +16,7 @@ from dpframe.theory.progress import watched
 __all__ = ["Audit", "audit"]
 
 ALPHA = 1e-6
+MOST = 10**8  # outcomes, which are kept
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,8 +105,10 @@ def audit(
     False
     """
     claim = _claim(epsilon, delta)
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 4:
-        raise InvalidArgument("audit: trials= is a whole number of at least 4.")
+    if not callable(release):
+        raise InvalidArgument("audit: release is a function that takes a table and releases it once.")
+    if isinstance(trials, bool) or not isinstance(trials, int) or not 4 <= trials <= MOST:
+        raise InvalidArgument(f"audit: trials= is a whole number from 4 to {MOST}.")
     sides: tuple[list[Outcome], list[Outcome]] = ([], [])
     for _ in watched(_until(sides, trials), trials, "releases", progress):
         for side, data in zip(sides, (table, neighbour), strict=True):
@@ -135,6 +138,6 @@ def _until(sides: tuple[list[Outcome], list[Outcome]], trials: int) -> Iterator[
 
 def _claim(epsilon: Any, delta: Any) -> tuple[float, float]:
     numbers = [x for x in (epsilon, delta) if isinstance(x, (int, float)) and not isinstance(x, bool)]
-    if len(numbers) != 2 or not 0 <= numbers[0] < math.inf or not 0 <= numbers[1] < 1:
+    if len(numbers) != 2 or not 0 <= numbers[0] <= 1e300 or not 0 <= numbers[1] < 1:
         raise InvalidArgument("audit: the claim is epsilon=, a number of at least 0, and delta=, in [0, 1).")
     return float(epsilon), float(delta)

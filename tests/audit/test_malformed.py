@@ -1,0 +1,293 @@
+"""Malformed calls: every public parameter with every bad value. All are refused by a DpFrameError, before a row is read
+and before anything is paid.
+
+A name of a parameter that does not exist is Python's own TypeError, which is raised before any code here runs.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from watched import Watched
+
+import dpframe as dp
+from dpframe import audit
+from dpframe.errors import DpFrameError
+
+TABLE = Watched()
+NAN, INF = float("nan"), float("inf")
+POOL = [
+    *(None, True, False, 0, -1, 1, 3, 2**31, 2**63, 10**400, -(10**400)),
+    *(0.5, 1.0, 2.5, -0.5, NAN, INF, -INF, 5e-324, 1.7e308, 1j),
+    *(Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1.5"), Fraction(1, 3)),
+    *("", " ", "no such column", "city", "x", "laplace", "int64", "\x00", "\ud800", "é" * 300, b"x", bytearray(b"x")),
+    *((), [], {}, set(), frozenset({1}), (1,), (1, 2), (2, 1), (NAN, 1), (None, None), (1, 2, 3), ("a", "b")),
+    *(["x"], [[]], [None], [object()], [1, "x"], [1, 1], [2, 1], [[1, 2]], [INF], ["\ud800"]),
+    *({"x": 1}, {1: 2}, {"x": None}, {"nope": "x"}, {"x": "x"}, {"x": []}, {"x": [1, 2], "y": [1]}),
+    *(object(), object, len, lambda: 0, range(0), range(3), slice(1), Ellipsis, NotImplemented, iter(())),
+    *(dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.time(1), dt.timedelta(1)),
+    *(np.nan, np.float64(1), np.int64(3), np.bool_(True), np.array([1, 2]), np.array([]), np.array(["x"])),
+    *(np.datetime64("NaT"), pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), pd.Series([1, 2]), pd.DataFrame({"q": [1]})),
+    *(pl.Series([1, 2]), pl.DataFrame({"q": [1]}), pl.col("x"), pl.lit(1), pl.Int64, nw.Int64),
+    *(dp.count(), dp.sum("x"), dp.col("x"), dp.col("no such column"), dp.Rows(1), dp.Auto(), dp.first("x", by="n")),
+]
+
+
+def frame(**said):
+    return dp.protect(TABLE.frame, unit="user", budget=BUDGET, **said)
+
+
+BUDGET = dp.Budget(epsilon=1e9, delta=0.1)
+FRAME = frame()
+GROUPS = FRAME.group_by("city", keys=["Bonn"], max_groups=1, max_rows_per_group=1)
+QUERY = GROUPS.agg(n=dp.count(), m=dp.mean("x", (0, 9)))
+NUMBER = FRAME.sum("x", (0, 9), max_rows=1)
+RELEASED = dp.protect(TABLE.rows, unit="user", budget=BUDGET).count_units().release(epsilon=1)
+ROWS = {"max_rows": 2}
+LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
+
+
+# Each call with arguments that are right; every one of them is replaced by every bad value in turn.
+
+PRICE = {"epsilon": 0.1, "delta": 1e-9}
+CELLS = {"keys": {"city": ["Bonn"], "yes": [True]}, "max_rows": 1, "max_groups": 1, "max_rows_per_group": 1}
+CALLS = {
+    "protect": (dp.protect, {"frame": TABLE.frame, "unit": "user", "budget": BUDGET, "neighbors": "replace"}),
+    "filter": (lambda condition: FRAME.filter(condition), {"condition": dp.col("x") > 0}),
+    "with_columns": (lambda value: FRAME.with_columns(z=value), {"value": 1}),
+    "select": (lambda column, more: FRAME.select(column, more), {"column": "x", "more": "city"}),
+    "drop": (lambda column: FRAME.drop(column), {"column": "x"}),
+    "rename": (FRAME.rename, {"columns": {"x": "z"}}),
+    "clip": (FRAME.clip, {"column": "x", "lower": 0, "upper": 1}),
+    "fill_null": (FRAME.fill_null, {"column": "x", "value": 0}),
+    "drop_nulls": (lambda column: FRAME.drop_nulls(column), {"column": "x"}),
+    "cast": (FRAME.cast, {"column": "x", "dtype": "int64"}),
+    "cut": (
+        FRAME.cut,
+        {"column": "x", "bins": [0, 1, 2], "labels": ["a", "b"], "right": True, "include_lowest": True, "into": "z"},
+    ),
+    "bound": (FRAME.bound, {"max_rows": 1, "limits": dp.Auto()}),
+    "per_unit": (lambda feature: FRAME.per_unit(z=feature), {"feature": dp.count()}),
+    "join": (FRAME.join, {"other": {"city": ["Bonn"], "sea": [True]}, "on": "city", "how": "left"}),
+    "partition": (FRAME.partition, {"by": "city", "keys": ["Bonn"], "max_groups": 1}),
+    "concat": (dp.concat, {"frames": [FRAME, FRAME]}),
+    "set_budget": (dp.set_budget, {"budget": None}),
+    # Questions
+    "count": (FRAME.count, {"column": "x", "max_rows": 1}),
+    "sum": (FRAME.sum, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
+    "sum of units": (FRAME.sum, {"column": "x", "unit_bounds": (0, 1)}),
+    "mean": (FRAME.mean, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
+    "var": (FRAME.var, {"column": "x", "bounds": (0, 1), "ddof": 0, "max_rows": 1}),
+    "std": (FRAME.std, {"column": "x", "bounds": (0, 1), "ddof": 0, "max_rows": 1}),
+    "n_unique": (FRAME.n_unique, {"column": "x", "max_rows": 1}),
+    "quantile": (FRAME.quantile, {"column": "x", "q": 0.5, "bounds": (0, 1), "max_rows": 1}),
+    "median": (FRAME.median, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
+    "min": (FRAME.min, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
+    "max": (FRAME.max, {"column": "x", "bounds": (0, 1), "max_rows": 1}),
+    "agg": (FRAME.agg, {"max_rows": 1, "limits": dp.Auto(), "made": dp.count()}),
+    "group_by": (
+        lambda by, **rest: FRAME.group_by(by, **rest),
+        {"by": "city", "keys": ["Bonn"], "limits": dp.Auto(), **dict.fromkeys(LIMITS, 1)},
+    ),
+    "histogram": (
+        FRAME.histogram,
+        {"column": "x", "bins": [0, 1], "underflow": True, "overflow": True, **dict.fromkeys(LIMITS, 1)},
+    ),
+    "histogram of keys": (FRAME.histogram, {"column": "city", "keys": ["Bonn"], "limits": dp.Auto()}),
+    "crosstab": (FRAME.crosstab, {"index": "city", "columns": "yes", "margins": True, "normalize": "index", **CELLS}),
+    "crosstab of sums": (
+        FRAME.crosstab,
+        {"index": "city", "columns": "yes", "values": "x", "aggfunc": "sum", "bounds": (0, 1), **CELLS},
+    ),
+    # Groups
+    "groups.count": (GROUPS.count, {"column": "x"}),
+    "groups.sum": (GROUPS.sum, {"column": "x", "bounds": (0, 1)}),
+    "groups.sum of units": (GROUPS.sum, {"column": "x", "unit_bounds": (0, 1)}),
+    "groups.mean": (GROUPS.mean, {"column": "x", "bounds": (0, 1)}),
+    "groups.var": (GROUPS.var, {"column": "x", "bounds": (0, 1), "ddof": 0}),
+    "groups.std": (GROUPS.std, {"column": "x", "bounds": (0, 1), "ddof": 0}),
+    "groups.n_unique": (GROUPS.n_unique, {"column": "x"}),
+    "groups.quantile": (GROUPS.quantile, {"column": "x", "q": 0.5, "bounds": (0, 1)}),
+    "groups.median": (GROUPS.median, {"column": "x", "bounds": (0, 1)}),
+    "groups.min": (GROUPS.min, {"column": "x", "bounds": (0, 1)}),
+    "groups.max": (GROUPS.max, {"column": "x", "bounds": (0, 1)}),
+    "groups.agg": (GROUPS.agg, {"made": dp.count()}),
+    # Aggregates
+    "dp.count": (dp.count, {"column": "x", "share": 1}),
+    "dp.count_units": (dp.count_units, {"share": 1}),
+    "dp.sum": (dp.sum, {"column": "x", "bounds": (0, 1), "share": 1}),
+    "dp.sum of units": (dp.sum, {"column": "x", "unit_bounds": (0, 1)}),
+    "dp.mean": (dp.mean, {"column": "x", "bounds": (0, 1), "share": 1}),
+    "dp.var": (dp.var, {"column": "x", "bounds": (0, 1), "ddof": 0, "share": 1}),
+    "dp.std": (dp.std, {"column": "x", "bounds": (0, 1), "ddof": 0, "share": 1}),
+    "dp.n_unique": (dp.n_unique, {"column": "x", "share": 1}),
+    "dp.quantile": (dp.quantile, {"column": "x", "q": 0.5, "bounds": (0, 1), "share": 1}),
+    "dp.median": (dp.median, {"column": "x", "bounds": (0, 1), "share": 1}),
+    "dp.min": (dp.min, {"column": "x", "bounds": (0, 1), "share": 1}),
+    "dp.max": (dp.max, {"column": "x", "bounds": (0, 1), "share": 1}),
+    "dp.first": (dp.first, {"column": "x", "by": "n"}),
+    "dp.last": (dp.last, {"column": "x", "by": "n"}),
+    "dp.Auto": (dp.Auto, {"share": 0.1}),
+    "dp.Rows": (dp.Rows, {"max_rows": 1}),
+    # Expressions, where they meet a table
+    "dp.col": (lambda name: FRAME.filter(dp.col(name) > 0), {"name": "x"}),
+    "dp.when": (
+        lambda condition, then, otherwise: FRAME.with_columns(z=dp.when(condition).then(then).otherwise(otherwise)),
+        {"condition": dp.col("yes"), "then": 1, "otherwise": 2},
+    ),
+    "col.clip": (lambda **said: FRAME.with_columns(z=dp.col("x").clip(**said)), {"lower": 0, "upper": 1}),
+    "col.is_between": (lambda **said: FRAME.filter(dp.col("x").is_between(**said)), {"lower": 0, "upper": 1}),
+    "col.is_in": (lambda values: FRAME.filter(dp.col("n").is_in(values)), {"values": [1, 2]}),
+    "col.fill_null": (lambda value: FRAME.with_columns(z=dp.col("x").fill_null(value)), {"value": 0}),
+    "col.cast": (lambda dtype: FRAME.with_columns(z=dp.col("x").cast(dtype)), {"dtype": "int64"}),
+    "col.plus": (lambda other: FRAME.with_columns(z=dp.col("x") + other), {"other": 1}),
+    "col.times": (lambda other: FRAME.with_columns(z=dp.col("x") * other), {"other": 1}),
+    "col.over": (lambda other: FRAME.with_columns(z=dp.col("x") / other), {"other": 1}),
+    "col.floordiv": (lambda by: FRAME.with_columns(z=dp.col("n") // by), {"by": 2}),
+    "col.mod": (lambda by: FRAME.with_columns(z=dp.col("n") % by), {"by": 2}),
+    "col.less": (lambda other: FRAME.filter(dp.col("x") < other), {"other": 1}),
+    "col.equal": (lambda other: FRAME.filter(dp.col("city") == other), {"other": "Bonn"}),
+    "col.and": (lambda other: FRAME.filter(dp.col("yes") & other), {"other": dp.col("yes")}),
+    "str.contains": (lambda literal: FRAME.filter(dp.col("city").str.contains(literal)), {"literal": "B"}),
+    "str.starts_with": (lambda prefix: FRAME.filter(dp.col("city").str.starts_with(prefix)), {"prefix": "B"}),
+    "str.ends_with": (lambda suffix: FRAME.filter(dp.col("city").str.ends_with(suffix)), {"suffix": "B"}),
+    "str.head": (lambda n: FRAME.with_columns(z=dp.col("city").str.head(n)), {"n": 1}),
+    # Prices
+    "release": (QUERY.release, {**PRICE, "noise": "laplace", "name": "a name", "refresh": True}),
+    "release in rho": (NUMBER.release, {"epsilon": 0.1, "rho": None}),
+    "accuracy": (QUERY.accuracy, {**PRICE, "alpha": 0.1, "noise": "laplace", "assume_rows": 9}),
+    "epsilon_for": (
+        NUMBER.epsilon_for,
+        {"error": 5.0, "column": "x", "alpha": 0.1, "delta": 1e-6, "noise": "laplace", "assume_rows": 9},
+    ),
+    "exact_totals": (NUMBER.exact_totals, {"table": TABLE.rows}),
+    "plan": (BUDGET.plan, {"queries": [NUMBER], "epsilon": 0.1, "delta": 1e-9, "noise": "auto", "shares": [1]}),
+    "Budget": (dp.Budget, {"epsilon": 1, "delta": 1e-6, "accountant": "basic"}),
+    "Budget in rho": (dp.Budget, {"rho": 1, "delta": 1e-6}),
+    # Releases
+    "released.accuracy": (RELEASED.accuracy, {"alpha": 0.1}),
+    "released.suppress": (RELEASED.suppress, {"below": 3}),
+    # One line
+    "one line": (
+        TABLE.frame.dp.sum,
+        {"column": "x", "bounds": (0, 1), "max_rows": 1, "unit": "user", "budget": BUDGET, **PRICE, "noise": "auto"},
+    ),
+    # Checks
+    "audit.neighbours": (lambda **said: list(audit.neighbours(**said)), {"table": TABLE.rows, "unit": "user"}),
+    "audit.audit": (
+        lambda **said: audit.audit(len, [1], [], **said),
+        {"epsilon": 1, "delta": 0.1, "trials": 4},
+    ),
+    "audit.check_query": (
+        lambda **said: audit.check_query(lambda f: f.count_units(), **said),
+        {"universe": TABLE.rows, "unit": "user", "size": 1, "limit": 99},
+    ),
+}
+
+# What a parameter of this name may be, wherever it stands; of what is not listed, the schema decides.
+
+
+def whole(value):
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= value < 2**31
+
+
+def positive(value):
+    numeric = isinstance(value, (int, float, np.number, Decimal, Fraction)) and not isinstance(value, (bool, np.bool_))
+    return numeric and value == value and value > 0 and abs(value) != INF
+
+
+def pair(value):
+    return not isinstance(value, (str, bytes, dict)) and len(value) == 2 and value[0] <= value[1]
+
+
+LAWFUL = {
+    **dict.fromkeys(LIMITS, lambda v: v is None or whole(v)),
+    **dict.fromkeys(["share", "epsilon", "rho", "error", "below"], positive),
+    **dict.fromkeys(["bounds", "unit_bounds"], lambda v: v is None or pair(v)),
+    **dict.fromkeys(["underflow", "overflow", "right", "include_lowest", "refresh"], lambda v: isinstance(v, bool)),
+    **dict.fromkeys(["assume_rows", "rho"], lambda v: v is None or positive(v)),
+    ("audit.audit", "epsilon"): lambda v: v == 0 or positive(v),
+    "delta": lambda v: v is None or v == 0 or (positive(v) and v < 1),
+    "alpha": lambda v: positive(v) and v < 1,
+    "ddof": lambda v: type(v) is int and v in (0, 1),
+    "noise": lambda v: v == "laplace",
+    "limits": lambda v: v is None or type(v).__name__ == "Auto",
+    "column": lambda v: v is None or isinstance(v, (str, list, tuple)),
+    "name": lambda v: v is None or isinstance(v, str),
+    "into": lambda v: v is None or isinstance(v, str),
+}
+
+
+def outcome(call, said, parameter, value, lawful):
+    """ "refused", "accepted", or what is wrong with how a bad value was met."""
+    reads, paid = TABLE.reads, len(BUDGET.history())
+    try:
+        call(**{**said, parameter: value})
+    except DpFrameError as error:
+        if error.__cause__ is not None or (TABLE.reads, len(BUDGET.history())) != (reads, paid):
+            return "read, paid or chained"
+        return "refused"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:80]}"
+    return "accepted" if lawful(value) else "accepted what it should not"
+
+
+def test_every_bad_value_of_every_parameter_is_refused_before_anything_is_read_or_paid(capsys):
+    counted, wrong = Counter(), []
+    for name, (call, said) in CALLS.items():
+        call(**said)  # right as it stands
+        for parameter in said:
+            lawful = LAWFUL.get((name, parameter), LAWFUL.get(parameter, lambda v: True))
+            for value in POOL:
+                found = outcome(call, said, parameter, value, lawful)
+                counted[found] += 1
+                if found not in ("refused", "accepted"):
+                    wrong.append((name, parameter, repr(value)[:40], found))
+    with capsys.disabled():
+        print(f"\n  malformed calls: {dict(counted)}")
+    assert not wrong, wrong[:20]
+    assert counted["refused"] > 20_000
+    assert counted["accepted"] < counted["refused"] / 8
+
+
+def test_a_refusal_leaves_a_ledger_as_it_was(tmp_path):
+    budget = dp.Ledger(tmp_path / "study.sqlite").budget("b", epsilon=10, delta=0.1)
+    query = dp.protect(TABLE.rows, unit="user", budget=budget).count_units()
+    query.release(epsilon=1, name="once")
+    before, refused = budget.history(), 0
+    for parameter in ("epsilon", "delta", "rho", "noise", "name", "refresh"):
+        for value in POOL:
+            try:
+                query.release(**{"epsilon": 0.1, "name": "once", parameter: value})
+            except DpFrameError:
+                refused += 1
+            assert len(budget.history()) == len(before) or parameter in ("name", "refresh")
+            before = budget.history()
+    assert refused > 300
+
+
+def test_what_is_given_in_place_of_a_name_is_not_shown():
+    cells = pl.DataFrame({"secret": ["canary-4711"]})
+    for name, (call, said) in CALLS.items():
+        if name in ("col.is_in", "dp.when", "with_columns"):  # values of an expression are typed, and shown
+            continue
+        for parameter in said:
+            for value in (cells, cells.to_pandas(), cells["secret"], cells.to_pandas()["secret"]):
+                try:
+                    call(**{**said, parameter: value})
+                except DpFrameError as error:
+                    message = str(error)
+                    assert "canary-4711" not in message, (name, parameter)
+
+
+def test_unknown_parameters_are_python_s_own_error():
+    with pytest.raises(TypeError):
+        FRAME.count(no_such_parameter=1)
