@@ -23,7 +23,7 @@ from dpframe.plan.columns import Auto, Limits
 from dpframe.plan.explain import describe, render_html, render_text
 from dpframe.plan.expressions import Expr, check_interval, lit
 from dpframe.plan.intervals import Intervals
-from dpframe.plan.keys import Keys, read_keys
+from dpframe.plan.keys import Key, Keys, read_keys, read_other
 from dpframe.plan.marginals import Marginals
 from dpframe.plan.steps import Rows, Source, Step, source_of
 from dpframe.plan.types import as_dtype, check_choice, kind, plain
@@ -403,22 +403,28 @@ class PrivateFrame:
         max_rows_per_group: int | None = None,
         max_rows: int | None = None,
         limits: Auto | None = None,
+        other: Any = None,
     ) -> PrivateGroupBy:
         """Groups of rows, and how much one unit may be in them.
 
         Input:  by: columns; keys: the groups to release, listed without looking at the data: a list, a dict of lists
                 (every combination), a list of tuples or a public dataframe. Without keys, groups are found in the data
                 and released when enough units are in them (needs δ); columns of type Enum or Boolean, and those made by
-                `cut`, bring their keys. max_groups, max_rows_per_group, max_rows: of one unit, counts
+                `cut`, bring their keys. max_groups, max_rows_per_group, max_rows: of one unit, counts. other: the key,
+                such as "(other)", of one more row, always the last, with the counts, sums, means and variances of all
+                suppressed groups together (units are counted in each); a group that has this key is in it as well. For
+                several columns a tuple has a label for each, None for null
         Bound:  a unit's rows in unlisted groups do not count; of the rest at most max_groups groups, chosen at random,
-                rows weighted down to max_rows_per_group in each and max_rows in all
+                rows weighted down to max_rows_per_group in each and max_rows in all. The row of suppressed groups is
+                paid for with the others: see `dpframe.theory.maps.partitions.rest_scale`
         Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
         """
         names = read_names(by, "group_by")
         if not names:
             raise InvalidArgument("group_by: name at least one column.")
         said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
-        return PrivateGroupBy(self, names, self._keys(names, keys, "group_by"), said)
+        rest = self._other(names, other, "group_by")
+        return PrivateGroupBy(self, names, self._keys(names, keys, "group_by"), said, rest)
 
     def histogram(
         self,
@@ -432,13 +438,14 @@ class PrivateFrame:
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
         limits: Auto | None = None,
+        other: Any = None,
     ) -> Query:
         """Rows per interval of a number, or per key of a column.
 
         Input:  bins: edges (column unit); intervals are [a, b), the last one [a, b], as in `np.histogram`, and rows
                 outside of them do not count; underflow, overflow: also count, as "< a", what is below the first edge,
                 and as "≥ b" what is not below the last one, which then closes no interval; keys as in `group_by`;
-                limits of one unit, counts
+                limits of one unit, counts; other as in `group_by`, for keys that nobody listed
         Output: a table with the column and `count`, in the order of bins or keys
         """
         name = self._only(column, "histogram")
@@ -457,7 +464,8 @@ class PrivateFrame:
         said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"histogram({name!r}, {{limit}})"
         listed = frame._keys((name,), keys, "histogram")
-        return frame._ask((("count", make.count()),), said, by=(name,), keys=listed, verb=verb)
+        rest = frame._other((name,), other, "histogram")
+        return frame._ask((("count", make.count()),), said, by=(name,), keys=listed, verb=verb, other=rest)
 
     def crosstab(
         self,
@@ -474,6 +482,7 @@ class PrivateFrame:
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
         limits: Auto | None = None,
+        other: Any = None,
     ) -> Query:
         """Rows per combination of keys, some down and some across, in the shape of `pd.crosstab`.
 
@@ -486,7 +495,7 @@ class PrivateFrame:
                 states the parts;
                 normalize: "index", "columns" or "all" gives each released cell as a part of its row, its column or the
                 total (free, post-processing; null where that is not above 0); limits of one unit, counts, where a cell
-                is a group
+                is a group; other as in `group_by`: one more cell, in a row and a column of its own
         Errors: UnsupportedOperation for margins of keys that are found in the data, parts of means, and times in cells
         """
         down, across = read_names([index], "crosstab"), read_names([columns], "crosstab")
@@ -504,7 +513,8 @@ class PrivateFrame:
         by = down + across
         listed = self._keys(by, keys, "crosstab")
         named = ((values or "count", aggregate),)
-        query = self._ask(named, said, by=by, keys=listed, verb=verb, layout=layout)
+        rest = self._other(by, other, "crosstab")
+        query = self._ask(named, said, by=by, keys=listed, verb=verb, layout=layout, other=rest)
         if query._ask.outputs[0].dtype is not None:
             raise UnsupportedOperation(
                 f"crosstab: its cells are numbers; for times: group_by({', '.join(map(repr, by))}, ...)"
@@ -560,6 +570,10 @@ class PrivateFrame:
         facts = [self._step.table.column(name, verb).facts for name in by]
         return read_keys(keys, by, facts, f"{verb}({', '.join(map(repr, by))})")
 
+    def _other(self, by: tuple[str, ...], label: Any, verb: str) -> Key | None:
+        facts = [self._step.table.column(name, verb).facts for name in by]
+        return None if label is None else read_other(label, by, facts, f"{verb}({', '.join(map(repr, by))})")
+
     def _only(self, column: str | None, verb: str) -> str:
         if column is not None:
             return read_name(column, verb)
@@ -581,8 +595,10 @@ class PrivateFrame:
         keys: Keys | None = None,
         verb: str,
         layout: Layout | None = None,
+        other: Key | None = None,
     ) -> Query:
-        return Query(Ask(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb), self._budget)
+        asked = Ask(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb, other=other)
+        return Query(asked, self._budget)
 
 
 def _pairs(column: Any, value: Any, verb: str) -> Iterable[tuple[str, Any]]:

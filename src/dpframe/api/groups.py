@@ -11,7 +11,7 @@ from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.columns import Limits
-from dpframe.plan.keys import Keys
+from dpframe.plan.keys import Key, Keys
 
 if TYPE_CHECKING:
     from dpframe.api.frame import PrivateFrame
@@ -22,10 +22,12 @@ __all__ = ["PrivateGroupBy", "named", "quantiles"]
 class PrivateGroupBy:
     """Groups of a protected frame; ask them for aggregates."""
 
-    __slots__ = ("_by", "_frame", "_keys", "_limits")
+    __slots__ = ("_by", "_frame", "_keys", "_limits", "_other")
 
-    def __init__(self, frame: PrivateFrame, by: tuple[str, ...], keys: Keys | None, limits: Limits) -> None:
-        self._frame, self._by, self._keys, self._limits = frame, by, keys, limits
+    def __init__(
+        self, frame: PrivateFrame, by: tuple[str, ...], keys: Keys | None, limits: Limits, other: Key | None = None
+    ) -> None:
+        self._frame, self._by, self._keys, self._limits, self._other = frame, by, keys, limits, other
         self._ask(())._ask.scope.groups("groups")  # columns, keys and the limit are checked as soon as they are named
 
     @property
@@ -89,7 +91,9 @@ class PrivateGroupBy:
         return self._ask(((column, make.top_k(column, k, keys)),))
 
     def _ask(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
-        return self._frame._ask(aggregates, self._limits, by=self._by, keys=self._keys, verb=self._verb)
+        return self._frame._ask(
+            aggregates, self._limits, by=self._by, keys=self._keys, verb=self._verb, other=self._other
+        )
 
     def __repr__(self) -> str:
         return f"PrivateGroupBy by {', '.join(map(repr, self._by))}. Ask it: .agg(n=dp.count())"

@@ -155,16 +155,21 @@ class Query:
     def _expected(
         self, epsilon: float | None, delta: float | None, alpha: float, noise: str, assume_rows: int | None
     ) -> list[tuple[Any, ...]]:
-        """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known."""
+        """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known.
+
+        The row that collects suppressed groups has noise of its own: "n.other".
+        """
         self._known_limits("accuracy")
         alpha, known = check_alpha(alpha), None if assume_rows is None else check_rows(assume_rows)
         plan = noise_plan(self._ask, read_price(epsilon, delta), noise)
         rows = []
-        for output in self._ask.outputs:
-            drawn = plan.of(output.measures[0][1])
-            scale = drawn.scale * float(drawn.paid.measure.unit)
-            error = expected_error(output, plan, alpha, known)
-            rows.append((output.name, output.formula, drawn.family, scale, error))
+        plans = [(plan, ""), *([] if plan.collected is None else [(plan.collected, ".other")])]
+        for part, of in plans:
+            for output in self._ask.outputs:
+                drawn = part.of(output.measures[0][1])
+                scale = drawn.scale * float(drawn.paid.measure.unit)
+                error = expected_error(output, part, alpha, known)
+                rows.append((f"{output.name}{of}", output.formula, drawn.family, scale, error))
         return rows
 
     def release(

@@ -17,7 +17,7 @@ from typing import Literal
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.columns import Auto, Column, Limits, Table
-from dpframe.plan.keys import Keys
+from dpframe.plan.keys import Key, Keys
 from dpframe.plan.measures import Measure, Output, Scope, units_total
 from dpframe.plan.steps import Step
 from dpframe.plan.types import kind, show
@@ -74,6 +74,7 @@ class Ask:
     layout: Layout = Layout()
     chosen: Limits | None = None  # by dp.Auto, inside the release
     verb: str = ""  # how the limits are typed here: "group_by('city', {limit})"
+    other: Key | None = None  # of the row that collects what is suppressed
 
     def __post_init__(self) -> None:
         _ = self.paid  # every refusal comes now, not at release
@@ -172,8 +173,13 @@ class Ask:
 
     @cached_property
     def threshold(self) -> Measure | None:
-        """The number of units that decides which groups appear, when nobody listed them."""
-        return units_total(self.scope, "keys found in the data") if self.private_keys else None
+        """The number of units that decides which groups appear, when nobody listed them.
+
+        One that is released may do so, but not where suppressed groups are added up: see `maps.partitions.rest_scale`.
+        """
+        if not self.private_keys:
+            return None
+        return replace(units_total(self.scope, "keys found in the data"), finds=self.other is not None)
 
     @cached_property
     def paid(self) -> tuple[Paid, ...]:
@@ -193,7 +199,35 @@ class Ask:
             name = "units" if "units" not in taken else "units of the keys"
             shares[self.threshold.key] = Paid((name,), self.threshold, Fraction(1), hidden=True)
         read = tuple(shares.values())
+        if self.other is not None:
+            return (*read, *self._collected(read))
         return read if self.shape is None else self._with_margins(read, self.shape)
+
+    def _collected(self, read: tuple[Paid, ...]) -> list[Paid]:
+        """The totals of all suppressed groups together.
+
+        What a unit adds is in a group that is released or in this total, which therefore takes no part of the price.
+        """
+        if self.keys is not None:
+            raise InvalidArgument(
+                f"{self.verb.replace('{limit}', 'other=...')}: other= collects what a threshold suppresses, and listed "
+                "keys are all released. Leave it out, or leave keys= out."
+            )
+        for (_, aggregate), output in zip(self.aggregates, self.outputs, strict=True):
+            if not all(measure.additive for _, measure in output.measures):
+                raise UnsupportedOperation(
+                    f"{aggregate.typed}: suppressed groups can be added up, and this is no sum over rows; leave other= "
+                    "out, or ask for counts, sums, means and variances."
+                )
+        return [
+            Paid(
+                tuple(f"{name}.other" for name in paid.names),
+                replace(paid.measure, collects=True, sensitivity=merged(paid.measure.sensitivity, 1)),
+                Fraction(0),
+            )
+            for paid in read
+            if not paid.hidden
+        ]
 
     @property
     def rounds(self) -> int:
@@ -212,8 +246,8 @@ class Ask:
 
     @property
     def read(self) -> tuple[Paid, ...]:
-        """The noisy totals that rows are read for: all but margins, which are made of cells."""
-        return tuple(p for p in self.paid if not p.measure.merged)
+        """The noisy totals that rows are read for: all but those that are made of these."""
+        return tuple(p for p in self.paid if not p.measure.merged and not p.measure.collects)
 
     @cached_property
     def shape(self) -> tuple[int, int] | None:

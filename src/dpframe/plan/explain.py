@@ -168,6 +168,13 @@ def _keys(ask: Ask) -> str:
     if ask.keys is not None:
         listed = f"Keys are public: all {ask.keys.size} listed groups are released, whatever the data holds."
         return listed if ask.shape is None else f"{listed} {_shares(ask)}"
+    return _found(ask) + (
+        "" if ask.other is None else " The last row adds up the groups that are not released, with noise of its own."
+    )
+
+
+def _found(ask: Ask) -> str:
+    """Which of the groups in the data are released."""
     noun = "units" if ask.table.unit else "rows"
     if any(p.hidden and p.measure.sensitivity.exact_linf == 1 for p in ask.paid):
         return (
@@ -218,7 +225,8 @@ def _measure(ask: Ask, paid: Paid) -> tuple[str, ...]:
         return (", ".join(paid.names), made, "", *(f"{x:.6g}" for x in (bound.l0, bound.l1, bound.l2, bound.linf)))
     name = ", ".join(paid.names)
     known = (bound.l0, bound.l1, bound.l2, bound.linf)
-    return (name, *_made_of(ask, measure), *("to be chosen" if ask.auto else f"{x:.6g}" for x in known))
+    made_of = ("the groups that are suppressed, together", "") if measure.collects else _made_of(ask, measure)
+    return (name, *made_of, *("to be chosen" if ask.auto else f"{x:.6g}" for x in known))
 
 
 def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:

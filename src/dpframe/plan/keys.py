@@ -17,7 +17,7 @@ from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Facts
 from dpframe.plan.types import Scalar, check_scalar, integer_range, kind, show
 
-__all__ = ["Keys", "read_keys"]
+__all__ = ["Key", "Keys", "read_keys", "read_other"]
 
 Key = tuple[Scalar | None, ...]
 
@@ -69,6 +69,29 @@ def read_keys(keys: object, by: Sequence[str], facts: Sequence[Facts], asked: st
     if len(by) == 1:
         return Keys((_level(keys, facts[0], by[0], asked),))
     return Keys.of_rows(_rows(keys, by, facts, asked))
+
+
+def read_other(label: object, by: Sequence[str], facts: Sequence[Facts], asked: str) -> Key:
+    """The key of the row that collects suppressed groups: one value for all columns, or a tuple with one for each.
+
+    Output: a value of each column's type, or null
+    Errors: WrongType for one that the column cannot hold; InvalidArgument for a tuple of another length
+    """
+    parts = tuple(label) if isinstance(label, (tuple, list)) else (label,) * len(by)
+    if len(parts) != len(by):
+        raise InvalidArgument(f"{asked}: other= is one value, or a tuple with one for each of {', '.join(by)}.")
+    return tuple(_label(part, fact, name, asked) for part, fact, name in zip(parts, facts, by, strict=True))
+
+
+def _label(part: object, facts: Facts, name: str, asked: str) -> Scalar | None:
+    try:
+        return _key(part, facts, name, asked)
+    except WrongType:
+        pass
+    raise WrongType(
+        f"{asked}: other= is no value of {name!r} ({show(facts.dtype)}). Give one, such as other=-1 for numbers, or a "
+        "tuple with one for each column, in which None stands for null."
+    )
 
 
 def _fixed(facts: Facts) -> tuple[Scalar, ...] | None:

@@ -146,6 +146,8 @@ class Measure:
     values: tuple[Scalar | None, ...] = ()
     rounds: int = 1
     merged: Literal["", "rows", "columns", "total"] = ""  # a margin of a crosstab: cells added together
+    collects: bool = False  # the groups that are suppressed, added together
+    finds: bool = False  # the groups to release, and is not released itself
     among: tuple[str, ...] = ()  # the columns whose interaction it is, in a release of many marginals
 
     @property
@@ -167,7 +169,8 @@ class Measure:
     def key(self) -> tuple[object, ...]:
         """Two measures with the same key are the same total, and are paid for once."""
         column = self.column.id if self.column else None
-        return (self.total, column, self.grid, self.about, self.choice, self.merged, self.among)
+        part = (self.merged, self.collects, self.finds, self.among)
+        return (self.total, column, self.grid, self.about, self.choice, part)
 
     @property
     def choice(self) -> tuple[object, ...]:

@@ -112,7 +112,8 @@ def batch(
             "budget.plan: limits that are chosen inside a release (dp.Auto) need one of their own."
         )
     weights = _weights(asks, shares)
-    parts = [(p, w * p.share / sum(q.share for q in moved_measures(a))) for a, w in weights for p in moved_measures(a)]
+    paying = [(p, w, sum(q.share for q in moved_measures(a))) for a, w in weights for p in moved_measures(a) if p.share]
+    parts = [(p, w * p.share / whole) for p, w, whole in paying]
     found = sum(ask.private_keys for ask in asks)
     if account.terms == "rho":
         if epsilon is not None or rho is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -19,7 +19,7 @@ from dpframe.plan.measures import Measure
 from dpframe.plan.types import check_choice
 from dpframe.theory.maps import calibration
 from dpframe.theory.maps.margins import Source, estimators
-from dpframe.theory.maps.partitions import as_likely_as_not, selection_scale, selection_start
+from dpframe.theory.maps.partitions import as_likely_as_not, rest_scale, selection_scale, selection_start
 from dpframe.theory.maps.ranks import count_scale, rank_scale
 
 __all__ = [
@@ -95,6 +95,15 @@ class NoisePlan:
         """Whether margins have noise of their own, so that cells and margins share what each says."""
         return self.known is not None or any(d.paid.measure.merged for d in self.drawn)
 
+    @property
+    def collected(self) -> NoisePlan | None:
+        """The noise of the row of suppressed groups, in place of that of a group; None where there is no such row."""
+        alone = [d for d in self.drawn if d.paid.measure.collects]
+        if not alone:
+            return None
+        drawn = [replace(d, paid=replace(d.paid, measure=replace(d.paid.measure, collects=False))) for d in alone]
+        return replace(self, drawn=tuple(drawn))
+
     def of(self, measure: Measure) -> Drawn:
         """The noise of a measure."""
         return next(d for d in self.drawn if d.paid.measure.key == measure.key)
@@ -155,7 +164,8 @@ def assembled(ask: Ask, drawn: Sequence[Drawn], delta: Fraction, cost: Loss) -> 
             "small probability: release(..., delta=1e-6). Or list them: group_by(..., keys=[...])."
         )
     still = [Drawn(p, "none", 0.0) for p in ask.paid if not p.measure.sensitivity.l0]
-    ordered = tuple(sorted([*drawn, *still], key=lambda d: ask.paid.index(d.paid)))
+    beside = [_beside(p, drawn) for p in ask.paid if p.measure.collects]
+    ordered = tuple(sorted([*drawn, *still, *beside], key=lambda d: ask.paid.index(d.paid)))
     decided_by = next((p for p in ask.paid if ask.threshold and p.measure.key == ask.threshold.key), None)
     threshold, start = _rule(decided_by, ordered, delta) if decided_by else (None, None)
     return NoisePlan(ordered, threshold, decided_by, cost, ask.shape, start)
@@ -203,6 +213,13 @@ def gaussians_of(weighted: Sequence[tuple[Paid, Fraction]], epsilon: Fraction, d
     lengths = [p.measure.sensitivity.l2_squared for p, _ in weighted]
     scales = calibration.gaussian_scales(lengths, [weight for _, weight in weighted], epsilon, delta)
     return [Drawn(paid, "gaussian", scale) for (paid, _), scale in zip(weighted, scales, strict=True)]
+
+
+def _beside(paid: Paid, drawn: Sequence[Drawn]) -> Drawn:
+    """The noise of the total of suppressed groups, from that of the groups; see `rest_scale`."""
+    cells = next(d for d in drawn if d.paid.measure.key == replace(paid.measure, collects=False).key)
+    scale = rest_scale(cells.paid.measure.sensitivity, cells.scale, normal=cells.family == "gaussian")
+    return replace(cells, paid=paid, scale=scale)
 
 
 def _rule(decided_by: Paid, drawn: Sequence[Drawn], delta: Fraction) -> tuple[int, Fraction | None]:

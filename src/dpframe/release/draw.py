@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +23,7 @@ from dpframe.noise import (
     truncated_geometric_keep,
 )
 from dpframe.plan.ask import Ask
+from dpframe.plan.keys import Key
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import Drawn, NoisePlan
 from dpframe.release.formulas import Noisy, in_ticks, real, released
@@ -45,14 +48,23 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
     """
     keys = raw.keys
     margins = [d for d in plan.drawn if d.paid.measure.merged]
-    pairs = list(zip((d for d in plan.drawn if not d.paid.measure.merged), raw.values, strict=True))
+    rest = [d for d in plan.drawn if d.paid.measure.collects]
+    read = (d for d in plan.drawn if not d.paid.measure.merged and not d.paid.measure.collects)
+    pairs = list(zip(read, raw.values, strict=True))
     noisy: dict[Any, Any] = {d.paid.measure.key: _plus(t, _noise(d, len(t))) for d, t in pairs if d.added}
     ranks = {d: t for d, t in pairs if d.paid.measure.chosen}
     if plan.decided_by is not None:
-        kept = _kept(plan, noisy, {d.paid.measure.key: t for d, t in pairs})
+        exact = {d.paid.measure.key: t for d, t in pairs}
+        kept = _kept(plan, noisy, exact)
+        if ask.other is not None:
+            label = _label(ask.other, keys)
+            kept &= ~_is_label(label, keys)
         keys = keys.filter(pl.Series(kept))
         noisy = {key: values[kept] for key, values in noisy.items()}
         ranks = {d: values[kept] for d, values in ranks.items()}
+        if ask.other is not None:
+            keys = pl.concat([keys, label])
+            noisy |= _with_rest(rest, exact, ~kept, noisy)
     noisy |= {d.paid.measure.key: _chosen(d, counts) for d, counts in ranks.items()}
     if plan.shape is not None and margins:
         for d in margins:
@@ -121,6 +133,33 @@ def _plus(totals: Any, noise: Any) -> Any:
 
 def _large(values: Any) -> bool:
     return bool(len(values)) and max(int(values.max()), -int(values.min())) >= _LARGEST
+
+
+# What is suppressed
+
+
+def _label(other: Key, keys: pl.DataFrame) -> pl.DataFrame:
+    """The key of the row that collects suppressed groups."""
+    return pl.DataFrame(
+        [pl.Series(name, [part], dtype=dtype) for part, (name, dtype) in zip(other, keys.schema.items(), strict=True)]
+    )
+
+
+def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> NDArray[np.bool_]:
+    """Groups whose key is that label: they are always in its row. A null in it is no key that is found in the data."""
+    same = [pl.col(name) == pl.lit(label.get_column(name)).first() for name in keys.columns]
+    return keys.select(pl.all_horizontal(same).fill_null(False)).to_series().to_numpy()
+
+
+def _with_rest(rest: Sequence[Drawn], exact: Noisy, hidden: NDArray[np.bool_], noisy: Noisy) -> dict[Any, Any]:
+    """Noisy totals of the released groups, and at the end that of all the others together, with noise of its own."""
+    made = {}
+    for d in rest:
+        key = replace(d.paid.measure, collects=False).key
+        total = np.array([sum(exact[key][hidden].tolist())], dtype=object)
+        total = total if _large(total) else total.astype(np.int64)
+        made[key] = np.concatenate([noisy[key], _plus(total, _noise(d, 1))])
+    return made
 
 
 # Choice

@@ -328,6 +328,10 @@ class Release:
         value = drawn.cast(pl.Float64).to_numpy()
         known = self._rows_of(output) if rows is None else np.full(len(value), rows)
         low, high = interval_of(output, self._noise, alpha, value, self._parts, known)
+        rest = self._noise.collected
+        if rest is not None:  # the last row has noise of its own
+            parts = {name: totals[-1:] for name, totals in self._parts.items()}
+            (low[-1],), (high[-1],) = interval_of(output, rest, alpha, value[-1:], parts, None)
         return self._known(output, low), self._known(output, high)
 
     def _rows_of(self, output: Output) -> Floats | None:
@@ -478,7 +482,8 @@ def noise_table(outputs: tuple[Output, ...], noise: NoisePlan) -> pl.DataFrame:
     for drawn in noise.drawn:
         unit = float(drawn.paid.measure.unit)
         for name in drawn.paid.names:
-            aggregate = formulas.get(name, drawn.paid.measure.total)
+            meant = name.removesuffix(".other") if drawn.paid.measure.collects else name
+            aggregate = formulas.get(meant, drawn.paid.measure.total)
             decides = noise.threshold if noise.decided_by is drawn.paid else None
             rows.append((name, aggregate, drawn.family, drawn.scale * unit, decides))
     schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String, "scale": pl.Float64}

@@ -254,7 +254,16 @@ def unit_sums(
 def merged(sensitivity: Sensitivity, cells: int | None = None) -> Sensitivity:
     """Sensitivity after cells are added together (a margin, an "other" bucket).
 
-    All groups of a unit may fall into one merged cell, so there linf = l2 = l1.
+    Input:  sensitivity of the cells; cells: how many there are after
+    Output: Sensitivity (same unit), exact
+    Bound:  all groups of a unit may fall into one merged cell, so there linf = l2 = l1. Which cells are merged may
+            depend on what was released before, as when what a threshold suppressed is added up: given the released
+            keys, the total of all other groups is a fixed question, whichever groups there are; a group that only one
+            of two neighbouring tables has counts 0 in the other. The two releases are composed one after the other (see
+            `partitions.rest_scale` for when the second needs no part of its own)
+    Source: Dwork and Roth 2014, theorem 3.16 and appendix B, for adaptive composition; the bound is the triangle
+            inequality
+    Errors: none here
 
     >>> merged(Sensitivity.of(l0=3, l1=4, l2_squared=8, linf=2), cells=1)
     Sensitivity(l0=1, l1=4, l2=4, linf=4)
