@@ -14,7 +14,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.release.charts import margin
+from dpframe.release.charts import margin, shown
 
 LONG = ["Administrative and support service workers", "Craft and related trades workers", "<b>other</b>"]
 ROWS = {"id": range(300), "job": [LONG[i % 3] for i in range(300)], "sex": ["f", "m"] * 150, "age": range(300)}
@@ -147,6 +147,12 @@ def test_a_margin_of_error_is_rounded_up():
     assert [margin(x) for x in (181.02, 60.0, 0.01234, 5.0, 1234.2)] == ["182", "60", "0.0124", "5", "1,235"]
 
 
+def test_a_number_is_shown_to_two_digits_of_its_error():
+    pairs = [(-0.8538, 15.9), (8.328, 15.9), (0.24519, 0.000623), (67.71, 1.2), (54679.3, 15.9), (3, 0.5), (2.5, None)]
+    assert [shown(*pair) for pair in pairs] == ["-1", "8", "0.24519", "67.7", "54,679", "3", "2.5"]
+    assert shown(-0.2, 15.9) == "0"
+
+
 def test_parquet_keeps_the_table_and_the_statement(frame, tmp_path):
     for out in (grouped(frame), crosstab(frame, margins=True).nonnegative().round()):
         out.to_parquet(tmp_path / "out.parquet")
@@ -174,13 +180,17 @@ def _has_lxml():
     return True
 
 
-def test_excel_has_a_sheet_for_the_statement(frame, tmp_path):
-    out = crosstab(frame)
-    try:
-        import openpyxl
-    except ImportError:
-        with pytest.raises(UnsupportedOperation, match=r"dpframe\[excel\]"):
-            out.to_excel(tmp_path / "out.xlsx")
-        return
+def test_excel_opens_with_the_table_and_a_sheet_for_the_statement(frame, tmp_path):
+    pytest.importorskip("openpyxl")
+    out = crosstab(frame, margins=True)
     out.to_excel(tmp_path / "out.xlsx")
-    assert openpyxl.load_workbook(tmp_path / "out.xlsx").sheetnames == ["table", "privacy"]
+    sheets = pd.read_excel(tmp_path / "out.xlsx", sheet_name=None, index_col=0)
+    assert list(sheets) == ["table", "privacy"]
+    assert sheets["table"].to_numpy().tolist() == out.to_pandas().to_numpy().tolist()
+    assert any("ε = 1" in str(line) for line in sheets["privacy"].index)
+
+
+def test_without_openpyxl_the_error_says_what_to_type(frame, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpframe.release.export.find_spec", lambda name: None)
+    with pytest.raises(UnsupportedOperation, match=r"dpframe\[excel\]"):
+        crosstab(frame).to_excel(tmp_path / "out.xlsx")

@@ -49,10 +49,13 @@ def bars(errors: pl.DataFrame, by: tuple[str, ...], column: str) -> Any:
     most = max(map(abs, known), default=0.0)
     format_ = "~s" if most >= 1e6 else ",.0f" if most >= 20 else ",.4~g"
     axis = alt.Axis(title=f"{column}, with 95% margins of error", format=format_, tickCount=8)
+    low, high = min([*known, 0.0]), max([*known, 0.0])
+    room = 0.03 * (high - low)
+    ends_at = alt.Scale(domain=[low - room * (low < 0), high + room if high > low else 1.0], nice=False)
     tips = [alt.Tooltip("label:N", title=", ".join(by))]
     tips += [alt.Tooltip(f"{part}:Q", format=format_) for part in ("value", "lower", "upper")]
     base = alt.Chart(data)
-    bar = base.mark_bar(color=_BLUE).encode(at, number("value:Q", axis=axis), tooltip=tips)
+    bar = base.mark_bar(color=_BLUE).encode(at, number("value:Q", axis=axis, scale=ends_at), tooltip=tips)
     second = alt.Y2 if flat else alt.X2
     rule = base.mark_rule(color=_DARK, strokeWidth=1.5).encode(at, number("lower:Q"), second("upper:Q"), tooltip=tips)
     ends = [
@@ -82,7 +85,7 @@ def heatmap(grid: Grid, title: str) -> Any:
             value = None if cell is None else cell.value
             error = None if cell is None else cell.error
             inner = i < height and j < width
-            text = "–" if value is None else shown(value)
+            text = "–" if value is None else shown(value, error)
             rows.append(
                 (down[i], across[j], value if inner else None, text, "" if error is None else f"± {margin(error)}")
             )
@@ -97,7 +100,7 @@ def heatmap(grid: Grid, title: str) -> Any:
         axis=alt.Axis(
             title=", ".join(grid.across),
             orient="top",
-            labelLimit=_LABEL // 2,
+            labelLimit=_LABEL,
             labelAngle=0 if _fits(across) else -40,
             labelAlign="center" if _fits(across) else "left",
             ticks=False,
@@ -141,10 +144,13 @@ def _labels(keys: list[Key]) -> list[str]:
     return labels
 
 
-def shown(value: float) -> str:
-    """A number as people read it: integers in full, fractions to four digits."""
+def shown(value: float, error: float | None = None) -> str:
+    """A number as people read it: integers in full, fractions to two digits of their error, or to four digits."""
     if isinstance(value, int) or abs(value) >= 1000:
         return f"{value:,.0f}"
+    if error is not None and 0 < error < math.inf:
+        text = f"{value:.{min(max(1 - math.floor(math.log10(error)), 0), 12)}f}"
+        return text.removeprefix("-") if not float(text) else text
     return f"{value:.4g}"
 
 

@@ -21,6 +21,7 @@ _FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # in the name of a sheet, which has a
 STATEMENT = b"dpframe.privacy_statement"  # the key of the statement in the metadata of a Parquet file
 _ROWS = 60  # of a table in a notebook
 _SMALL = "font-size:75%;opacity:.7;white-space:nowrap"
+_WIDE = "overflow-x:auto;margin:.6em 0"  # a wide table scrolls in its place
 _CELL = "text-align:right;padding:.15em .6em"
 _HEAD = "text-align:left;padding:.15em .6em"
 
@@ -61,7 +62,9 @@ def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]],
         ]
         body.append(f"<tr>{''.join(cells)}</tr>")
     more = f"<p>… and {table.height - _ROWS} more rows.</p>" if table.height > _ROWS else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>{more}"
+    return (
+        f"<div style='{_WIDE}'><table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>{more}"
+    )
 
 
 def grid_html(grid: Grid) -> str:
@@ -78,7 +81,9 @@ def grid_html(grid: Grid) -> str:
         cells = "".join(_number(None, None) if c is None else _number(c.value, c.error) for c in grid.cells[i])
         body.append(f"<tr>{_row_keys(grid.rows[i])}<td></td>{cells}</tr>")
     more = f"<p>… and {len(grid.rows) - _ROWS} more rows.</p>" if len(grid.rows) > _ROWS else ""
-    return f"<table><thead>{''.join(lines)}</thead><tbody>{''.join(body)}</tbody></table>{more}"
+    return (
+        f"<div style='{_WIDE}'><table><thead>{''.join(lines)}</thead><tbody>{''.join(body)}</tbody></table></div>{more}"
+    )
 
 
 def _row_keys(key: Key) -> str:
@@ -97,6 +102,6 @@ def _number(value: Any, error: float | None) -> str:
     """A cell; a dash where the number is suppressed or there is none."""
     if value is None:
         return f"<td style='{_CELL}'>–</td>"
-    text = shown(value) if isinstance(value, (int, float)) else str(value)
+    text = shown(value, error) if isinstance(value, (int, float)) else str(value)
     small = "" if error is None else f"<br><span style='{_SMALL}'>± {escape(margin(error))}</span>"
     return f"<td style='{_CELL}'>{escape(text)}{small}</td>"
