@@ -89,7 +89,7 @@ def test_stated_intervals_hold_as_often_as_stated_and_hardly_more(noise, shape):
             (error,) = errors.filter(pl.col("column") == output.name)["error"].unique()
             most = exact_coverage(out._noise.of(measure), measure, error) if output.whole else 0.95
         else:
-            most = {"mean": 0.955, "var": 0.975, "std": 0.975, "quantile": 0.96 if shape == "even" else 1.0}[
+            most = {"mean": 0.955, "var": 0.975, "std": 0.975, "quantile": 0.97 if shape == "even" else 1.0}[
                 output.formula
             ]
         assert found <= most + SLACK, output.name
@@ -130,13 +130,13 @@ def test_other_confidences(alpha):
 
 
 def test_one_number_ungrouped_many_times():
-    """400 releases of one table: a coverage of 0.95 is missed by 6 standard errors with probability below 1e-8."""
+    """100 releases of one table: a coverage of 0.95 is missed by 7 standard errors with probability below 1e-7."""
     x = values("even")
     frame = dp.protect(pl.DataFrame({"id": range(ROWS), "x": x}), unit="id", budget=dp.Budget(epsilon=1e9))
     asked = frame.clip("x", 0, 100).bound(max_rows=1).agg(n=dp.count(), mean=dp.mean("x"))
-    errors = pl.concat(asked.release(epsilon=2).accuracy() for _ in range(400))
+    errors = pl.concat(asked.release(epsilon=2).accuracy() for _ in range(100))
     for column, true in (("n", ROWS), ("mean", x.mean())):
-        assert coverage(errors, column, true) >= 0.95 - 6 * math.sqrt(0.05 * 0.95 / 400)
+        assert coverage(errors, column, true) >= 0.95 - 7 * math.sqrt(0.05 * 0.95 / 100)
 
 
 # Whole numbers
@@ -170,6 +170,27 @@ def test_rounding_adds_at_most_one(family):
 
 
 # Quantiles
+
+
+BELL = np.clip(50 + 8 * np.log((u := (np.arange(200) + 0.5) / 200) / (1 - u)), 0, 100)
+FALLING = np.clip(-12 * np.log(1 - u), 0, 100)
+
+
+@pytest.mark.parametrize("x", [BELL, FALLING, u * 100], ids=["bell", "falling", "even"])
+@pytest.mark.parametrize("epsilon", [1, 0.05])
+def test_quantiles_of_values_that_become_rarer_towards_their_bounds(x, epsilon):
+    """At the low price most are not known: the interval then says so, and is right."""
+    groups, ranks = 500, [0.02, 0.25, 0.5, 0.75, 0.9]
+    rows = {"id": range(groups * 200), "g": np.repeat(np.arange(groups), 200), "x": np.tile(x, groups)}
+    frame = dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e9))
+    asked = frame.group_by("g", keys=list(range(groups)), max_groups=1, max_rows_per_group=1)
+    asked = asked.agg(n=dp.count(), **{f"q{q}": dp.quantile("x", q, (0, 100)) for q in ranks})
+    errors = asked.release(epsilon=6 * epsilon, noise="laplace").accuracy()
+    for q in ranks:
+        true = np.quantile(x, q, method="inverted_cdf")
+        assert coverage(errors, f"q{q}", true) >= 0.95 - 6 * math.sqrt(0.05 * 0.95 / groups), q
+    middle = errors.filter(pl.col("column") == "q0.5")["error"]
+    assert middle.max() < 15 if epsilon == 1 else middle.min() >= 50
 
 
 def test_a_quantile_is_known_by_its_bounds_where_nothing_is_counted():

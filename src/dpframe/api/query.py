@@ -143,8 +143,9 @@ class Query:
                 of a mean, a variance, a standard deviation or a quantile is null unless rows are assumed
         Bound:  the errors of counts and sums hold for any data; those of means, variances and standard deviations for
                 that many values, wherever in their bounds they lie, so they are large for a standard deviation, which
-                is hard to know where values hardly differ; those of quantiles for values that are spread evenly between
-                their bounds, or lie more densely around the quantile
+                is hard to know where values hardly differ; those of quantiles for values that lie around them at least
+                as densely as if they were spread evenly between the bounds, and are enough of them (else it is all
+                that lies between the bounds)
         Errors: those of `release`, without touching the budget
         """
         rows = self._expected(epsilon, delta, alpha, noise, assume_rows)

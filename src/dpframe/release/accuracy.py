@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +15,17 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument
 from dpframe.plan.measures import Output
 from dpframe.release.calibrate import NoisePlan
-from dpframe.release.draw import _scores
 from dpframe.release.ratios import expected_ratio_error, ratio_interval
 from dpframe.release.reconcile import error_of_part
 from dpframe.theory.maps.calibration import rounded_error
 from dpframe.theory.maps.choices import choice_error
 from dpframe.theory.maps.margins import sum_error
-from dpframe.theory.maps.ranks import fewer_rows, rank_terms
+from dpframe.theory.maps.ranks import fewer_rows
 
 __all__ = ["check_alpha", "check_rows", "error_of_sum", "expected_error", "interval_of", "rows_fewer"]
 
 Floats = NDArray[np.float64]
 Parts = Mapping[str, Floats]
-_MOST_ROWS = 2.0**40
 
 
 def check_alpha(alpha: object) -> float:
@@ -69,12 +66,27 @@ def interval_of(
     least, most = (float(end) * output.ticks for end in output.bounds)
     if rows is None:
         return np.full(drawn.shape, least), np.full(drawn.shape, most)
-    counted = np.maximum(rows, 1.0)
-    step = 10.0 ** np.maximum(np.floor(np.log10(counted)) - 1, 0)
+    place = (drawn - least) / (most - least) if most > least else np.zeros_like(drawn)
+    counted = np.maximum(rows * _sparser(output, place), 1e-3)
+    step = 10.0 ** (np.floor(np.log10(counted)) - 1)
     counted = np.floor(counted / step) * step  # to two digits, downward, so that groups of one size share a figure
     found = {n: _choice_error(output, noise, alpha, n) for n in np.unique(counted)}
     errors = np.array([found[n] for n in counted], np.float64) * output.ticks
+    errors = np.where(rows > _rows_needed(output, noise, alpha), errors, math.inf)
     return np.maximum(drawn - errors, least), np.minimum(drawn + errors, most)
+
+
+def _sparser(output: Output, place: Floats) -> Floats:
+    """How densely values lie on the sparser side of a quantile, on average, as a part of that between the bounds.
+
+    Input:  place: where the quantile is between the bounds, from 0 to 1
+    Output: at most 1, since a part q of the values lies below it, and 1 - q above; 1 for an extreme
+    """
+    rank = float(output.measures[0][1].rank or 0)
+    if rank in (0.0, 1.0):
+        return np.ones_like(place)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.minimum(rank / place, (1 - rank) / (1 - place)))
 
 
 def expected_error(output: Output, noise: NoisePlan, alpha: float, rows: float | None) -> float | None:
@@ -92,7 +104,10 @@ def expected_error(output: Output, noise: NoisePlan, alpha: float, rows: float |
         return None
     if output.formula in ("mean", "var", "std"):
         return expected_ratio_error(output, noise, alpha, rows) * output.ticks
-    return _choice_error(output, noise, alpha, rows) * output.ticks if output.formula == "quantile" else None
+    assert output.bounds is not None
+    if rows <= _rows_needed(output, noise, alpha):
+        return float(output.bounds.upper - output.bounds.lower) * output.ticks
+    return _choice_error(output, noise, alpha, rows) * output.ticks
 
 
 def rows_fewer(output: Output, noise: NoisePlan, alpha: float) -> float:
@@ -115,29 +130,39 @@ def _direct_error(output: Output, noise: NoisePlan, alpha: float) -> float:
     return drawn.error(alpha)
 
 
-def _choice_error(output: Output, noise: NoisePlan, alpha: float, rows: float) -> float:
-    """Error of a quantile of this many values that lie evenly between the bounds (column unit).
+def _rows_needed(output: Output, noise: NoisePlan, alpha: float) -> float:
+    """How many values a group must have for its quantile to be among them, and not in an empty part of the bounds.
 
-    Bound:  what is promised of the choice is about ranks: candidates that split the rows much worse than the best are
-            rarely taken. How far that is in value depends on how densely rows lie around the quantile. Evenly spread
-            rows are scored as any others are, and the law of the choice among these scores is known: see
-            `choice_chances`. It is exact for them, and holds where rows lie more densely around the quantile; half a
-            step is added for where the quantile is between two candidates
+    Bound:  a candidate beyond all values splits them worse by min(q, 1 - q) of them, so it is taken with probability at
+            most e to minus these over the scale, and any of them with at most alpha where there are this many
+    """
+    ((_, measure),) = output.measures
+    rank, scale = float(measure.rank or 0), noise.of(measure).scale * float(measure.unit)
+    candidates = 1 if measure.candidates is None else measure.candidates.count
+    return scale * math.log(candidates / alpha) / min(rank, 1 - rank) if 0 < rank < 1 else 0.0
+
+
+def _choice_error(output: Output, noise: NoisePlan, alpha: float, rows: float) -> float:
+    """Error of a quantile around which values lie as densely as this many do, spread evenly (column unit).
+
+    Bound:  what is promised of the choice is about ranks: a candidate that splits the rows worse than the best by
+            `scale` more rows is e times rarer. Where values lie evenly, each further candidate is worse by the same
+            number of rows, and the law of the choice among candidates on both sides is known: see `choice_chances`.
+            Where they lie more densely, the choice is nearer. An extreme is chosen with about ln(candidates) · scale
+            rows beyond it, which is added; so is a step, for where the values and their quantile are between candidates
     """
     ((_, measure),) = output.measures
     candidates = measure.candidates
     assert candidates is not None
-    assert measure.rank is not None
     last = candidates.count - 1
     if not last:
         return 0.0
-    edges = np.clip((np.arange(candidates.count + 1) - 0.5) / last, 0.0, 1.0)
-    counts = np.diff(np.rint(edges * min(rows, _MOST_ROWS) * 2**measure.fraction).astype(np.int64))
-    rate = 1 / (Fraction(noise.of(measure).scale) * rank_terms(measure.rank)[1])
-    scores = _scores(measure, counts[None], rate)
-    gaps = float(rate) * (scores.max() - scores[0]).astype(np.float64)
-    away = np.abs(np.arange(candidates.count) - float(measure.rank) * last) * candidates.step
-    error = choice_error(gaps, away, alpha) + candidates.step / 2
+    scale = noise.of(measure).scale * float(measure.unit)  # in rows
+    each = rows / last
+    away = np.abs(np.arange(-last, last + 1.0))
+    beyond = min(max(math.log(last + 2) * scale, 0.5), rows / 2) if measure.rank in (0, 1) else 0.0
+    steps = choice_error(away * each / scale, away, alpha) + beyond / each + 1
+    error = min(steps, last) * candidates.step
     return float(math.ceil(error)) if output.whole else error
 
 

@@ -273,12 +273,14 @@ class Release:
         Bound:  the error is the noise's: the interval holds the number that the release would have without its noise,
                 under the stated limits and bounds. For counts, sums, means, variances and standard deviations that is
                 proved. A quantile is right in rank, and how far that is in value depends on how densely values lie
-                around it: its interval takes them to lie at least as densely as if they were spread evenly between the
-                bounds, and takes their number from assume_rows, else from a count in the same release; where there is
-                none, and for a minimum or maximum, it is all that is known: the bounds. A most frequent value has no
-                interval; its error is a number of rows: how many fewer than the truly most frequent one (of those not
-                yet listed) it may have. Groups that were found in the
-                data are shown because their noisy counts were large, which the interval does not undo
+                around it: its interval takes them to lie at least as densely as they do on average between it and
+                either of its bounds, which is so where they become rarer towards the bounds, and not in a gap between
+                two clusters. It takes their number from assume_rows, else from a count in the same release; where
+                there is none, or the number is so small that the choice may be beyond all values, and for a minimum or
+                maximum, it is all that is known: the bounds. A most frequent value has no interval; its error is a
+                number of rows: how many fewer than the truly most frequent one (of those not yet listed) it may have.
+                Groups that were found in the data are shown because their noisy counts were large, which the interval
+                does not undo
         """
         rows = None if assume_rows is None else check_rows(assume_rows)
         return as_kind(self._errors(check_alpha(alpha), rows), self._kind)
