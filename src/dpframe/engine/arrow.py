@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from dpframe.engine.tables import Data, facts_of
 from dpframe.plan.columns import Facts
 
-__all__ = ["from_pandas", "from_pyarrow"]
+__all__ = ["from_pandas", "from_pyarrow", "of_type"]
 
 # PyArrow
 
@@ -121,6 +121,14 @@ def _from_pandas(series: Any) -> Any:
     if series.dtype == "object" or isinstance(series.dtype, pd.StringDtype):
         return _texts(series)
     return _seconds(_one_array(pa.Array.from_pandas(series, type=wanted)))
+
+
+def of_type(series: Any, dtype: Any) -> pl.Series:
+    """A column of one partition, read by the type that it has in the whole table; null where that does not hold it."""
+    wanted = pl.from_arrow(pa.table({"x": pa.array([], type=_pandas_type(dtype))})).schema["x"]  # type: ignore[union-attr]
+    other = series.dtype != dtype and wanted == pl.String
+    read = pl.Series(_texts(series.astype(object)) if other else _from_pandas(series))
+    return read.cast(wanted, strict=False)
 
 
 def _one_array(array: Any) -> Any:

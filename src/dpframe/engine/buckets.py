@@ -32,9 +32,9 @@ from dpframe.plan.steps import Source, exchanged, sources_of
 from dpframe.plan.types import kind
 from dpframe.theory.progress import watched
 
-__all__ = ["Build", "Sums", "added", "planned"]
+__all__ = ["Build", "Sums", "added", "collected", "comparable", "planned", "together"]
 
-_ROWS = 2**24  # rows of a part: what is held of them at once is some 2 GiB
+_ROWS = 2**25  # rows of a part: what is held of them at once is 2 to 4 GiB
 _SEED = 0x5EED  # of the hash that says which part a unit is in: another one than chooses groups, and no secret
 
 
@@ -55,13 +55,17 @@ def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
     Input:  the ask; build(ask, whole): its sums, lazily
     Output: a table for each of the sums, in any order of rows
     """
+    if any(source.data.engine == "dask" for source in sources_of(ask.step)):
+        from dpframe.engine import shuffle  # which stands on this module, and on Dask
+
+        return shuffle.added(ask, build)
     parts = split(ask)
     if len(parts) == 1:
         return collected(ask, [sums.frame for sums in build(ask, True)])
     tables: list[pl.DataFrame] = []
     for part in watched(parts, len(parts), "parts of the units"):
         sums = build(part, False)
-        tables = together(sums, [tables, collected(part, [one.frame for one in sums])])
+        tables = together([one.keys for one in sums], [tables, collected(part, [one.frame for one in sums])])
     return tables
 
 
@@ -76,16 +80,16 @@ def planned(ask: Ask, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
     return [held_keys(ask, table) for table in backend_of(lazy[0]).planned(lazy)]
 
 
-def together(sums: Sequence[Sums], parts: Sequence[list[pl.DataFrame]]) -> list[pl.DataFrame]:
+def together(keys: Sequence[Sequence[str]], parts: Sequence[list[pl.DataFrame]]) -> list[pl.DataFrame]:
     """The tables of several parts as those of all of them; a part without tables is none."""
     found = [tables for tables in parts if tables]
-    return [_added(one.keys, tables) for one, *tables in zip(sums, *found, strict=True)]
+    return [_added(one, tables) for one, *tables in zip(keys, *found, strict=True)]
 
 
 def _added(keys: Sequence[str], tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    table = tables[0] if len(tables) == 1 else pl.concat(tables)
     if len(tables) == 1:
-        return table
+        return tables[0]
+    table = pl.concat(tables)
     others = pl.all().exclude(*keys) if keys else pl.all()
     return table.group_by(*keys).agg(others.sum()) if keys else table.select(others.sum())
 
@@ -120,7 +124,7 @@ def _part(ask: Ask, number: int, of: int) -> Ask:
 def _rows(source: Source, number: int, of: int) -> Data:
     data, facts = source.data, dict(source.schema)
     names = source.unit if isinstance(source.unit, tuple) else ()
-    inside = pl.struct(_comparable(name, facts[name]) for name in names).hash(_SEED) % of == number
+    inside = pl.struct(comparable(name, facts[name]) for name in names).hash(_SEED) % of == number
 
     def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         needed = dict.fromkeys([*wanted, *names])
@@ -130,7 +134,7 @@ def _rows(source: Source, number: int, of: int) -> Data:
     return Data(data.kind, data.schema, scan, data.lazy)
 
 
-def _comparable(name: str, facts: Facts) -> pl.Expr:
+def comparable(name: str, facts: Facts) -> pl.Expr:
     """An identifier such that equal ones, also of two tables that meet, have one hash (see `rows` and `combine`)."""
     value, family = pl.col(name), kind(facts.dtype)
     if family in ("string", "decimal"):

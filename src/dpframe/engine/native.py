@@ -31,7 +31,7 @@ def adopt(frame: Any) -> Data:
     if found is None:
         raise UnsupportedOperation(
             "dpframe protects pandas DataFrames, Polars DataFrames and LazyFrames, PyArrow Tables, DuckDB relations, "
-            f"Ibis tables and Spark DataFrames, not a {type(frame).__name__}."
+            f"Ibis tables, Spark and Dask DataFrames, not a {type(frame).__name__}."
         )
     return found
 

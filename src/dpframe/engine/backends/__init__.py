@@ -33,6 +33,7 @@ _BROUGHT: Mapping[str, str] = {  # the package whose tables an engine takes in
     "_duckdb": "duckdb",
     "ibis": "ibis",
     "pyspark": "spark",
+    "dask": "dask",
 }
 
 

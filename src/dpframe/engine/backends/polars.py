@@ -16,10 +16,12 @@ from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import Data, facts_of, polars_dtype
 from dpframe.plan.columns import Facts
 
-__all__ = ["BACKEND"]
+__all__ = ["BACKEND", "PolarsBackend"]
 
 
-class _Polars(Backend):
+class PolarsBackend(Backend):
+    """Polars, whoever brought the table."""
+
     name = "polars"
 
     # Tables
@@ -162,4 +164,4 @@ def _readable(schema: Any) -> dict[str, Any]:
     return {name: dtype for name, dtype in schema.items() if not isinstance(dtype, (pl.Object, pl.Unknown, pl.Null))}
 
 
-BACKEND = _Polars()
+BACKEND = PolarsBackend()

@@ -1,0 +1,186 @@
+"""Dask dataframes: the totals of pandas, however the rows are partitioned, and nothing of a cell on the way."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import pickle
+import random
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import engine
+from dpframe.errors import EngineError, UnsupportedOperation
+from strategies import answer, as_frame, bring, random_plan, random_question, random_rows
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+CANARY = "canary-91c4"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def _partitioned(frame, partitions=3):
+    return dd.from_pandas(frame, npartitions=partitions, sort=False)
+
+
+def _totals(query, salt=5):
+    found = engine.totals(query._ask, salt)
+    keys = found.keys.rows() if query._ask.by else [()]
+    return [dict(zip(keys, np.asarray(values).tolist(), strict=True)) for values in found.values]
+
+
+@pytest.fixture
+def frame():
+    draw = np.random.default_rng(4)
+    ids = draw.integers(0, 30, 300)
+    frame = pd.DataFrame(
+        {"u": pd.Series(ids, dtype="Int64"), "g": draw.choice(list("abc"), 300), "x": draw.normal(0, 5, 300)}
+    )
+    frame.loc[::17, "u"] = pd.NA
+    frame.loc[::11, "x"] = np.nan
+    return frame
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+@pytest.mark.parametrize("keys", [["a", "c", None], None])
+def test_every_total_is_that_of_pandas(frame, partitions, keys):
+    def ask(table):
+        grouped = dp.protect(table, unit="u").group_by("g", keys=keys, max_groups=2, max_rows_per_group=3, max_rows=5)
+        return grouped.agg(
+            n=dp.count(), units=dp.count_units(), m=dp.mean("x", bounds=(-3, 3)), t=dp.sum("x", unit_bounds=(0, 9)),
+            d=dp.n_unique("x"), med=dp.median("x", bounds=(-3, 3)),
+        )  # fmt: skip
+
+    assert _totals(ask(_partitioned(frame, partitions))) == _totals(ask(frame))
+
+
+def test_random_questions_and_plans():
+    rng, held = random.Random(6), 0
+    while held < 8:
+        rows, plan, question = random_rows(rng, units=9), random_plan(rng), random_question(rng)
+        unit = rng.choice(["u", "w", ("w", "u"), dp.Rows(3)])
+        brought = bring(as_frame(rows), "pandas")
+        try:
+            whole = answer(question(plan(dp.protect(brought, unit=unit))), held)
+        except (dp.errors.DpFrameError, EngineError):
+            continue
+        assert answer(question(plan(dp.protect(_partitioned(brought), unit=unit))), held) == whole
+        held += 1
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pd.Series(["1", 1, 1.0, None, "x", True] * 3, dtype=object),
+        pd.Series([0.0, -0.0, 2.5, float("nan"), 1e300, 7.0] * 3),
+        pd.Series(["a", "b", None, "é", "", "a"] * 3, dtype="category"),
+        pd.Series([2**64 - 1, 1, 2, 2**63, 1, 2] * 3, dtype="uint64"),
+        pd.Series([dt.datetime(2020, 1, 1), None, dt.datetime(1999, 9, 9)] * 6),
+    ],
+    ids=lambda ids: str(ids.dtype),
+)
+def test_no_unit_is_split_whatever_its_identifier(ids):
+    table = pd.DataFrame({"id": ids, "x": range(18)})
+    whole = answer(dp.protect(table, unit="id").agg(max_rows=2, n=dp.count(), units=dp.count_units()))
+    with dask.config.set({"dataframe.convert-string": False}):  # else Dask itself makes two texts of 1 and 1.0
+        parts = _partitioned(table, 6)
+    assert answer(dp.protect(parts, unit="id").agg(max_rows=2, n=dp.count(), units=dp.count_units())) == whole
+
+
+def test_partitions_of_other_types_are_read_by_the_types_of_the_whole():
+    """A partition may be all null, or hold whole numbers; how its other rows are read does not depend on it."""
+    pieces = [
+        pd.DataFrame({"u": ["1", "2"], "x": [1.5, 2.5], "g": ["a", None]}).astype({"u": object, "g": object}),
+        pd.DataFrame({"u": [1, 3], "x": [1, 2], "g": [None, None]}),
+        pd.DataFrame({"u": [1.0, np.nan], "x": [None, "7"], "g": [2, "a"]}),
+    ]
+    meta = pd.DataFrame({"u": pd.Series(dtype=object), "x": pd.Series(dtype="float64"), "g": pd.Series(dtype=object)})
+    with dask.config.set({"dataframe.convert-string": False}):
+        table = dd.from_map(lambda i: pieces[i], range(3), meta=meta)
+    query = dp.protect(table, unit="u").group_by("g", keys=["a", "2"], max_groups=2, max_rows_per_group=5)
+    units, total = answer(query.agg(units=dp.count_units(), s=dp.sum("x", unit_bounds=(0, 100))))
+    step = query.sum("x", unit_bounds=(0, 100))._ask.paid[0].measure.unit
+    assert units == {("a",): 1, ("2",): 1}
+    assert {key: float(value * step) for key, value in total.items()} == {("a",): 1.5, ("2",): 0.0}
+    everything = dp.protect(table, unit="u").agg(max_rows=9, n=dp.count(), units=dp.count_units())
+    assert [total[()] for total in answer(everything)] == [5, 3]
+
+
+def test_protected_tables_meet_and_others_do_not(frame):
+    people = pd.DataFrame({"u": np.arange(5, 25, dtype=np.int16), "age": np.arange(20)})
+    shops = pl.DataFrame({"g": ["a", "b"], "size": [1, 2]})
+
+    def asked(visits, known):
+        visits, known = dp.protect(visits, unit="u"), dp.protect(known, unit="u")
+        joined = visits.join(known, on="u", how="left").join(shops, on="g")
+        grouped = joined.group_by("g", max_groups=2, max_rows_per_group=2)
+        both = dp.concat([visits.select("u"), known.select("u")])
+        return [
+            grouped.agg(n=dp.count(), s=dp.sum("age", bounds=(0, 20)), z=dp.sum("size", bounds=(0, 2))),
+            both.agg(max_rows=3, n=dp.count(), units=dp.count_units()),
+            visits.per_unit(total=dp.sum("x")).mean("total", bounds=(-9, 9)),
+        ]
+
+    pairs = zip(asked(frame, people), asked(_partitioned(frame), _partitioned(people, 2)), strict=True)
+    for mine, theirs in pairs:
+        assert answer(mine) == answer(theirs)
+    with pytest.raises(UnsupportedOperation, match="different places"):
+        dp.protect(_partitioned(frame), unit="u").join(dp.protect(people, unit="u"), on="u")
+
+
+def test_a_release_from_beginning_to_end(frame):
+    budget = dp.Budget(epsilon=2, delta=1e-6)
+    private = dp.protect(_partitioned(frame), unit="u", budget=budget)
+    out = private.group_by("g", keys=["a", "b"], limits=dp.Auto()).count().release(epsilon=1)
+    assert isinstance(out.table, pd.DataFrame)
+    assert out.table["g"].tolist() == ["a", "b"]
+    assert budget.spent.epsilon == 1
+    with pytest.raises(UnsupportedOperation):
+        pickle.dumps(private)
+
+
+def test_what_fails_on_a_worker_says_nothing_of_a_cell(frame, capfd):
+    def broken(part):
+        if len(part):
+            raise ValueError(f"{CANARY} {part.iloc[0].tolist()}")
+        return part
+
+    table = _partitioned(frame.assign(g=CANARY)).map_partitions(broken, meta=frame.head(0))
+    query = dp.protect(table, unit="u").count(max_rows=1)
+    engine.validate(query._ask)
+    with pytest.raises(EngineError) as raised:
+        answer(query)
+    assert (raised.value.__cause__, raised.value.__context__) == (None, None)
+    assert CANARY not in str(raised.value) + "".join(capfd.readouterr())
+
+
+def test_a_plan_travels_without_rows(frame):
+    from dpframe.engine import shuffle
+    from dpframe.engine.totals import _sums
+
+    frame = frame.assign(g=CANARY)
+    public = pl.DataFrame({"g": ["a"], "size": [1]})
+    query = dp.protect(_partitioned(frame), unit="u").join(public, on="g").sum("x", bounds=(0, 1), max_rows=2)
+    said = shuffle._packed(query._ask, partial(_sums, 7))
+    assert CANARY.encode() not in said
+    rows = pl.from_pandas(frame.assign(g="a", u=frame["u"].astype("Int64")))
+    ask, build = shuffle._Unpickler(io.BytesIO(said), [rows]).load()
+    assert [one.keys for one in build(ask, False)] == [()]
+
+
+def test_tasks_that_cannot_read_give_nothing():
+    from dpframe.engine import shuffle
+
+    assert shuffle._cut(pd.DataFrame({"y": [1]}), ({"x": np.dtype("int64")}, {}, 2)) == [None, None]
+    assert shuffle._summed(b"", [[None]]) is None
+    assert shuffle._together([("k",)], [None, [pl.DataFrame({"k": [1]})]]) is None
