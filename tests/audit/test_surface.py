@@ -24,7 +24,7 @@ CLASSES = {
         "std sum top_k var",
     },
     dp.PrivateGroupBy: {
-        "questions": "agg count count_units max mean median min mode n_unique quantile std sum top_k var"
+        "questions": "agg count count_units keys max mean median min mode n_unique quantile std sum top_k var"
     },
     dp.Query: {
         "facts": "accuracy epsilon_for explain sensitivity unit_columns",
@@ -111,10 +111,12 @@ QUESTIONS = {
     "mean": lambda f: f.mean("x", (0, 9), **ONE),
     "median": lambda f: f.median("x", (0, 9), **ONE),
     "min": lambda f: f.min("x", (0, 9), **ONE),
+    "mode": lambda f: f.mode("city", ["Bonn"], **ONE),
     "n_unique": lambda f: f.n_unique("city", **ONE),
     "quantile": lambda f: f.quantile("x", 0.3, (0, 9), **ONE),
     "std": lambda f: f.std("x", (0, 9), **ONE),
     "sum": lambda f: f.sum("x", (0, 9), **ONE),
+    "top_k": lambda f: f.top_k("city", 1, ["Bonn"], **ONE),
     "var": lambda f: f.var("x", (0, 9), **ONE),
 }
 GROUPED = {
@@ -125,6 +127,7 @@ GROUPED = {
     "mean": lambda g: g.mean("x", (0, 9)),
     "median": lambda g: g.median("x", (0, 9)),
     "min": lambda g: g.min("x", (0, 9)),
+    "mode": lambda g: g.mode("n", [1, 2]),
     "n_unique": lambda g: g.n_unique("n"),
     "quantile": lambda g: g.quantile("x", 0.3, (0, 9)),
     "std": lambda g: g.std("x", (0, 9)),

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import dpframe as dp
-from dpframe import engine
+from dpframe import engine, errors
 from dpframe.noise import keep_probability
 from dpframe.release.calibrate import worth
 from dpframe.release.concentrated import rho_of_choice
@@ -230,3 +230,35 @@ def test_keys_in_a_batch(accountant):
     assert "truncated_geometric" in batch.noise["mechanism"].to_list()
     first, _ = batch.release()
     assert first.table["g"].to_list() == ["common"]
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas"])
+def test_keys_alone(kind):
+    frame = crowd({"rare": 1, "common": 400})
+    budget = dp.Budget(epsilon=9, delta=0.1)
+    grouped = dp.protect(frame if kind == "polars" else frame.to_pandas(), unit="u", budget=budget).group_by(
+        "g", max_groups=2
+    )
+    query = grouped.keys()
+    assert list(query.sensitivity) == ["units"]
+    assert "group_by('g').keys()" in str(query.explain())
+    assert len(query.accuracy(epsilon=1, delta=1e-6)) == 0
+    with pytest.raises(errors.UnsupportedOperation, match="keys alone"):
+        query.epsilon_for(error=3, delta=1e-6)
+    out = query.release(epsilon=1, delta=1e-6)
+    assert out.to_polars().to_dict(as_series=False) == {"g": ["common"]}
+    assert out.noise["threshold"][0] == as_likely_as_not(selection_scale(2, 1), selection_start(1e-6, 2))
+    assert len(out.accuracy()) == 0
+    assert "optimal rule" in out.report()
+    assert "common" in out._repr_html_()
+    assert out.with_ci().to_polars().columns == ["g"]
+    for step in (out.plot, out.round, lambda: out.suppress(3)):
+        with pytest.raises(errors.UnsupportedOperation):
+            step()
+    with pytest.raises(errors.DeltaRequired):
+        query.release(epsilon=1)
+    listed = dp.protect(frame, unit="u").group_by("g", keys=["rare"], max_groups=1)
+    with pytest.raises(errors.UnsupportedOperation, match="listed"):
+        listed.keys()
+    with pytest.raises(errors.UnsupportedOperation, match="other="):
+        dp.protect(frame, unit="u").group_by("g", max_groups=1, other="x").keys()

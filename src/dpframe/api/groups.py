@@ -38,6 +38,18 @@ class PrivateGroupBy:
         """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
         return self._ask(named(aggregates))
 
+    def keys(self) -> Query:
+        """The keys alone, of the groups that enough units are in: as many as the price allows, which needs a δ.
+
+        Bound:  see `dpframe.theory.maps.partitions.selection_scale`
+        Errors: UnsupportedOperation for listed keys, and with other=, which adds up numbers
+        """
+        if self._keys is not None:
+            raise UnsupportedOperation("keys(): these keys are listed, so there is nothing to find out about them.")
+        if self._other is not None:
+            raise UnsupportedOperation("keys(): other= adds up numbers, and none is asked for here; leave it out.")
+        return self._ask(())
+
     def count(self, column: str | None = None) -> Query:
         """Rows per group, or values of a column that are not missing; see `dp.count`."""
         return self._ask((("count" if column is None else column, make.count(column)),))

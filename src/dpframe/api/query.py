@@ -109,6 +109,8 @@ class Query:
         def enough(epsilon: float) -> bool:
             rows = self._expected(epsilon, delta, alpha, noise, assume_rows)
             errors = [row[-1] for row in rows if column in (None, row[0])]
+            if not errors:
+                raise UnsupportedOperation("epsilon_for: keys alone have no error.")
             if any(e is None for e in errors):
                 raise UnsupportedOperation(
                     "epsilon_for: the error of a ratio or a quantile depends on the data; say assume_rows=, a number "

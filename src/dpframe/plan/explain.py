@@ -125,7 +125,7 @@ def _asked(ask: Ask) -> str:
     verb = ask.verb.replace(", {limit}", "").replace("{limit}", "")
     aggregates = ", ".join(f"{name}={aggregate.typed}" for name, aggregate in ask.aggregates)
     if verb.startswith("group_by("):
-        return f"{verb}.agg({aggregates})"
+        return f"{verb}.agg({aggregates})" if aggregates else f"{verb}.keys()"
     return f"agg({aggregates})" if verb.startswith("agg(") else verb
 
 

@@ -214,7 +214,7 @@ class Release:
         """
         if isinstance(below, bool) or not isinstance(below, (int, float)) or not 0 < below <= 1e300:
             raise InvalidArgument("suppress(below=): a number above 0, such as suppress(below=10).")
-        if all(output.formula == "mode" for output in self._outputs):
+        if all(output.formula == "mode" for output in self._outputs):  # or there is none at all
             raise UnsupportedOperation("suppress(): this release has no count; ask for one beside: n=dp.count().")
         said = f"suppress(below={below:g}): groups with fewer are not shown; margins count them."
         return replace(self, _below=float(below), _steps=(*self._steps, said))
@@ -293,6 +293,8 @@ class Release:
             keys = self._long.select(self._by)
             known = pl.DataFrame({"column": [output.name] * len(value), "value": value, "lower": lower, "upper": upper})
             parts.append(pl.concat([keys, known], how="horizontal") if self._by else known)
+        if not parts:  # keys alone
+            parts = [self._long.clear().with_columns(column=pl.lit(""), value=0.0, lower=0.0, upper=0.0)]
         long = pl.concat(parts).with_columns(pl.col("lower", "upper").fill_nan(None))
         if self._layout.margins and not self._layout.normalize:
             long = pl.concat([long.with_columns(pl.col(self._by).cast(pl.String)), self._margin_errors(alpha)])
@@ -402,6 +404,8 @@ class Release:
         if grid is not None:
             part = {"": "", "index": ", part of its row", "columns": ", part of its column", "all": ", part of all"}
             return heatmap(grid, f"{names[0]}{part[self._layout.normalize]}, ± 95% margin of error")
+        if not names:
+            raise UnsupportedOperation("plot(): keys alone have no height.")
         chosen = column or names[0]
         if any(output.name == chosen and output.formula == "mode" for output in self._outputs):
             raise UnsupportedOperation(f"plot(): {chosen!r} holds chosen values, which have no height.")
