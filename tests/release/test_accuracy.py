@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.noise.tails import TAILS, family_tail
 from dpframe.theory.maps.calibration import noise_error, rounded_error
 
@@ -260,3 +260,14 @@ def test_without_rows_the_error_of_a_ratio_or_quantile_is_not_known():
         assert asked.accuracy(epsilon=1)["error"].item() is None
         with pytest.raises(UnsupportedOperation, match="assume_rows"):
             asked.epsilon_for(1.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_the_widest_bounds_there_are(noise):
+    frame = dp.protect(pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(epsilon=9, delta=1e-3))
+    asked = frame.bound(max_rows=1).agg(mean=dp.mean("x", (-1e269, 1e269)), var=dp.var("x", (0, 1e134)))
+    assert asked.accuracy(epsilon=1, delta=1e-6, noise=noise, assume_rows=10**6)["error"].is_finite().all()
+    assert asked.release(epsilon=1, delta=1e-6, noise=noise).accuracy()["error"].is_finite().all()
+    with pytest.raises(InvalidBounds, match="1e135"):
+        frame.var("x", (0, 1e136), max_rows=1)

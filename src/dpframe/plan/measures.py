@@ -9,7 +9,7 @@ from typing import Literal
 
 from narwhals.dtypes import DType
 
-from dpframe.errors import MissingBounds, UnboundedContribution, WrongType
+from dpframe.errors import InvalidBounds, MissingBounds, UnboundedContribution, WrongType
 from dpframe.plan.columns import Bounds, Column, Table
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Grid, grid_for
 from dpframe.plan.types import TIMES, Scalar, kind, show, ticks
@@ -300,6 +300,8 @@ def square_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Mea
     """
     half = (Fraction(bounds.upper) - Fraction(bounds.lower)) / 2
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
+    if half**2 > 10**270:
+        raise InvalidBounds(f"{what}: squares of values this far apart are beyond floats; keep bounds 1e135 apart.")
     limits = None if scope.one_row_each and not column.facts.nullable else scope.contribution(what)
     grid = grid_for(Bounds(0, float(half**2)), whole=False, centred=True, limit=limits.rows_per_group if limits else 1)
     fraction = FRACTION_BITS if scope.weighted else 0

@@ -28,7 +28,9 @@ def gaussian_sum_reaches(size: Floats, deviations: Sequence[Floats], alpha: floa
     >>> gaussian_sum_reaches(np.array([9.79, 9.81]), [np.array([3.0, 3.0]), np.array([4.0, 4.0])], 0.05)
     array([ True, False])
     """
-    width = np.sqrt(sum(d**2 for d in deviations))
+    width = np.zeros_like(size, np.float64)
+    for deviation in deviations:
+        width = np.hypot(width, deviation)  # not the root of squares, which may be beyond floats
     return np.asarray((size <= 0) | (size < width * NormalDist().inv_cdf(1 - alpha / 2)))
 
 
