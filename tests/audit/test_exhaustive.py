@@ -85,10 +85,10 @@ AGGREGATES = {
 }
 
 
-def asked(steps, form, limits, unit, relation, rows=None):
+def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
     """A question after some steps, or None where it is refused."""
     rows = batches.frame() if rows is None else rows
-    frame = dp.protect(rows, unit=unit, neighbors=relation, budget=BUDGET)
+    frame = dp.protect(rows, unit=unit, neighbors=relation, budget=budget)
     aggregates = AGGREGATES
     if isinstance(unit, dp.Rows):
         limits, aggregates = {}, {name: made for name, made in AGGREGATES.items() if name != "each"}

@@ -36,6 +36,13 @@ def outcomes_of(answer: Any) -> list[Outcome]:
         return [_outcome([label, *table.select(numbers).to_numpy().ravel().tolist()])]
     if hasattr(answer, "to_numpy"):
         answer = answer.to_numpy()
+    if (
+        isinstance(answer, np.ndarray)
+        and answer.ndim == 1
+        and answer.dtype.kind in "iuf"
+        and not np.isnan(answer).any()
+    ):
+        return [((), (number,)) for number in answer.astype(np.float64).tolist()]
     if isinstance(answer, np.ndarray) and answer.ndim in (1, 2):
         answer = answer.tolist()
     if isinstance(answer, list):

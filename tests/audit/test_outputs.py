@@ -1,0 +1,132 @@
+"""What releases put out, held against the ε that was claimed: 200,000 draws of each of two neighbouring tables.
+
+One release of many groups is as many independent draws: each group holds a copy of the same situation, each unit is in
+one group, and noise, thresholds and choices of the groups are independent. So what is audited is one group's part, of
+which the claim of the whole release, with max_groups=1, is that of one unit. The false-alarm rate is 1e-6 for each.
+"""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.audit import audit
+from dpframe.release import draw
+
+DRAWS = 200_000
+GROUPS = 20_000
+KEYS = range(GROUPS)
+# Units of a group: whose rows, and what they hold. The last unit joins or leaves; under replace it becomes another.
+BASE, LAST, OTHER = [(0, [4]), (1, [9, 2])], (2, [15, 15]), (2, [0, 0])
+
+
+def copies(units, groups=GROUPS):
+    """A table with a copy of these units in every group."""
+    rows = [(unit, value) for unit, values in units for value in values]
+    g = np.repeat(np.arange(groups), len(rows))
+    who, values = (np.tile(np.array(x, np.int64), groups) for x in zip(*rows, strict=True))
+    return pl.DataFrame({"u": g * 10 + who, "g": g, "n": values, "x": values.astype(np.float64)})
+
+
+def grouped(table, relation="add-remove", keys=KEYS, budget=None):
+    budget = budget or dp.Budget(epsilon=1e6, delta=0.5)
+    frame = dp.protect(table, unit="u", budget=budget, neighbors=relation)
+    return frame.group_by("g", keys=keys, max_groups=1, max_rows_per_group=2)
+
+
+def numbers(release):
+    return release.table[release.table.columns[1]].to_numpy()
+
+
+def found(release):
+    """The number of each group, None where it is not in the table."""
+    table = pl.DataFrame({"g": KEYS}, {"g": pl.Int64}).join(release.table, on="g", how="left", maintain_order="left")
+    return table[table.columns[1]].to_list()
+
+
+ADD, REPLACE = ("add-remove", [*BASE, LAST], BASE), ("replace", [*BASE, LAST], [*BASE, OTHER])
+RHO = 0.05
+KINDS = {
+    "count": (ADD, lambda t, r: numbers(grouped(t, r).count().release(epsilon=1.0)), 1.0, 0.0),
+    "count, replace": (
+        ("replace", [*BASE, LAST], [*BASE, (2, [0])]),
+        lambda t, r: numbers(grouped(t, r).count().release(epsilon=1.0)),
+        1.0,
+        0.0,
+    ),
+    "sum": (ADD, lambda t, r: numbers(grouped(t, r).sum("x", (-5, 15)).release(epsilon=1.0)), 1.0, 0.0),
+    "sum, replace": (REPLACE, lambda t, r: numbers(grouped(t, r).sum("x", (0, 15)).release(epsilon=1.0)), 1.0, 0.0),
+    "sum of units": (
+        ADD,
+        lambda t, r: numbers(grouped(t, r).sum("x", unit_bounds=(0, 30)).release(epsilon=1.0)),
+        1.0,
+        0.0,
+    ),
+    "gaussian sum": (
+        ADD,
+        lambda t, r: numbers(grouped(t, r).sum("x", (0, 15)).release(epsilon=1.0, delta=1e-3, noise="gaussian")),
+        1.0,
+        1e-3,
+    ),
+    "units": (ADD, lambda t, r: numbers(grouped(t, r).count_units().release(epsilon=1.0)), 1.0, 0.0),
+    "different": (ADD, lambda t, r: numbers(grouped(t, r).n_unique("n").release(epsilon=1.0)), 1.0, 0.0),
+    "mean": (ADD, lambda t, r: numbers(grouped(t, r).mean("x", (0, 15)).release(epsilon=2.0)), 2.0, 0.0),
+    "std": (
+        ("replace", [*BASE, (2, [0, 15])], [*BASE, (2, [7, 7])]),
+        lambda t, r: numbers(grouped(t, r).std("x", (0, 15)).release(epsilon=2.0)),
+        2.0,
+        0.0,
+    ),
+    "median": (ADD, lambda t, r: numbers(grouped(t, r).median("n", (0, 15)).release(epsilon=1.0)), 1.0, 0.0),
+    "maximum": (REPLACE, lambda t, r: numbers(grouped(t, r).max("n", (0, 15)).release(epsilon=1.0)), 1.0, 0.0),
+    "found keys": (
+        ("add-remove", [(unit, [1]) for unit in range(4)], [(unit, [1]) for unit in range(3)]),
+        lambda t, r: found(grouped(t, r, None).count_units().release(epsilon=1.0, delta=0.02)),
+        1.0,
+        0.02,
+    ),
+    "found keys, counts": (
+        ADD,
+        lambda t, r: found(grouped(t, r, None).count().release(epsilon=1.0, delta=0.02)),
+        1.0,
+        0.02,
+    ),
+    "in ρ": (  # ρ-zCDP is (ρ + 2·√(ρ·log(1/δ)), δ)-DP: Bun and Steinke 2016, proposition 1.3
+        ADD,
+        lambda t, r: numbers(grouped(t, r, budget=dp.Budget(rho=1e6)).sum("x", (0, 15)).release(rho=RHO)),
+        RHO + 2 * math.sqrt(RHO * math.log(1e3)),
+        1e-3,
+    ),
+}
+
+
+def audited(kind, trials=DRAWS):
+    (relation, units, others), release, epsilon, delta = KINDS[kind]
+    table, neighbour = copies(units), copies(others)
+    return audit(lambda t: release(t, relation), table, neighbour, epsilon, delta, trials)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_release_tells_more_than_it_claims(kind, capsys):
+    result = audited(kind)
+    with capsys.disabled():
+        print(f"\n  {kind}: ε is at least {result.lower:.3f}, claimed {result.claimed[0]:.3g}, δ {result.claimed[1]:g}")
+    assert result.holds, result.verdict
+    assert result.lower > 0.04 * result.claimed[0], "the audit has no power here"
+
+
+@pytest.mark.parametrize("kind", ["count", "gaussian sum", "found keys, counts"])
+def test_halved_noise_is_found(kind, monkeypatch):
+    halved = {name: lambda scale, size, draw=real: draw(scale / 2, size) for name, real in draw._SAMPLERS.items()}
+    monkeypatch.setattr(draw, "_SAMPLERS", halved)
+    assert not audited(kind).holds
+
+
+def test_a_choice_at_four_times_the_rate_is_found(monkeypatch):
+    real = draw.permute_and_flip
+    monkeypatch.setattr(draw, "permute_and_flip", lambda scores, rate: real(scores, 4 * rate))
+    (_, release, _, _), table = KINDS["median"], copies([(0, [0]), (1, [15]), (2, [15, 15])])
+    neighbour = copies([(0, [0]), (1, [15])])
+    assert not audit(lambda t: release(t, "add-remove"), table, neighbour, 1.0, 0.0, DRAWS).holds
