@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -199,7 +199,9 @@ def random_question(rng: random.Random, *, limited: bool = True) -> Callable[[dp
             keys = _keys(r, ("city", "day")) if r.random() < 0.7 else None
             return frame.crosstab("city", "day", keys=keys, **limits)
         keys = _keys(r, by) if form == "public" else None
-        return frame.group_by(*by, keys=keys, **limits).agg(**_aggregates(r))
+        asked = _aggregates(r)
+        other = (None,) * len(by) if form == "private" and r.random() < 0.4 else None
+        return frame.group_by(*by, keys=keys, **limits, other=other).agg(**asked)
 
     return ask
 
@@ -241,11 +243,22 @@ def distance(first: dict[Any, int], second: dict[Any, int]) -> Distance:
     return Distance(sum(gap > 0 for gap in gaps), sum(gaps), sum(gap * gap for gap in gaps), max(gaps, default=0))
 
 
+def _check_rest(first: dict[Any, int], second: dict[Any, int], claim: Any, rng: random.Random) -> None:
+    """Whichever groups are released, the total of all the others moves by no more than its claim."""
+    keys = sorted(first.keys() | second.keys(), key=str)
+    for shown in ([], *(rng.sample(keys, rng.randint(0, len(keys))) for _ in range(3))):
+        rest = [sum(total for key, total in totals.items() if key not in shown) for totals in (first, second)]
+        assert distance({(): rest[0]}, {(): rest[1]}).within(claim), (claim, shown)
+
+
 def check_claims(query: dp.Query, other: dp.Query, salt: int = 1) -> list[tuple[Distance, Any]]:
     """Hold every claim of a question against its answers on two neighbouring tables; the distances and claims."""
     first, second = answer(query, salt), answer(other, salt)
     held = []
-    for paid, mine, theirs in zip(query._ask.paid, first, second, strict=True):
+    for alone in [paid.measure for paid in query._ask.paid if paid.measure.collects]:
+        (at,) = [i for i, p in enumerate(query._ask.read) if replace(alone, collects=False).key == p.measure.key]
+        _check_rest(first[at], second[at], alone.sensitivity, random.Random(salt))
+    for paid, mine, theirs in zip(query._ask.read, first, second, strict=True):
         measured, claim = distance(mine, theirs), paid.measure.sensitivity
         assert measured.within(claim), (paid.names, measured, claim, query.explain())
         for name in paid.names:
