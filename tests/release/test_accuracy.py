@@ -271,3 +271,15 @@ def test_the_widest_bounds_there_are(noise):
     assert asked.release(epsilon=1, delta=1e-6, noise=noise).accuracy()["error"].is_finite().all()
     with pytest.raises(InvalidBounds, match="1e135"):
         frame.var("x", (0, 1e136), max_rows=1)
+
+
+@pytest.mark.parametrize("price", [{"rho": 0.2}, {"epsilon": 0.7}])
+def test_a_budget_in_rho_states_the_errors_that_its_releases_have(price):
+    frame = dp.protect(pl.DataFrame({"id": [1], "x": [1.0]}), unit="id", budget=dp.Budget(rho=9))
+    asked = frame.bound(max_rows=2).agg(n=dp.count(), total=dp.sum("x", (0, 9)))
+    stated = asked.accuracy(**price)
+    found = asked.release(**price)
+    assert stated["scale"].to_list() == found.noise["scale"].to_list()
+    assert stated["error"].to_list() == found.accuracy()["error"].to_list()
+    unpaid = dp.protect(pl.DataFrame({"id": [1], "x": [1.0]}), unit="id").bound(max_rows=2)
+    assert unpaid.agg(n=dp.count()).accuracy(rho=0.2)["error"].item() > 0

@@ -17,7 +17,6 @@ from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.steps import rebased
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.marginals import MarginalsRelease, exact_interactions, table_noise
-from dpframe.release.pricing import noise_plan, read_price
 from dpframe.release.reconcile import error_of_part
 from dpframe.theory.maps.marginals import Part
 
@@ -37,10 +36,9 @@ class MarginalsQuery(Query):
         return {paid.names[0]: values for paid, values in zip(ask.paid, found, strict=True)}
 
     def _expected(
-        self, epsilon: float | None, delta: float | None, alpha: float, noise: str, assume_rows: int | None
+        self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
     ) -> list[tuple[Any, ...]]:
-        alpha = check_alpha(alpha)
-        plan = noise_plan(self._ask, read_price(epsilon, delta), noise)
+        alpha, plan = check_alpha(alpha), self._priced(price, noise)
         rows = []
         for table, output in zip(self._ask.workload, self._ask.outputs, strict=True):
             one = table_noise(self._ask, plan, table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -13,14 +14,15 @@ import polars as pl
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
 from dpframe.engine.tables import as_kind
-from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.errors import BudgetRequired, InvalidArgument, UnsupportedOperation
 from dpframe.plan.ask import Ask
 from dpframe.plan.explain import Derivation, derivation
 from dpframe.plan.steps import rebased, source_of
 from dpframe.release.accuracy import check_alpha, check_rows, expected_error
 from dpframe.release.batch import Batch, batch
+from dpframe.release.calibrate import NoisePlan
 from dpframe.release.columns import check_ci
-from dpframe.release.pricing import noise_plan, read_price
+from dpframe.release.pricing import Terms, priced
 from dpframe.release.result import Release
 from dpframe.release.run import Account, release
 from dpframe.theory.maps.sensitivity import Sensitivity
@@ -107,7 +109,7 @@ class Query:
             raise InvalidArgument(f"epsilon_for: there is no column {said}; columns are {', '.join(names)}.")
 
         def enough(epsilon: float) -> bool:
-            rows = self._expected(epsilon, delta, alpha, noise, assume_rows)
+            rows = self._expected({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows)
             errors = [row[-1] for row in rows if column in (None, row[0])]
             if not errors:
                 raise UnsupportedOperation("epsilon_for: keys alone have no error.")
@@ -133,13 +135,14 @@ class Query:
         epsilon: float | None = None,
         delta: float | None = None,
         *,
+        rho: float | None = None,
         alpha: float = 0.05,
         noise: str = "auto",
         assume_rows: int | None = None,
     ) -> Any:
         """The error to expect of each column at a price, before anything is spent.
 
-        Input:  epsilon, delta, noise as in `release`; alpha: the probability of a larger error; assume_rows: for
+        Input:  epsilon, delta, rho, noise as in `release`; alpha: the probability of a larger error; assume_rows: for
                 ratios and quantiles, a number of values per group to assume, since their error depends on it
         Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks); the error
                 of a mean, a variance, a standard deviation or a quantile is null unless rows are assumed
@@ -150,13 +153,14 @@ class Query:
                 that lies between the bounds)
         Errors: those of `release`, without touching the budget
         """
-        rows = self._expected(epsilon, delta, alpha, noise, assume_rows)
+        price = {"epsilon": epsilon, "delta": delta, "rho": rho}
+        rows = self._expected(price, alpha, noise, assume_rows)
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
         table = pl.DataFrame(rows, schema={**schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")
         return as_kind(table, source_of(self._ask.step).data.kind)
 
     def _expected(
-        self, epsilon: float | None, delta: float | None, alpha: float, noise: str, assume_rows: int | None
+        self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
     ) -> list[tuple[Any, ...]]:
         """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known.
 
@@ -164,7 +168,7 @@ class Query:
         """
         self._known_limits("accuracy")
         alpha, known = check_alpha(alpha), None if assume_rows is None else check_rows(assume_rows)
-        plan = noise_plan(self._ask, read_price(epsilon, delta), noise)
+        plan = self._priced(price, noise)
         rows = []
         plans = [(plan, ""), *([] if plan.collected is None else [(plan.collected, ".other")])]
         for part, of in plans:
@@ -174,6 +178,13 @@ class Query:
                 error = expected_error(output, part, alpha, known)
                 rows.append((f"{output.name}{of}", output.formula, drawn.family, scale, error))
         return rows
+
+    def _priced(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
+        """The noise that a price buys from the budget, or where none is named from one that counts what is offered."""
+        terms: Terms = "epsilon" if price.get("rho") is None else "rho"
+        with suppress(BudgetRequired):
+            terms = resolve_budget(self._budget).terms
+        return priced(self._ask, terms, **price, noise=noise)
 
     def release(
         self,
