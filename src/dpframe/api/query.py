@@ -145,7 +145,9 @@ class Query:
         Input:  epsilon, delta, rho, noise as in `release`; alpha: the probability of a larger error; assume_rows: for
                 ratios and quantiles, a number of values per group to assume, since their error depends on it
         Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks); the error
-                of a mean, a variance, a standard deviation or a quantile is null unless rows are assumed
+                of a mean, a variance, a standard deviation or a quantile is null unless rows are assumed; that of a
+                most frequent value is how many fewer rows than the truly most frequent one it may have; "n.other" is
+                the column n in the row that collects suppressed groups
         Bound:  the errors of counts and sums hold for any data; those of means, variances and standard deviations for
                 that many values, wherever in their bounds they lie, so they are large for a standard deviation, which
                 is hard to know where values hardly differ; those of quantiles for values that lie around them at least
