@@ -21,7 +21,7 @@ import pytest
 from dpframe import engine
 from dpframe.audit.pairs import multisets, pairs
 from dpframe.engine import hooks
-from dpframe.engine import partition as parts
+from dpframe.engine.backends import polars as parts
 from dpframe.plan.ask import Ask
 from dpframe.plan.keys import Keys
 from dpframe.plan.steps import source_of
