@@ -10,7 +10,7 @@ How to run, from this folder; FOLDER is where panels and answers are kept, outsi
     /tmp/tumult/bin/python run_tumult.py FOLDER 6                  # needs Java 17; minutes for each panel
     python3 -m venv /tmp/pipelinedp && /tmp/pipelinedp/bin/pip install -r requirements-pipelinedp.txt
     /tmp/pipelinedp/bin/python run_pipelinedp.py FOLDER 20
-    python compare.py FOLDER > ../results/compare.md
+    python compare.py FOLDER > ../results/compare.md               # FOLDER/note.txt, if there, is put at the top
 
 A runner takes panels and tasks to run as further arguments, and adds to FOLDER/<library>.jsonl. Of each library the
 best of its ways is shown (Laplace or Gaussian noise, its strategies for keys), chosen after the fact, which favours the
@@ -103,6 +103,10 @@ def shown(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
 
 
+def _ratio(above: float, below: float) -> str:
+    return f"{above / below:.2f}" if below else "–"
+
+
 def auto_table(found: dict[Where, dict[str, list[Score]]]) -> list[str]:
     rows = [
         "| panel | asked | limits=dp.Auto() | best in hindsight | ratio | best of the others | gain |",
@@ -126,9 +130,9 @@ def auto_table(found: dict[Where, dict[str, list[Score]]]) -> list[str]:
         sensible = f"{shown(min(first.values()))} (3 groups × 8), " if first else ""
         rows.append(
             f"| {panel} | {task} | {shown(auto.error)} ± {shown(auto.uncertainty)} | {shown(best.error)} "
-            f"({best.variant.removeprefix('hindsight ')}) | {auto.error / best.error:.2f} | "
+            f"({best.variant.removeprefix('hindsight ')}) | {_ratio(auto.error, best.error)} | "
             f"{sensible}{shown(theirs[at])} ({NAMES[at[0]]}, {at[1]}) | "
-            f"{min(first.values()) / auto.error if first else math.nan:.1f}, {theirs[at] / auto.error:.1f} |"
+            f"{_ratio(min(first.values()), auto.error) if first else '–'}, {_ratio(theirs[at], auto.error)} |"
         )
     return rows
 
@@ -147,10 +151,10 @@ def fixed_table(found: dict[Where, dict[str, list[Score]]]) -> list[str]:
             f"{shown(s.error)} ± {shown(s.uncertainty)} ({shown(s.noise)}; {s.variant})" if s else "–"
             for s in (theirs.get(library) for library in OTHERS)
         ]
-        ratio = mine.error / min(s.error for s in theirs.values()) if theirs else math.nan
+        ratio = _ratio(mine.error, min(s.error for s in theirs.values())) if theirs else "–"
         rows.append(
             f"| {panel} | {task} | {limits} | {shown(mine.error)} ± {shown(mine.uncertainty)} ({shown(mine.noise)}) | "
-            f"{' | '.join(cells)} | {ratio:.2f} |"
+            f"{' | '.join(cells)} | {ratio} |"
         )
     return rows
 
@@ -171,9 +175,12 @@ def keys_table(found: dict[Where, dict[str, list[Score]]]) -> list[str]:
 
 def main() -> None:
     found = scores(Path(sys.argv[1]))
+    note = Path(sys.argv[1]) / "note.txt"  # versions, the day, the machine
     print("# Accuracy beside other libraries\n")
     print("ε = 1, δ = 1e-6 for each release; root-mean-square error against the raw truth, ± one standard error over")
     print("releases. How it was made, and what the columns hold, stands in `benchmarks/compare/compare.py`.\n")
+    if note.exists():
+        print(f"{note.read_text().strip()}\n")
     print("## Limits chosen privately\n")
     print("\n".join(auto_table(found)))
     print("\n## The same fixed limits for all\n")

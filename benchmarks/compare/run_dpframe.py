@@ -54,6 +54,16 @@ def releasing(question: Question, **limits: object) -> Ask:
     return release
 
 
+def keys_alone(question: Question) -> Ask:
+    frame = table(question.panel).dp(unit="unit", budget=dp.Budget(epsilon=10**9, delta=0.5))
+    asked = frame.group_by("key", **question.limits).keys()
+
+    def release() -> Answer:
+        return dict.fromkeys(asked.release(epsilon=EPSILON, delta=DELTA).table["key"].to_list(), 0.0)
+
+    return release
+
+
 def best_in_hindsight(question: Question) -> dict[str, int]:
     """The fixed limits of the grid with the least error; found with the truth, so no private choice can know them."""
     exact = raw(question.panel, question.task)
@@ -67,6 +77,10 @@ def best_in_hindsight(question: Question) -> dict[str, int]:
 
 
 def ask(question: Question) -> Iterator[tuple[str, Ask]]:
+    if question.task == "keys":
+        yield "keys", keys_alone(question)
+        yield "units counted", releasing(question, **question.limits)
+        return
     yield "", releasing(question, **question.limits)
     if question.limits == LIMITS[0] and question.task not in ("keys", "keyed_count"):
         yield "auto", releasing(question, limits=dp.Auto())

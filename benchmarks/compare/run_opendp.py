@@ -18,7 +18,7 @@ from typing import Any
 
 import opendp.prelude as dp
 import polars as pl
-from study import DELTA, EPSILON, QUANTILE, Answer, Ask, Panel, Question, gaussian_rho, run
+from study import DELTA, EPSILON, QUANTILE, Answer, Ask, Panel, Question, gaussian_rho, one_row_each, run
 
 dp.enable_features("contrib")
 
@@ -32,7 +32,7 @@ def limited(query: Any, question: Question, extra: int) -> Any:
     limits, by = question.limits, question.by
     if "max_rows" in limits:
         return query.truncate_per_group(limits["max_rows"])
-    query = query.truncate_per_group(limits["max_rows_per_group"], by=[by])
+    query = query.truncate_per_group(one_row_each(question), by=[by])
     return query.truncate_num_groups(limits["max_groups"] + extra, by=[by], keep="first")
 
 

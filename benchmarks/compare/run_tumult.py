@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from study import DELTA, EPSILON, QUANTILE, Answer, Ask, Panel, Question, gaussian_rho, run
+from study import DELTA, EPSILON, QUANTILE, Answer, Ask, Panel, Question, gaussian_rho, one_row_each, run
 from tmlt.analytics import (
     AddRowsWithID,
     ApproxDPBudget,
@@ -75,7 +75,7 @@ def builder(question: Question) -> QueryBuilder:
     if "max_rows" in limits:
         return rows.enforce(MaxRowsPerID(limits["max_rows"]))
     return rows.enforce(MaxGroupsPerID(question.by, limits["max_groups"])).enforce(
-        MaxRowsPerGroupPerID(question.by, limits["max_rows_per_group"])
+        MaxRowsPerGroupPerID(question.by, one_row_each(question))
     )
 
 

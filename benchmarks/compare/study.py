@@ -82,6 +82,11 @@ def questions(folder: Path, only: set[str]) -> Iterator[Question]:
                 yield Question(panel, task, limits)
 
 
+def one_row_each(question: Question) -> int:
+    """Rows of a unit in a group: one where only the keys are asked for, for libraries that find keys by their rows."""
+    return 1 if question.task == "keys" else question.limits["max_rows_per_group"]
+
+
 def truth(panel: Panel, task: str) -> Answer:
     """The raw answer, of all rows of all units, without any limit."""
     values: dict[str, list[int]] = defaultdict(list)
