@@ -32,7 +32,7 @@ from dpframe.api.limits import Auto
 from dpframe.budget import Budget, Ledger
 from dpframe.plan.expressions import Expr, col, lit, when
 from dpframe.plan.steps import Rows
-from dpframe.release import Release
+from dpframe.release import MarginalsRelease, Release
 from dpframe.theory.maps.sensitivity import Sensitivity
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "Budget",
     "Expr",
     "Ledger",
+    "MarginalsRelease",
     "PrivateFrame",
     "PrivateGroupBy",
     "Query",

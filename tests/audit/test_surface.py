@@ -36,6 +36,10 @@ CLASSES = {
         "released": "accuracy ci cost derivation noise nonnegative plot report round suppress table to_arrow to_csv "
         "to_excel to_html to_latex to_pandas to_parquet to_polars value when with_ci"
     },
+    dp.MarginalsRelease: {
+        "released": "accuracy cost derivation get items keys noise report table to_arrow to_csv to_excel to_pandas "
+        "to_parquet to_polars values when"
+    },
     FrameAccessor: {
         "pays": "agg count count_units crosstab histogram marginals max mean median min mode n_unique quantile std sum "
         "top_k var"

@@ -16,7 +16,7 @@ from dpframe.plan.keys import Keys
 from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.steps import rebased
 from dpframe.release.accuracy import check_alpha
-from dpframe.release.marginals import MarginalsRelease, exact_interactions, table_noise
+from dpframe.release.marginals import MarginalsRelease, exact_interactions, interaction_variances, table_noise
 from dpframe.release.reconcile import error_of_part
 from dpframe.theory.maps.marginals import Part
 
@@ -39,9 +39,9 @@ class MarginalsQuery(Query):
         self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
     ) -> list[tuple[Any, ...]]:
         alpha, plan = check_alpha(alpha), self._priced(price, noise)
-        rows = []
+        rows, variances = [], interaction_variances(self._ask, plan)
         for table, output in zip(self._ask.workload, self._ask.outputs, strict=True):
-            one = table_noise(self._ask, plan, table)
+            one = table_noise(self._ask, plan, variances, table)
             error = error_of_part(output, one, "cell", alpha)
             rows.append((output.name, output.formula, one.drawn[0].family, one.drawn[0].deviation, error))
         return rows

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from dpframe.release.result import Release, noise_table
 from dpframe.release.statement import Report
 from dpframe.theory.maps.marginals import Part, cell_variance, marginal, rounding_reach
 
-__all__ = ["MarginalsRelease", "drawn_interactions", "exact_interactions", "table_noise"]
+__all__ = ["MarginalsRelease", "drawn_interactions", "exact_interactions", "interaction_variances", "table_noise"]
 
 _SHOWN = 6  # tables in a notebook
 
@@ -75,13 +76,18 @@ def _summed(ask: Marginals, tables: Sequence[NDArray[np.int64]], part: Part) -> 
     return np.asarray(values.sum(axis=tuple(axis for axis, i in enumerate(table) if i not in part)))
 
 
-def table_noise(ask: Marginals, plan: NoisePlan, table: Part) -> NoisePlan:
+def interaction_variances(ask: Marginals, plan: NoisePlan) -> dict[Part, float]:
+    """The variance σ_B² of the noise of each interaction (rows²)."""
+    return {part: drawn.deviation**2 for part, drawn in zip(_parts(ask), plan.drawn, strict=True)}
+
+
+def table_noise(ask: Marginals, plan: NoisePlan, variances: Mapping[Part, float], table: Part) -> NoisePlan:
     """The noise of the cells of one marginal, and of the margins it has in a crosstab.
 
+    Input:  the ask, its noise and the variances of its interactions; the columns of the marginal
     Bound:  cells are normal with the variance of `theory.maps.marginals.cell_variance`, but for the rounding of
             contrasts to their grid; the margins of a marginal are marginals
     """
-    variances = {part: drawn.deviation**2 for part, drawn in zip(_parts(ask), plan.drawn, strict=True)}
     ((_, measure),) = ask.output(table).measures
     unit, known = float(measure.unit), {}
     for name, part in (("cell", table), ("row", table[:-1]), ("column", table[-1:]), ("total", ())):
@@ -140,18 +146,24 @@ class MarginalsRelease(Mapping[tuple[str, ...], Release]):
         ask, output = self._ask, self._ask.output(table)
         values = pl.Series(COUNT, self._estimate(table).ravel())
         long = engine.marginal_keys(ask, table).with_columns(values) if table else values.to_frame()
-        noise, one = table_noise(ask, self._noise, table), ask.one(table)
+        noise, one = table_noise(ask, self._noise, self._variances, table), ask.one(table)
         how = self._kind, one.layout, dict[str, NDArray[np.float64]](), self.when, self._statement
         return Release(self.cost, self.derivation, long, one.by, (output,), noise, *how)
 
-    def _estimate(self, table: Part) -> NDArray[np.float64]:
-        found = {
+    @cached_property
+    def _variances(self) -> dict[Part, float]:
+        return interaction_variances(self._ask, self._noise)
+
+    @cached_property
+    def _contrasts(self) -> dict[Part, NDArray[np.float64]]:
+        return {
             part: values.get_column("value").to_numpy().reshape([self._ask.sizes[i] - 1 for i in part])
             for part, values in zip(_parts(self._ask), self._drawn.partition_by("part"), strict=True)
         }
-        sizes = self._ask.sizes
+
+    def _estimate(self, table: Part) -> NDArray[np.float64]:
         ordered = tuple(sorted(table))
-        values = marginal(ordered, sizes, found)
+        values = marginal(ordered, self._ask.sizes, self._contrasts)
         return values.transpose([ordered.index(i) for i in table])
 
     @property

@@ -213,6 +213,8 @@ def _statement(
     }
     noise = noise_table(ask.outputs, plan).to_dicts()
     unit = unit_words(source_of(ask.step).table)
+    if isinstance(ask, Marginals):
+        about = {**about, "batch": len(ask.workload)}
     said = statement(why, ask.table.relation, unit, noise, receipt.loss, budget, **about)
     return said if ask.chosen is None else {**said, "limits": chosen_limits(ask.chosen)}
 

@@ -44,7 +44,7 @@ for rounded noise and for units with several rows, which are ours. An attribute 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 
@@ -121,9 +121,8 @@ def cell_variance(table: Part, sizes: Sequence[int], variances: Mapping[Part, fl
     4.0
     """
     return math.fsum(
-        variance * math.prod((sizes[i] - 1) / sizes[i] if i in part else 1 / sizes[i] ** 2 for i in table)
-        for part, variance in variances.items()
-        if set(part) <= set(table)
+        variances[part] * math.prod((sizes[i] - 1) / sizes[i] if i in part else 1 / sizes[i] ** 2 for i in table)
+        for part in _inside(table, variances)
     )
 
 
@@ -149,10 +148,15 @@ def marginal(table: Part, sizes: Sequence[int], contrasts: Mapping[Part, NDArray
     array([7., 3.])
     """
     total = np.zeros([sizes[i] for i in table])
-    for part, values in contrasts.items():
-        if set(part) <= set(table):
-            total += _spread(_interactions(np.asarray(values, np.float64)), part, table, sizes)
+    for part in _inside(table, contrasts):
+        total += _spread(_interactions(np.asarray(contrasts[part], np.float64)), part, table, sizes)
     return total
+
+
+def _inside(table: Part, parts: Collection[Part]) -> list[Part]:
+    """The parts whose attributes are all in a table."""
+    subsets = (part for n in range(len(table) + 1) for part in combinations(sorted(table), n))
+    return [part for part in subsets if part in parts]
 
 
 def _interactions(values: Floats) -> Floats:
