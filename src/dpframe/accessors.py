@@ -39,9 +39,10 @@ class Price(TypedDict, total=False):
 
 
 class Once(Whose, Price, total=False):
-    """What a one-liner takes besides the question: whose privacy, the price, and the limit on rows."""
+    """What a one-liner takes besides the question: whose privacy, the price, and the limit on rows, or `dp.Auto()`."""
 
     max_rows: int
+    limits: Any
 
 
 class _Accessor:

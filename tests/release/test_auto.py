@@ -1,4 +1,8 @@
-"""Limits chosen inside the release: what it costs, what it reads, how good it is, what one unit can move."""
+"""Limits and bounds chosen inside the release: what it costs, what it reads, how good it is, what one unit can move."""
+
+import datetime as dt
+import json
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -6,7 +10,10 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine, errors
-from dpframe.engine import EDGES
+from dpframe.engine import EXPONENTS, NODES, ONE
+from dpframe.noise import rounded_laplace
+from dpframe.release.auto import Offer, choose
+from dpframe.release.sizes import read_spread
 
 
 def panel(seed, units=2000, groups=10):
@@ -65,22 +72,114 @@ def test_thresholded_keys_and_means_too(table):
     assert out["m"].to_list() == pytest.approx([3.0] * 10, abs=0.5)
 
 
-@pytest.mark.parametrize("unit", range(6))
-def test_one_unit_moves_one_bucket_of_each_histogram(unit):
-    draw = np.random.default_rng(unit)
-    table = pl.DataFrame({"id": draw.integers(0, 6, 80), "g": draw.integers(0, 5, 80)})
-    asks = [
-        dp.protect(t, unit="id").group_by("g", keys=[0, 1, 2], limits=dp.Auto()).count()._ask
-        for t in (table, table.filter(pl.col("id") != unit))
+SIZES = ("rows", "groups", "rows_per_group")
+
+
+def histograms(ask):
+    """Every histogram there is of an ask, by name."""
+    column = ask.table.columns["x"]
+    edges = [-3.0, -0.5, 0.0, 1.0, 2.5, 40.0]
+    return {
+        **engine.size_profile(ask, SIZES),
+        "keys": engine.key_profile(ask),
+        "magnitudes": engine.magnitude_profile(ask, column),
+        "values": engine.value_profile(ask, column, edges),
+    }
+
+
+VALUES = [None, 0.0, -0.0, 1.0, -7.5, 3e40, -1e-40, float("inf"), float("-inf"), float("nan"), 2.5]
+
+
+def rows_of(draw, units, number):
+    return [
+        {"id": int(draw.choice(units)), "g": int(draw.integers(0, 5)), "x": VALUES[draw.integers(len(VALUES))]}
+        for _ in range(number)
     ]
-    whole, less = (engine.profile(ask) for ask in asks)
-    for name in ("rows", "groups", "rows_per_group"):
-        moved = getattr(whole, name) - getattr(less, name)
-        assert np.abs(moved).sum() <= 1
-        assert len(moved) == len(EDGES)
-    listed = table.filter(pl.col("g") < 3)
-    sizes = listed.group_by("id").len()["len"].to_numpy()
-    assert whole.rows.tolist() == np.bincount(np.ceil(np.log2(sizes)).astype(int), minlength=len(EDGES)).tolist()
+
+
+SCHEMA = {"id": pl.Int64, "g": pl.Int64, "x": pl.Float64}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("keys", [[0, 1, 2], None])
+def test_one_unit_moves_a_histogram_by_one(seed, keys):
+    draw = np.random.default_rng(seed)
+    rest, unit, another = rows_of(draw, range(5), 60), rows_of(draw, [9], 12), rows_of(draw, [9], 5)
+    tables = [pl.DataFrame(rows, schema=SCHEMA) for rows in (rest, rest + unit, rest + another)]
+    without, one, other = (
+        histograms(dp.protect(t, unit="id").group_by("g", keys=keys, limits=dp.Auto()).count()._ask) for t in tables
+    )
+    for name in without:
+        for first, second, most in ((without, one, ONE), (without, other, ONE), (one, other, 2 * ONE)):
+            assert np.abs(first[name] - second[name]).sum() <= most, name
+        assert without[name].sum() <= 5 * ONE
+    # A unit gives all it has to its size, wherever it has rows that count, so the bound is reached.
+    assert np.abs(without["rows"] - one["rows"]).sum() == ONE or keys is not None
+
+
+def test_the_bound_of_an_exchange_is_reached():
+    few, many = [{"id": 1, "g": 0, "x": 1.0}], [{"id": 1, "g": 0, "x": -40.0}] * 8
+    one, other = (
+        histograms(
+            dp.protect(pl.DataFrame(t, schema=SCHEMA), unit="id", neighbors="replace")
+            .group_by("g", keys=[0], limits=dp.Auto())
+            .count()
+            ._ask
+        )
+        for t in (few, many)
+    )
+    for name in ("rows", "rows_per_group", "magnitudes", "values"):
+        assert np.abs(one[name] - other[name]).sum() == 2 * ONE
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_declared_rows_one_person_moves_a_histogram_of_values_by_one(seed):
+    draw = np.random.default_rng(seed)
+    rows = rows_of(draw, range(5), 30)
+    whole, less = (
+        dp.protect(pl.DataFrame(r, schema=SCHEMA), unit=dp.Rows(3)).sum("x", bounds=dp.Auto())._ask
+        for r in (rows, rows[3:])
+    )
+    for made in (engine.magnitude_profile, lambda a, c: engine.value_profile(a, c, [0.0, 2.0])):
+        moved = made(whole, whole.table.columns["x"]) - made(less, less.table.columns["x"])
+        assert np.abs(moved).sum() <= ONE
+
+
+def test_histograms_say_what_they_say():
+    table = pl.DataFrame({"id": [1] * 5 + [2] + [3] * 100, "g": [0, 0, 0, 1, 1] + [7] + [2] * 100})
+    ask = dp.protect(table, unit="id").group_by("g", keys=[0, 1, 2, 3], limits=dp.Auto()).count()._ask
+    sizes = engine.size_profile(ask, SIZES)
+    for name, mean in (("rows", 105), ("groups", 3), ("rows_per_group", 103)):
+        assert sizes[name].sum() == 2 * ONE
+        assert sizes[name] @ NODES == pytest.approx(mean * ONE, abs=200)  # whole parts of ONE round
+    assert engine.key_profile(ask).tolist() == [ONE * 3 // 5, ONE * 2 // 5, ONE, 0]
+    values = pl.DataFrame({"id": [1, 2, 3, 4], "x": [0.0, 1.0, -3.0, 4e200]})
+    ask = dp.protect(values, unit="id").sum("x", bounds=dp.Auto(), max_rows=1)._ask
+    counts, wide = engine.magnitude_profile(ask, ask.table.columns["x"]), len(EXPONENTS)
+    assert np.flatnonzero(counts).tolist() == [wide - 102, wide, wide + 101, 2 * wide]
+
+
+def test_a_histogram_costs_its_price():
+    for relation, moved in (("add-remove", 1), ("replace", 2)):
+        assert Offer("epsilon", Fraction(1, 10), Fraction(0), "auto").scale(relation) == 10 * moved * ONE
+        rho = Offer("rho", Fraction(1, 10), Fraction(0), "auto").scale(relation)
+        epsilon = moved * ONE / rho
+        assert epsilon + np.exp(-epsilon) - 1 == pytest.approx(0.1, rel=1e-9)
+
+
+def test_the_parts_of_a_price_add_up(monkeypatch):
+    paid = []
+    scale = Offer.scale
+    monkeypatch.setattr(Offer, "scale", lambda offer, relation: paid.append(offer.amount) or scale(offer, relation))
+    frame = protect(panel(3, 300))
+    query = frame.group_by("g", limits=dp.Auto(share=0.25)).agg(
+        n=dp.count(), m=dp.mean("x", bounds=dp.Auto(share=0.125)), s=dp.sum("x", bounds=dp.Auto(share=0.0625))
+    )
+    offer = Offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto")
+    _, plan, said = choose(query._ask, offer)
+    assert sum(paid) == Fraction(2) * Fraction(3, 8)  # the larger share of the two for x
+    assert plan.cost.epsilon == 2 * 0.625
+    assert said["cost"] == {"in": "epsilon", "limits": 0.5, "x": 0.25}
 
 
 @pytest.mark.parametrize("rows", [0, 1, 3])
@@ -94,6 +193,233 @@ def test_it_never_fails_on_data(rows):
         frame.bound(limits=dp.Auto()).median("x", bounds=(0, 1)),
     ):
         query.release(epsilon=0.01, delta=1e-9)
+
+
+EXTREME = {
+    "none": [],
+    "one": [1.0],
+    "null": [None] * 3,
+    "infinite": [float("inf"), float("-inf"), float("nan")],
+    "tiny": [5e-324] * 40,
+    "huge": [1.7e308, -1.7e308] * 40,
+}
+
+
+@pytest.mark.parametrize("name", EXTREME)
+def test_bounds_never_fail_on_data(name):
+    values = EXTREME[name]
+    frame = protect(pl.DataFrame({"id": range(len(values)), "x": values}, schema={"id": pl.Int64, "x": pl.Float64}))
+    for verb in ("sum", "mean", "std", "median", "max"):
+        for epsilon in (0.01, 1e5):
+            out = getattr(frame, verb)("x", bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=epsilon)
+            low, high = out.report().items["chosen"]["bounds"]["x"]
+            assert low < high
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        (pl.Int8, [-128, 127, 3]),
+        (pl.Int64, [-(2**63), 2**63 - 1]),
+        (pl.UInt64, [0, 2**64 - 1]),
+        (pl.Float32, [1e-30, 3e38]),
+        (pl.Date, [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2020, 2, 2)]),
+        (pl.Datetime("ns"), [dt.datetime(2020, 1, 1), dt.datetime(1970, 1, 1)]),
+        (pl.Datetime("us", "Europe/Berlin"), [dt.datetime(2020, 1, 1), dt.datetime(1700, 1, 1)]),
+        (pl.Duration("ms"), [dt.timedelta(0), dt.timedelta(days=9), dt.timedelta(seconds=-1)]),
+        (pl.Decimal(20, 2), [1, 2, 10**9]),
+    ],
+)
+def test_bounds_of_every_type(dtype, values):
+    column = pl.Series("x", [values[i % len(values)] for i in range(90)], strict=False).cast(dtype)
+    frame = protect(pl.DataFrame({"id": range(90)}).with_columns(column))
+    verbs = ["median", "mean"] + (["sum"] if not column.dtype.is_temporal() or dtype == pl.Duration("ms") else [])
+    for verb in verbs:
+        for epsilon in (0.01, 1e4):
+            out = getattr(frame, verb)("x", bounds=dp.Auto(), max_rows=1).release(epsilon=epsilon)
+            assert out.value is not None
+
+
+def test_bounds_are_near_the_values_on_any_scale():
+    draw = np.random.default_rng(5)
+    for scale in (1e-25, 1.0, 1e25):
+        frame = protect(pl.DataFrame({"id": range(4000), "x": scale * draw.uniform(3, 5, 4000)}))
+        out = frame.mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=2)
+        low, high = out.report().items["chosen"]["bounds"]["x"]
+        assert scale <= low < high <= 9 * scale  # false alarms need noise of probability e^-10
+        assert out.value == pytest.approx(4 * scale, rel=0.05)
+    whole = protect(pl.DataFrame({"id": range(4000), "x": draw.integers(1900, 2000, 4000)}))
+    out = whole.sum("x", bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=3)
+    assert 1900 <= out.report().items["chosen"]["bounds"]["x"][1] <= 4200
+    assert isinstance(out.value, int)
+
+
+def test_known_bounds_hold_the_chosen_ones():
+    frame = protect(panel(2, 400)).clip("x", 2, 3)
+    out = frame.mean("x", bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=1)
+    low, high = out.report().items["chosen"]["bounds"]["x"]
+    assert 2 <= low < high <= 3
+
+
+def test_limits_and_bounds_hold_for_what_is_released(table):
+    """What the derivation claims after the choice is what the totals of neighbouring tables keep."""
+    frame = protect(table)
+    ask = frame.group_by("g", keys=[0, 1, 2], limits=dp.Auto()).agg(s=dp.sum("x", bounds=dp.Auto()))._ask
+    made, plan, _ = choose(ask, Offer("epsilon", Fraction(1), Fraction(0), "auto"))
+    less = protect(table.filter(pl.col("id") != 7)).group_by("g", keys=[0, 1, 2], limits=dp.Auto()).count()._ask
+    one, other = (
+        engine.totals(made, 5),
+        engine.totals(type(made)(less.step, made.by, made.keys, made.given, made.aggregates, chosen=made.chosen), 5),
+    )
+    moved = np.abs(np.subtract(one.values[0], other.values[0], dtype=object)).sum()
+    assert 0 < moved <= plan.drawn[0].paid.measure.sensitivity.exact_l1
+
+
+def test_the_report_says_what_was_chosen_at_what_cost_and_why(table):
+    query = protect(table).group_by("g", keys=[0, 1], limits=dp.Auto()).agg(m=dp.mean("x", bounds=dp.Auto(share=0.2)))
+    assert "20% of its price" in str(query.explain())
+    out = query.release(epsilon=1.0)
+    report = out.report()
+    for text in (str(report), report.to_html()):
+        assert "Limits, for ε = 0.1" in text
+        assert "Bounds of" in text
+    chosen = json.loads(report.to_json())["chosen"]
+    assert chosen["cost"] == {"in": "epsilon", "limits": 0.1, "x": 0.2}
+    assert chosen["limits"]["max_rows"] >= 1
+    said = out.derivation.steps[-1][1]
+    assert f"{chosen['limits']['max_rows']} row" in said
+    assert "expected_error" in chosen
+
+
+def test_prices_in_rho_and_bounded_neighbours(table):
+    budget = dp.Budget(rho=1.0, delta=1e-6)
+    frame = dp.protect(table, unit="id", budget=budget, neighbors="replace")
+    out = (
+        frame.group_by("g", limits=dp.Auto())
+        .agg(n=dp.count(), m=dp.mean("x", bounds=dp.Auto()))
+        .release(rho=0.75, delta=1e-6)
+    )
+    assert out.cost.rho == budget.spent.rho == 0.75
+    assert out.report().items["chosen"]["cost"]["in"] == "rho"
+    with pytest.raises(errors.UnsupportedOperation, match="rho"):
+        frame.group_by("g", keys=[0], limits=dp.Auto()).count().release(epsilon=0.1)
+    with pytest.raises(errors.DpFrameError):
+        protect(table).group_by("g", keys=[0], limits=dp.Auto()).count().release(rho=0.1)
+    assert budget.spent.rho == 0.75
+
+
+def test_every_verb_takes_them(table):
+    frame = protect(table)
+    for verb in ("sum", "mean", "var", "std", "median", "min", "max"):
+        assert getattr(frame, verb)("x", bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=5).value is not None
+    assert frame.quantile("x", 0.9, bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=5).value is not None
+    assert frame.n_unique("g", limits=dp.Auto()).release(epsilon=5).value is not None
+    assert frame.count("x", limits=dp.Auto()).release(epsilon=5).value > 0
+    assert frame.histogram("x", bins=[0, 2, 6], limits=dp.Auto()).release(epsilon=5).table.height == 2
+    keys = {"g": [0, 1], "h": [0, 1]}
+    two = frame.with_columns(h=dp.col("g")).crosstab("g", "h", keys=keys, limits=dp.Auto())
+    assert two.release(epsilon=5).table.height == 2
+    once = table.dp.sum("x", bounds=dp.Auto(), limits=dp.Auto(), unit="id", budget=dp.Budget(epsilon=9), epsilon=5)
+    assert once.value > 0
+
+
+def test_what_cannot_be_chosen_is_refused_before_anything_is_paid(table):
+    frame = protect(table, epsilon=1.0)
+    refused = [
+        lambda: frame.sum("x", unit_bounds=dp.Auto()),
+        lambda: frame.per_unit(t=dp.sum("x", bounds=dp.Auto())),
+        lambda: frame.with_columns(b=dp.col("g") > 3).mean("b", bounds=dp.Auto(), max_rows=2),
+        lambda: frame.budget.plan([frame.mean("x", bounds=dp.Auto(), max_rows=2)], epsilon=1),
+        lambda: frame.mean("x", bounds=dp.Auto(0.5), limits=dp.Auto(0.5)).release(epsilon=1),
+        lambda: frame.mean("x", bounds=dp.Auto(), max_rows=2).accuracy(epsilon=1),
+        lambda: frame.crosstab("g", "g2", "x", "sum", bounds=dp.Auto(), keys={"g": [1], "g2": [1]}),
+    ]
+    for ask in refused:
+        with pytest.raises(errors.DpFrameError):
+            ask()
+    assert frame.budget.spent.epsilon == 0
+
+
+def test_a_part_of_a_partition_chooses_for_itself(table):
+    frame = protect(table, epsilon=2.0)
+    parts = frame.partition("g", keys=[0, 1])
+    for part in parts.values():
+        assert part.mean("x", bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=1).value > 0
+    assert frame.budget.spent.epsilon == 1
+
+
+# Histograms as they are read
+
+
+def test_a_noisy_histogram_is_read_near_the_truth():
+    draw = np.random.default_rng(1)
+    sizes = np.minimum(np.ceil(draw.lognormal(2, 1, 3000)), NODES[-1])
+    counts = np.bincount(np.searchsorted(NODES, sizes), minlength=len(NODES))
+    for _ in range(20):
+        spread = read_spread(counts + rounded_laplace(10 * ONE, len(NODES)) / ONE, 10.0)
+        assert spread.units == pytest.approx(3000, rel=0.15)
+        mean = spread.odds @ (spread.masses @ np.minimum(NODES, 50)) / spread.units
+        assert mean == pytest.approx(np.minimum(sizes, 50).mean(), rel=0.25)
+        top = NODES[np.flatnonzero((spread.odds @ spread.masses) > 1)[-1]]
+        assert 20 <= top <= 2000
+
+
+def test_noise_alone_is_nobody():
+    for _ in range(50):  # a false alarm far out needs noise of probability e^-15 and costs most
+        spread = read_spread(rounded_laplace(10 * ONE, len(NODES)) / ONE, 10.0)
+        assert np.flatnonzero(spread.odds @ spread.masses > 5)[-1:].max(initial=0) <= 90
+
+
+# Tuning
+
+
+def test_tune_pays_for_its_histograms_alone_and_agrees_with_what_is_released(table):
+    frame = protect(table, epsilon=3.0)
+    query = frame.group_by("g", keys=list(range(10)), max_rows=1).count()
+    grid = {"max_rows": [1, 10, 60, 1000], "max_groups": [2, None]}
+    tuned = query.tune(grid, epsilon=2.0, at=1.0)
+    assert frame.budget.spent.epsilon == 2.0
+    assert tuned.columns == ["max_rows", "max_groups", "count_error"]
+    assert tuned.height == 8
+    truth = table.group_by("g").len().sort("g")["len"].to_numpy()
+    for rows, groups, expected in tuned.rows():
+        limits = {"max_rows": rows, "max_groups": groups or 10}
+        assert 0.5 < expected / error(protect(table), truth, **limits) < 2
+    best = tuned.sort("count_error").row(0)
+    assert best[:2] == (60, None)
+
+
+def test_tune_is_a_release_with_a_name(tmp_path, table):
+    budget = dp.Ledger(tmp_path / "study.sqlite").budget("auto", epsilon=1.0)
+    query = dp.protect(table.to_pandas(), unit="id", budget=budget).group_by("g", keys=[0], limits=dp.Auto()).count()
+    first, again = (query.tune({"max_rows": [1, 2]}, epsilon=0.5, name="tuned") for _ in range(2))
+    assert type(first).__module__.startswith("pandas")
+    assert first.equals(again)
+    assert budget.spent.epsilon == 0.5
+    with pytest.raises(errors.ReleaseMismatch):
+        query.tune({"max_rows": [1, 3]}, epsilon=0.5, name="tuned")
+
+
+@pytest.mark.parametrize("grid", [{}, None, {"rows": [1]}, {"max_rows": []}, {"max_rows": 3}, {"max_rows": [0]}])
+def test_tune_takes_lists_of_limits(table, grid):
+    frame = protect(table, epsilon=1.0)
+    with pytest.raises(errors.InvalidArgument):
+        frame.group_by("g", keys=[0], max_rows=1).count().tune(grid, epsilon=0.1)
+    assert frame.budget.spent.epsilon == 0
+
+
+def test_tune_refuses_what_it_cannot_say(table):
+    frame = protect(table, epsilon=1.0)
+    for ask in (
+        lambda: frame.mean("x", bounds=dp.Auto(), max_rows=2).tune({"max_rows": [1]}, epsilon=0.1),
+        lambda: frame.group_by("g", max_groups=1, max_rows=1).count().tune({"max_rows": [1]}, epsilon=0.1),
+        lambda: dp.protect(table, unit=dp.Rows(2), budget=frame.budget).count().tune({"max_rows": [1]}, epsilon=0.1),
+        lambda: frame.count(max_rows=1).tune({"max_rows": [1]}, rho=0.1),
+        lambda: frame.count(max_rows=1).tune({"max_rows": [1]}),
+    ):
+        with pytest.raises(errors.DpFrameError):
+            ask()
+    assert frame.budget.spent.epsilon == 0
 
 
 def test_before_the_release_limits_are_not_known(table):

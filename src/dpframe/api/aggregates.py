@@ -9,6 +9,7 @@ from typing import Any
 from dpframe.api.arguments import Pair, read_bounds, read_name, read_rank, read_share, read_values
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, CountUnits, Mean, Mode, Quantile, Sum, Var
+from dpframe.plan.columns import Auto
 from dpframe.plan.features import Pick
 from dpframe.plan.steps import check_limit
 from dpframe.plan.types import plain
@@ -77,6 +78,8 @@ def sum(  # the field's word, used as dp.sum
     """
     name = read_name(column, "sum")
     rows, units = read_bounds(bounds, f"sum({name!r})"), read_bounds(unit_bounds, f"sum({name!r})")
+    if isinstance(units, Auto):
+        raise InvalidBounds(f"sum({name!r}): dp.Auto() chooses bounds= for each row; unit_bounds= are a pair.")
     if rows is not None and units is not None:
         raise InvalidBounds(
             f"sum({name!r}): give bounds= for each row or unit_bounds= for each unit's total, not both."

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-Pair = tuple[Any, Any]  # two numbers, or two dates, times or timedeltas
+Pair = tuple[Any, Any] | Auto  # two numbers, or two dates, times or timedeltas; or chosen inside the release
 
 
 def read_name(value: object, asked: str) -> str:
@@ -62,10 +62,10 @@ def read_limits(
     return Limits(**read, auto=limits)
 
 
-def read_bounds(value: object, asked: str) -> Bounds | None:
-    """A pair (lower, upper) of finite numbers or of times, in order, or None."""
-    if value is None:
-        return None
+def read_bounds(value: object, asked: str) -> Bounds | Auto | None:
+    """A pair (lower, upper) of finite numbers or of times, in order; dp.Auto(), which chooses them; or None."""
+    if value is None or isinstance(value, Auto):
+        return value
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable) or len(pair := tuple(value)) != 2:
         raise InvalidBounds(f"{asked}: bounds are a pair, such as (0, 100).")
     lower, upper = pair

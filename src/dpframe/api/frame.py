@@ -290,9 +290,9 @@ class PrivateFrame:
 
     # Ask
 
-    def count(self, column: str | None = None, *, max_rows: int | None = None) -> Query:
+    def count(self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None) -> Query:
         """Number of rows, or of the values of a column that are not missing; see `dp.count`."""
-        return self._one("count" if column is None else column, make.count(column), max_rows)
+        return self._one("count" if column is None else column, make.count(column), max_rows, limits)
 
     def count_units(self) -> Query:
         """Number of distinct units; see `dp.count_units`."""
@@ -305,15 +305,23 @@ class PrivateFrame:
         unit_bounds: Pair | None = None,
         *,
         max_rows: int | None = None,
+        limits: Auto | None = None,
     ) -> Query:
         """Sum of a column (the only one may be left out); see `dp.sum`."""
         name = self._only(column, "sum")
-        return self._one(name, make.sum(name, bounds, unit_bounds), max_rows)
+        return self._one(name, make.sum(name, bounds, unit_bounds), max_rows, limits)
 
-    def mean(self, column: str | None = None, bounds: Pair | None = None, *, max_rows: int | None = None) -> Query:
+    def mean(
+        self,
+        column: str | None = None,
+        bounds: Pair | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query:
         """Mean of a column (the only one may be left out); see `dp.mean`."""
         name = self._only(column, "mean")
-        return self._one(name, make.mean(name, bounds), max_rows)
+        return self._one(name, make.mean(name, bounds), max_rows, limits)
 
     def var(
         self,
@@ -322,10 +330,11 @@ class PrivateFrame:
         *,
         ddof: int = 1,
         max_rows: int | None = None,
+        limits: Auto | None = None,
     ) -> Query:
         """Variance of a column (the only one may be left out); see `dp.var`."""
         name = self._only(column, "var")
-        return self._one(name, make.var(name, bounds, ddof=ddof), max_rows)
+        return self._one(name, make.var(name, bounds, ddof=ddof), max_rows, limits)
 
     def std(
         self,
@@ -334,15 +343,16 @@ class PrivateFrame:
         *,
         ddof: int = 1,
         max_rows: int | None = None,
+        limits: Auto | None = None,
     ) -> Query:
         """Standard deviation of a column (the only one may be left out); see `dp.std`."""
         name = self._only(column, "std")
-        return self._one(name, make.std(name, bounds, ddof=ddof), max_rows)
+        return self._one(name, make.std(name, bounds, ddof=ddof), max_rows, limits)
 
-    def n_unique(self, column: str | None = None, *, max_rows: int | None = None) -> Query:
+    def n_unique(self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None) -> Query:
         """Number of different values of a column (the only one may be left out); see `dp.n_unique`."""
         name = self._only(column, "n_unique")
-        return self._one(name, make.n_unique(name), max_rows)
+        return self._one(name, make.n_unique(name), max_rows, limits)
 
     def quantile(
         self,
@@ -351,28 +361,52 @@ class PrivateFrame:
         bounds: Pair | None = None,
         *,
         max_rows: int | None = None,
+        limits: Auto | None = None,
     ) -> Query:
         """One or several quantiles of a column (the only one may be left out); see `dp.quantile`.
 
         Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
         """
         name = self._only(column, "quantile")
-        return self._ask(quantiles(name, q, bounds), read_limits(max_rows), verb=f"quantile({name!r}, {{limit}})")
+        return self._ask(
+            quantiles(name, q, bounds), read_limits(max_rows, limits=limits), verb=f"quantile({name!r}, {{limit}})"
+        )
 
-    def median(self, column: str | None = None, bounds: Pair | None = None, *, max_rows: int | None = None) -> Query:
+    def median(
+        self,
+        column: str | None = None,
+        bounds: Pair | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query:
         """Median of a column (the only one may be left out); see `dp.median`."""
         name = self._only(column, "median")
-        return self._one(name, make.median(name, bounds), max_rows)
+        return self._one(name, make.median(name, bounds), max_rows, limits)
 
-    def min(self, column: str | None = None, bounds: Pair | None = None, *, max_rows: int | None = None) -> Query:
+    def min(
+        self,
+        column: str | None = None,
+        bounds: Pair | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query:
         """A value that hardly any row is below; see `dp.min`."""
         name = self._only(column, "min")
-        return self._one(name, make.min(name, bounds), max_rows)
+        return self._one(name, make.min(name, bounds), max_rows, limits)
 
-    def max(self, column: str | None = None, bounds: Pair | None = None, *, max_rows: int | None = None) -> Query:
+    def max(
+        self,
+        column: str | None = None,
+        bounds: Pair | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query:
         """A value that hardly any row is above; see `dp.max`."""
         name = self._only(column, "max")
-        return self._one(name, make.max(name, bounds), max_rows)
+        return self._one(name, make.max(name, bounds), max_rows, limits)
 
     def mode(
         self, column: str | None = None, keys: Iterable[Any] | None = None, *, max_rows: int | None = None
@@ -582,9 +616,9 @@ class PrivateFrame:
             raise InvalidArgument(f"{verb}: name a column; there are {', '.join(map(repr, names))}.")
         return names[0]
 
-    def _one(self, name: str, aggregate: Aggregate, max_rows: int | None) -> Query:
+    def _one(self, name: str, aggregate: Aggregate, max_rows: int | None = None, limits: Auto | None = None) -> Query:
         verb = f"{aggregate.typed[:-1]}{'' if aggregate.typed.endswith('()') else ', '}{{limit}})"
-        return self._ask(((name, aggregate),), read_limits(max_rows), verb=verb)
+        return self._ask(((name, aggregate),), read_limits(max_rows, limits=limits), verb=verb)
 
     def _ask(
         self,

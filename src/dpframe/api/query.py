@@ -25,6 +25,7 @@ from dpframe.release.columns import check_ci
 from dpframe.release.pricing import Terms, priced
 from dpframe.release.result import Release
 from dpframe.release.run import Account, release
+from dpframe.release.tune import tuned
 from dpframe.theory.maps.sensitivity import Sensitivity
 
 __all__ = ["Query"]
@@ -52,10 +53,10 @@ class Query:
         return self._ask.sensitivity
 
     def _known_limits(self, asked: str) -> None:
-        if self._ask.auto is not None:
+        if self._ask.undecided:
             raise UnsupportedOperation(
-                f"{asked}: dp.Auto() chooses the limits inside the release, so what one unit can change is not known "
-                "before. The release says it: out.derivation, out.noise, out.accuracy()."
+                f"{asked}: dp.Auto() chooses limits and bounds inside the release, so what one unit can change is "
+                "not known before. The release says it: out.derivation, out.noise, out.accuracy()."
             )
 
     @property
@@ -217,6 +218,34 @@ class Query:
         price = {"epsilon": epsilon, "delta": delta, "rho": rho}
         answer: Release = release(self._ask, budget, **price, noise=noise, name=name, refresh=refresh)
         return answer if ci is None else answer.with_ci(ci)
+
+    def tune(
+        self,
+        grid: Mapping[str, Sequence[int | None]],
+        epsilon: float | None = None,
+        *,
+        rho: float | None = None,
+        at: float | None = None,
+        delta: float | None = None,
+        noise: str = "auto",
+        name: str | None = None,
+        refresh: bool = False,
+    ) -> Any:
+        """The error to expect under other limits: `query.tune({"max_rows": [1, 10, 100]}, epsilon=0.1)`.
+
+        Input:  grid: limits to try by name, max_rows, max_groups, max_rows_per_group; every combination is tried, in
+                place of the limits of this question. epsilon or rho: paid for histograms in which each unit counts
+                once; at: the ε or ρ of the release that is planned, nine times as much by default, delta its δ, which
+                is not charged here; noise, name, refresh as in `release`
+        Output: one row for each combination: the limits, and the expected error of each column, `n_error` for `n`
+                (column unit): the root mean square over the groups of what limits leave out and of the noise
+        Bound:  ε (or ρ) differential privacy; the table is made of noisy histograms
+        Errors: as in `release`; UnsupportedOperation with `dp.Rows(k)`, and for bounds that are not said
+        """
+        price = {"epsilon": epsilon, "rho": rho}
+        account, planned = resolve_budget(self._budget), {"at": at, "delta": delta}
+        table = tuned(self._ask, grid, account, price=price, **planned, noise=noise, name=name, refresh=refresh)
+        return as_kind(table, source_of(self._ask.step).data.kind)
 
     @staticmethod
     def _together(queries: Sequence[Any], budget: Account, **price: Any) -> Batch:

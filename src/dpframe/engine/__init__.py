@@ -4,28 +4,32 @@ from dpframe.engine import partition
 from dpframe.engine.combine import most_per_key
 from dpframe.engine.marginals import marginal_keys, marginal_totals, validate_marginals
 from dpframe.engine.native import adopt, content, public
-from dpframe.engine.profile import EDGES, Profile, profile
+from dpframe.engine.profile import EXPONENTS, NODES, ONE, key_profile, magnitude_profile, size_profile, value_profile
 from dpframe.engine.support import check_supported
 from dpframe.engine.tables import Data, Kind, as_kind
 from dpframe.engine.totals import Totals, totals, validate
 
 __all__ = [
-    "EDGES",
+    "EXPONENTS",
+    "NODES",
+    "ONE",
     "Data",
     "Kind",
-    "Profile",
     "Totals",
     "adopt",
     "as_kind",
     "check_supported",
     "content",
+    "key_profile",
+    "magnitude_profile",
     "marginal_keys",
     "marginal_totals",
     "most_per_key",
     "partition",
-    "profile",
     "public",
+    "size_profile",
     "totals",
     "validate",
     "validate_marginals",
+    "value_profile",
 ]

@@ -9,7 +9,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnboundedContribution, WrongType
-from dpframe.plan.columns import Bounds, Column
+from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.keys import read_keys
 from dpframe.plan.measures import (
     Output,
@@ -39,6 +39,13 @@ _DAY = 86_400_000_000  # microseconds
 def _time_type(column: Column) -> DType | None:
     """The type of a column of times, None for numbers."""
     return column.facts.dtype if kind(column.facts.dtype) in TIMES else None
+
+
+def _typed_bounds(bounds: Bounds | Auto | None) -> str:
+    """Bounds as the user typed them."""
+    if bounds is None:
+        return ""
+    return ", bounds=dp.Auto()" if isinstance(bounds, Auto) else f", bounds={tuple(bounds)}"
 
 
 @dataclass(frozen=True)
@@ -93,12 +100,12 @@ class Sum(Aggregate):
     """Sum of a column: rows clipped to `bounds`, or each unit's total per group clipped to `unit_bounds`."""
 
     column: str = ""
-    bounds: Bounds | None = None
+    bounds: Bounds | Auto | None = None
     unit_bounds: Bounds | None = None
 
     @property
     def typed(self) -> str:
-        limit = f", bounds={tuple(self.bounds)}" if self.bounds else ""
+        limit = _typed_bounds(self.bounds)
         limit += f", unit_bounds={tuple(self.unit_bounds)}" if self.unit_bounds else ""
         return f"sum({self.column!r}{limit})"
 
@@ -124,11 +131,11 @@ class Mean(Aggregate):
     """Mean of the values that are not missing: a sum measured from the middle of the bounds, and a count."""
 
     column: str = ""
-    bounds: Bounds | None = None
+    bounds: Bounds | Auto | None = None
 
     @property
     def typed(self) -> str:
-        return f"mean({self.column!r}{f', bounds={tuple(self.bounds)}' if self.bounds else ''})"
+        return f"mean({self.column!r}{_typed_bounds(self.bounds)})"
 
     def output(self, name: str, scope: Scope) -> Output:
         column = number_column(self.column, scope, self.typed, *TIMES)
@@ -148,13 +155,13 @@ class Var(Aggregate):
     """Variance, or with `root` the standard deviation, of the values that are not missing."""
 
     column: str = ""
-    bounds: Bounds | None = None
+    bounds: Bounds | Auto | None = None
     ddof: int = 1
     root: bool = False
 
     @property
     def typed(self) -> str:
-        limit = f", bounds={tuple(self.bounds)}" if self.bounds else ""
+        limit = _typed_bounds(self.bounds)
         limit += "" if self.ddof == 1 else f", ddof={self.ddof}"
         return f"{'std' if self.root else 'var'}({self.column!r}{limit})"
 
@@ -195,13 +202,13 @@ class Quantile(Aggregate):
 
     column: str = ""
     q: Fraction = Fraction(1, 2)
-    bounds: Bounds | None = None
+    bounds: Bounds | Auto | None = None
     verb: str = "quantile"
 
     @property
     def typed(self) -> str:
         q = f", {float(self.q):g}" if self.verb == "quantile" else ""
-        return f"{self.verb}({self.column!r}{q}{f', bounds={tuple(self.bounds)}' if self.bounds else ''})"
+        return f"{self.verb}({self.column!r}{q}{_typed_bounds(self.bounds)})"
 
     def output(self, name: str, scope: Scope) -> Output:
         column = number_column(self.column, scope, self.typed, *TIMES)

@@ -16,7 +16,7 @@ from typing import Literal
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.aggregates import Aggregate
-from dpframe.plan.columns import Auto, Column, Limits, Table
+from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.measures import Measure, Output, Scope, units_total
 from dpframe.plan.steps import Step
@@ -134,6 +134,29 @@ class Ask:
     def auto(self) -> Auto | None:
         """Whether limits are still to be chosen, inside the release."""
         return self.table.limits.and_also(self.given).auto if self.chosen is None else None
+
+    @cached_property
+    def open_bounds(self) -> Mapping[str, Auto]:
+        """The columns whose bounds are still to be chosen, inside the release."""
+        found: dict[str, Auto] = {}
+        for _, aggregate in self.aggregates:
+            bounds, column = getattr(aggregate, "bounds", None), getattr(aggregate, "column", None)
+            if isinstance(bounds, Auto) and column is not None:
+                found[column] = max(bounds, found.get(column, bounds), key=lambda auto: auto.share)
+        return found
+
+    @property
+    def undecided(self) -> bool:
+        """Whether anything is still to be chosen, inside the release."""
+        return self.auto is not None or bool(self.open_bounds)
+
+    def with_bounds(self, chosen: Mapping[str, Bounds]) -> Ask:
+        """The same ask with the bounds of columns chosen, as typed."""
+        aggregates = tuple(
+            (name, replace(a, bounds=chosen[a.column]) if isinstance(getattr(a, "bounds", None), Auto) else a)  # type: ignore[attr-defined, call-arg]
+            for name, a in self.aggregates
+        )
+        return replace(self, aggregates=aggregates)
 
     def with_limits(self, chosen: Limits) -> Ask:
         """The same ask with its limits chosen, within those that were said."""
@@ -254,8 +277,8 @@ class Ask:
         """How many keys are down and across a crosstab whose margins are measured; None elsewhere."""
         if not self.layout.measured:
             return None
-        if self.auto is not None or self.table.limits.auto is not None:
-            raise UnsupportedOperation("crosstab: margins='measured' needs limits that are said, not dp.Auto().")
+        if self.undecided or self.table.limits.auto is not None:
+            raise UnsupportedOperation("crosstab: margins='measured' needs limits and bounds said, not dp.Auto().")
         if self.keys is None:
             raise UnsupportedOperation(
                 "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from html import escape
 
 from dpframe.plan.ask import Ask, Paid
-from dpframe.plan.columns import Facts, Limits, Table
+from dpframe.plan.columns import Auto, Facts, Limits, Table
 from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.measures import Measure
 from dpframe.plan.steps import Rows, Step, lineage, source_of
 from dpframe.plan.types import TIMES, kind, moment, number, show
 
-__all__ = ["Derivation", "derivation", "describe", "render_html", "render_text"]
+__all__ = ["Derivation", "derivation", "describe", "limits_in_words", "open_bounds_of", "render_html", "render_text"]
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,12 @@ def _held(step: Step) -> str:
         return f"{exact} {_count(rows, 'row')}, declared by dp.Rows({unit.max_rows}){times}"
     if table.single:
         return f"{'exactly' if table.exactly_one else 'at most'} 1 row, by per_unit"
-    limits = _limits(table.limits)
+    limits = limits_in_words(table.limits)
     return f"{limits}, enforced at the ask" if limits else "any number of rows until a limit is given"
 
 
-def _limits(limits: Limits) -> str:
+def limits_in_words(limits: Limits) -> str:
+    """Limits of one unit, in words."""
     parts = []
     if limits.max_groups is not None:
         parts.append(f"at most {_count(limits.max_groups, 'group')}")
@@ -117,7 +118,7 @@ def _at_ask(ask: Ask) -> str:
     if ask.auto:
         return f"limits chosen privately inside the release, for {float(ask.auto.share):.0%} of its price"
     limits = ask.limits if ask.by and not isinstance(ask, Marginals) else Limits(ask.limits.max_rows)
-    said = _limits(limits)
+    said = limits_in_words(limits)
     return f"{said}: enforced here by weights" if said else "counts once"
 
 
@@ -226,7 +227,18 @@ def _measure(ask: Ask, paid: Paid) -> tuple[str, ...]:
     name = ", ".join(paid.names)
     known = (bound.l0, bound.l1, bound.l2, bound.linf)
     made_of = ("the groups that are suppressed, together", "") if measure.collects else _made_of(ask, measure)
-    return (name, *made_of, *("to be chosen" if ask.auto else f"{x:.6g}" for x in known))
+    return (name, *made_of, *("to be chosen" if _open(ask, measure) else f"{x:.6g}" for x in known))
+
+
+def _open(ask: Ask, measure: Measure) -> bool:
+    """Whether what one unit can change follows from what is chosen inside the release."""
+    return ask.auto is not None or open_bounds_of(ask, measure) is not None
+
+
+def open_bounds_of(ask: Ask, measure: Measure) -> Auto | None:
+    """How the bounds of a measure's column are to be chosen, None where they are not."""
+    held = {ask.table.columns[name].id: auto for name, auto in ask.open_bounds.items()}
+    return None if measure.column is None or measure.total in ("values", "distinct") else held.get(measure.column.id)
 
 
 def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
@@ -242,6 +254,10 @@ def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
     if measure.values:
         number = f"the {measure.rounds} most frequent" if measure.rounds > 1 else "one"
         return f"rows at each value of {column}", f"{number} of {len(measure.values)} listed values"
+    auto = open_bounds_of(ask, measure)
+    if auto is not None:
+        what = {"square": "squares of", "ranks": "rank of"}.get(measure.total, "sum of")
+        return f"{what} {column}", f"chosen privately inside the release, for {float(auto.share):.0%} of its price"
     if measure.candidates is not None:
         first, last = measure.candidates.point(0), measure.candidates.point(measure.candidates.count - 1)
         ends = f"from {_shown(first, measure)} to {_shown(last, measure)}"

@@ -11,7 +11,7 @@ import narwhals as nw
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import expressions as plan
 from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, Mean, Quantile, Sum
-from dpframe.plan.columns import Bounds, Facts, Table
+from dpframe.plan.columns import Auto, Bounds, Facts, Table
 from dpframe.plan.expressions import Call, Name, Node
 from dpframe.plan.measures import Output, Scope
 from dpframe.plan.operations import clip_facts
@@ -115,11 +115,13 @@ def _held(facts: Facts) -> Any:
     return nw.Float64() if kind(facts.dtype) in ("float", "decimal") else facts.dtype
 
 
-def _clipped(column: str, bounds: Bounds | None, table: Table, asked: str, *kinds: str) -> tuple[Node, Facts]:
+def _clipped(column: str, bounds: Bounds | Auto | None, table: Table, asked: str, *kinds: str) -> tuple[Node, Facts]:
     """A column's value clipped to the bounds given, and what is known of it then."""
     facts = _known(column, table, asked)
     if kind(facts.dtype) not in kinds:
         raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}.")
+    if isinstance(bounds, Auto):
+        raise UnsupportedOperation(f"{asked}: a feature of a unit needs bounds that are said, no dp.Auto().")
     if bounds is None:
         return Name(column), facts
     if kind(facts.dtype) == "boolean":
@@ -128,7 +130,7 @@ def _clipped(column: str, bounds: Bounds | None, table: Table, asked: str, *kind
     return Call("clip", (Name(column),), tuple(options.items())), clip_facts(asked, facts, *bounds)
 
 
-def _sum(column: str, bounds: Bounds | None, unit_bounds: Bounds | None, table: Table, asked: str) -> Feature:
+def _sum(column: str, bounds: Bounds | Auto | None, unit_bounds: Bounds | None, table: Table, asked: str) -> Feature:
     """A sum: of integers and durations in 64 bits, which it is held inside; of floats as a float."""
     value, known = _clipped(column, bounds, table, asked, *_NUMBERS, "duration")
     family = kind(known.dtype)

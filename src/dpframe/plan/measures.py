@@ -9,8 +9,8 @@ from typing import Literal
 
 from narwhals.dtypes import DType
 
-from dpframe.errors import InvalidBounds, MissingBounds, UnboundedContribution, WrongType
-from dpframe.plan.columns import Bounds, Column, Table
+from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnboundedContribution, WrongType
+from dpframe.plan.columns import Auto, Bounds, Column, Table
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Grid, grid_for
 from dpframe.plan.types import TIMES, Scalar, kind, show, ticks
 from dpframe.theory.maps import sensitivity as maps
@@ -262,9 +262,16 @@ _EXAMPLES = {
 }
 
 
-def bounds_of(column: Column, given: Bounds | None, name: str, what: str) -> Bounds:
-    """The bounds that values are clipped to: those given, within those known. Errors: MissingBounds."""
+def bounds_of(column: Column, given: Bounds | Auto | None, name: str, what: str) -> Bounds:
+    """The bounds that values are clipped to: those given, within those known.
+
+    Errors: MissingBounds; InvalidArgument for bounds to be chosen of true and false
+    """
     known = column.facts.bounds
+    if isinstance(given, Auto):  # until they are chosen, some that any column could have
+        if kind(column.facts.dtype) == "boolean":
+            raise InvalidArgument(f"{what}: true and false lie between 0 and 1; leave bounds= out.")
+        return known or Bounds(0, 1)
     if given is None and known is None:
         low, high = _EXAMPLES.get(kind(column.facts.dtype), ("0", "100"))
         raise MissingBounds(

@@ -375,8 +375,8 @@ class Bound(Step):
 
     @property
     def typed(self) -> str:
-        given = vars(self.limits).items()
-        return f"bound({', '.join(f'{name}={value}' for name, value in given if value is not None)})"
+        said = [f"{name}={value}" for name, value in vars(self.limits).items() if isinstance(value, int)]
+        return f"bound({', '.join([*said, 'limits=dp.Auto()'] if self.limits.auto else said)})"
 
 
 def lineage(step: Step) -> Iterable[Step]:

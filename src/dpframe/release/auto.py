@@ -1,15 +1,15 @@
-"""Limits chosen privately, inside the release: the largest gain in accuracy there is.
+"""Limits and bounds chosen privately, inside the release: the largest gain in accuracy there is.
 
 A limit that is too low throws rows away, one that is too high costs noise. The best one balances the two, and depends
 on how many rows people have, which is learnt from histograms in which each unit counts once: their noise is tiny beside
-that of the totals. The choice is then post-processing of these noisy histograms, and the totals are a second release
-under the limits chosen: sequential composition of two adaptively chosen parts.
+that of the totals. The choice is then post-processing of these noisy histograms, and the totals are a further release
+under what was chosen: composition of adaptively chosen parts, whose ε (or ρ) add up.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,225 +17,268 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import engine
-from dpframe.budget import Loss
-from dpframe.engine import EDGES
-from dpframe.errors import UnsupportedOperation
-from dpframe.noise import discrete_laplace
+from dpframe.budget.losses import Loss, read_delta, read_rho
+from dpframe.engine import NODES, ONE
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.noise import rounded_laplace
 from dpframe.plan.ask import Ask
-from dpframe.plan.columns import Limits
+from dpframe.plan.columns import Bounds, Limits
+from dpframe.plan.explain import limits_in_words, open_bounds_of
+from dpframe.plan.types import number
 from dpframe.release.calibrate import NoisePlan
-from dpframe.release.pricing import Price, noise_plan, read_price
+from dpframe.release.clipping import as_typed, choose_bounds
+from dpframe.release.expected import Expected, People
+from dpframe.release.pricing import Terms, priced, read_price
+from dpframe.release.sizes import read_spread
 from dpframe.theory.maps import calibration
 
-__all__ = ["check_auto", "choose_limits", "chosen_limits", "split_price"]
+__all__ = ["Offer", "check_choice", "choose", "expected_errors", "read_offer", "read_people", "restored", "try_people"]
 
 Floats = NDArray[np.float64]
-# The quantiles of units that stand for all of them, finer where few units have most of the rows, and their weights.
-_AT: Floats = np.concatenate([np.linspace(0.0025, 0.9475, 190), 1 - np.geomspace(0.05, 1e-6, 150)])
-_UNEVEN = 1.3  # root mean square over mean, for groups of ordinary unevenness
-_SLOPES: Floats = np.concatenate([[0.0], np.geomspace(0.03, 8, 30)])
-_BENDS: Floats = np.concatenate([[0.0], np.geomspace(1e-3, 2, 24)])
-_WEIGHTS: Floats = np.diff(np.concatenate([[0.0], (_AT[1:] + _AT[:-1]) / 2, [1.0]]))
+_SIMPLER = 1.1  # how much better a further limit must seem, since less is known of what it costs
+_GAUSSIAN_PAYS = 9  # groups of a unit from which Gaussian noise can be less than Laplace noise
 
 
-def check_auto(ask: Ask, terms: str, epsilon: object, delta: object) -> Loss:
-    """What an ask with `dp.Auto` costs, whatever limits it will choose. Errors: UnsupportedOperation, InvalidPrice."""
-    if terms != "epsilon" or epsilon is None:
-        raise UnsupportedOperation("dp.Auto() is paid in ε from a budget that counts ε and δ: release(epsilon=...).")
-    price = read_price(epsilon, delta)
-    return Loss.charged(price.epsilon, price.delta)
+@dataclass(frozen=True)
+class Offer:
+    """A price: ε or ρ, a δ, and the noise that is wanted. A part of it has all of its δ, which is charged once."""
+
+    terms: Terms
+    amount: Fraction
+    delta: Fraction
+    noise: str
+
+    def part(self, share: Fraction) -> Offer:
+        """A part of the ε or ρ."""
+        return replace(self, amount=self.amount * share)
+
+    def plan(self, ask: Ask, noise: str | None = None) -> NoisePlan:
+        """The noise that it buys."""
+        price = {"epsilon" if self.terms == "epsilon" else "rho": self.amount, "delta": self.delta}
+        return priced(ask, self.terms, **price, noise=self.noise if noise is None else noise)
+
+    def plans(self, ask: Ask) -> list[NoisePlan]:
+        """The noise that it buys, of each family there is to choose."""
+        families = [f for f in ("laplace", "gaussian") if self.noise in ("auto", f)]
+        normal = self.terms == "rho" or self.delta > 0
+        return [self.plan(ask, f) for f in families if f == "laplace" or normal]
+
+    def scale(self, relation: str) -> float:
+        """The Laplace scale of a histogram to which a unit gives at most ONE, and which costs all of this.
+
+        Bound:  its l1 is ONE when a unit joins or leaves, and 2·ONE when one is exchanged (see `engine.profile`)
+        """
+        moved = ONE * (2 if relation == "replace" else 1)
+        if self.terms == "rho":
+            return calibration.laplace_scale_rho(moved, self.amount)
+        return calibration.laplace_scale(moved, self.amount)
+
+    def noisy(self, ask: Ask, counts: NDArray[np.int64]) -> tuple[Floats, float]:
+        """A histogram with noise, and the scale of the noise, both in units."""
+        scale = self.scale(ask.table.relation)
+        drawn = np.asarray(counts + rounded_laplace(scale, len(counts)), np.float64)
+        return drawn / ONE, scale / ONE
 
 
-def chosen_limits(limits: Limits) -> dict[str, int]:
-    """Limits as they are kept with a stored release."""
-    return {name: value for name, value in vars(limits).items() if isinstance(value, int)}
+def read_offer(terms: Terms, price: Mapping[str, Any], noise: str) -> Offer:
+    """The price of an ask with `dp.Auto`, as typed. Errors: UnsupportedOperation, InvalidPrice."""
+    if terms == "rho":
+        if price["rho"] is None:
+            raise UnsupportedOperation("dp.Auto() is paid from this budget in ρ: release(rho=0.01).")
+        return Offer(terms, read_rho(price["rho"]), read_delta(price["delta"]), noise)
+    if price["rho"] is not None:
+        raise UnsupportedOperation("dp.Auto() is paid from this budget in ε: release(epsilon=0.1).")
+    said = read_price(price["epsilon"], price["delta"])
+    return Offer(terms, said.epsilon, said.delta, noise)
 
 
-def split_price(ask: Ask, price: Price) -> tuple[Price, Price]:
-    """The part of a price that chooses the limits, and the rest, which pays for the answer."""
-    assert ask.auto is not None
-    first = price.epsilon * ask.auto.share
-    return Price(first, Fraction(0)), replace(price, epsilon=price.epsilon - first)
+def check_choice(ask: Ask, offer: Offer) -> Loss:
+    """What an ask with `dp.Auto` costs, whatever it will choose; every histogram is tried on no rows.
 
-
-def choose_limits(ask: Ask, price: Price, noise: str) -> Limits:
-    """Read how many rows units have, with noise, and choose the limits with the smallest expected error.
-
-    Input:  an ask with `dp.Auto`; the whole price; noise as in `release`
-    Output: Limits; it never fails on data
-    Bound:  each unit is in one bucket of each histogram used: its l1 is 1 (2 under replace), discrete Laplace noise of
-            scale l1 / ε costs ε, and the histograms' parts of the price add up
-    Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise
+    Errors: InvalidArgument where nothing would be left to answer with
     """
-    first, rest = split_price(ask, price)
-    parts = _parts(ask, rest, noise)
-    moved = 2 if ask.table.relation == "replace" else 1
-    scales = {name: calibration.laplace_scale(moved, first.epsilon * part) for name, part in parts.items()}
-    raw = engine.profile(ask)
-    noisy = {name: _noisy(getattr(raw, name), scale) for name, scale in scales.items()}
+    if _chosen_share(ask) >= 1:
+        raise InvalidArgument("dp.Auto(share=...): the shares add up to all of the price; leave some for the answer.")
+    if ask.auto is not None:
+        try_people(ask, offer)
+    for column in ask.open_bounds:
+        held = ask.table.columns[column]
+        engine.magnitude_profile(ask, held, empty=True)
+        engine.value_profile(ask, held, [0.0, 1.0], empty=True)
+    if offer.terms == "rho":
+        return Loss.charged_rho(offer.amount, offer.delta if ask.private_keys else Fraction(0))
+    return Loss.charged(offer.amount, offer.delta)
+
+
+def _chosen_share(ask: Ask) -> Fraction:
+    limits = Fraction(0) if ask.auto is None else ask.auto.share
+    return limits + sum((auto.share for auto in ask.open_bounds.values()), Fraction(0))
+
+
+def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any]]:
+    """Choose what is open, each for its share of the price, and what the rest buys then.
+
+    Input:  an ask with `dp.Auto`; the whole price
+    Output: the ask with its limits and bounds; its noise; what was chosen, at what cost and why, as JSON. It never
+            fails on data
+    Bound:  each histogram costs its part of the price by `Offer.scale`, the answer has what is left, and these add up.
+            What is read and asked later depends on the rows through earlier noisy answers alone
+    Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise;
+            Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
+    """
+    rest, sign = offer.part(1 - _chosen_share(ask)), "ε" if offer.terms == "epsilon" else "ρ"
+    said: dict[str, Any] = {"cost": {"in": offer.terms}, "reason": []}
+    made = ask
+    if ask.auto is not None:
+        limits, errors = _best(ask, rest, read_people(ask, offer.part(ask.auto.share), rest))
+        made = made.with_limits(limits)
+        said |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
+        cost = said["cost"]["limits"] = float(offer.amount * ask.auto.share)
+        said["reason"].append(
+            f"Limits, for {sign} = {cost:.4g}: {limits_in_words(made.limits)}. Of those that were tried, they have the "
+            "smallest expected error of the released columns, bias and noise together, by noisy histograms in which "
+            "each unit counts once."
+        )
+    bounds: dict[str, Bounds] = {}
+    for column, auto in ask.open_bounds.items():
+        bounds[column] = choose_bounds(made, column, offer.part(auto.share), rest)
+        cost = said["cost"][column] = float(offer.amount * auto.share)
+        low, high = (number(x) for x in as_typed(bounds[column], ask.table.columns[column]))
+        said["reason"].append(
+            f"Bounds of {column!r}, for {sign} = {cost:.4g}: from {low} to {high}. They have the smallest expected "
+            "error of the released columns, clipping and noise together, by noisy histograms of values in which "
+            "each unit counts once."
+        )
+    if bounds:
+        said["bounds"] = {column: list(pair) for column, pair in bounds.items()}
+    return *restored(ask, said, offer), said
+
+
+def restored(ask: Ask, said: Mapping[str, Any], offer: Offer) -> tuple[Ask, NoisePlan]:
+    """The ask with what was chosen for it, and its noise, from what was said of the choice."""
+    made, rest = ask, offer.part(1 - _chosen_share(ask))
+    if "limits" in said:
+        made = made.with_limits(Limits(**said["limits"]))
+    chosen = said.get("bounds", {})
+    made = made.with_bounds({c: as_typed(Bounds(*pair), ask.table.columns[c]) for c, pair in chosen.items()})
+    return made, rest.plan(made)
+
+
+# Limits
+
+
+def try_people(ask: Ask, rest: Offer, also: Collection[str] = ()) -> None:
+    """Make the histograms of no rows, so that they cannot fail after they are paid."""
+    wanted = _parts(ask, rest, also)
+    engine.size_profile(ask, [name for name in wanted if name != "keys"], empty=True)
+    if "keys" in wanted:
+        engine.key_profile(ask, empty=True)
+
+
+def read_people(ask: Ask, offer: Offer, rest: Offer, also: Collection[str] = ()) -> People:
+    """The histograms that matter to an ask, and others that are named, with noise, each for its part of a price."""
+    parts = _parts(ask, rest, also)
+    raw = engine.size_profile(ask, [name for name in parts if name != "keys"])
+    read = {name: read_spread(*offer.part(parts[name]).noisy(ask, counts)) for name, counts in raw.items()}
     del raw
-    sizes = {name: _sizes(counts, scales[name]) for name, counts in noisy.items()}
-    units = float(max(noisy["rows"].sum(), 1))
-    return _best(ask, rest, noise, sizes, units)
+    keys = None
+    if "keys" in parts:
+        keys = _found(ask, *offer.part(parts["keys"]).noisy(ask, engine.key_profile(ask)))
+    first = read.get("rows", read.get("groups"))
+    assert first is not None
+    return People(first, read.get("groups"), read.get("rows_per_group"), keys)
 
 
-def _parts(ask: Ask, rest: Price, noise: str) -> dict[str, Fraction]:
-    """The histograms that can matter, and their parts of the price.
-
-    Rows always; groups and rows per group where l0, linf or l2 count, which is less often what decides.
-    """
-    grouped = bool(ask.by) and ask.cells != 1
-    if grouped and (ask.private_keys or (rest.delta > 0 and noise != "laplace")):
-        return {"rows": Fraction(7, 10), "groups": Fraction(3, 20), "rows_per_group": Fraction(3, 20)}
-    return {"rows": Fraction(1)}
-
-
-def _noisy(counts: NDArray[np.int64], scale: float) -> Floats:
-    return (counts + discrete_laplace(scale, len(counts))).astype(np.float64)
-
-
-def _sizes(counts: Floats, scale: float) -> Floats:
-    """Sizes of units at the quantiles `_AT`, from a noisy histogram.
-
-    Few units have the most rows, and their counts drown in the noise; they matter all the same. Buckets that stand out
-    (noise alone does so less than once in 10,000 histograms) are taken as they are. Beyond the last of them stands a
-    curve fitted to every bucket from the fullest on. Inside a bucket, sizes are spread evenly on a log scale.
-    """
-    clear = np.flatnonzero(counts > 13 * scale)
-    if not len(clear):
-        return np.ones(len(_AT))
-    mode, last = int(np.argmax(counts)), int(clear[-1])
-    level = np.maximum(counts, 0.0)
-    level[last + 1 :] = _falling(counts[mode:], scale)[last + 1 - mode :]
-    level[np.cumsum(level[::-1])[::-1] < 0.3] = 0.0  # less than a third of a unit is nobody
-    share = np.concatenate([[0.0], np.cumsum(level) / level.sum()])
-    ends = np.concatenate([[0.0], np.log2(EDGES)])
-    known = np.flatnonzero(np.diff(share, prepend=-1.0) > 0)  # where the share rises, so that it can be inverted
-    known = np.union1d(known, np.maximum(known - 1, 0))
-    return np.asarray(np.ceil(2.0 ** np.interp(_AT, share[known] + 1e-12 * known, ends[known])))
+def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fraction]:
+    """The histograms that can matter, and their parts of the price."""
+    by_units = [m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures]
+    ratios = any(output.formula not in ("count", "sum") for output in ask.outputs)
+    weights = {} if all(by_units) else {"rows": 8}
+    if ask.by and ask.cells != 1:
+        normal = rest.noise != "laplace" and (rest.terms == "rho" or rest.delta > 0)
+        normal = normal and (ask.cells is None or ask.cells > _GAUSSIAN_PAYS)
+        if any(by_units) or ask.private_keys or ratios or normal:
+            weights["groups"] = 4 if any(by_units) or ask.private_keys else 2 if ratios else 1
+        if (normal or ratios) and not all(by_units):
+            weights["rows_per_group"] = 2 if ratios else 1
+        if ratios or ask.private_keys:
+            weights["keys"] = 5
+        for name in also:
+            weights.setdefault(name, 2)
+    weights = weights or {"groups": 1}
+    return {name: Fraction(weight, sum(weights.values())) for name, weight in weights.items()}
 
 
-def _falling(counts: Floats, scale: float) -> Floats:
-    """A curve A·exp(-a·j - b·j²) near the counts.
-
-    Of those that fit as well as noise lets one tell, it is the one whose units have the fewest rows, so that noise in
-    far buckets does not put anybody there.
-    """
-    j = np.arange(len(counts))
-    shapes = np.exp(-(_SLOPES[:, None, None] * j + _BENDS[None, :, None] * j**2)).reshape(-1, len(counts))[1:]
-    heights = np.maximum(shapes @ counts / (shapes**2).sum(axis=1), 0.0)
-    curves = heights[:, None] * shapes
-    misses = ((curves - counts) ** 2).sum(axis=1)
-    fitting = np.flatnonzero(misses <= misses.min() + 2 * scale**2)
-    rows = curves[fitting] @ 2.0**j
-    return np.asarray(curves[fitting[int(np.argmin(rows))]])
+def _found(ask: Ask, counts: Floats, scale: float) -> Floats:
+    """Units in each group: those listed; or as many of the fullest bins of unlisted ones as hold everybody."""
+    if ask.cells is not None and len(counts) == ask.cells:
+        return np.maximum(counts, scale / 2)
+    order = np.sort(counts)[::-1]
+    everybody = max(float(counts.sum()), scale)
+    enough = int(np.searchsorted(np.cumsum(order), everybody)) + 1
+    return np.maximum(order[:enough], scale / 2)
 
 
-# The expected error
+def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, dict[str, float]]:
+    """The candidate limits with the smallest expected error, and each column's error under them."""
+    model = Expected(ask, people, lambda limits: rest.plans(ask.with_limits(limits)))
+
+    def scored(limits: Limits) -> tuple[float, dict[str, float], Limits]:
+        score, errors = model.best(limits)
+        return score * (1.0 if limits.max_rows_per_group is None else _SIMPLER), errors, limits
+
+    best = min(map(scored, _candidates(ask, people)), key=lambda found: found[0])
+    finer = [best, *map(scored, _near(ask, best[2]))] if people.groups is not None else [best]
+    _, errors, limits = min(finer, key=lambda found: found[0])
+    told = [o.name for o in ask.outputs if not any(open_bounds_of(ask, m) for _, m in o.measures)]
+    return limits, {name: float(f"{errors[name]:.3g}") for name in told}
 
 
-def _best(ask: Ask, rest: Price, noise: str, sizes: dict[str, Floats], units: float) -> Limits:
-    """The candidate limits with the smallest expected error."""
-    rows = sizes["rows"]
-    groups = np.minimum(sizes.get("groups", rows), rows)
-    peak = np.minimum(np.maximum(sizes.get("rows_per_group", rows), rows / groups), rows)
-    cells = float(ask.cells if ask.cells is not None else max(groups.max(), 1.0))
-    unit_noise = _UnitNoise(ask, rest, noise)
-    best: tuple[float, Limits] | None = None
-    for limits in _candidates(ask, sizes):
-        kept = _kept(limits, rows, groups, peak)
-        error = _error(ask.with_limits(limits), unit_noise, rows @ _WEIGHTS * units, kept @ _WEIGHTS * units, cells)
-        if best is None or error < best[0]:
-            best = (error, limits)
-    assert best is not None
-    return best[1]
+def expected_errors(ask: Ask, people: People, rest: Offer, choices: Iterable[Limits]) -> list[dict[str, float]]:
+    """Expected error of each column (column unit) under each of some limits."""
+    model = Expected(ask, people, lambda limits: rest.plans(ask.with_limits(limits)))
+    return [model.best(limits)[1] for limits in choices]
 
 
-def _candidates(ask: Ask, sizes: dict[str, Floats]) -> list[Limits]:
-    """Limits a factor of 1.26 apart (1.6 where there are three), up to the largest sizes there seem to be."""
-    per_octave = 3.0 if "groups" not in sizes else 1.5
-
-    def steps(name: str) -> list[int]:
-        largest = float(sizes[name].max())
-        powers = np.arange(math.floor(per_octave * math.log2(largest)) + 1) / per_octave
-        return sorted({round(2.0**power) for power in powers} | {int(largest)})
-
-    if "groups" not in sizes:
-        return [Limits(max_rows=k) for k in steps("rows")]
-    widths = steps("groups") if ask.private_keys else [0]
-    return [
-        Limits(total, width or total, height)
-        for total in steps("rows")
+def _candidates(ask: Ask, people: People) -> list[Limits]:
+    """Limits four to an octave (one where there are several), up to the largest sizes there seem to be."""
+    by_units = {m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures}
+    rows, groups, peaks = people.sizes
+    several = people.groups is not None
+    totals: list[int | None] = list(_steps(rows.max(), 4 if several else 1)) if False in by_units else [None]
+    widths: list[int | None] = [None]
+    if several and (ask.private_keys or True in by_units):
+        widths = [*_steps(groups.max(), 4)]
+    heights: list[int | None] = [None]
+    if people.peaks is not None:
+        heights += _steps(peaks.max(), 4)
+    found = [
+        Limits(total, width, height)
+        for total in totals
         for width in widths
-        for height in steps("rows_per_group")
-        if height <= total and width <= total
+        for height in heights
+        if height is None or total is None or height < total or total == 1
+        if width is None or total is None or width <= total
     ]
+    if by_units == {True}:
+        found = [Limits(None, width, None) for width in widths]
+    said = ask.table.limits.and_also(ask.given)
+    return list(dict.fromkeys(replace(limits.and_also(said), auto=None) for limits in found))
 
 
-def _kept(limits: Limits, rows: Floats, groups: Floats, peak: Floats) -> Floats:
-    """Rows that count, of units with these sizes; their groups fall off from the peak as a power that fits the mean."""
-    most, width, height = limits.max_rows, limits.max_groups, limits.max_rows_per_group
-    share = np.minimum(1.0, (width or math.inf) / groups)
-    part = np.ones_like(rows)
-    if height is not None:
-        power = np.maximum(peak * groups / rows - 1, 1e-9)
-        cut = np.exp(np.log(np.minimum(height / peak, 1.0)) / power)
-        level = height * (1 - cut) + peak * cut ** (power + 1) / (power + 1)
-        part = np.where(peak <= height, 1.0, np.minimum(level / (rows / groups), 1.0))
-    return np.minimum(rows * share * part, math.inf if most is None else most)
+def _near(ask: Ask, limits: Limits) -> list[Limits]:
+    """The same with the nodes around its rows in all, or else around its groups."""
+    name = "max_groups" if limits.max_rows is None else "max_rows"
+    at = int(np.searchsorted(NODES, getattr(limits, name) or 1))
+    nodes = [int(x) for x in NODES[max(at - 3, 0) : at + 4]]
+    said = ask.table.limits.and_also(ask.given)
+    around = [Limits(max_groups=x) if limits.max_rows is None else Limits(max_rows=x) for x in nodes]
+    held = [limits.max_groups, limits.max_rows_per_group] if limits.max_rows is not None else [None, None]
+    found = [replace(x, max_groups=held[0] or x.max_groups, max_rows_per_group=held[1]) for x in around]
+    return [replace(x.and_also(said), auto=None) for x in found]
 
 
-class _UnitNoise:
-    """Standard deviations for given sensitivities at a price, from one calibration: noise is proportional to them."""
-
-    def __init__(self, ask: Ask, rest: Price, noise: str) -> None:
-        self.offered = {}
-        for family in ("laplace", "gaussian"):
-            if noise in ("auto", family) and (family == "laplace" or rest.delta > 0):
-                self.offered[family] = self._factors(noise_plan(ask, rest, family), family)
-
-    @staticmethod
-    def _factors(plan: NoisePlan, family: str) -> list[float]:
-        factors = []
-        for drawn in plan.drawn:
-            bound = drawn.paid.measure.sensitivity
-            size = bound.l2 if family == "gaussian" and not drawn.paid.measure.chosen else bound.l1
-            factors.append(drawn.scale / float(size) if size else 0.0)
-        return factors
-
-    def deviations(self, ask: Ask) -> list[list[float]]:
-        """For each family, the standard deviation of each measure relative to its largest row value."""
-        made = []
-        for family, factors in self.offered.items():
-            sizes = []
-            for factor, paid in zip(factors, ask.paid, strict=True):
-                bound, measure = paid.measure.sensitivity, paid.measure
-                reach = float(measure.grid.magnitude or 1) * 2**measure.fraction
-                size = bound.l2 if family == "gaussian" and not measure.chosen else bound.l1
-                spread = 1.0 if family == "gaussian" else math.sqrt(2)
-                sizes.append(spread * factor * float(size) / reach)
-            made.append(sizes)
-        return made
-
-
-def _error(ask: Ask, unit_noise: _UnitNoise, rows: Any, kept: Any, cells: float) -> float:
-    """Expected error of the asked columns, in rows a group: the geometric mean over columns, of the better family.
-
-    A count or a sum misses the rows that do not count, rows - kept, spread (unevenly) over the groups; the noise adds
-    to it. In a
-    mean, a variance or a quantile what is missing cancels, and noise matters relative to the rows that do count.
-    """
-    bias = _UNEVEN * (rows - kept) / cells
-    scores = []
-    for deviations in unit_noise.deviations(ask):
-        at = {paid.measure.key: d for paid, d in zip(ask.paid, deviations, strict=True)}
-        logs = []
-        for output in ask.outputs:
-            spread = max(at[measure.key] for _, measure in output.measures)
-            if output.formula in ("count", "sum"):
-                missed = 0.0 if output.measures[0][1].total in ("units", "unit_sum") else bias
-                logs.append(math.log(math.hypot(missed, spread) + 1e-9))
-            else:
-                logs.append(math.log(spread * rows / max(kept, 1e-9) + 1e-9))
-        scores.append(math.exp(math.fsum(logs) / len(logs)))
-    return min(scores)
+def _steps(largest: float, every: int) -> list[int]:
+    """Nodes up to a size and a little beyond."""
+    nodes = NODES[max(2.0 * largest if every == 1 else largest, 1.0) >= NODES]
+    return sorted({int(x) for x in [*nodes[nodes <= 4], *nodes[::-1][::every]]})

@@ -107,7 +107,7 @@ def batch(
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
     if any(isinstance(ask, Marginals) for ask in asks):
         raise UnsupportedOperation("budget.plan: marginals share their noise; release them by themselves.")
-    if any(ask.auto is not None for ask in asks):
+    if any(ask.undecided for ask in asks):
         raise UnsupportedOperation(
             "budget.plan: limits that are chosen inside a release (dp.Auto) need one of their own."
         )

@@ -16,22 +16,21 @@ from dpframe.budget import Loss, Receipt, Stored
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan.ask import Ask
-from dpframe.plan.columns import Limits
 from dpframe.plan.explain import Derivation, derivation, unit_words
 from dpframe.plan.fingerprint import described
 from dpframe.plan.marginals import Marginals
 from dpframe.plan.steps import source_of
-from dpframe.release.auto import check_auto, choose_limits, chosen_limits, split_price
+from dpframe.release.auto import check_choice, choose, read_offer, restored
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.draw import drawn_table
 from dpframe.release.events import UNNAMED, events_of
 from dpframe.release.marginals import MarginalsRelease, drawn_interactions
-from dpframe.release.pricing import Terms, described_price, noise_plan, priced, read_price
+from dpframe.release.pricing import Terms, described_price, priced
 from dpframe.release.result import Release, noise_table
 from dpframe.release.statement import loss_json, statement
 from dpframe.release.stored import Answer, packed, unpacked
 
-__all__ = ["Account", "Question", "release", "settled"]
+__all__ = ["Account", "Question", "release", "settled", "subject_of"]
 
 Question = tuple[Ask, NoisePlan]
 
@@ -94,11 +93,7 @@ def release(
     """
     plan = priced(ask, account.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
     price = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    if ask.auto is not None:
-        cost = check_auto(ask, account.terms, epsilon, delta)
-        engine.profile(ask, empty=True)
-    else:
-        cost = plan.cost
+    cost = check_choice(ask, read_offer(account.terms, price, noise)) if ask.undecided else plan.cost
     (one,) = settled([(ask, plan)], account, cost, price, noise, name=name, refresh=refresh)
     return one
 
@@ -121,33 +116,38 @@ def settled(
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
     for ask, _ in questions:
-        if batch and ask.auto is not None:
+        if batch and ask.undecided:
             raise UnsupportedOperation("A batch is priced before any of it runs; release what has dp.Auto() by itself.")
         _validate(ask)
-    subjects = {_subject(ask) for ask, _ in questions}
+    subjects = {subject_of(ask) for ask, _ in questions}
     if len(subjects) != 1:
         raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
     reasons = [derivation(ask) for ask, _ in questions]
     words = "; ".join(why.steps[-1][0] for why in reasons)
     query = f"batch of {len(questions)}: {words}" if batch else words
     plan = _described(questions, price, noise) if name is not None else None
-    events = [event for ask, noisy in questions for event in ([UNNAMED] if ask.auto else events_of(noisy))]
+    events = [event for ask, noisy in questions for event in ([UNNAMED] if ask.undecided else events_of(noisy))]
     said: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
     receipt = account.charge(cost, subjects.pop(), query, **said)
     if receipt.stored is None:
-        questions = [_resolved(question, price, noise) for question in questions]
+        decided = [_decided(question, account, price, noise) for question in questions]
+        questions = [question for question, _ in decided]
         reasons = [derivation(ask) for ask, _ in questions]
         answers = [_answer(ask, noisy) for ask, noisy in questions]
         about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
         statements = [
-            _statement(question, why, account, receipt, about) for question, why in zip(questions, reasons, strict=True)
+            {**_statement(question, why, account, receipt, about), **chosen}
+            for (question, chosen), why in zip(decided, reasons, strict=True)
         ]
         stored = account.store(receipt, packed(answers), {"releases": statements})
     else:
         stored = receipt.stored
         answers = unpacked(stored.data)
-        found = [said.get("limits") for said in stored.statement["releases"]]
-        questions = [_again(question, limits, price, noise) for question, limits in zip(questions, found, strict=True)]
+        found = [said.get("chosen") for said in stored.statement["releases"]]
+        questions = [
+            question if chosen is None else restored(question[0], chosen, read_offer(account.terms, price, noise))
+            for question, chosen in zip(questions, found, strict=True)
+        ]
         reasons = [derivation(ask) for ask, _ in questions]
     return [
         _release(question, why, answer, receipt, said)
@@ -162,7 +162,7 @@ def _validate(ask: Ask) -> None:
         engine.validate(ask)
 
 
-def _subject(ask: Ask) -> str:
+def subject_of(ask: Ask) -> str:
     """Whose privacy a release is about: the unit and the neighbour relation."""
     return f"{unit_words(source_of(ask.step).table)}, {ask.table.relation}"
 
@@ -173,25 +173,18 @@ def _described(questions: Sequence[Question], price: Mapping[str, Any], noise: s
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
-def _resolved(question: Question, price: Mapping[str, Any], noise: str) -> Question:
-    """A question whose limits are chosen, if it asked for that: the first part of its price is spent on it here."""
+def _decided(
+    question: Question, account: Account, price: Mapping[str, Any], noise: str
+) -> tuple[Question, dict[str, Any]]:
+    """A question whose limits and bounds are chosen, if it asked for that, and what is said of it.
+
+    The first part of its price is spent on it here.
+    """
     ask, _ = question
-    if ask.auto is None:
-        return question
-    offered = read_price(price["epsilon"], price["delta"])
-    return _limited(ask, choose_limits(ask, offered, noise), price, noise)
-
-
-def _again(question: Question, limits: Mapping[str, Any] | None, price: Mapping[str, Any], noise: str) -> Question:
-    """The same, for a stored answer, from the limits that are stored with it."""
-    ask, _ = question
-    return question if limits is None else _limited(ask, Limits(**limits), price, noise)
-
-
-def _limited(ask: Ask, limits: Limits, price: Mapping[str, Any], noise: str) -> Question:
-    _, rest = split_price(ask, read_price(price["epsilon"], price["delta"]))
-    ask = ask.with_limits(limits)
-    return ask, noise_plan(ask, rest, noise)
+    if not ask.undecided:
+        return question, {}
+    made, plan, said = choose(ask, read_offer(account.terms, price, noise))
+    return (made, plan), {"chosen": said}
 
 
 def _answer(ask: Ask, plan: NoisePlan) -> Answer:
@@ -215,8 +208,7 @@ def _statement(
     unit = unit_words(source_of(ask.step).table)
     if isinstance(ask, Marginals):
         about = {**about, "batch": len(ask.workload)}
-    said = statement(why, ask.table.relation, unit, noise, receipt.loss, budget, **about)
-    return said if ask.chosen is None else {**said, "limits": chosen_limits(ask.chosen)}
+    return statement(why, ask.table.relation, unit, noise, receipt.loss, budget, **about)
 
 
 def _release(

@@ -178,6 +178,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing."]),
         ("Unit of privacy", [items["unit_of_privacy"], items["neighbours"]["meaning"]]),
         ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(items["bounds"], STEPS)), items["keys"]]),
+        *([("Chosen inside the release", list(items["chosen"]["reason"]))] if "chosen" in items else []),
         (
             "Sensitivity: how far one unit moves each total",
             [(Derivation.MEASURES, _rows(items["sensitivity"], Derivation.MEASURES))],

@@ -1,0 +1,283 @@
+"""The error to expect of an ask under limits, from noisy histograms of its units: bias and noise together.
+
+A model of who is there: units in order of their rows, the number of their groups and their largest group in the same
+order, and inside a unit groups that fall off as a power that fits both. What it says is a guess that choices are made
+by; no bound rests on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.engine import NODES
+from dpframe.plan.ask import Ask
+from dpframe.plan.columns import Limits
+from dpframe.plan.measures import Measure, Output
+from dpframe.release.calibrate import NoisePlan
+from dpframe.release.sizes import Spread, quantiles
+from dpframe.theory.maps.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
+
+__all__ = ["Expected", "People"]
+
+Floats = NDArray[np.float64]
+Key = tuple[object, ...]  # of a measure
+_NODES = NODES.astype(np.float64)
+# Parts of the units that stand for all of them, finer where few units have most of the rows, and their weights.
+_AT: Floats = np.concatenate([np.linspace(0.0075, 0.9375, 63), 1 - np.geomspace(0.05, 1e-5, 45)])
+_WEIGHTS: Floats = np.diff(np.concatenate([[0.0], (_AT[1:] + _AT[:-1]) / 2, [1.0]]))
+_INSIDE: Floats = (np.arange(8) + 0.5) / 8  # groups of a unit, from the smallest to the largest
+_UNEVEN = 1.3  # root mean square over mean, for groups of ordinary unevenness that nobody measured
+_TILT = 0.05  # how far a mean is off, in half its bounds, when all of its weight is on other rows
+_TYPICAL = 0.5  # the size of a value beside the largest one
+
+
+@dataclass(frozen=True)
+class People:
+    """Who is there, as noisy histograms tell: units by rows, by groups and by their largest group, and the groups.
+
+    `keys` has the units in each group, each unit spread over its groups; None where that was not asked.
+    """
+
+    rows: Spread
+    groups: Spread | None = None
+    peaks: Spread | None = None
+    keys: Floats | None = None
+
+    @cached_property
+    def sizes(self) -> tuple[Floats, Floats, Floats]:
+        """Rows (cases by units), groups and largest groups of units, in order."""
+        rows = np.array([quantiles(masses, _NODES, _AT) for masses in self.rows.masses])
+        least = rows.min(axis=0)
+        groups = np.minimum(_mean_sizes(self.groups, np.ones_like(least) if self.groups is None else least), rows)
+        evenly = rows / groups
+        peaks = np.clip(_mean_sizes(self.peaks, np.ceil(evenly)), evenly, np.maximum(rows - groups + 1, evenly))
+        return rows, np.broadcast_to(groups, rows.shape), np.broadcast_to(peaks, rows.shape)
+
+    @property
+    def largest(self) -> int:
+        """A size that hardly anybody is above."""
+        return int(self.sizes[0].max())
+
+
+def _mean_sizes(spread: Spread | None, otherwise: Floats) -> Floats:
+    return otherwise if spread is None else quantiles(spread.odds @ spread.masses, _NODES, _AT)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What counts under limits, for each case: rows and presences in groups, in all and of those there are.
+
+    `tilt` is the part of the weight that is on other rows than it would be on without limits; `even`, how far groups
+    of one unit count alike.
+    """
+
+    rows: Floats
+    of_rows: Floats
+    presences: Floats
+    of_presences: Floats
+    tilt: Floats
+    even: Floats
+
+
+class Expected:
+    """Expected errors of an ask's columns, for any limits.
+
+    Input:  ask, with strictest limits; people; plans(limits): noise plans that are offered there, one for each family.
+            Noise is proportional to the sensitivity, so they are made once for each number of groups
+    """
+
+    def __init__(self, ask: Ask, people: People, plans: Callable[[Limits], list[NoisePlan]]) -> None:
+        self.ask, self.people = ask, people
+        self._said = replace(ask.table.limits.and_also(ask.given), auto=None)
+        self._plans, self._made = plans, dict[int, list[tuple[NoisePlan, list[float]]]]()
+        self._bounds: dict[tuple[int, int, int, bool], Sensitivity] = {}
+        self._kind = {p.measure.key: _by_units(p.measure) for p in ask.paid}
+
+    # Noise
+
+    def _factors(self, groups: int) -> list[tuple[NoisePlan, list[float]]]:
+        """Plans for a unit with one row in each of some groups, and each measure's noise for each unit of its size."""
+        at = groups if self.ask.private_keys else 1
+        if at not in self._made:
+            limits = Limits(at, at, 1).and_also(self._said)
+            found = []
+            for plan in self._plans(limits):
+                factors = []
+                for drawn in plan.drawn:
+                    size = self._size(limits, drawn.paid.measure.key, drawn.family)
+                    measure = drawn.paid.measure
+                    reach = float(measure.grid.magnitude or 1) * 2**measure.fraction
+                    deviation = drawn.scale * (1.0 if drawn.family in ("none", "gaussian") else math.sqrt(2))
+                    factors.append(deviation / (reach * size) if size else 0.0)
+                found.append((plan, factors))
+            self._made[at] = found
+        return self._made[at]
+
+    def _size(self, limits: Limits, key: Key, family: str) -> float:
+        bound = self._bound(limits, self._kind[key])
+        return float(bound.l2 if family == "gaussian" else bound.l1)
+
+    def _bound(self, limits: Limits, by_units: bool) -> Sensitivity:
+        key = (*_within(self.ask, limits), by_units)
+        if key not in self._bounds:
+            groups, per_group, rows, _ = key
+            relation, cells = self.ask.table.relation, self.ask.cells
+            limited = Contribution(groups, per_group, rows)
+            self._bounds[key] = (
+                unit_counts(groups, relation, cells) if by_units else row_counts(limited, relation, cells)
+            )
+        return self._bounds[key]
+
+    # Bias
+
+    def kept(self, limits: Limits) -> _Kept:
+        """What counts under limits."""
+        most, per_group, rows = (float(x) for x in _within(self.ask, limits))
+        size, groups, peaks = self.people.sizes
+        units = self.people.rows.masses.sum(axis=1)
+        if not self.ask.by:
+            part = np.minimum(size, rows)
+            weights = _WEIGHTS * units[:, None]
+            all_rows, kept_rows = (size * weights).sum(axis=1), (part * weights).sum(axis=1)
+            tilt = _moved(size * weights, part * weights)
+            return _Kept(kept_rows, all_rows, units, units, tilt, np.zeros(len(units)))
+        power = np.clip(peaks * groups / size - 1, 0.0, 50.0)
+        cells = peaks[..., None] * _INSIDE ** power[..., None]
+        cells *= (size / groups / cells.mean(axis=-1))[..., None]
+        weights = (_WEIGHTS * units[:, None] * groups)[..., None] / len(_INSIDE)
+        here = np.minimum(1.0, most / groups)[..., None]  # the part of a unit's groups that is kept
+        alike = 1 - np.clip((most - 1) / np.maximum(groups - 1, 1e-9), 0.0, 1.0)  # few groups share a limit on rows
+        part = np.minimum(cells, per_group)
+        total = part.mean(axis=-1, keepdims=True) * groups[..., None] * here
+        over = np.minimum(1.0, rows / total)
+        one_each = np.minimum(part, rows / np.minimum(most, groups)[..., None])
+        scaled = np.where(over < 1, alike[..., None] * one_each + (1 - alike[..., None]) * part * over, part) * here
+        present = _WEIGHTS * units[:, None] * groups
+        tilt = _moved(cells * weights, scaled * weights)
+        even = _evenness(cells, scaled, weights)
+        axes = (-2, -1)
+        return _Kept(
+            (scaled * weights).sum(axis=axes),
+            (cells * weights).sum(axis=axes),
+            (present * here[..., 0]).sum(axis=-1),
+            present.sum(axis=-1),
+            tilt,
+            even,
+        )
+
+    # Errors
+
+    def best(self, limits: Limits) -> tuple[float, dict[str, float]]:
+        """Of the plans offered, the one with the smallest errors: their geometric mean, and each column's error."""
+        kept = self.kept(limits)
+        found = []
+        for plan, factors in self._factors(_within(self.ask, limits)[0]):
+            noise = {
+                d.paid.measure.key: factor * self._size(limits, d.paid.measure.key, d.family)
+                for d, factor in zip(plan.drawn, factors, strict=True)
+            }
+            errors = {o.name: self._error(o, noise, kept, plan.threshold) for o in self.ask.outputs}
+            found.append((math.exp(math.fsum(math.log(e + 1e-12) for e in errors.values()) / len(errors)), errors))
+        score, errors = min(found, key=lambda pair: pair[0])
+        return score, {o.name: errors[o.name] * _reach(o) for o in self.ask.outputs}
+
+    def _error(self, output: Output, noise: Mapping[Key, float], kept: _Kept, threshold: int | None) -> float:
+        """Expected root mean square error of a column over its groups, in units of its largest row value."""
+        spread = [noise[measure.key] for _, measure in output.measures]
+        odds = self.people.rows.odds
+        shares, even = self._shares, self._even_shares
+        lost = np.zeros((len(odds), len(shares)), bool)
+        if threshold is not None and self.ask.private_keys:
+            lost = kept.presences[:, None] * even < threshold
+        if output.formula in ("count", "sum"):
+            total = output.measures[0][1].total
+            missed, there = kept.of_rows - kept.rows, kept.of_rows
+            if total in ("units", "unit_sum"):
+                missed, there = kept.of_presences - kept.presences, kept.of_presences
+            weigh = 1.0 if output.formula == "count" else _TYPICAL
+            bias = weigh * missed[:, None] * shares
+            squares = np.where(lost, (weigh * there[:, None] * shares) ** 2, bias**2 + spread[0] ** 2)
+        else:
+            mixed = self._shares ** (1 - kept.even[:, None] * self._mixing)
+            weight = kept.rows[:, None] * mixed / (mixed.mean(axis=1, keepdims=True) * self._number)
+            both = math.hypot(max(spread[:-1], default=0.0), (_TYPICAL if len(spread) > 1 else 1.0) * spread[-1])
+            random = np.minimum((both / np.maximum(weight, 1e-9)) ** 2, 0.5)
+            squares = np.where(lost, 0.5, random) + (_TILT * kept.tilt[:, None]) ** 2
+        return float(odds @ np.sqrt(squares.mean(axis=1)))
+
+    # Groups
+
+    @cached_property
+    def _number(self) -> float:
+        """How many groups there are, or seem to be."""
+        if self.ask.cells is not None:
+            return float(self.ask.cells)
+        return float(len(self._shares)) if self.people.keys is not None else max(float(self.people.sizes[1].max()), 1.0)
+
+    @cached_property
+    def _shares(self) -> Floats:
+        """The parts of all rows in the groups as measured; or two kinds of groups, of ordinary unevenness."""
+        if self.people.keys is not None:
+            return np.asarray(self.people.keys / self.people.keys.sum())
+        half = 0.0 if self._number <= 1 else math.sqrt(_UNEVEN**2 - 1)
+        return np.array([1 - half, 1 + half]) / self._number
+
+    @cached_property
+    def _mixing(self) -> float:
+        """How even groups are where a unit counts alike in each of its own: one where all units are in all groups."""
+        groups = float(self.people.sizes[1].mean(axis=0) @ _WEIGHTS)
+        return min(max((groups - 1) / max(self._number - 1, 1.0), 0.0), 1.0)
+
+    @cached_property
+    def _even_shares(self) -> Floats:
+        """The parts of all presences of units in the groups."""
+        mixed = self._shares ** (1 - self._mixing)
+        return np.asarray(mixed / (mixed.mean() * self._number))
+
+
+def _within(ask: Ask, limits: Limits) -> tuple[int, int, int]:
+    """Groups, rows per group and rows of one unit, consistent: as an ask resolves them."""
+    cells = 1 if not ask.by else ask.cells
+    rows = limits.max_rows or (limits.max_groups or cells or 1) * (limits.max_rows_per_group or 1)
+    groups = min(x for x in (limits.max_groups, rows, cells) if x is not None)
+    per_group = min(limits.max_rows_per_group or rows, rows)
+    return groups, per_group, min(rows, groups * per_group)
+
+
+def _by_units(measure: Measure) -> bool:
+    return measure.total in ("units", "unit_sum")
+
+
+def _moved(before: Floats, after: Floats) -> Floats:
+    """The part of the weight that is elsewhere after than before, for each case."""
+    axes = tuple(range(1, before.ndim))
+    first, second = (x / np.maximum(x.sum(axis=axes, keepdims=True), 1e-300) for x in (before, after))
+    return np.asarray(1 - np.minimum(first, second).sum(axis=axes))
+
+
+def _evenness(cells: Floats, kept: Floats, weights: Floats) -> Floats:
+    """How far groups of one unit count alike, from 0 (as they are) to 1, for each case."""
+    before = cells / cells.sum(axis=-1, keepdims=True)
+    after = kept / np.maximum(kept.sum(axis=-1, keepdims=True), 1e-300)
+    flat = 1 / cells.shape[-1]
+    could, did = np.abs(before - flat).sum(axis=-1), np.abs(after - flat).sum(axis=-1)
+    by = np.broadcast_to(weights[..., 0], could.shape)
+    return np.asarray(1 - (did * by).sum(axis=-1) / np.maximum((could * by).sum(axis=-1), 1e-300)).clip(0.0, 1.0)
+
+
+def _reach(output: Output) -> float:
+    """What an error of one is worth (column unit): the largest value of a row, or half the width of the bounds."""
+    if output.formula == "count" or (output.formula != "sum" and output.bounds is None):
+        return 1.0
+    if output.formula == "sum":
+        ((_, measure),) = output.measures
+        return float(measure.grid.magnitude * measure.grid.step)
+    assert output.bounds is not None
+    half = (float(output.bounds.upper) - float(output.bounds.lower)) / 2 * output.ticks
+    return half**2 if output.formula == "var" else half

@@ -1,0 +1,102 @@
+"""The expected error of other limits, from paid histograms: to choose by hand what `dp.Auto` chooses alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+
+from dpframe.budget import Loss
+from dpframe.budget.losses import read_delta, read_epsilon
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan.ask import Ask
+from dpframe.plan.columns import Auto, Limits
+from dpframe.plan.fingerprint import described
+from dpframe.plan.steps import check_limit
+from dpframe.release.auto import Offer, expected_errors, read_offer, read_people, try_people
+from dpframe.release.events import UNNAMED
+from dpframe.release.run import Account, subject_of
+from dpframe.release.stored import Answer, packed, unpacked
+
+__all__ = ["tuned"]
+
+_NAMES = ("max_rows", "max_groups", "max_rows_per_group")
+_TOLD = {"max_groups": "groups", "max_rows_per_group": "rows_per_group"}  # by which histogram
+_MOST = 10_000
+
+
+def tuned(
+    ask: Ask,
+    grid: object,
+    account: Account,
+    *,
+    price: Mapping[str, Any],
+    at: Any,
+    delta: Any,
+    noise: str,
+    name: str | None,
+    refresh: bool,
+) -> pl.DataFrame:
+    """Pay for the histograms, and say what error to expect of an ask under each choice of limits.
+
+    Input:  grid: lists of limits by name; price: epsilon or rho, of the histograms; at: of the release that is planned,
+            nine times as much by default, with its δ
+    Output: one row for each choice: its limits, and the expected error of each column (column unit)
+    Bound:  as `dpframe.release.auto.choose`: each histogram costs its part of the price
+    Errors: those of a release, before anything is read
+    """
+    limits = _choices(grid)
+    if ask.open_bounds:
+        raise UnsupportedOperation("tune: errors depend on the bounds; say bounds=(0, 100) in the question.")
+    free = replace(ask, given=Limits(auto=Auto()), chosen=None)
+    paid = read_offer(account.terms, {**price, "delta": None}, noise)
+    planned = replace(paid, amount=9 * paid.amount if at is None else read_epsilon(at, "at"), delta=read_delta(delta))
+    for choice in limits:
+        planned.plan(free.with_limits(choice))  # every refusal comes now
+    also = [histogram for said, histogram in _TOLD.items() if any(getattr(x, said) is not None for x in limits)]
+    try_people(free, planned, also)
+    cost = Loss.charged_rho(paid.amount, Fraction(0)) if paid.terms == "rho" else Loss.charged(paid.amount, Fraction(0))
+    plan = None if name is None else _described(free, limits, paid, planned)
+    words = f"tune of {', '.join(output.name for output in ask.outputs)}"
+    receipt = account.charge(
+        cost, subject_of(ask), words, name=name, plan=plan, refresh=refresh, batch=False, events=[UNNAMED]
+    )
+    if receipt.stored is not None:
+        return unpacked(receipt.stored.data)[0].long
+    people = read_people(free, paid, planned, also)
+    table = _table(free, limits, expected_errors(free, people, planned, limits))
+    account.store(receipt, packed([Answer(table, {})]), {"tune": words, "drawn": dt.datetime.now(dt.UTC).isoformat()})
+    return table
+
+
+def _table(ask: Ask, limits: Sequence[Limits], errors: Sequence[Mapping[str, float]]) -> pl.DataFrame:
+    said = {n: pl.Series([getattr(x, n) for x in limits], dtype=pl.Int64) for n in _NAMES}
+    asked = {n: column for n, column in said.items() if column.is_not_null().any()}
+    return pl.DataFrame({**asked, **{f"{o.name}_error": [e[o.name] for e in errors] for o in ask.outputs}})
+
+
+def _choices(grid: object) -> list[Limits]:
+    """Every combination of the limits listed. Errors: InvalidArgument."""
+    if not isinstance(grid, Mapping) or not grid or set(grid) - set(_NAMES):
+        raise InvalidArgument(f"tune: list limits to try, tune({{'max_rows': [1, 10, 100]}}); of {', '.join(_NAMES)}.")
+    lists = []
+    for name, values in grid.items():
+        if not isinstance(values, (list, tuple, range)) or not values:
+            raise InvalidArgument(f"tune: {name!r} is a list of limits to try, such as [1, 10, 100].")
+        lists.append([None if value is None else check_limit(value, name) for value in values])
+    found = [Limits(**dict(zip(grid, chosen, strict=True))) for chosen in itertools.product(*lists)]
+    if len(found) > _MOST:
+        raise InvalidArgument(f"tune: {len(found)} combinations of limits are too many to try; list fewer.")
+    return found
+
+
+def _described(ask: Ask, limits: Sequence[Limits], paid: Offer, planned: Offer) -> dict[str, Any]:
+    """What a name stands for."""
+    choices = [[getattr(x, n) for n in _NAMES] for x in limits]
+    price = {"price": str(paid.amount), "at": str(planned.amount), "delta": str(planned.delta), "noise": paid.noise}
+    return {**described(ask), "tune": choices, **price}
