@@ -139,6 +139,20 @@ def test_one_number_ungrouped_many_times():
         assert coverage(errors, column, true) >= 0.95 - 7 * math.sqrt(0.05 * 0.95 / 100)
 
 
+@pytest.mark.parametrize("asked", [{}, {"values": "x", "aggfunc": "count"}, {"values": "x", "aggfunc": "sum"}])
+def test_derived_margins_are_as_often_right_as_stated(asked):
+    """3,000 rows of a crosstab are 3,000 sums of three noisy cells, each missed with probability 0.045 to 0.05."""
+    number = 3000
+    rows = {"id": range(3 * number), "r": [str(i // 3) for i in range(3 * number)], "c": list("abc") * number, "x": 1.0}
+    frame = dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e9)).clip("x", 0, 1)
+    keys = {"r": [str(i) for i in range(number)], "c": ["a", "b", "c"]}
+    out = frame.crosstab("r", "c", keys=keys, margins=True, max_rows=1, **asked).release(epsilon=0.1)
+    errors = out.accuracy().filter((pl.col("c") == "All") & (pl.col("r") != "All"))
+    assert errors.height == number
+    slack = 5.5 * math.sqrt(0.05 * 0.95 / number)
+    assert 0.95 - slack <= coverage(errors, errors["column"][0], 3) <= 0.955 + slack
+
+
 # Whole numbers
 
 

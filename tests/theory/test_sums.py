@@ -7,7 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from dpframe.theory.maps.sums import gaussian_sum_reaches, laplace_sum_reaches
+from dpframe.theory.maps.sums import (
+    gaussian_sum_reaches,
+    laplace_sum_reaches,
+    laplace_total_error,
+    whole_total_error,
+)
 
 
 def quantile(scales, alpha, whole=None):
@@ -76,3 +81,37 @@ def test_without_noise_only_nothing_is_reached():
     size, none = np.array([-1.0, 0.0, 1e-9]), [np.zeros(3)]
     assert laplace_sum_reaches(size, none, 0.05).tolist() == [True, True, False]
     assert gaussian_sum_reaches(size, none, 0.05).tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 40])
+@pytest.mark.parametrize("alpha", [0.3, 0.01])
+def test_a_total_of_equal_noises_has_the_stated_tail(number, alpha):
+    error = laplace_total_error(2.0, number, alpha)
+    if number == 1:
+        assert error == pytest.approx(2 * math.log(1 / alpha))
+    else:
+        assert tail(error, (2.0,) * number) == pytest.approx(alpha, rel=1e-4)
+
+
+def test_a_total_of_very_many_noises_is_nearly_normal():
+    assert laplace_total_error(1.0, 20_000, 0.05) == pytest.approx(1.959964 * 200, rel=1e-3)
+
+
+@pytest.mark.parametrize("discrete", [True, False])
+@pytest.mark.parametrize("scale", [0.2, 1.0, 6.0])
+@pytest.mark.parametrize("number", [1, 2, 9])
+@pytest.mark.parametrize("alpha", [0.3, 0.05, 1e-6])
+def test_a_total_of_integer_noises_by_convolution(discrete, scale, number, alpha):
+    a, k = math.exp(-1 / scale), np.arange(1, 400)
+    side = (1 - a) / (1 + a) * a**k if discrete else (1 - a) / 2 * a ** (k - 0.5)
+    one = np.concatenate([side[::-1], [1 - 2 * side.sum()], side])
+    law = np.ones(1)
+    for _ in range(number):
+        law = np.convolve(law, one)
+    half = len(law) // 2
+    beyond = 2 * (law[half:].sum() - np.cumsum(law[half:]))
+    assert whole_total_error(scale, number, alpha, discrete=discrete) == int(np.argmax(beyond <= alpha))
+
+
+def test_a_law_that_is_too_wide_for_a_table():
+    assert whole_total_error(1e6, 10, 0.05, discrete=True) is None

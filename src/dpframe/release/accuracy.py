@@ -21,6 +21,7 @@ from dpframe.theory.maps.calibration import rounded_error
 from dpframe.theory.maps.choices import choice_error
 from dpframe.theory.maps.margins import sum_error
 from dpframe.theory.maps.ranks import fewer_rows
+from dpframe.theory.maps.sums import laplace_total_error, whole_total_error
 
 __all__ = ["check_alpha", "check_rows", "error_of_sum", "expected_error", "interval_of", "rows_fewer"]
 
@@ -169,17 +170,23 @@ def _choice_error(output: Output, noise: NoisePlan, alpha: float, rows: float) -
 def error_of_sum(output: Output, noise: NoisePlan, alpha: float, number: int) -> float:
     """Error of a margin: of the sum of several released counts or sums of one column, all with the same noise.
 
-    Bound:  see `sum_error`. Rounding each noise to its grid adds at most half a step in size, which is counted as a
-            normal part of variance 1/4 step², three times what a uniform error of that size has; a count that is
-            rounded after its noise likewise. Where true and released are whole, so is what lies between them
+    What it stands for is the sum of the totals. Groups whose limits leave fractions in a count add less than rounding.
+
+    Bound:  of whole numbers the law of the sum, exactly: see `whole_total_error`; of others that of the real noises,
+            see `laplace_total_error`, with half a step of the grid for rounding each. A sum of normal noises is normal,
+            and rounding each counts as a part of variance 1/4 step², three times what a uniform error of that size has
     """
     ((_, measure),) = output.measures
     drawn = noise.of(measure)
     if drawn.family == "none":
         return 0.0
     unit = float(measure.unit)
-    normal = (drawn.scale * unit) ** 2 if drawn.family == "gaussian" else 0.0
-    steps = unit**2 * (drawn.family != "discrete_laplace") + (1.0 if output.whole and measure.fraction else 0.0)
-    scales = [] if drawn.family == "gaussian" else [(drawn.scale * unit, number)]
-    error = sum_error(number * (normal + steps / 4), scales, alpha)
-    return float(math.floor(error)) if output.whole and not measure.fraction else error
+    rounded = 1.0 if output.whole and measure.fraction else 0.0
+    if drawn.family == "gaussian":
+        error = sum_error(number * ((drawn.scale * unit) ** 2 + (unit**2 + rounded) / 4), [], alpha)
+        return float(math.floor(error)) if output.whole and not measure.fraction else error
+    if output.whole:
+        whole = whole_total_error(drawn.scale * unit, number, alpha, discrete=drawn.family == "discrete_laplace")
+        if whole is not None:
+            return float(whole)
+    return laplace_total_error(drawn.scale * unit, number, alpha) + number * (unit + rounded) / 2

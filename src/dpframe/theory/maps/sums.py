@@ -9,10 +9,11 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gaussian_sum_reaches", "laplace_sum_reaches"]
+__all__ = ["gaussian_sum_reaches", "laplace_sum_reaches", "laplace_total_error", "whole_total_error"]
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
+_LONGEST = 2**20
 _APART = 1 + 1e-3  # scales nearer than this to each other are moved apart, upward
 
 
@@ -94,3 +95,60 @@ def _series(log: Floats, last: Floats, t: Floats) -> Floats:
     slope = np.maximum(np.abs(log), 1e-12)
     first = np.where(log > 0, last, 1.0) * log
     return np.asarray(np.exp(first - t) * np.expm1(-last * slope) / np.expm1(-slope))
+
+
+def laplace_total_error(scale: float, number: int, alpha: float) -> float:
+    """Smallest e with P[|X| > e] <= alpha for a sum X of Laplace noises of one scale.
+
+    Input:  scale > 0 (any unit); how many noises, at least 1; alpha in (0, 1)
+    Output: e (same unit), rounded up in the ninth digit
+    Bound:  X is the difference of two Gamma variables of shape n, and for scale 1 P[X > t] = Σ_(j<n) C(n-1+j, j)
+            2^-(n+j) Q(n-j, t), with Q(m, t) = e^-t Σ_(i<m) t^i / i!
+    Source: Kotz, Kozubowski, Podgórski 2001, The Laplace Distribution, section 2.3; the sum is its density, integrated
+    Errors: none here
+
+    >>> round(laplace_total_error(1.0, 1, 0.05), 4), round(laplace_total_error(1.0, 2, 0.05), 4)
+    (2.9957, 4.113)
+    """
+    j = np.arange(number)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, 2 * number)))])
+    weights = np.exp(factorials[number - 1 + j] - factorials[number - 1] - factorials[j] - (number + j) * math.log(2))
+
+    def tail(t: float) -> float:
+        terms = np.exp(j * math.log(t) - t - factorials[j])
+        return 2 * float(weights @ np.cumsum(terms)[::-1])
+
+    low, high = 0.0, 1.0
+    while tail(high) > alpha:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if tail(middle) > alpha else (low, middle)
+    return high * scale * (1 + 1e-9)
+
+
+def whole_total_error(scale: float, number: int, alpha: float, *, discrete: bool) -> int | None:
+    """Smallest integer e with P[|X| > e] <= alpha for a sum X of integer Laplace noises of one scale.
+
+    Input:  scale > 0; how many noises; alpha in (0, 1); discrete: discrete Laplace noises, else real ones that are each
+            rounded to the nearest integer
+    Output: e, or None where the law is too wide for a table of it, and integers hardly differ from real numbers
+    Bound:  with a = e^(-1/scale) the characteristic functions of one noise are (1 - a)² / (1 - 2a cos s + a²) and
+            1 - √a + (1 - a)·√a·(cos s - a) / (1 - 2a cos s + a²). The law of the sum is the inverse transform of
+            the n-th power, on a circle so long that what laps over has probability below 1e-12
+    Source: textbook
+    Errors: none here
+
+    >>> whole_total_error(1.0, 1, 0.05, discrete=True), whole_total_error(1.0, 4, 0.05, discrete=True)
+    (3, 5)
+    """
+    length = 2 ** math.ceil(math.log2(4 * (laplace_total_error(scale, number, 1e-12) + number)))
+    if length > _LONGEST:
+        return None
+    a, cosine = math.exp(-1 / scale), np.cos(2 * math.pi * np.arange(length // 2 + 1) / length)
+    below = 1 - 2 * a * cosine + a**2
+    rest = (1 - a) * math.sqrt(a) * (cosine - a) / below
+    one = (1 - a) ** 2 / below if discrete else 1 - math.sqrt(a) + rest
+    law = np.fft.irfft(one**number, length)[: length // 2]
+    within = law[0] + 2 * np.concatenate([[0.0], np.cumsum(law[1:])])
+    return int(np.argmax(within >= 1 - alpha + 1e-11))
