@@ -70,7 +70,7 @@ class Marginals(Ask):
             )
         return tuple(
             Paid((titled(among),), self._measure(among, interaction(sizes, rows, self.table.relation)), share)
-            for part, share in shares(self.workload, self.sizes).items()
+            for part, share in shares(self.workload, self.sizes, self.table.relation).items()
             for among, sizes in [(self.names(part), [self.sizes[i] for i in part])]
         )
 

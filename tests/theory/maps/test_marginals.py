@@ -42,7 +42,7 @@ def sum_of_variances(workload, sizes, variances):
     return sum(math.prod(sizes[i] for i in t) * cell_variance(t, sizes, variances) for t in workload)
 
 
-@pytest.mark.parametrize("sizes", [[], [2], [5], [2, 3], [3, 2, 4]])
+@pytest.mark.parametrize("sizes", [[], [2], [5], [2, 3], [3, 2, 4], [4, 3, 5]])
 def test_a_row_moves_an_interaction_by_its_sensitivity_whichever_cell_it_is_in(sizes):
     columns = projection(sizes, range(len(sizes))).T
     bound = interaction(sizes, 1, "add-remove")
@@ -51,6 +51,11 @@ def test_a_row_moves_an_interaction_by_its_sensitivity_whichever_cell_it_is_in(s
         assert math.isclose(np.abs(column).sum(), bound.l1)
         assert math.isclose((column**2).sum(), bound.l2_squared)
         assert math.isclose(np.abs(column).max(), bound.linf)
+    moves = [*columns, *(one - other for one, other in combinations(columns, 2))]
+    bound = interaction(sizes, 1, "replace")
+    assert math.isclose(max((move**2).sum() for move in moves), bound.l2_squared)  # attained
+    assert math.isclose(max(np.abs(move).max() for move in moves), bound.linf)
+    assert max(np.abs(move).sum() for move in moves) <= bound.l1 * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(("workload", "sizes"), WORKLOADS)
@@ -58,10 +63,8 @@ def test_a_row_moves_an_interaction_by_its_sensitivity_whichever_cell_it_is_in(s
 def test_a_unit_s_rows_cost_at_most_their_number_squared_times_one_row(workload, sizes, relation, rows):
     rng = np.random.default_rng(7)
     variances = optimal(workload, sizes)
-    claimed = sum(
-        float(interaction([sizes[i] for i in b], rows, relation).l2_squared) / variances[b] for b in variances
-    )
-    assert math.isclose(claimed, rows**2 * (4 if relation == "replace" else 1))  # of a budget of 1 for one row
+    bounds = {part: interaction([sizes[i] for i in part], rows, relation) for part in variances}
+    claimed = sum(float(bound.l2_squared) / variances[part] for part, bound in bounds.items())
     projections = {part: projection(sizes, part) for part in variances}
     cells = math.prod(sizes)
     largest = 0.0
@@ -70,13 +73,18 @@ def test_a_unit_s_rows_cost_at_most_their_number_squared_times_one_row(workload,
             rng.dirichlet(np.full(cells, rng.choice([0.05, 1.0]))) * rows * rng.choice([0.3, 1.0]) for _ in range(2)
         )
         if trial % 3 == 0:
-            came = rows * np.eye(cells)[rng.integers(cells)]
+            came, went = (rows * np.eye(cells)[rng.integers(cells)] for _ in range(2))
         change = came - went if relation == "replace" else came
-        cost = sum(((projections[part] @ change) ** 2).sum() / variances[part] for part in variances)
+        moved = {part: projections[part] @ change for part in variances}
+        for part, move in moved.items():
+            assert (move**2).sum() <= bounds[part].l2_squared * (1 + 1e-12)
+        cost = sum((move**2).sum() / variances[part] for part, move in moved.items())
         largest = max(largest, cost)
-        assert cost <= claimed * (1 + 1e-12)
+    assert largest <= claimed * (1 + 1e-12)
     if relation == "add-remove":
+        assert math.isclose(claimed, rows**2)  # of a budget of 1 for one row
         assert math.isclose(largest, claimed)  # all rows in one cell attain it
+    assert claimed <= rows**2 * (4 if relation == "replace" else 1) * (1 + 1e-12)
 
 
 def exact(table, workload, sizes):

@@ -20,7 +20,13 @@ arXiv:1905.02383, corollary 2): ρ = μ²/2, and (ε, δ) by the analytic profil
 1 in one cell c has |D_B e_c|² = Π_B (m - 1)/m =: p_B, whichever cell it is: the diagonal of a projection. A unit whose
 rows weigh K in all, integers or not, in one cell or in many, moves v by Δ = Σ_c d_c e_c with Σ_c |d_c| <= K, so
 |D_B Δ_B| <= Σ_c |d_c| |D_B e_c| <= K √p_B by the triangle inequality, hence μ² <= K² Σ_B p_B / σ_B². All of its rows in
-one cell attain it, for every B at once. Under replace one unit's rows go and another's come: 2K in place of K.
+one cell attain it, for every B at once.
+
+Under replace one unit's rows go and another's come: Δ is a sum of at most K steps in all, from one cell to another or
+from none to one. A step from c to c' has |D_B (e_c - e_c')|² = 2 p_B - 2 D_B[c, c']. That entry is the product of
+1 - 1/m over the attributes where they agree and of -1/m over those where they differ; its least value, -p_B / (m - 1),
+is that of a difference in one attribute alone, the one of B with the fewest keys m. So p_B is replaced by
+2 p_B m / (m - 1), between 2 and 4 times as much; for the total, which such a step does not move, it stays 1.
 
 Estimates. I = Π (D + J/m) says v_A = Σ over B in A of D_B v_B spread evenly over the keys of A less B. With C_B⁺ N_B
 for D_B v_B this is unbiased, up to the rounding of the grid, and consistent: summing over an attribute removes the
@@ -74,35 +80,43 @@ def interaction(sizes: Sequence[int], rows: int, relation: Relation) -> Sensitiv
     """How far one unit moves the interaction D_B v_B of a marginal.
 
     Input:  sizes: how many keys each attribute of B has, at least 2; rows: the most that a unit's rows weigh (count)
-    Output: Sensitivity (rows), exact; its l2² is K²·p_B, with twice the rows under replace
+    Output: Sensitivity (rows), exact; its l2² is K²·p_B, under replace with the p_B of replace
     Bound:  one row moves the column of D_B at its cell: 1 - 1/m at its own key and -1/m at each other one, in every
-            attribute. Several rows: the triangle inequality; see above
+            attribute; of two such columns the difference is at most p_B m / (m - 1) in a cell. Several rows: the
+            triangle inequality; see above
     Source: ours
     Errors: none here
 
     >>> interaction([2, 2], 1, "add-remove")
     Sensitivity(l0=4, l1=1, l2=0.5, linf=0.25)
     """
-    weight = rows if relation == "add-remove" else 2 * rows
     kept = math.prod((Fraction(m - 1, m) for m in sizes), start=Fraction(1))
-    return Sensitivity.of(
-        l0=math.prod(sizes), l1=weight * 2 ** len(sizes) * kept, l2_squared=weight**2 * kept, linf=weight * kept
-    )
+    l1, largest = 2 ** len(sizes) * kept, kept
+    if relation == "replace" and sizes:
+        l1, largest = 2 * l1, kept * Fraction(min(sizes), min(sizes) - 1)
+    price = _row_price(sizes, relation)
+    return Sensitivity.of(l0=math.prod(sizes), l1=rows * l1, l2_squared=rows**2 * price, linf=rows * largest)
 
 
-def shares(workload: Sequence[Part], sizes: Sequence[int]) -> dict[Part, Fraction]:
+def _row_price(sizes: Sequence[int], relation: Relation) -> Fraction:
+    """p_B, exact: what one row costs at σ_B = 1; see above for replace."""
+    kept = math.prod((Fraction(m - 1, m) for m in sizes), start=Fraction(1))
+    return 2 * kept * Fraction(min(sizes), min(sizes) - 1) if relation == "replace" and sizes else kept
+
+
+def shares(workload: Sequence[Part], sizes: Sequence[int], relation: Relation = "add-remove") -> dict[Part, Fraction]:
     """The part of μ² (or of ρ) that each interaction is given, in any unit: √(p_B c_B); see above.
 
     Input:  workload: different sets of attributes; sizes: how many keys each attribute has
     Bound:  for these the sum of the variances of all cells of the workload is the least of all Gaussian mechanisms at
-            the price, but for the last bit of a root
+            the price, but for the last bit of a root; under replace, the least at the bound on the price that is used
 
     >>> [float(x) for x in shares([(0,)], [4]).values()]
     [0.5, 1.5]
     """
     found = {}
     for part in closure(workload, sizes):
-        kept = math.prod((Fraction(sizes[i] - 1, sizes[i]) for i in part), start=Fraction(1))
+        price = _row_price([sizes[i] for i in part], relation)
         spread = sum(
             math.prod(
                 (Fraction(sizes[i] - 1) if i in part else Fraction(1, sizes[i]) for i in table), start=Fraction(1)
@@ -110,7 +124,7 @@ def shares(workload: Sequence[Part], sizes: Sequence[int]) -> dict[Part, Fractio
             for table in workload
             if set(part) <= set(table)
         )
-        found[part] = Fraction(math.sqrt(kept * spread))
+        found[part] = Fraction(math.sqrt(price * spread))
     return found
 
 
