@@ -1,0 +1,59 @@
+"""Bugs to plant: each a change of a few words in one function, made while a test runs and taken back after it."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+def _function(thing: Any) -> Any:
+    """The plain function under a property, a cached property, a dispatcher or a decorator."""
+    for name in ("fget", "func", "__func__"):
+        thing = getattr(thing, name, None) or thing
+    return inspect.unwrap(thing)
+
+
+def _replaced(source: str, old: str, new: str) -> str:
+    """Other words in a function, below its first line."""
+    head, _, rest = source.partition(":\n")
+    return f"{head}:\n{rest.replace(old, new)}"
+
+
+@contextlib.contextmanager
+def changed(thing: Any, old: str, new: str) -> Iterator[None]:
+    """Run the block with other words in a function's source (after "re:" a pattern), wherever it is referred to."""
+    function = _function(thing)
+    source = textwrap.dedent(inspect.getsource(function))
+    other = re.sub(old[3:], new, source) if old.startswith("re:") else _replaced(source, old, new)
+    assert other != source, f"the plant does not fit any more: {old!r} is not in {function.__qualname__}"
+    tree = ast.parse(other)
+    made: Any = tree.body[0]
+    made.decorator_list = []
+    space: dict[str, Any] = {}
+    code = compile(tree, f"<planted in {function.__qualname__}>", "exec", flags=__future__.annotations.compiler_flag)
+    exec(code, function.__globals__, space)
+    kept = function.__code__
+    function.__code__ = space[made.name].__code__
+    try:
+        yield
+    finally:
+        function.__code__ = kept
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A bug: where, which words, and what must notice it. `pitfall` is the number of a bug that others shipped."""
+
+    name: str
+    thing: Any
+    old: str
+    new: str
+    caught: Callable[[], bool]
+    pitfall: int = 0

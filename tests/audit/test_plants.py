@@ -1,0 +1,709 @@
+"""Planted bugs: 18 that other libraries shipped and more of our own. Each must be caught, and by nothing else."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from fractions import Fraction
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+import pytest
+from plants import Plant, changed
+from test_exhaustive import LIMITS, UNIT, Tally, asked
+from watched import Watched
+
+import dpframe as dp
+from dpframe import engine
+from dpframe.audit.binomial import at_least
+from dpframe.budget import account, losses, memory, parts, store
+from dpframe.engine import compile as compiler
+from dpframe.engine import hooks, integers, keys, limits, lowest, rows
+from dpframe.engine.backends import polars as on_polars
+from dpframe.engine.totals import _assembled, guarded
+from dpframe.errors import BudgetError, DpFrameError, EngineError
+from dpframe.noise import bits
+from dpframe.plan import columns, combine, operations, steps
+from dpframe.release import calibrate, draw, pricing, run
+from dpframe.release.pricing import Price, noise_plan
+from dpframe.release.result import Release
+from dpframe.theory.maps import calibration, privacy, ranks, sensitivity
+
+# What notices: each gives True where something is wrong
+
+
+def claims_broken(chain=(), form="listed", limits=LIMITS[0], unit=UNIT, relation="add-remove"):
+    """Some claim is exceeded on some small table."""
+    query = asked(chain, form, limits, unit, relation)
+    tally = Tally()
+    tally.hold(query, relation, getattr(unit, "max_rows", None))
+    return bool(tally.broken)
+
+
+def protected(table, budget=None, **said):
+    said.setdefault("unit", "u")
+    return dp.protect(pl.DataFrame(table), budget=budget or dp.Budget(epsilon=1e6, delta=0.5), **said)
+
+
+def exact(query, salt=1):
+    raw = engine.totals(query._ask, salt)
+    return [[int(x) for x in np.ravel(values)] for values in raw.values]
+
+
+def raises(error, call):
+    try:
+        call()
+    except error:
+        return True
+    return False
+
+
+def keys_kept_too_often():
+    """One unit alone in a group: the group may be released with probability δ at most, here 0.01."""
+    groups = 30_000
+    frame = protected({"u": range(groups), "g": range(groups), "x": [1.0] * groups})
+    asked_for = frame.group_by("g", max_groups=1, max_rows_per_group=3).agg(n=dp.count_units(), s=dp.sum("x", (0, 1)))
+    found = asked_for.release(epsilon=2.0, delta=0.01, noise="gaussian").table.height
+    return at_least(found, groups, 1e-9) > 0.01
+
+
+def failed_conversions_count():
+    """-1 has no place among unsigned integers. Held for one, it is counted; the claim is of rows then, and true."""
+    frame = dp.protect(pl.DataFrame({"v": [-1.0, 3.0]}), unit=dp.Rows(1), neighbors="replace")
+    return exact(frame.fill_null("v", 0).cast("v", "uint8").count("v")) != [[1]]
+
+
+def values_are_clipped_together():
+    """40 and 0 under bounds of 10, both at full weight, are 10 and not 20."""
+    (found,) = exact(protected({"u": [1, 1], "x": [40.0, 0.0]}).sum("x", (0, 10), max_rows=2))
+    query = protected({"u": [1], "x": [10.0]}).sum("x", (0, 10), max_rows=2)
+    return found != exact(query)[0]
+
+
+def old_bounds_reach_new_values():
+    frame = protected({"u": [1], "v": [2.0]}).clip("v", 0, 1).with_columns(v=dp.col("v") * 1000)
+    return frame.sum("v", max_rows=1).sensitivity["v"].l1 != 1000
+
+
+def groups_are_lost():
+    rows = {"u": [1, 1, 1, 2], "g": ["a", "b", "c", "a"]}
+    query = protected(rows).group_by("g", keys=["a", "b", "c"], max_groups=2).count_units()
+    return any(sum(exact(query, salt)[0]) != 3 for salt in range(20))
+
+
+def everybody_keeps_the_same_groups():
+    rows = {"u": np.repeat(range(60), 2), "g": ["a", "b"] * 60}
+    query = protected(rows).group_by("g", keys=["a", "b"], max_groups=1).count_units()
+    return any(0 in exact(query, salt)[0] for salt in range(3))
+
+
+def keys_follow_the_rows():
+    def order(names):
+        frame = protected({"u": range(300), "g": names * 100})
+        return frame.group_by("g", max_groups=1).count_units().release(epsilon=50, delta=0.1).table["g"].to_list()
+
+    shown = [order(names) for names in (["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"])]
+    return any(names != sorted(names) for names in shown)
+
+
+def large_sums_wrap():
+    many = 2**20
+    frame = protected({"u": range(many), "n": [2**41] * many})
+    query = frame.sum("n", bounds=(0, 2**41), max_rows=2)
+    (paid,) = query._ask.paid
+    found = exact(query)[0][0] * paid.measure.unit
+    return found != many * 2**41
+
+
+def epsilon_does_not_add_up():
+    """The parts of a mean and of a count, at the scales that are drawn, cost more than is charged."""
+    frame = protected({"u": [1], "x": [1.0], "g": ["a"]})
+    query = frame.group_by("g", keys=["a", "b", "c"], max_groups=2, max_rows_per_group=3, max_rows=5).agg(
+        m=dp.mean("x", (0, 5)), s=dp.sum("x", (1, 2)), middle=dp.median("x", (0, 1)), most=dp.max("x", (0, 1))
+    )
+    plan = noise_plan(query._ask, Price(Fraction(1), Fraction(0)))
+    spent = Fraction(0)
+    for drawn in plan.drawn:
+        bound, scale = drawn.paid.measure.sensitivity, Fraction(drawn.scale)
+        if drawn.paid.measure.rank is None:
+            spent += bound.exact_l1 / scale
+        else:  # rows at one place or another: 2 · rate · change per row · l1, with the rate that the release takes
+            change, per_row = ranks.rank_terms(drawn.paid.measure.rank)
+            spent += 2 * change * bound.exact_l1 / (scale * per_row)
+    return spent > 1
+
+
+def gaussians_do_not_add_up():
+    frame = protected({"u": [1], "x": [1.0], "y": [1.0]})
+    query = frame.agg(a=dp.sum("x", (0, 5)), b=dp.sum("y", (0, 5)), max_rows=3)
+    for epsilon in (0.5, 10):
+        plan = noise_plan(query._ask, Price(Fraction(epsilon), Fraction(1, 10**6)), "gaussian")
+        lengths = [d.paid.measure.sensitivity.l2_squared for d in plan.drawn]
+        mu = privacy.gaussian_mu(lengths, [d.scale for d in plan.drawn])
+        if privacy.gaussian_delta(epsilon, mu) > 1.000001e-6:
+            return True
+    return False
+
+
+def released(count=400, **price):
+    frame = protected({"u": [1], "g": [0], "x": [1.0]})
+    query = frame.group_by("g", keys=range(count), max_groups=1, max_rows_per_group=1).count()
+    return query.release(**(price or {"epsilon": 0.1}))
+
+
+def noise_is_missing():
+    return int((released().table["count"] == 0).sum()) > 100
+
+
+def noise_is_shared():
+    return released().table["count"].n_unique() < 10
+
+
+def noise_repeats():
+    return released().table["count"].to_list() == released().table["count"].to_list()
+
+
+def negative_counts_are_missing():
+    return not (released().table["count"] < 0).any()  # 400 signed draws: false alarm below 2^-300
+
+
+def reading_draws_again():
+    out = released()
+    return not out.table.equals(out.table) or not out.to_polars().equals(out.table)
+
+
+def passes_differ():
+    rows = {"u": np.repeat(range(30), 3), "g": ["a", "b", "c"] * 30, "n": range(90)}
+    query = (
+        protected(rows)
+        .group_by("g", keys=["a", "b", "c"], max_groups=1, max_rows_per_group=1)
+        .agg(n=dp.count(), d=dp.n_unique("n"), m=dp.max("n", (0, 99)))
+    )
+    n, d, m = exact(query, 5)
+    return exact(query, 5) != [n, d, m] or n != d
+
+
+def fractions_tie():
+    rows = {"u": [1] * 8, "x": [k / 10 for k in range(1, 9)]}
+    return exact(protected(rows).n_unique("x", max_rows=3))[0] != [3]
+
+
+def unlisted_keys_take_places():
+    rows = {"u": [1] * 50, "g": [50, *range(49)]}
+    query = protected(rows).group_by("g", keys=[49, 50], max_groups=1).count_units()
+    return any(exact(query, salt)[0] != [0, 1] for salt in range(5))
+
+
+def choices_cost_more():
+    return epsilon_does_not_add_up()
+
+
+def spent_by_threads():
+    """Eight threads spend at the same time; the clock between reading and writing is stretched."""
+    budget = dp.Budget(epsilon=1.0)
+    frame = protected({"u": [1, 2]}, budget=budget)
+    adding, granted = budget._accountant.total, []
+
+    def slowly(spent):
+        answer = adding(spent)
+        time.sleep(0.02)
+        return answer
+
+    budget._accountant.__dict__["total"] = slowly
+
+    def spend():
+        try:
+            frame.count_units().release(epsilon=0.3)
+        except BudgetError:
+            return
+        granted.append(1)
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(granted) > 3
+
+
+def a_ledger_is_read_before_it_is_locked():
+    """Whether the first statement of a writing transaction takes the lock."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = dp.Ledger(f"{folder}/a.sqlite", timeout=0.1)
+        other = dp.Ledger(f"{folder}/a.sqlite", timeout=0.1)
+        try:
+            with ledger._store.transaction(write=True):
+                locked = raises(DpFrameError, lambda: other.budget("b", epsilon=1.0))
+        finally:
+            ledger.close()
+            other.close()
+        return not locked
+
+
+def a_refusal_spends():
+    budget = dp.Budget(epsilon=1.0)
+    frame = protected({"u": [1, 2]}, budget=budget)
+    refused = raises(BudgetError, lambda: frame.count_units().release(epsilon=2.0))
+    return not refused or budget.spent.epsilon != 0 or raises(BudgetError, lambda: frame.count_units().release(1.0))
+
+
+def negative_prices_are_taken():
+    return not raises(DpFrameError, lambda: protected({"u": [1]}).count_units().release(epsilon=-1.0))
+
+
+def tenths_do_not_add_up():
+    budget = dp.Budget(epsilon=1.0)
+    frame = protected({"u": [1]}, budget=budget)
+    return raises(BudgetError, lambda: [frame.count_units().release(epsilon=0.1) for _ in range(10)])
+
+
+def paid_for_what_cannot_run():
+    budget = dp.Budget(epsilon=1.0)
+    frame = protected({"u": [1], "x": [1.0]}, budget=budget)
+    real = compiler.lower
+    compiler.lower = lambda *args, **said: 1 / 0
+    try:
+        failed = raises(EngineError, lambda: frame.sum("x", (0, 1), max_rows=1).release(epsilon=0.5))
+    finally:
+        compiler.lower = real
+    return not failed or budget.spent.epsilon != 0
+
+
+def charged_wrongly():
+    budget = dp.Budget(epsilon=1.0, delta=1e-6)
+    protected({"u": [1]}, budget=budget).count_units().release(epsilon=0.25)
+    return budget.spent.epsilon != 0.25
+
+
+def read_before_it_is_paid():
+    table = Watched()
+    frame = dp.protect(table.frame, unit="user", budget=dp.Budget(epsilon=1.0))
+    refused = raises(BudgetError, lambda: frame.count_units().release(epsilon=2.0))
+    return not refused or table.reads != 0
+
+
+def ties_keep_more():
+    real = hooks.keyed_hash
+    hooks.keyed_hash = lambda frame, columns, salt, into: frame.with_columns(nw.lit(7).cast(nw.UInt64).alias(into))
+    try:
+        return claims_broken(limits=LIMITS[1])
+    finally:
+        hooks.keyed_hash = real
+
+
+def nobody_counts():
+    rows = {"u": [1, None, None], "x": [1.0, 1.0, 1.0]}
+    return exact(protected(rows).sum("x", (0, 1), max_rows=3)) != exact(
+        protected({"u": [1], "x": [1.0]}).sum("x", (0, 1), max_rows=3)
+    )
+
+
+def nan_counts():
+    rows = {"u": [1, 2], "x": [1.0, float("nan")]}
+    (values, scale) = exact(protected(rows).agg(n=dp.count("x"), max_rows=1)), 2**20
+    return values[0][0] not in (1, scale)
+
+
+def names_are_mixed_up():
+    budget = dp.Budget(epsilon=1.0)
+    frame = protected({"u": [1], "x": [1.0]}, budget=budget)
+    frame.count_units().release(epsilon=0.1, name="one")
+    return not raises(BudgetError, lambda: frame.count(max_rows=1).release(epsilon=0.1, name="one"))
+
+
+def units_are_mixed_up():
+    budget = dp.Budget(epsilon=1.0)
+    protected({"u": [1], "w": [1]}, budget=budget).count_units().release(epsilon=0.1)
+    other = protected({"u": [1], "w": [1]}, budget=budget, unit="w")
+    return not raises(BudgetError, lambda: other.count_units().release(epsilon=0.1))
+
+
+def parts_are_too_cheap():
+    budget = dp.Budget(epsilon=9.0)
+    frame = protected({"u": [1, 1], "g": ["a", "b"]}, budget=budget)
+    frame.partition("g", ["a", "b"], max_groups=2)["a"].count_units().release(epsilon=1.0)
+    return budget.spent.epsilon != 2
+
+
+def units_are_in_too_many_parts():
+    frame = protected({"u": [1, 1, 1], "g": ["a", "b", "c"]}, budget=dp.Budget(epsilon=9.0))
+    made = frame.partition("g", ["a", "b", "c"], max_groups=1)
+    return sum(exact(part.count_units())[0][0] for part in made.values()) != 1
+
+
+def errors_show_cells():
+    def fail(*args, **said):
+        raise ValueError("canary-4711")
+
+    real, compiler.lower = compiler.lower, fail
+    try:
+        protected({"u": [1]}).count_units().release(epsilon=1.0)
+    except Exception as error:
+        return "canary-4711" in f"{error!r} {error.__cause__!r} {error.__context__!r}"
+    finally:
+        compiler.lower = real
+    return True
+
+
+def frames_can_be_copied():
+    return not raises(DpFrameError, lambda: pickle.dumps(protected({"u": [1]})))
+
+
+def the_salt_is_known():
+    rows = {"u": np.repeat(range(40), 2), "g": ["a", "b"] * 40}
+    query = protected(rows).group_by("g", keys=["a", "b"], max_groups=1).count_units()
+    seen = {tuple(query.release(epsilon=1e5).table["count_units"].to_list()) for _ in range(6)}
+    return len(seen) == 1  # 40 fair coins fall alike six times: below 1e-4·(1/8)^4, and then also under the control
+
+
+def scales_round_down():
+    return any(
+        Fraction(calibration.laplace_scale(l1, Fraction(1, part))) < Fraction(l1) * part
+        for l1 in (Fraction(1, 3), Fraction(1, 7), Fraction(10, 3))
+        for part in (1, 3, 7)
+    )
+
+
+PLANTS = [
+    # What others shipped
+    Plant(
+        "a key is kept below the threshold δ is charged for",
+        draw._kept,
+        "plan.threshold",
+        "plan.threshold - 1",
+        keys_kept_too_often,
+        1,
+    ),
+    Plant(
+        "a rewritten column keeps its bounds",
+        columns.Table.with_versions,
+        'Column(f"v{number}", facts)',
+        'Column(f"v{number}", columns[name].facts if name in columns and columns[name].facts.bounds else facts)',
+        old_bounds_reach_new_values,
+        2,
+    ),
+    Plant("k groups are k - 1", limits._lowest, "within, most)", "within, most - 1)", groups_are_lost, 3),
+    Plant(
+        "the hash leaves the unit out",
+        hooks.keyed_hash,
+        "(frame, columns, salt, into)",
+        '(frame, [c for c in columns if c[0] != "u"], salt, into)',
+        everybody_keeps_the_same_groups,
+        3,
+    ),
+    Plant(
+        "a conversion that fails is said not to",
+        operations.cast_facts,
+        "bounds, nullable = None, True",
+        "bounds, nullable = None, facts.nullable",
+        failed_conversions_count,
+        4,
+    ),
+    Plant(
+        "keys come in the order of their rows",
+        _assembled,
+        "table = table.sort(names)",
+        "table = table.sort(names, descending=table.height > 0)",
+        keys_follow_the_rows,
+        5,
+    ),
+    Plant("sums wrap", compiler.split_bits, "0 if bits <= _ROOM else", "0 if bits <= 99 else", large_sums_wrap, 6),
+    Plant(
+        "each part of a mean has the whole ε",
+        pricing.noise_plan,
+        "p.epsilon_share / whole",
+        "1",
+        epsilon_does_not_add_up,
+        7,
+    ),
+    Plant(
+        "a sum is released without noise", draw._noise, 'drawn.family == "none"', "drawn.family", noise_is_missing, 7
+    ),
+    Plant(
+        "rows are not clipped",
+        integers.row_integer,
+        r"re:(value|whole)\.clip\((\*ends|lower, upper)\)",
+        r"\1",
+        values_are_clipped_together,
+        8,
+    ),
+    Plant(
+        "values are not clipped where they are read, nor where they are added",
+        limits._partial,
+        "nw.col(p.units).clip(grid.lower, grid.upper)",
+        "nw.col(p.units)",
+        lambda: claims_broken(),
+        8,
+    ),
+    Plant(
+        "one draw for all groups",
+        draw._noise,
+        "_SAMPLERS[drawn.family](drawn.scale, size)",
+        "np.repeat(_SAMPLERS[drawn.family](drawn.scale, 1), size)",
+        noise_is_shared,
+        9,
+    ),
+    Plant(
+        "reading draws again",
+        Release._shown,
+        "return self._long",
+        "return self._long.with_columns(pl.col('count') + int(np.random.default_rng().integers(1, 10**9)))",
+        reading_draws_again,
+        10,
+    ),
+    Plant(
+        "two passes choose differently",
+        hooks.keyed_hash,
+        "(frame, columns, salt, into)",
+        "(frame, columns, __import__('secrets').randbits(60), into)",
+        passes_differ,
+        11,
+    ),
+    Plant(
+        "fractions are hashed as whole numbers",
+        on_polars.PolarsBackend.keyed_hash,
+        "pl.struct(list(columns))",
+        "pl.struct(pl.col(list(columns)).cast(pl.Int64, strict=False))",
+        fractions_tie,
+        12,
+    ),
+    Plant(
+        "keys that are not listed take places",
+        keys.keyed,
+        "frame.filter(*kept)",
+        "frame",
+        unlisted_keys_take_places,
+        13,
+    ),
+    Plant(
+        "the sensitivity of a sum is that of its lower bound",
+        sensitivity._size,
+        "return",
+        "return abs(lower) if 1 else",
+        lambda: claims_broken(),
+        14,
+    ),
+    Plant(
+        "a noisy choice is charged half",
+        ranks.rank_scale,
+        "2 * rows.exact_l1",
+        "rows.exact_l1",
+        epsilon_does_not_add_up,
+        14,
+    ),
+    Plant(
+        "a ledger is read, then locked",
+        store.SqliteStore._connecting,
+        '"BEGIN IMMEDIATE" if write else "BEGIN"',
+        '"BEGIN"',
+        a_ledger_is_read_before_it_is_locked,
+        15,
+    ),
+    Plant(
+        "a budget is charged without its lock",
+        memory.MemoryBook.write,
+        "with self._lock:",
+        "if True:",
+        spent_by_threads,
+        15,
+    ),
+    Plant(
+        "a refused release is charged",
+        account.Budget.charge,
+        "if not spent <= self._limit:",
+        "page._book._spent = spent\n        if not spent <= self._limit:",
+        a_refusal_spends,
+        15,
+    ),
+    Plant(
+        "a negative price is taken",
+        losses.read_epsilon,
+        "if price <= 0:",
+        "price = abs(price)\n    if price <= 0:",
+        negative_prices_are_taken,
+        15,
+    ),
+    Plant(
+        "a price is the float next to it",
+        losses.exact,
+        "Fraction(repr(value)) if",
+        "Fraction(value) if",
+        tenths_do_not_add_up,
+        15,
+    ),
+    Plant("what cannot run is paid for", run._validate, "engine.validate(ask)", "pass", paid_for_what_cannot_run, 16),
+    Plant(
+        "the classical Gaussian, for any ε",
+        calibration.gaussian_scales,
+        "Fraction(gaussian_scale(1, epsilon, delta))",
+        "Fraction(float(2 * __import__('math').log(1.25 / float(delta))) ** 0.5 / float(epsilon))",
+        gaussians_do_not_add_up,
+        17,
+    ),
+    Plant(
+        "counts are never negative",
+        draw._plus,
+        "return totals.astype(np.int64) + noise",
+        "return np.maximum(totals.astype(np.int64) + noise, 0)",
+        negative_counts_are_missing,
+        18,
+    ),
+    # Our own
+    Plant(
+        "√ for l1",
+        calibrate.laplace_of,
+        "paid.measure.sensitivity.exact_l1",
+        "Fraction(paid.measure.sensitivity.l2)",
+        epsilon_does_not_add_up,
+    ),
+    Plant("ties keep more groups", lowest.lowest, 'rank("max")', 'rank("min")', ties_keep_more),
+    Plant(
+        "rows are read before they are paid for",
+        run.settled,
+        "receipt = account.charge(",
+        "_ = [engine.totals(ask, 1) for ask, _ in questions]\n    receipt = account.charge(",
+        read_before_it_is_paid,
+    ),
+    Plant(
+        "half of it is charged",
+        account.Budget.charge,
+        "charged, parts = (loss, page.parts)",
+        "loss = Loss(loss.epsilon_units // 2, loss.delta_units)\n        charged, parts = (loss, page.parts)",
+        charged_wrongly,
+    ),
+    Plant(
+        "an exchange counts as one change",
+        sensitivity.change,
+        "2 * groups, 2 * Fraction(total)",
+        "groups, Fraction(total)",
+        lambda: claims_broken(relation="replace"),
+    ),
+    Plant(
+        "a filter leaves everybody a row",
+        steps.Filter.table,
+        "everyone=False",
+        "everyone=True",
+        lambda: claims_broken(("filter",), "alone", {}, dp.Rows(1), "replace"),
+    ),
+    Plant(
+        "rows of nobody count",
+        rows.__dict__["lowered"].dispatch(steps.Source),
+        "frame.filter(*missing) if missing else frame",
+        "frame",
+        nobody_counts,
+    ),
+    Plant(
+        "no limit of rows in a group",
+        limits._rows_per_group,
+        "return min(given)",
+        "return max(given)",
+        lambda: claims_broken(),
+    ),
+    Plant(
+        "no limit of rows in all",
+        limits._row_weights,
+        'nw.col("a") > most',
+        'nw.col("a") > most * 2',
+        lambda: claims_broken(limits=LIMITS[0]),
+    ),
+    Plant(
+        "a join does not multiply rows",
+        combine.Join.table,
+        "table.declared * max(self.most, 1)",
+        "table.declared",
+        lambda: claims_broken(("join one to many",), "listed", {}, dp.Rows(1)),
+    ),
+    Plant("NaN is a value", rows.readable, "return not_nan(to_float(value))", "return to_float(value)", nan_counts),
+    Plant(
+        "a name answers any question",
+        account._check_same,
+        "if earlier.body",
+        "if True or earlier.body",
+        names_are_mixed_up,
+    ),
+    Plant(
+        "a budget serves any unit",
+        account.Budget._check_subject,
+        "page.subject not in (None, subject)",
+        "False",
+        units_are_mixed_up,
+    ),
+    Plant("parts of a partition cost one part", parts.raised, 'state["groups"])', "1)", parts_are_too_cheap),
+    Plant(
+        "an engine's words are passed on",
+        guarded,
+        "except BaseException:\n        pass",
+        "except BaseException:\n        raise",
+        errors_show_cells,
+    ),
+    Plant(
+        "noise from a seeded generator",
+        bits._from_system,
+        "np.frombuffer(os.urandom(8 * count), dtype=np.uint64)",
+        "np.random.default_rng(0).integers(0, 2**64 - 1, count, dtype=np.uint64)",
+        noise_repeats,
+    ),
+    Plant(
+        "a scale is rounded down",
+        calibration.laplace_scale,
+        "float_up(",
+        "__import__('math').nextafter(0.0, 1) + (lambda x: __import__('math').nextafter(float(x), 0))(",
+        scales_round_down,
+    ),
+    Plant("the salt is always the same", run._answer, "int(bits.random_words(1)[0])", "7", the_salt_is_known),
+    Plant(
+        "each Gaussian has the whole price", calibration.gaussian_scales, "total / weight", "1", gaussians_do_not_add_up
+    ),
+    Plant(
+        "l2 is taken for one group only",
+        sensitivity.change,
+        "q * largest**2 + rest**2",
+        "largest**2",
+        lambda: claims_broken(limits=LIMITS[3]),
+    ),
+    Plant(
+        "a choice is made at twice its rate",
+        draw._chosen,
+        "rate = 1 / (",
+        "rate = 2 / (",
+        lambda: choice_is_too_sharp(),
+    ),
+]
+
+
+def choice_is_too_sharp():
+    """The rate that permute-and-flip is given, beside the scale that is charged."""
+    frame = protected({"u": [1, 2], "n": [1, 3]})
+    query = frame.median("n", (0, 9), max_rows=1)
+    plan = noise_plan(query._ask, Price(Fraction(1), Fraction(0)))
+    taken = []
+    real = draw.permute_and_flip
+    draw.permute_and_flip = lambda scores, rate: taken.append(rate) or real(scores, rate)
+    try:
+        query.release(epsilon=1.0)
+    finally:
+        draw.permute_and_flip = real
+    change, _ = ranks.rank_terms(Fraction(1, 2))
+    (drawn,) = plan.drawn
+    return 2 * taken[0] * change * drawn.paid.measure.sensitivity.exact_l1 > 1
+
+
+def test_there_are_enough_of_them():
+    assert {plant.pitfall for plant in PLANTS} >= set(range(1, 19))
+    assert sum(plant.pitfall == 0 for plant in PLANTS) >= 17
+    assert len({plant.name for plant in PLANTS}) == len(PLANTS)
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
+def test_a_planted_bug_is_caught(plant):
+    with changed(plant.thing, plant.old, plant.new):
+        assert plant.caught(), f"not caught: {plant.name}"
+
+
+@pytest.mark.parametrize("caught", list({plant.caught.__code__: plant.caught for plant in PLANTS}.values()), ids=str)
+def test_nothing_is_caught_where_nothing_is_planted(caught):
+    assert not caught()
