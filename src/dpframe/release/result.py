@@ -259,7 +259,11 @@ class Release:
 
     @property
     def noise(self) -> Any:
-        """One row per released measure: column, aggregate, mechanism, scale (column unit) and threshold (units)."""
+        """One row per released measure: column, aggregate, mechanism, scale (column unit) and threshold (units).
+
+        The threshold is what a noisy number of units must reach for its key to be released; with "truncated_geometric",
+        the optimal rule, the number of units at which a key is as likely released as not.
+        """
         return as_kind(noise_table(self._outputs, self._noise), self._kind)
 
     def accuracy(self, alpha: float = 0.05, *, assume_rows: int | None = None) -> Any:
