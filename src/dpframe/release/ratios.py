@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 Interval = tuple[Floats, Floats]
 Parts = Mapping[str, Floats]
 _ASIDE = 1 / 50  # of alpha, for each of the two small terms of a variance
-_HALVINGS = 50
+_HALVINGS = 40
 
 
 def ratio_interval(output: Output, noise: NoisePlan, alpha: float, parts: Parts) -> Interval:
