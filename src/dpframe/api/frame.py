@@ -525,7 +525,7 @@ class PrivateFrame:
                 `All` row and column, made of the released cells (free); "measured" spends a part of the price on rows,
                 columns and total of a count or sum, and reconciles all of them, where no cell then has more than 1.05
                 times the error and no margin more than a sum of cells: with Gaussian noise (prices in ρ, people in many
-                cells, noise="gaussian") nearly always, with Laplace noise from some 200 by 200 cells on; `explain`
+                cells, noise="gaussian") nearly always, with Laplace noise from some 190 by 190 cells on; `explain`
                 states the parts;
                 normalize: "index", "columns" or "all" gives each released cell as a part of its row, its column or the
                 total (free, post-processing; null where that is not above 0); limits of one unit, counts, where a cell
