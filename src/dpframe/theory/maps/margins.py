@@ -169,9 +169,9 @@ def margin_shares(rows: int, columns: int, ratio: Fraction, family: str) -> dict
             total has at most 0.55 times, or as near to that as there is, and then the least product of the margins'
             deviations; in a table of one row or one column, a margin that is a cell may lose what a cell may. The split
             depends on the table's shape alone. In ρ, shares as small as 4% already tell much of sums of many cells, and
-            it pays from 2 by 2 on. In ε a share x is worth x² only. When cells lose a part s of ε, rows of C cells need √(2s/C) in order not to lose
-            with them, and columns √(2s/R): together at most s, so s is at least 2 (1/√C + 1/√R)², and that is below
-            4.3% in tables of some 190 by 190 and more
+            it pays from 2 by 2 on. In ε a share x is worth x² only. When cells lose a part s of ε, rows of C cells need
+            √(2s/C) in order not to lose with them, and columns √(2s/R): together at most s, so s is at least 2 (1/√C +
+            1/√R)², and that is below 4.3% in tables of some 190 by 190 and more
     Source: ours
     Errors: none here
 
