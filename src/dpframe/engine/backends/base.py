@@ -67,10 +67,10 @@ class Backend(ABC):
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """A 64-bit hash of some columns of each row under a 64-bit key: of these values only, at every retry."""
 
-    sifts = False  # whether `sifted` leaves rows out
+    sifts = False  # whether `sifted` does anything
 
     def sifted(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
-        """Rows, or fewer: any may be left out whose group has a rank above m by its hash, within its unit."""
+        """The rows in any order, where any may be left out whose group has a rank above m by its hash in its unit."""
         return frame
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:

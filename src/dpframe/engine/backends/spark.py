@@ -93,6 +93,13 @@ class _Spark(SqlBackend):
         key = salt - 2**64 if salt >= 2**63 else salt
         return _with(frame, f"xxhash64(CAST('{key}' AS BIGINT), {', '.join(columns)})", into)
 
+    sifts = True
+
+    def sifted(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
+        """All rows, those of a unit in one place: adding up and ranking them then moves none of them again."""
+        rows: Frame = nw.from_native(frame.drop(hashes).to_native().repartition(*units))
+        return rows
+
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         texts = ", ".join(f"length(CAST({c} AS STRING)), CAST({c} AS STRING)" for c in columns)
         return _with(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
