@@ -59,8 +59,8 @@ def interval_of(
         error = _direct_error(output, noise, alpha) * output.ticks
         return drawn - error, drawn + error
     if output.formula in ("mean", "var", "std"):
-        low, high = ratio_interval(output, noise, alpha, parts)
-        return low * output.ticks, high * output.ticks
+        low, high = (end * output.ticks for end in ratio_interval(output, noise, alpha, parts))
+        return np.minimum(low, drawn), np.maximum(high, drawn)  # a spread around a mean that was moved into its bounds
     if output.formula != "quantile":
         return np.full(drawn.shape, math.nan), np.full(drawn.shape, math.nan)
     assert output.bounds is not None
