@@ -240,9 +240,9 @@ def test_tables_have_it_too():
     rows = [(i, "ab"[i % 2], i % 2) for i in range(400)] + [(1000, "c", 1)]
     frame = protect(rows)
     said = {"max_groups": 1, "max_rows_per_group": 1}
-    bars = frame.histogram("g", **said, other=OTHER).release(epsilon=50, delta=1e-6)
+    bars = frame.histogram("g", **said, other=OTHER).release(epsilon=50, delta=1e-9)
     assert bars.table["g"].to_list() == ["a", "b", OTHER]
-    cross = frame.cast("x", "string").crosstab("g", "x", **said, other=OTHER).release(epsilon=50, delta=1e-6)
+    cross = frame.cast("x", "string").crosstab("g", "x", **said, other=OTHER).release(epsilon=50, delta=1e-9)
     assert cross.table.columns == ["g", "0", "1", OTHER]
     assert cross.table["g"].to_list() == ["a", "b", OTHER]
     assert cross.table[OTHER].to_list() == [None, None, pytest.approx(1, abs=5)]
@@ -284,9 +284,9 @@ def test_its_noise_and_its_errors_are_its_own():
 @pytest.mark.parametrize(
     ("budget", "price"),
     [
-        ({"epsilon": 9, "delta": 0.1}, {"epsilon": 8, "delta": 1e-6, "noise": "gaussian"}),
-        ({"rho": 9, "delta": 0.1}, {"rho": 8, "delta": 1e-6}),
-        ({"rho": 9, "delta": 0.1}, {"epsilon": 8, "delta": 1e-6}),
+        ({"epsilon": 9, "delta": 0.1}, {"epsilon": 8, "delta": 1e-10, "noise": "gaussian"}),
+        ({"rho": 9, "delta": 0.1}, {"rho": 8, "delta": 1e-10}),
+        ({"rho": 9, "delta": 0.1}, {"epsilon": 8, "delta": 1e-10}),
     ],
 )
 def test_it_is_paid_for_whatever_the_budget_counts(budget, price):
@@ -304,7 +304,7 @@ def test_in_a_batch_and_with_limits_chosen_inside():
     budget = dp.Budget(epsilon=90, delta=0.1, accountant="pld")
     frame = dp.protect(pl.DataFrame(crowd(), SCHEMA, orient="row"), unit="u", budget=budget)
     ask = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=OTHER).count()
-    (out,) = budget.plan([ask], epsilon=20, delta=1e-6).release()
+    (out,) = budget.plan([ask], epsilon=20, delta=1e-9).release()
     assert out.table["g"].to_list() == ["big", "mid", OTHER]
     auto = protect(crowd()).group_by("g", limits=dp.Auto(), other=OTHER).agg(n=dp.count())
     assert auto.release(epsilon=20, delta=1e-6).table["g"].to_list()[-1] == OTHER
