@@ -164,7 +164,7 @@ def assembled(ask: Ask, drawn: Sequence[Drawn], delta: Fraction, cost: Loss) -> 
             "small probability: release(..., delta=1e-6). Or list them: group_by(..., keys=[...])."
         )
     still = [Drawn(p, "none", 0.0) for p in ask.paid if not p.measure.sensitivity.l0]
-    beside = [_beside(p, drawn) for p in ask.paid if p.measure.collects]
+    beside = [_beside(p, drawn) for p in ask.paid if p.measure.collects and p.measure.sensitivity.l0]
     ordered = tuple(sorted([*drawn, *still, *beside], key=lambda d: ask.paid.index(d.paid)))
     decided_by = next((p for p in ask.paid if ask.threshold and p.measure.key == ask.threshold.key), None)
     threshold, start = _rule(decided_by, ordered, delta) if decided_by else (None, None)
