@@ -1,0 +1,282 @@
+"""Canaries: unique values in every column, looked for in everything that comes out but the released numbers.
+
+Standard output and error of the process, logs, warnings, exceptions with all they hang on, repr and HTML, what pickling
+leaves behind, the bytes of ledgers, temporary files; through every public call, and through 500 errors that an engine
+raises with cells in its message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import io
+import logging
+import os
+import pickle
+import random
+import struct
+import tempfile
+import traceback
+import warnings
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.engine import compile as compiler
+from dpframe.engine import hooks
+from dpframe.engine.backends import polars as on_polars
+from dpframe.errors import DpFrameError
+from strategies import bring
+
+ROWS = 12
+TEXTS = {name: [f"canary-{name}-{i:02d}-7f3ac1" for i in range(ROWS)] for name in ("user", "city", "shop")}
+WHOLE = [731_904_226_000_113 + 7 * i for i in range(ROWS)]
+REAL = [31337.0904226 + 1.0007 * i for i in range(ROWS)]
+DAYS = [dt.date(1723, 4, 5) + dt.timedelta(days=11 * i) for i in range(ROWS)]
+TABLE = pl.DataFrame({**TEXTS, "n": WHOLE, "x": REAL, "day": DAYS, "yes": [True, False, None] * 4})
+SIGNS = [
+    *(text.encode() for texts in TEXTS.values() for text in texts),
+    *(str(number).encode() for number in WHOLE + REAL),
+    *(str(day).encode() for day in DAYS),
+    *(struct.pack("<q", number) for number in WHOLE),
+    *(struct.pack("<d", number) for number in REAL),
+]
+
+
+def hits(*found):
+    """The canaries in texts or bytes."""
+    blob = b"\n".join(f if isinstance(f, bytes) else str(f).encode(errors="replace") for f in found)
+    return [sign for sign in SIGNS if sign in blob]
+
+
+class Ears:
+    """Everything that is said while the block runs, beside what it returns."""
+
+    def __init__(self, folder):
+        self.folder, self.said = Path(folder), []
+
+    @contextlib.contextmanager
+    def listening(self):
+        saved = [os.dup(1), os.dup(2)]
+        logged, level = io.StringIO(), logging.getLogger().level
+        handler = logging.StreamHandler(logged)
+        logging.getLogger().addHandler(handler)
+        logging.getLogger().setLevel(logging.DEBUG)
+        with tempfile.TemporaryFile() as out, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            os.dup2(out.fileno(), 1)
+            os.dup2(out.fileno(), 2)
+            try:
+                yield
+            finally:
+                for number, old in enumerate(saved, start=1):
+                    os.dup2(old, number)
+                    os.close(old)
+                logging.getLogger().removeHandler(handler)
+                logging.getLogger().setLevel(level)
+                out.seek(0)
+                self.said += [out.read(), logged.getvalue(), *(str(w.message) for w in caught)]
+                self.said += [path.read_bytes() for path in self.folder.rglob("*") if path.is_file()]
+
+    def error(self, error):
+        """An exception and everything that hangs on it."""
+        while error is not None:
+            self.said += [repr(error), str(error), *getattr(error, "__notes__", []), *map(repr, error.args)]
+            self.said.append("".join(traceback.format_exception(error)))
+            error = error.__cause__ or error.__context__
+
+    def attempt(self, call):
+        """What a call gives, or the error it raises."""
+        try:
+            return call()
+        except BaseException as error:
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+            self.error(error)
+            self.said.append(f"was {type(error).__name__}, of dpframe: {isinstance(error, DpFrameError)}")
+            return None
+
+
+STEPS = [
+    lambda f: f,
+    lambda f: f.filter(dp.col("x") > 1e4),
+    lambda f: f.with_columns(x=dp.col("x") * 2, city=dp.col("city").str.to_uppercase()),
+    lambda f: f.cast("shop", "int64").fill_null("shop", 3).cast("shop", "str"),
+    lambda f: f.clip("n", 0, 9).fill_null("x", 0).drop_nulls(),
+    lambda f: f.cut("x", [0, 31340, 99999], into="where"),
+    lambda f: f.join({"city": ["nowhere"], "sea": [True]}, on="city", how="left"),
+    lambda f: f.per_unit(n=dp.count(), x=dp.sum("x", bounds=(0, 1))),
+    lambda f: dp.concat([f, f]),
+]
+SPAN = (dt.date(2000, 1, 1), dt.date(2001, 1, 1))
+KEYS = {"city": ["Bonn", "Kiel"], "yes": [True]}
+
+
+def limited(frame, **limits):
+    """Limits, where there is somebody to limit."""
+    return {} if isinstance(frame.unit, dp.Rows) else limits
+
+
+QUESTIONS = [
+    lambda f: f.count_units(),
+    lambda f: f.sum("x", (0, 1), **limited(f, max_rows=2)),
+    lambda f: f.agg(d=dp.n_unique("shop"), m=dp.median("day", SPAN), s=dp.sum("n", (0, 5)), **limited(f, max_rows=2)),
+    lambda f: f.group_by("city", keys=KEYS["city"], **limited(f, max_groups=1, max_rows_per_group=2)).std("n", (0, 5)),
+    lambda f: f.group_by("city", **limited(f, max_groups=1)).count_units(),
+    lambda f: f.crosstab("city", "yes", keys=KEYS, margins=True, **limited(f, max_rows=2)),
+    lambda f: f.histogram("x", bins=[0, 31340, 99999], **limited(f, max_rows=2)),
+]
+
+
+def shown(query, ears):
+    """A query and its release, in every way they can be shown."""
+    said = [repr(query), query._repr_html_(), str(query.explain()), repr(dict(query.sensitivity))]
+    said += [str(query.accuracy(1.0, 1e-6))]
+    for how in (pickle.dumps, lambda q: pickle.dumps(q, protocol=5)):
+        ears.attempt(lambda how=how: said.append(how(query)))
+    out = query.release(epsilon=1.0, delta=1e-6)
+    said += [
+        repr(out),
+        out._repr_html_(),
+        str(out.report()),
+        out.report().to_json(),
+        out.to_csv() or "",
+        str(out.noise),
+    ]
+    said += [str(out.table), str(out.accuracy()), str(out.derivation), repr(out.cost), pickle.dumps(out.to_polars())]
+    return said
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "pyarrow"])
+def test_no_public_call_shows_a_cell(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ears = Ears(tmp_path)
+    budget = dp.Ledger(tmp_path / "study.sqlite").budget("b", epsilon=1e6, delta=0.5)
+    with ears.listening():
+        for unit in ("user", ("user", "shop"), dp.Rows(1)):
+            frame = dp.protect(TABLE.to_pandas() if kind == "pandas" else bring(TABLE, kind), unit=unit, budget=budget)
+            for make in STEPS:
+                step = ears.attempt(lambda make=make, frame=frame: make(frame))
+                if step is None:
+                    continue
+                ears.said += [repr(step), step._repr_html_(), repr(step.columns), repr(step.budget)]
+                for ask in QUESTIONS:
+                    query = ears.attempt(lambda ask=ask, step=step: ask(step))
+                    if query is not None:
+                        ears.said += ears.attempt(lambda query=query: shown(query, ears)) or []
+        ears.said += [repr(budget.history()), repr(budget)]
+    assert len(ears.said) > 1000
+    assert not hits(*ears.said)
+    assert hits(TABLE.write_csv()), "the ears hear nothing"
+    assert hits(pickle.dumps(TABLE)), "the ears hear nothing"
+
+
+# Errors
+
+FAILURES = [
+    lambda cell: pl.exceptions.ComputeError(f"conversion from `str` to `i64` failed for value {cell}"),
+    lambda cell: pl.exceptions.PanicException(f"called `unwrap` on {cell}"),
+    lambda cell: pl.exceptions.ShapeError(cell),
+    lambda cell: ValueError(f"could not convert {cell}"),
+    lambda cell: KeyError(cell),
+    lambda cell: UnicodeDecodeError("utf-8", cell.encode(), 0, 1, cell),
+    lambda cell: OverflowError(cell),
+    lambda cell: MemoryError(cell),
+    lambda cell: RecursionError(cell),
+    lambda cell: OSError(5, cell),
+]
+
+
+class Failing:
+    """Raises the n-th time that it is called, with a cell in its message, as an engine would."""
+
+    def __init__(self, real, make, after):
+        self.real, self.make, self.left = real, make, after
+
+    def __call__(self, *args, **said):
+        self.left -= 1
+        if self.left == 0:
+            error = self.make(random.choice(TEXTS["city"]))
+            error.add_note(TEXTS["user"][0])
+            raise error from ValueError(TEXTS["shop"][1])
+        return self.real(*args, **said)
+
+
+SITES = [
+    (compiler, "lower"),
+    (compiler, "partials"),
+    (hooks, "keyed_hash"),
+    (on_polars.PolarsBackend, "keyed_hash"),
+    (pl.LazyFrame, "collect"),
+    (pl, "collect_all"),
+    (pl.LazyFrame, "collect_schema"),
+    (pl.DataFrame, "join"),
+]
+
+
+def test_500_errors_of_an_engine_show_no_cell(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rng, ears, forced, foreign = random.Random(500), Ears(tmp_path), 0, []
+    budget = dp.Ledger(tmp_path / "study.sqlite").budget("b", epsilon=1e6, delta=0.5)
+    frame = dp.protect(TABLE.lazy(), unit="user", budget=budget)
+    asked = [ask(frame) for ask in QUESTIONS]
+    with ears.listening():
+        for _ in range(3000):
+            place, name = rng.choice(SITES)
+            failing = Failing(getattr(place, name), rng.choice(FAILURES), rng.randint(1, 4))
+            query = rng.choice(asked)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(place, name, (lambda f: lambda *a, **k: f(*a, **k))(failing))
+                try:
+                    query.release(epsilon=1.0, delta=1e-6)
+                except BaseException as error:
+                    forced += 1
+                    ears.error(error)
+                    if not isinstance(error, DpFrameError):
+                        foreign.append((name, repr(error)))
+            if forced == 500:
+                break
+    assert forced == 500
+    assert not foreign, foreign[:3]
+    assert not hits(*ears.said)
+
+
+class Odd:
+    """An object of a pandas column whose own code tells what it holds."""
+
+    def __str__(self):
+        raise ValueError(TEXTS["shop"][0])
+
+    __repr__ = __str__
+
+
+def test_errors_of_the_rows_themselves_show_no_cell(tmp_path):
+    def tell(rows):
+        raise ValueError(rows["city"].to_list())
+
+    tables = [
+        pd.DataFrame({"user": TEXTS["user"], "city": [Odd()] * ROWS, "x": REAL}),
+        pd.DataFrame({"user": TEXTS["user"], "city": [b"\xff" + text.encode() for text in TEXTS["city"]], "x": REAL}),
+        pd.DataFrame({"user": TEXTS["user"], "city": [*TEXTS["city"][:-1], 7], "x": [*TEXTS["shop"][:-1], 3.5]}),
+        TABLE.select("user", "city", "x").lazy().map_batches(tell),
+        TABLE.select("user", "city", x="shop").lazy().cast({"x": pl.Float64}),
+    ]
+    ears = Ears(tmp_path)
+    failed = 0
+    with ears.listening():
+        for table in tables:
+            frame = dp.protect(table, unit="user", budget=dp.Budget(epsilon=100, delta=0.1))
+            for ask in (
+                lambda f: f.sum("x", (0, 1), max_rows=1),
+                lambda f: f.cast("city", "int64").sum("city", (0, 1), max_rows=1),
+                lambda f: f.group_by("city", max_groups=1).count_units(),
+            ):
+                before = len(ears.said)
+                ears.attempt(lambda ask=ask, frame=frame: ears.said.append(str(ask(frame).release(1.0, 1e-9).table)))
+                failed += any("was " in str(word) for word in ears.said[before:])
+    assert failed
+    assert not any("of dpframe: False" in str(word) for word in ears.said)
+    assert not hits(*ears.said)
