@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from fractions import Fraction
 from itertools import combinations
 
@@ -397,6 +398,14 @@ def test_each_table_is_a_release_like_any_other():
     pytest.importorskip("altair")
     assert one.plot().to_dict()
     assert out["a"].plot().to_dict()
+
+
+def test_what_was_released_can_be_sent_on_and_holds_no_rows():
+    out = query(people(300)).release(**PRICE)
+    again = pickle.loads(pickle.dumps(out))
+    assert again.table.equals(out.table)
+    assert again["b", "a"].table.equals(out["b", "a"].table)
+    assert len(pickle.dumps(query(people(30_000)).release(**PRICE))) < 15_000
 
 
 def test_all_tables_together_are_one_long_table_in_the_kind_that_was_protected(kind):

@@ -39,9 +39,10 @@ class MarginalsQuery(Query):
         self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
     ) -> list[tuple[Any, ...]]:
         alpha, plan = check_alpha(alpha), self._priced(price, noise)
-        rows, variances = [], interaction_variances(self._ask, plan)
-        for table, output in zip(self._ask.workload, self._ask.outputs, strict=True):
-            one = table_noise(self._ask, plan, variances, table)
+        tables = self._ask.tables
+        rows, variances = [], interaction_variances(tables, plan)
+        for table, output in zip(tables.workload, self._ask.outputs, strict=True):
+            one = table_noise(tables, plan, variances, table)
             error = error_of_part(output, one, "cell", alpha)
             rows.append((output.name, output.formula, one.drawn[0].family, one.drawn[0].deviation, error))
         return rows

@@ -64,7 +64,7 @@ def _placed(ask: Marginals, tables: list[pl.DataFrame]) -> Tables:
     step = 2 ** (FRACTION_BITS - measure.fraction)
     placed = []
     for table, found in zip(ask.workload, tables, strict=True):
-        values = np.zeros([ask.sizes[i] for i in table], np.int64)
+        values = np.zeros([ask.tables.sizes[i] for i in table], np.int64)
         for i in table:
             found = found.join(_level(ask, i), on=[n for n in found.columns if n.rstrip("n") == f"k{i}"], how="inner")
         at = tuple(found.get_column(f"at{i}").to_numpy() for i in table)

@@ -48,7 +48,11 @@ def described(ask: Ask) -> dict[str, Json]:
             "aggregates": {name: _plain(aggregate) for name, aggregate in ask.aggregates},
             "layout": _plain(ask.layout),
             **({} if ask.other is None else {"other": _plain(ask.other)}),
-            **({"workload": [list(ask.names(table)) for table in ask.workload]} if isinstance(ask, Marginals) else {}),
+            **(
+                {"workload": [list(ask.tables.names(table)) for table in ask.workload]}
+                if isinstance(ask, Marginals)
+                else {}
+            ),
         },
     }
 

@@ -14,10 +14,11 @@ from dpframe.plan.columns import Limits
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.keys import Keys
 from dpframe.plan.measures import Measure, Output
+from dpframe.plan.types import Scalar
 from dpframe.theory.maps.marginals import Part, interaction, shares
 from dpframe.theory.maps.sensitivity import Sensitivity
 
-__all__ = ["COUNT", "Marginals", "titled"]
+__all__ = ["COUNT", "Marginals", "Tables", "titled"]
 
 COUNT = "count"  # the released column
 
@@ -25,6 +26,45 @@ COUNT = "count"  # the released column
 def titled(columns: Sequence[str]) -> str:
     """The name of a marginal: "a × b", or "total"."""
     return " × ".join(columns) or "total"
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of a question, without the rows that it is about: what a release may keep.
+
+    `levels` are the listed keys of each column; `measure` is what a cell counts.
+    """
+
+    by: tuple[str, ...]
+    levels: tuple[tuple[Scalar | None, ...], ...]
+    workload: tuple[Part, ...]
+    measure: Measure
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many keys each column has."""
+        return tuple(map(len, self.levels))
+
+    def names(self, part: Part) -> tuple[str, ...]:
+        """The columns of a set."""
+        return tuple(self.by[i] for i in part)
+
+    @property
+    def named(self) -> tuple[tuple[str, ...], ...]:
+        """The columns of each table."""
+        return tuple(map(self.names, self.workload))
+
+    def part(self, names: Sequence[str]) -> Part:
+        """The places of columns."""
+        return tuple(map(self.by.index, names))
+
+    def output(self, table: Part) -> Output:
+        """The released numbers of a marginal: rows, with fractions."""
+        return Output(COUNT, "count", ((COUNT, replace(self.measure, among=self.names(table))),), whole=False)
+
+    def layout(self, table: Part) -> Layout:
+        """How a marginal is laid out: the last column across, with margins."""
+        return Layout("crosstab", self.names(table)[-1:], margins=True) if len(table) > 1 else Layout()
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +79,12 @@ class Marginals(Ask):
     workload: tuple[Part, ...] = ()  # places in `by`
 
     @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """How many keys each column has."""
+    def tables(self) -> Tables:
+        """What is released, without the rows."""
         assert self.keys is not None
-        return tuple(map(len, self.keys.levels))
+        rows = (self.limits.max_rows or 1) * (1 if self.table.relation == "add-remove" else 2)
+        bound = Sensitivity.of(l0=rows, l1=rows, l2_squared=rows**2, linf=rows).scaled(2**FRACTION_BITS)
+        return Tables(self.by, self.keys.levels, self.workload, Measure("rows", None, UNIT_GRID, FRACTION_BITS, bound))
 
     @cached_property
     def limits(self) -> Limits:
@@ -52,8 +94,8 @@ class Marginals(Ask):
     @property
     def read(self) -> tuple[Paid, ...]:
         """The one total that rows are read for: the weights of rows by all columns, of which marginals are sums."""
-        (_, rows), bits = self.output(()).measures[0], FRACTION_BITS if self.table.unit else 0
-        return (Paid((COUNT,), replace(rows, fraction=bits), Fraction(1)),)
+        bits = FRACTION_BITS if self.table.unit else 0
+        return (Paid((COUNT,), replace(self.tables.measure, fraction=bits), Fraction(1)),)
 
     @cached_property
     def paid(self) -> tuple[Paid, ...]:
@@ -68,37 +110,27 @@ class Marginals(Ask):
                 f"marginals of {', '.join(map(repr, self.by))}: one {unit or 'unit'} may have any number of rows, so "
                 "no finite noise hides it. Say how many: marginals([...], max_rows=1)."
             )
+        sizes = self.tables.sizes
         return tuple(
-            Paid((titled(among),), self._measure(among, interaction(sizes, rows, self.table.relation)), share)
-            for part, share in shares(self.workload, self.sizes, self.table.relation).items()
-            for among, sizes in [(self.names(part), [self.sizes[i] for i in part])]
+            Paid((titled(among),), _interaction(among, interaction(keys, rows, self.table.relation)), share)
+            for part, share in shares(self.workload, sizes, self.table.relation).items()
+            for among, keys in [(self.tables.names(part), [sizes[i] for i in part])]
         )
 
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
         """One for each table of the workload."""
-        titles = [(titled(self.names(table)), self.output(table).measures) for table in self.workload]
-        return tuple(Output(title, "count", ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in titles)
-
-    def output(self, table: Part) -> Output:
-        """The released numbers of a marginal: rows, with fractions."""
-        rows = (self.limits.max_rows or 1) * (1 if self.table.relation == "add-remove" else 2)
-        bound = Sensitivity.of(l0=rows, l1=rows, l2_squared=rows**2, linf=rows)
-        measure = replace(self._measure(self.names(table), bound), total="rows")
-        return Output(COUNT, "count", ((COUNT, measure),), whole=False)
-
-    def _measure(self, among: tuple[str, ...], bound: Sensitivity) -> Measure:
-        fine = bound.scaled(2**FRACTION_BITS)
-        return Measure("interaction", None, UNIT_GRID, FRACTION_BITS, fine, among=among)
-
-    def names(self, part: Part) -> tuple[str, ...]:
-        """The columns of a set."""
-        return tuple(self.by[i] for i in part)
+        named = [(titled(self.tables.names(table)), self.tables.output(table).measures) for table in self.workload]
+        return tuple(Output(title, "count", ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in named)
 
     def one(self, table: Part) -> Ask:
-        """One marginal as a question of its own: its keys, and how it is laid out, with its last column across."""
-        names = self.names(table)
+        """One marginal as a question of its own: its keys, and how it is laid out."""
         assert self.keys is not None
         keys = Keys(tuple(self.keys.levels[i] for i in table)) if table else None
-        layout = Layout("crosstab", names[-1:], margins=True) if len(names) > 1 else Layout()
-        return Ask(self.step, names, keys, self.given, ((COUNT, Count()),), layout, verb=self.verb)
+        counted, layout = ((COUNT, Count()),), self.tables.layout(table)
+        return Ask(self.step, self.tables.names(table), keys, self.given, counted, layout, verb=self.verb)
+
+
+def _interaction(among: tuple[str, ...], bound: Sensitivity) -> Measure:
+    fine = bound.scaled(2**FRACTION_BITS)
+    return Measure("interaction", None, UNIT_GRID, FRACTION_BITS, fine, among=among)

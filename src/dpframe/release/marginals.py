@@ -19,8 +19,9 @@ from dpframe.budget.losses import Loss
 from dpframe.engine.tables import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnknownColumn
 from dpframe.noise import contrasts, rounded_contrasts
+from dpframe.plan.ask import Paid
 from dpframe.plan.explain import Derivation
-from dpframe.plan.marginals import COUNT, Marginals, titled
+from dpframe.plan.marginals import COUNT, Marginals, Tables, titled
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.calibrate import Drawn, NoisePlan
 from dpframe.release.export import write_excel, write_parquet
@@ -42,9 +43,9 @@ def drawn_interactions(ask: Marginals, plan: NoisePlan, tables: Sequence[NDArray
             see `theory.maps.marginals`
     """
     columns = []
-    for number, (drawn, part) in enumerate(zip(plan.drawn, _parts(ask), strict=True)):
+    for number, (part, drawn) in enumerate(_parts(ask.tables, plan).items()):
         exact = contrasts(_summed(ask, tables, part))
-        noise = rounded_contrasts(drawn.scale, [ask.sizes[i] for i in part])
+        noise = rounded_contrasts(drawn.scale, [ask.tables.sizes[i] for i in part])
         noisy = exact + noise if noise.dtype != object else exact.astype(object) + noise
         values = np.asarray(noisy, np.float64).ravel() * float(drawn.paid.measure.unit)
         columns.append(pl.DataFrame({"part": np.full(values.size, number, np.int32), "value": values}))
@@ -54,7 +55,8 @@ def drawn_interactions(ask: Marginals, plan: NoisePlan, tables: Sequence[NDArray
 def exact_interactions(ask: Marginals, tables: Sequence[NDArray[np.int64]]) -> list[dict[Any, Fraction]]:
     """Every interaction D_B v_B without noise (rows), by key: for made-up tables only."""
     found = []
-    for paid, part in zip(ask.paid, _parts(ask), strict=True):
+    for paid in ask.paid:
+        part = ask.tables.part(paid.measure.among)
         rest = np.asarray(_summed(ask, tables, part).astype(object) * paid.measure.unit)
         for axis in range(rest.ndim):
             rest = rest - rest.sum(axis=axis, keepdims=True) / rest.shape[axis]
@@ -63,10 +65,9 @@ def exact_interactions(ask: Marginals, tables: Sequence[NDArray[np.int64]]) -> l
     return found
 
 
-def _parts(ask: Marginals) -> list[Part]:
-    """The sets of columns whose interactions are paid for, in that order."""
-    places = {name: i for i, name in enumerate(ask.by)}
-    return [tuple(places[name] for name in paid.measure.among) for paid in ask.paid]
+def _parts(tables: Tables, plan: NoisePlan) -> dict[Part, Drawn]:
+    """The sets of columns whose interactions are measured, with their noise, in the order of the plan."""
+    return {tables.part(drawn.paid.measure.among): drawn for drawn in plan.drawn}
 
 
 def _summed(ask: Marginals, tables: Sequence[NDArray[np.int64]], part: Part) -> NDArray[np.int64]:
@@ -76,24 +77,24 @@ def _summed(ask: Marginals, tables: Sequence[NDArray[np.int64]], part: Part) -> 
     return np.asarray(values.sum(axis=tuple(axis for axis, i in enumerate(table) if i not in part)))
 
 
-def interaction_variances(ask: Marginals, plan: NoisePlan) -> dict[Part, float]:
+def interaction_variances(tables: Tables, plan: NoisePlan) -> dict[Part, float]:
     """The variance σ_B² of the noise of each interaction (rows²)."""
-    return {part: drawn.deviation**2 for part, drawn in zip(_parts(ask), plan.drawn, strict=True)}
+    return {part: drawn.deviation**2 for part, drawn in _parts(tables, plan).items()}
 
 
-def table_noise(ask: Marginals, plan: NoisePlan, variances: Mapping[Part, float], table: Part) -> NoisePlan:
+def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Part, float], table: Part) -> NoisePlan:
     """The noise of the cells of one marginal, and of the margins it has in a crosstab.
 
-    Input:  the ask, its noise and the variances of its interactions; the columns of the marginal
+    Input:  the tables, their noise and the variances of their interactions; the columns of the marginal
     Bound:  cells are normal with the variance of `theory.maps.marginals.cell_variance`, but for the rounding of
             contrasts to their grid; the margins of a marginal are marginals
     """
-    ((_, measure),) = ask.output(table).measures
+    ((_, measure),) = tables.output(table).measures
     unit, known = float(measure.unit), {}
     for name, part in (("cell", table), ("row", table[:-1]), ("column", table[-1:]), ("total", ())):
-        deviation = math.sqrt(cell_variance(part, ask.sizes, variances))
-        known[name] = deviation, rounding_reach(part, ask.sizes) * unit
-    paid = type(ask.paid[0])((COUNT,), measure, ask.paid[0].share)
+        deviation = math.sqrt(cell_variance(part, tables.sizes, variances))
+        known[name] = deviation, rounding_reach(part, tables.sizes) * unit
+    paid = Paid((COUNT,), measure, Fraction(1))
     return NoisePlan((Drawn(paid, "gaussian", known["cell"][0] / unit),), None, None, plan.cost, known=known)
 
 
@@ -108,7 +109,8 @@ class MarginalsRelease(Mapping[tuple[str, ...], Release]):
 
     cost: Loss
     derivation: Derivation
-    _ask: Marginals
+    _tables: Tables
+    _keys: tuple[pl.DataFrame, ...]
     _noise: NoisePlan
     _drawn: pl.DataFrame
     _kind: Kind
@@ -120,12 +122,11 @@ class MarginalsRelease(Mapping[tuple[str, ...], Release]):
     def __getitem__(self, columns: str | tuple[str, ...]) -> Release:
         """One table. Errors: UnknownColumn, InvalidArgument for columns that no released table has together."""
         names = (columns,) if isinstance(columns, str) else tuple(columns)
-        places = {name: i for i, name in enumerate(self._ask.by)}
         for name in names:
-            if name not in places:
-                raise UnknownColumn(f"marginals: there is no column {name!r}. Columns: {', '.join(places)}.")
-        table = tuple(places[name] for name in names)
-        if len(set(table)) != len(table) or not any(set(table) <= set(one) for one in self._ask.workload):
+            if name not in self._tables.by:
+                raise UnknownColumn(f"marginals: there is no column {name!r}. Columns: {', '.join(self._tables.by)}.")
+        table = self._tables.part(names)
+        if len(set(table)) != len(table) or not any(set(table) <= set(one) for one in self._tables.workload):
             raise InvalidArgument(
                 f"marginals: no table of this release has {' and '.join(map(repr, names))} together; there are "
                 f"{', '.join(titled(one) for one in self)}."
@@ -137,33 +138,39 @@ class MarginalsRelease(Mapping[tuple[str, ...], Release]):
         return isinstance(names, tuple) and any(set(names) <= set(one) for one in self)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
-        return iter([self._ask.names(table) for table in self._ask.workload])
+        return iter(self._tables.named)
 
     def __len__(self) -> int:
-        return len(self._ask.workload)
+        return len(self._tables.workload)
 
     def _table(self, table: Part) -> Release:
-        ask, output = self._ask, self._ask.output(table)
-        values = pl.Series(COUNT, self._estimate(table).ravel())
-        long = engine.marginal_keys(ask, table).with_columns(values) if table else values.to_frame()
-        noise, one = table_noise(ask, self._noise, self._variances, table), ask.one(table)
-        how = self._kind, one.layout, dict[str, NDArray[np.float64]](), self.when, self._statement
-        return Release(self.cost, self.derivation, long, one.by, (output,), noise, *how)
+        tables = self._tables
+        names, outputs = tables.names(table), (tables.output(table),)
+        long = pl.DataFrame({COUNT: self._estimate(table).ravel()})
+        if table:
+            keys = self._keys[table[0]]
+            for i in table[1:]:
+                keys = keys.join(self._keys[i], how="cross", maintain_order="left_right")
+            long = pl.concat([keys, long], how="horizontal")
+        noise = table_noise(tables, self._noise, self._variances, table)
+        how = self._kind, tables.layout(table), dict[str, NDArray[np.float64]](), self.when, self._statement
+        return Release(self.cost, self.derivation, long, names, outputs, noise, *how)
 
     @cached_property
     def _variances(self) -> dict[Part, float]:
-        return interaction_variances(self._ask, self._noise)
+        return interaction_variances(self._tables, self._noise)
 
     @cached_property
     def _contrasts(self) -> dict[Part, NDArray[np.float64]]:
+        parts = zip(_parts(self._tables, self._noise), self._drawn.partition_by("part"), strict=True)
         return {
-            part: values.get_column("value").to_numpy().reshape([self._ask.sizes[i] - 1 for i in part])
-            for part, values in zip(_parts(self._ask), self._drawn.partition_by("part"), strict=True)
+            part: values.get_column("value").to_numpy().reshape([self._tables.sizes[i] - 1 for i in part])
+            for part, values in parts
         }
 
     def _estimate(self, table: Part) -> NDArray[np.float64]:
         ordered = tuple(sorted(table))
-        values = marginal(ordered, self._ask.sizes, self._contrasts)
+        values = marginal(ordered, self._tables.sizes, self._contrasts)
         return values.transpose([ordered.index(i) for i in table])
 
     @property
@@ -185,8 +192,7 @@ class MarginalsRelease(Mapping[tuple[str, ...], Release]):
 
     def _together(self, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
         """Tables with some of the columns, one below the other."""
-        assert self._ask.keys is not None
-        levels = zip(self._ask.by, self._ask.keys.levels, strict=True)
+        levels = zip(self._tables.by, self._tables.levels, strict=True)
         every = {name: unlike(ALL, {str(key) for key in level}) for name, level in levels}
         full = [
             table.select(
@@ -205,7 +211,7 @@ class MarginalsRelease(Mapping[tuple[str, ...], Release]):
     @property
     def noise(self) -> Any:
         """One row per interaction that was measured: column, aggregate, mechanism, scale (rows), threshold."""
-        return as_kind(noise_table(self._ask.outputs, self._noise), self._kind)
+        return as_kind(noise_table((), self._noise), self._kind)
 
     def accuracy(self, alpha: float = 0.05) -> Any:
         """One row per number of every table, as `Release.accuracy` gives them; keys as in `table`.

@@ -218,6 +218,7 @@ def _release(
     kind = source_of(ask.step).data.kind
     when = dt.datetime.fromisoformat(said["drawn"])
     if isinstance(ask, Marginals):
-        return MarginalsRelease(receipt.loss, why, ask, plan, answer.long, kind, when, said)
+        keys = tuple(engine.marginal_keys(ask, (i,)) for i in range(len(ask.by)))
+        return MarginalsRelease(receipt.loss, why, ask.tables, keys, plan, answer.long, kind, when, said)
     shape = (ask.row_names, ask.outputs, plan, kind, ask.layout, answer.parts)
     return Release(receipt.loss, why, answer.long, *shape, when, said)
