@@ -148,3 +148,8 @@ def rank_cost(measure: Any, moved: np.ndarray) -> Fraction:
     """What choices on scores that moved so cost, in rows: the largest move of each group, added over the groups."""
     change, _ = rank_terms(measure.rank)
     return Fraction(int(np.abs(moved).max(axis=2).sum(axis=1).max()), change)
+
+
+def mode_cost(moved: np.ndarray) -> int:
+    """What a choice of the most frequent costs, in rows: how far apart the moves of a group's candidates are."""
+    return int((moved.max(axis=2) - moved.min(axis=2)).sum(axis=1).max())

@@ -82,6 +82,7 @@ AGGREGATES = {
     "middle": dp.median("i", bounds=(-1, 3)),
     "upper": dp.quantile("i", 0.75, bounds=(-1, 3)),
     "high": dp.max("i", bounds=(-1, 3)),
+    "common": dp.mode("i", keys=[-1, 3, 7]),
 }
 
 
@@ -121,7 +122,10 @@ class Tally:
         values = dict(zip((paid.measure.key for paid in ask.read), read, strict=True))
         for paid in ask.paid:
             claim, measure = paid.measure.sensitivity, paid.measure
-            if measure.rank is not None:
+            if measure.values:
+                counts = values[measure.key]
+                found = {"mode l1": (batches.mode_cost(counts[there] - counts[here]), claim.exact_l1)}
+            elif measure.rank is not None:
                 counts = batches.scores(measure, values[measure.key])
                 found = {"rank l1": (batches.rank_cost(measure, counts[there] - counts[here]), claim.exact_l1)}
             else:

@@ -107,6 +107,16 @@ CALLS = {
         FRAME.crosstab,
         {"index": "city", "columns": "yes", "values": "x", "aggfunc": "sum", "bounds": (0, 1), **CELLS},
     ),
+    "mode": (FRAME.mode, {"column": "city", "keys": ["Bonn"], "max_rows": 1}),
+    "top_k": (FRAME.top_k, {"column": "city", "k": 1, "keys": ["Bonn", "Kiel"], "max_rows": 1}),
+    "marginals": (
+        FRAME.marginals,
+        {"columns": ["city", "yes"], "workload": "1-way", "keys": {"city": ["Bonn"]}, "max_rows": 1},
+    ),
+    "group_by with others": (
+        lambda **said: FRAME.group_by("city", max_groups=1, **said).count_units(),
+        {"other": "(other)"},
+    ),
     # Groups
     "groups.count": (GROUPS.count, {"column": "x"}),
     "groups.sum": (GROUPS.sum, {"column": "x", "bounds": (0, 1)}),
@@ -120,6 +130,7 @@ CALLS = {
     "groups.min": (GROUPS.min, {"column": "x", "bounds": (0, 1)}),
     "groups.max": (GROUPS.max, {"column": "x", "bounds": (0, 1)}),
     "groups.agg": (GROUPS.agg, {"made": dp.count()}),
+    "groups.mode": (GROUPS.mode, {"column": "yes", "keys": [True]}),
     # Aggregates
     "dp.count": (dp.count, {"column": "x", "share": 1}),
     "dp.count_units": (dp.count_units, {"share": 1}),
@@ -133,6 +144,7 @@ CALLS = {
     "dp.median": (dp.median, {"column": "x", "bounds": (0, 1), "share": 1}),
     "dp.min": (dp.min, {"column": "x", "bounds": (0, 1), "share": 1}),
     "dp.max": (dp.max, {"column": "x", "bounds": (0, 1), "share": 1}),
+    "dp.mode": (dp.mode, {"column": "x", "keys": [1], "share": 1}),
     "dp.first": (dp.first, {"column": "x", "by": "n"}),
     "dp.last": (dp.last, {"column": "x", "by": "n"}),
     "dp.Auto": (dp.Auto, {"share": 0.1}),
@@ -168,12 +180,17 @@ CALLS = {
         NUMBER.epsilon_for,
         {"error": 5.0, "column": "x", "alpha": 0.1, "delta": 1e-6, "noise": "laplace", "assume_rows": 9},
     ),
+    "tune": (
+        lambda **said: QUERY.tune(**{"grid": {"max_rows": [1]}, **said}),
+        {"epsilon": 0.1, "at": 1.0, "delta": 1e-6, "noise": "auto"},
+    ),
     "exact_totals": (NUMBER.exact_totals, {"table": TABLE.rows}),
     "plan": (BUDGET.plan, {"queries": [NUMBER], "epsilon": 0.1, "delta": 1e-9, "noise": "auto", "shares": [1]}),
     "Budget": (dp.Budget, {"epsilon": 1, "delta": 1e-6, "accountant": "basic"}),
     "Budget in rho": (dp.Budget, {"rho": 1, "delta": 1e-6}),
     # Releases
     "released.accuracy": (RELEASED.accuracy, {"alpha": 0.1}),
+    "released.with_ci": (RELEASED.with_ci, {"ci": 0.9}),
     "released.suppress": (RELEASED.suppress, {"below": 3}),
     # One line
     "one line": (
@@ -205,7 +222,7 @@ def positive(value):
 
 
 def pair(value):
-    return not isinstance(value, (str, bytes, dict)) and len(value) == 2 and value[0] <= value[1]
+    return type(value).__name__ == "Auto" or (len(value) == 2 and value[0] <= value[1])
 
 
 LAWFUL = {
