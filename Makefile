@@ -27,7 +27,8 @@ test-oldest: .venv-oldest/installed
 
 bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/first_release.py
-	$(VENV)/bin/python benchmarks/noise.py
+	$(VENV)/bin/python benchmarks/speed.py
+	$(VENV)/bin/python benchmarks/noise.py --lengths 1 1000 100000
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
