@@ -12,6 +12,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.engine import buckets
 from dpframe.errors import DpFrameError, EngineError
+from dpframe.theory import progress
 from strategies import answer, as_frame, bring, random_plan, random_question, random_rows
 
 AGGREGATES = {
@@ -156,3 +157,20 @@ def test_parts_are_about_the_same_size(in_parts):
     sizes = [int(engine.totals(buckets._part(ask, i, 8), 1).values[0][0]) for i in range(8)]
     assert sum(sizes) == 4000
     assert all(abs(size - 500) < 6 * (4000 * 7 / 64) ** 0.5 for size in sizes)  # false alarm below 1e-7; seed fixed
+
+
+def test_a_progress_line_is_for_long_work_that_somebody_watches(monkeypatch, capfd):
+    frame = pl.DataFrame({"u": ["canary"] * 900 + ["other"] * 100})
+    query = dp.protect(frame, unit="u").count(max_rows=1)
+    monkeypatch.setattr(buckets, "_ROWS", 300)
+    answer(query)
+    assert capfd.readouterr() == ("", "")
+    monkeypatch.setattr(progress, "_visible", lambda: True)
+    answer(query)
+    assert capfd.readouterr() == ("", "")  # it took less than two seconds
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    answer(query)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "4 of 4 parts of the units" in err
+    assert "canary" not in err
