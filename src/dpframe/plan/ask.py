@@ -180,7 +180,7 @@ class Ask:
             limits.max_rows_per_group,
             limits.max_rows,
             self.verb or "{limit}",
-            self.auto is None and self.chosen is None and 1 in (limits.max_rows, limits.max_rows_per_group),
+            self.auto is None and 1 in (limits.max_rows, limits.max_rows_per_group),
         )
 
     @cached_property

@@ -36,6 +36,7 @@ __all__ = ["Offer", "check_choice", "choose", "expected_errors", "read_offer", "
 
 Floats = NDArray[np.float64]
 _SIMPLER = 1.1  # how much better a further limit must seem, since less is known of what it costs
+_CLEAR = 3.5  # units in a group that nobody listed, beside the scale of the noise, before it is taken to be there
 _GAUSSIAN_PAYS = 9  # groups of a unit from which Gaussian noise can be less than Laplace noise
 
 
@@ -210,18 +211,20 @@ def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fract
 
 
 def _found(ask: Ask, counts: Floats, scale: float) -> Floats:
-    """Units in each group: those listed; or as many of the fullest bins of unlisted ones as hold everybody."""
+    """Units in each group: those listed; of unlisted ones those that are clear, or else as many as hold everybody."""
     if ask.cells is not None and len(counts) == ask.cells:
         return np.maximum(counts, scale / 2)
+    clear, everybody = counts[counts > _CLEAR * scale], max(float(counts.sum()), scale)
+    if clear.sum() > everybody / 2:
+        return clear
     order = np.sort(counts)[::-1]
-    everybody = max(float(counts.sum()), scale)
     enough = int(np.searchsorted(np.cumsum(order), everybody)) + 1
     return np.maximum(order[:enough], scale / 2)
 
 
 def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, dict[str, float]]:
     """The candidate limits with the smallest expected error, and each column's error under them."""
-    model = Expected(ask, people, lambda limits: rest.plans(ask.with_limits(limits)))
+    model = Expected(ask, people, rest.plans)
 
     def scored(limits: Limits) -> tuple[float, dict[str, float], Limits]:
         score, errors = model.best(limits)
@@ -236,7 +239,7 @@ def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, dict[str, floa
 
 def expected_errors(ask: Ask, people: People, rest: Offer, choices: Iterable[Limits]) -> list[dict[str, float]]:
     """Expected error of each column (column unit) under each of some limits."""
-    model = Expected(ask, people, lambda limits: rest.plans(ask.with_limits(limits)))
+    model = Expected(ask, people, rest.plans)
     return [model.best(limits)[1] for limits in choices]
 
 
@@ -248,7 +251,7 @@ def _candidates(ask: Ask, people: People) -> list[Limits]:
     totals: list[int | None] = list(_steps(rows.max(), 4 if several else 1)) if False in by_units else [None]
     widths: list[int | None] = [None]
     if several and (ask.private_keys or True in by_units):
-        widths = [*_steps(groups.max(), 4)]
+        widths = [*_steps(float(np.quantile(groups, 0.8)), 4)]
     heights: list[int | None] = [None]
     if people.peaks is not None:
         heights += _steps(peaks.max(), 4)

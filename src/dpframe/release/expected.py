@@ -19,7 +19,7 @@ from dpframe.engine import NODES
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Limits
 from dpframe.plan.measures import Measure, Output
-from dpframe.release.calibrate import NoisePlan
+from dpframe.release.calibrate import Drawn, NoisePlan
 from dpframe.release.sizes import Spread, quantiles
 from dpframe.theory.maps.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
@@ -34,6 +34,7 @@ _WEIGHTS: Floats = np.diff(np.concatenate([[0.0], (_AT[1:] + _AT[:-1]) / 2, [1.0
 _INSIDE: Floats = (np.arange(8) + 0.5) / 8  # groups of a unit, from the smallest to the largest
 _UNEVEN = 1.3  # root mean square over mean, for groups of ordinary unevenness that nobody measured
 _TILT = 0.05  # how far a mean is off, in half its bounds, when all of its weight is on other rows
+_VARIED = 0.4  # how far units are apart in a group, in half its bounds
 _TYPICAL = 0.5  # the size of a value beside the largest one
 
 
@@ -85,42 +86,50 @@ class _Kept:
     even: Floats
 
 
+@dataclass(frozen=True)
+class _Offered:
+    """An ask with limits, and for each plan the noise of each measure for each unit of its size."""
+
+    ask: Ask
+    noise: list[tuple[NoisePlan, dict[Key, float]]]
+
+
 class Expected:
     """Expected errors of an ask's columns, for any limits.
 
-    Input:  ask, with strictest limits; people; plans(limits): noise plans that are offered there, one for each family.
-            Noise is proportional to the sensitivity, so they are made once for each number of groups
+    Input:  ask, with limits to be chosen; people; plans(ask): noise plans that are offered, one for each family. Noise
+            is proportional to the sensitivity, so they are made once for each number of groups
     """
 
-    def __init__(self, ask: Ask, people: People, plans: Callable[[Limits], list[NoisePlan]]) -> None:
+    def __init__(self, ask: Ask, people: People, plans: Callable[[Ask], list[NoisePlan]]) -> None:
         self.ask, self.people = ask, people
         self._said = replace(ask.table.limits.and_also(ask.given), auto=None)
-        self._plans, self._made = plans, dict[int, list[tuple[NoisePlan, list[float]]]]()
+        self._plans, self._made = plans, dict[tuple[int, bool], _Offered]()
         self._bounds: dict[tuple[int, int, int, bool], Sensitivity] = {}
-        self._kind = {p.measure.key: _by_units(p.measure) for p in ask.paid}
 
     # Noise
 
-    def _factors(self, groups: int) -> list[tuple[NoisePlan, list[float]]]:
-        """Plans for a unit with one row in each of some groups, and each measure's noise for each unit of its size."""
-        at = groups if self.ask.private_keys else 1
-        if at not in self._made:
-            limits = Limits(at, at, 1).and_also(self._said)
-            found = []
-            for plan in self._plans(limits):
-                factors = []
-                for drawn in plan.drawn:
-                    size = self._size(limits, drawn.paid.measure.key, drawn.family)
-                    measure = drawn.paid.measure
-                    reach = float(measure.grid.magnitude or 1) * 2**measure.fraction
-                    deviation = drawn.scale * (1.0 if drawn.family in ("none", "gaussian") else math.sqrt(2))
-                    factors.append(deviation / (reach * size) if size else 0.0)
-                found.append((plan, factors))
-            self._made[at] = found
-        return self._made[at]
+    def _offered(self, limits: Limits) -> _Offered:
+        """What is offered where a unit has as many groups, and one row or more in each (which are other totals)."""
+        single = 1 in (limits.max_rows, limits.max_rows_per_group)
+        at = _within(self.ask, limits)[0] if self.ask.private_keys else 1
+        if (at, single) not in self._made:
+            tried = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._said)
+            made = self.ask.with_limits(tried)
+            noise = [
+                (plan, {d.paid.measure.key: self._factor(d, tried) for d in plan.drawn}) for plan in self._plans(made)
+            ]
+            self._made[at, single] = _Offered(made, noise)
+        return self._made[at, single]
 
-    def _size(self, limits: Limits, key: Key, family: str) -> float:
-        bound = self._bound(limits, self._kind[key])
+    def _factor(self, drawn: Drawn, limits: Limits) -> float:
+        """A measure's noise for each unit of its size."""
+        measure, size = drawn.paid.measure, self._size(drawn.paid.measure, limits, drawn.family)
+        deviation = drawn.deviation / float(measure.unit)
+        return deviation / (float(measure.grid.magnitude or 1) * 2**measure.fraction * size) if size else 0.0
+
+    def _size(self, measure: Measure, limits: Limits, family: str) -> float:
+        bound = self._bound(limits, measure.total in ("units", "unit_sum"))
         return float(bound.l2 if family == "gaussian" else bound.l1)
 
     def _bound(self, limits: Limits, by_units: bool) -> Sensitivity:
@@ -175,17 +184,16 @@ class Expected:
 
     def best(self, limits: Limits) -> tuple[float, dict[str, float]]:
         """Of the plans offered, the one with the smallest errors: their geometric mean, and each column's error."""
-        kept = self.kept(limits)
-        found = []
-        for plan, factors in self._factors(_within(self.ask, limits)[0]):
+        kept, offered, found = self.kept(limits), self._offered(limits), []
+        for plan, factors in offered.noise:
             noise = {
-                d.paid.measure.key: factor * self._size(limits, d.paid.measure.key, d.family)
-                for d, factor in zip(plan.drawn, factors, strict=True)
+                d.paid.measure.key: factors[d.paid.measure.key] * self._size(d.paid.measure, limits, d.family)
+                for d in plan.drawn
             }
-            errors = {o.name: self._error(o, noise, kept, plan.threshold) for o in self.ask.outputs}
+            errors = {o.name: self._error(o, noise, kept, plan.threshold) for o in offered.ask.outputs}
             found.append((math.exp(math.fsum(math.log(e + 1e-12) for e in errors.values()) / len(errors)), errors))
         score, errors = min(found, key=lambda pair: pair[0])
-        return score, {o.name: errors[o.name] * _reach(o) for o in self.ask.outputs}
+        return score, {o.name: errors[o.name] * _reach(o) for o in offered.ask.outputs}
 
     def _error(self, output: Output, noise: Mapping[Key, float], kept: _Kept, threshold: int | None) -> float:
         """Expected root mean square error of a column over its groups, in units of its largest row value."""
@@ -208,7 +216,9 @@ class Expected:
             weight = kept.rows[:, None] * mixed / (mixed.mean(axis=1, keepdims=True) * self._number)
             both = math.hypot(max(spread[:-1], default=0.0), (_TYPICAL if len(spread) > 1 else 1.0) * spread[-1])
             random = np.minimum((both / np.maximum(weight, 1e-9)) ** 2, 0.5)
-            squares = np.where(lost, 0.5, random) + (_TILT * kept.tilt[:, None]) ** 2
+            there, here = (x[:, None] * even for x in (kept.of_presences, kept.presences))
+            drawn = _VARIED**2 * np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
+            squares = np.where(lost, 0.5, np.minimum(random + drawn, 0.5)) + (_TILT * kept.tilt[:, None]) ** 2
         return float(odds @ np.sqrt(squares.mean(axis=1)))
 
     # Groups
@@ -248,10 +258,6 @@ def _within(ask: Ask, limits: Limits) -> tuple[int, int, int]:
     groups = min(x for x in (limits.max_groups, rows, cells) if x is not None)
     per_group = min(limits.max_rows_per_group or rows, rows)
     return groups, per_group, min(rows, groups * per_group)
-
-
-def _by_units(measure: Measure) -> bool:
-    return measure.total in ("units", "unit_sum")
 
 
 def _moved(before: Floats, after: Floats) -> Floats:
