@@ -140,8 +140,7 @@ def _floor_divide(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts
 
 
 def _modulo(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    value, by = int64(args[0], known[0]), int(opts["by"])
-    return value - here.engine.divided(value, by) * by
+    return here.engine.remainder(int64(args[0], known[0]), int(opts["by"]))
 
 
 def _negative(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
@@ -246,8 +245,6 @@ def _cast_time(here: Lowering, value: nw.Expr, source: DType, target: DType) -> 
     """A date or time as another; null outside of what nanoseconds in 64 bits can hold, where those are asked for."""
     if getattr(target, "time_unit", None) == "ns" and getattr(source, "time_unit", None) != "ns":
         value = in_calendar(value, source, (1678, 2261))
-    if kind(source) == "datetime" and kind(target) == "date":
-        return here.part(value, source, "date")
     return here.engine.retimed(value, source, target)
 
 

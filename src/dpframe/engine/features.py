@@ -8,7 +8,9 @@ the rows, which depends on other units.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import narwhals as nw
 
@@ -38,18 +40,21 @@ class _Stages:
 def per_unit(here: Lowering, units: list[str], kept: list[str], features: dict[str, Feature]) -> Frame:
     """One row per unit: its identifier, the visible columns of it, and each feature under its version."""
     sums = [nw.col(name).min().alias(name) for name in kept]
-    after: list[list[nw.Expr]] = []
+    found = []
     for i, (into, feature) in enumerate(features.items()):
         value = None if feature.value is None else here.expr(feature.value)
-        stages = _stages(here, feature, value, into, f"f{i}x", units)
-        for columns in stages.rows:
-            here.frame = here.frame.with_columns(*columns)
-        sums += stages.sums
-        after += stages.after
-    made = here.frame.group_by(*units).agg(*(sums or [nw.len().alias("n")]))
-    for columns in after:
-        made = made.with_columns(*columns)
-    return made.select(*units, *kept, *features)
+        found.append(_stages(here, feature, value, into, f"f{i}x", units))
+        sums += found[-1].sums
+    rows = _staged(here.frame, [stages.rows for stages in found])
+    made = rows.group_by(*units).agg(*(sums or [nw.len().alias("n")]))
+    return _staged(made, [stages.after for stages in found]).select(*units, *kept, *features)
+
+
+def _staged(frame: Frame, features: Sequence[Sequence[Sequence[nw.Expr]]]) -> Frame:
+    """A frame with the columns of every feature, the first stage of each at once, then the second, …."""
+    for stage in zip_longest(*features, fillvalue=()):
+        frame = frame.with_columns(*(column for columns in stage for column in columns))
+    return frame
 
 
 def _stages(here: Lowering, feature: Feature, value: nw.Expr | None, into: str, name: str, units: list[str]) -> _Stages:

@@ -58,7 +58,10 @@ class Backend(ABC):
         return frame
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
-        """The same frames, of a table without rows: whatever could fail after the charge fails here."""
+        """Frames as they are without a row: whatever could fail after the charge fails here, and no row is read.
+
+        Where an engine plans a query as a whole, `scan(empty=True)` may be the table itself: this alone runs on it.
+        """
         return self.collect(frames)
 
     # Columns that the engine computes itself
@@ -90,7 +93,7 @@ class Backend(ABC):
 
     @abstractmethod
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        """A part of a date or time, "year" to "minute", as Int64; its "text"; the "date" of a time."""
+        """A part of a date or time, "year" to "minute", as Int64; the "text" of a date."""
 
     # Expressions
 
@@ -125,6 +128,10 @@ class Backend(ABC):
     @abstractmethod
     def divided(self, top: nw.Expr, by: int) -> nw.Expr:
         """⌊top / by⌋ in whole numbers, exactly, for any Int64 and 0 < by < 2^62."""
+
+    @abstractmethod
+    def remainder(self, top: nw.Expr, by: int) -> nw.Expr:
+        """What ⌊top / by⌋ leaves, for the same numbers."""
 
     @abstractmethod
     def floor(self, value: nw.Expr) -> nw.Expr:

@@ -28,7 +28,6 @@ _PARTS = {
     "hour": "hour({0})",
     "minute": "minute({0})",
     "text": "CAST({0} AS VARCHAR)",
-    "date": f"CAST({{0}} AS DATE) - {_DAY}",
 }
 _TYPES = {
     "Int8": "TINYINT",
@@ -56,9 +55,8 @@ class _DuckDB(SqlBackend):
         names = our_names(types)
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> DuckDBPyRelation:
-            rows = table.limit(0) if empty else table
             columns = [SQLExpression(_held(name, types[name])).alias(names[name]) for name in wanted]
-            return rows.select(*(columns or [SQLExpression("1").alias("s")]))
+            return table.select(*(columns or [SQLExpression("1").alias("s")]))
 
         return Data("pandas", schema_of(self, {name: types[name] for name in names}), scan, True, self.name, names)
 
@@ -80,6 +78,10 @@ class _DuckDB(SqlBackend):
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         return [_read(_narrowed(frame.to_native())) for frame in frames]
+
+    def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
+        """Of what is then cut to no row, nothing is computed. A table cut to no row first takes long to optimise."""
+        return [_read(_narrowed(frame.to_native()).limit(0)) for frame in frames]
 
     # Columns
 

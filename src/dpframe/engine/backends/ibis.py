@@ -41,9 +41,8 @@ class _Ibis(SqlBackend):
         names = our_names(types)
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
-            rows = table.limit(0) if empty else table
-            columns = {names[name]: _held(rows[name], types[name]) for name in wanted}
-            return rows.select(**(columns or {"s": ibis.literal(1)}))
+            columns = {names[name]: _held(table[name], types[name]) for name in wanted}
+            return table.select(**(columns or {"s": ibis.literal(1)}))
 
         return Data("pandas", schema_of(self, {name: types[name] for name in names}), scan, True, self.name, names)
 
@@ -60,6 +59,9 @@ class _Ibis(SqlBackend):
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         return [_read(frame.to_native()) for frame in frames]
+
+    def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
+        return [_read(frame.to_native().limit(0)) for frame in frames]
 
     # Columns
 
@@ -91,12 +93,7 @@ class _Ibis(SqlBackend):
             value = ibis.date(1970, 1, 1) + rows[column].as_interval("D")
         else:
             value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + rows[column].as_interval("us")
-        if part == "text":
-            made = value.date().strftime("%Y-%m-%d") if kind(dtype) == "datetime" else value.cast("date").cast("string")
-        elif part == "date":
-            made = _held(value.date(), nw.Date())
-        else:
-            made = _PARTS[part](value).cast("int64")
+        made = value.strftime("%Y-%m-%d") if part == "text" else _PARTS[part](value).cast("int64")
         return _with(rows, made, into)
 
     def reason_against(self, dtype: DType) -> str:

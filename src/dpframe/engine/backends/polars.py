@@ -15,6 +15,7 @@ from dpframe.engine import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import Data, facts_of, polars_dtype
 from dpframe.plan.columns import Facts
+from dpframe.plan.types import kind
 
 __all__ = ["BACKEND", "PolarsBackend"]
 
@@ -96,10 +97,7 @@ class PolarsBackend(Backend):
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         value = nw.col(column)
-        if part == "text":
-            made = value.cast(nw.String)
-        else:
-            made = value.cast(nw.Date) if part == "date" else getattr(value.dt, part)().cast(nw.Int64)
+        made = value.cast(nw.String) if part == "text" else getattr(value.dt, part)().cast(nw.Int64)
         return frame.with_columns(made.alias(into))
 
     # Expressions
@@ -113,7 +111,10 @@ class PolarsBackend(Backend):
         return value.cast(dtype)
 
     def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
-        return value if getattr(facts.dtype, "time_zone", None) is None else value.dt.convert_time_zone("UTC")
+        zone, unit = (getattr(facts.dtype, name, None) for name in ("time_zone", "time_unit"))
+        value = value if zone is None else value.dt.convert_time_zone("UTC")
+        coarse = kind(facts.dtype) == "datetime" and unit in ("s", "ms")  # which Polars would make the other one, too
+        return value.cast(nw.Datetime("us", None if zone is None else "UTC")) if coarse else value
 
     def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
         return value.cast(target)
@@ -123,6 +124,9 @@ class PolarsBackend(Backend):
 
     def divided(self, top: nw.Expr, by: int) -> nw.Expr:
         return top // by
+
+    def remainder(self, top: nw.Expr, by: int) -> nw.Expr:
+        return top - top // by * by
 
     def floor(self, value: nw.Expr) -> nw.Expr:
         return value.floor()

@@ -31,7 +31,6 @@ _PARTS = {
     "hour": "hour({0})",
     "minute": "minute({0})",
     "text": "CAST({0} AS STRING)",
-    "date": "unix_date(CAST({0} AS DATE))",
 }
 _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}
 
@@ -49,9 +48,8 @@ class _Spark(SqlBackend):
         zoned = {name for name, dtype in table.dtypes if dtype == "timestamp"}
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
-            rows = table.limit(0) if empty else table
             columns = [functions.expr(_held(name, held[name], name in zoned)).alias(names[name]) for name in wanted]
-            return rows.select(*(columns or [functions.lit(1).alias("s")]))
+            return table.select(*(columns or [functions.lit(1).alias("s")]))
 
         return Data("pandas", schema_of(self, {name: held[name] for name in names}), scan, True, self.name, names)
 

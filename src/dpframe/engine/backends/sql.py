@@ -29,6 +29,7 @@ from dpframe.plan.types import TIMES, kind, show, ticks
 __all__ = ["SqlBackend", "our_names", "plain_table", "schema_of"]
 
 _LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, floats are whole numbers
+_DAY = 86_400_000_000  # microseconds
 _SINGLE = 3.4028235677973366e38  # from here on, the nearest 32-bit float is infinite
 _MICRO: Mapping[str, int] = {"ms": 1000, "s": 1000, "us": 1}  # what comes in seconds is held in milliseconds
 
@@ -53,8 +54,8 @@ class SqlBackend(Backend):
 
     def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
         if kind(target) == "date":
-            return value
-        micro = value * 86_400_000_000 if kind(source) == "date" else self._microseconds(value, source)
+            return value if kind(source) == "date" else self.quotient(self._microseconds(value, source), _DAY)
+        micro = value * _DAY if kind(source) == "date" else self._microseconds(value, source)
         scale = _MICRO[getattr(target, "time_unit", "us")]
         return micro if scale == 1 else self.quotient(micro, scale)
 
@@ -92,6 +93,9 @@ class SqlBackend(Backend):
             found = upper * _LIMB + self.quotient(rest, by)
         return nw.when(top >= 0).then(found).otherwise(-1 - found)
 
+    def remainder(self, top: nw.Expr, by: int) -> nw.Expr:
+        return top % by
+
     def floor(self, value: nw.Expr) -> nw.Expr:
         inside = nw.when((value > -_WHOLE) & (value < _WHOLE)).then(value)
         return nw.coalesce(inside.floor().cast(nw.Float64), value)
@@ -128,8 +132,21 @@ def schema_of(engine: SqlBackend, types: Mapping[str, DType]) -> tuple[tuple[str
     for name, dtype in types.items():
         coarse = isinstance(dtype, nw.Datetime) and dtype.time_unit in ("s", "ms")
         held = nw.Datetime("us", getattr(dtype, "time_zone", None)) if coarse else dtype
-        facts.append((name, Facts(nw.Unknown()) if engine.reason_against(held) else facts_of(held)))
+        why = engine.reason_against(held)
+        facts.append((name, Facts(_Unheld(f"{show(held)} (in {engine.name} {why})")) if why else facts_of(held)))
     return tuple(facts)
+
+
+class _Unheld(nw.Unknown):
+    """A type that an engine cannot hold, and why: what is asked of such a column is refused in these words."""
+
+    __slots__ = ("words",)
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+    def __repr__(self) -> str:
+        return self.words
 
 
 def plain_table(engine: SqlBackend, table: pl.DataFrame) -> pl.DataFrame:

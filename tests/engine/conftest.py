@@ -1,0 +1,118 @@
+"""Every engine through one fixture: `engine(frame)` is a Polars table as that engine's users hold it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import warnings
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from strategies import bring
+
+ENGINES = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "spark")
+_NUMBERS = itertools.count()
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "spark: is quick enough to run on Spark each time, not only in the long tier")
+
+
+def pytest_generate_tests(metafunc):
+    """Spark takes a second for what others do in a few milliseconds."""
+    if "engine" in metafunc.fixturenames:
+        quick = metafunc.definition.get_closest_marker("spark") is not None
+        marks = [pytest.mark.xdist_group("spark"), *([] if quick else [pytest.mark.long])]
+        params = [pytest.param(name, marks=marks if name == "spark" else ()) for name in ENGINES]
+        metafunc.parametrize("engine", params, indirect=True)
+
+
+class Engine:
+    """A name, and tables of that engine."""
+
+    def __init__(self, name, make):
+        self.name, self._make = name, make
+        self._made = {}
+
+    def __call__(self, frame):
+        """The same table twice is made once."""
+        if id(frame) not in self._made:
+            self._made[id(frame)] = (frame, self._make(frame))
+        return self._made[id(frame)][1]
+
+
+@pytest.fixture(scope="session")
+def engines():
+    return {}
+
+
+@pytest.fixture
+def engine(request, engines):
+    name = request.param
+    if name not in engines:
+        engines[name] = Engine(name, _makers(name, request))
+    return engines[name]
+
+
+def _makers(name, request):
+    if name == "duckdb":
+        connection = pytest.importorskip("duckdb").connect()
+        connection.execute("SET TimeZone = 'Europe/Berlin'")  # its times have the zone of the connection
+        return lambda frame: connection.table(_stored(connection, frame))
+    if name == "ibis":
+        pytest.importorskip("duckdb")
+        backend = pytest.importorskip("ibis").duckdb.connect()
+        return lambda frame: backend.table(_stored(backend.con, frame))
+    if name == "spark":
+        session = request.getfixturevalue("spark_session")
+        return lambda frame: session.createDataFrame(frame.to_arrow())
+    if name == "pandas":
+        return lambda frame: frame.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
+    return lambda frame: bring(frame, {"polars-lazy": "lazy"}.get(name, name))
+
+
+def _stored(connection, frame: pl.DataFrame) -> str:
+    table = f"t{next(_NUMBERS)}"
+    connection.register("brought", frame.to_arrow())
+    connection.execute(f"CREATE TABLE {table} AS SELECT * FROM brought")
+    connection.unregister("brought")
+    return table
+
+
+@pytest.fixture(scope="session")
+def spark_session(tmp_path_factory):
+    """Spark on two cores of this machine: no network, no page, no colour of its own; tasks may be tried four times."""
+    pytest.importorskip("pyspark")
+    from pyspark.sql import SparkSession
+
+    home = Path(tmp_path_factory.mktemp("spark"))
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dderby.system.home={home}",
+        "spark.local.dir": str(home / "local"),
+        "spark.sql.warehouse.dir": str(home / "tables"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+        "spark.sql.codegen.wholeStage": "false",  # small tables: nothing is worth compiling
+        "spark.sql.session.timeZone": "Europe/Berlin",
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",  # Arrow's times without a zone have none in Spark either
+        "spark.log.level": "OFF",
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Spark's own, of pandas 3
+        builder = SparkSession.builder.master("local[2,4]")
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        session.createDataFrame([(1,)], ["x"]).toArrow()
+    yield session
+    session.stop()

@@ -1,0 +1,31 @@
+"""The same question on every engine: the same totals, the same claims, or a refusal that says why."""
+
+from __future__ import annotations
+
+import pytest
+
+import dpframe as dp
+from dpframe.errors import DpFrameError
+from questions import QUESTIONS, REFUSED, TABLE, UNITS, exact, expected, protected
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_every_engine_has_the_same_totals(engine, name):
+    ask, private = QUESTIONS[name], protected(engine(TABLE))
+    why = REFUSED.get((engine.name, name))
+    if why is not None:
+        with pytest.raises(DpFrameError, match=why):
+            ask(private)
+        return
+    query = ask(private)
+    assert exact(query) == expected(name)
+    assert query.sensitivity == ask(protected(TABLE)).sensitivity
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_units_are_told_apart_alike(engine, name):
+    def ask(frame):
+        private = dp.protect(frame, unit=UNITS[name])
+        return private.agg(max_rows=2, n=dp.count(), u=dp.count_units(), s=dp.sum("a", bounds=(-3, 10)))
+
+    assert exact(ask(engine(TABLE))) == exact(ask(TABLE))

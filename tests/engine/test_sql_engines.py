@@ -1,0 +1,220 @@
+"""What only engines other than Polars could get wrong: hashes, names, places, refusals, and what a failure shows."""
+
+from __future__ import annotations
+
+import random
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import dpframe as dp
+from dpframe import engine as rooms
+from dpframe.engine import hooks
+from dpframe.errors import DpFrameError, EngineError, UnsupportedOperation
+from strategies import as_frame, check_claims, random_plan, random_question, random_rows
+
+CANARY = "canary-7b1f"
+SQL = ("duckdb", "ibis", "spark")
+
+
+def _plain(rows):
+    return as_frame(rows).with_columns(pl.col("level").cast(pl.String))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_claims_hold_where_groups_are_chosen_by_hash(engine, seed):
+    rng = random.Random(seed)
+    rows, plan = random_rows(rng), random_plan(rng)
+    left_out = rng.choice([row[0] for row in rows])
+    other = [row for row in rows if row[0] != left_out]
+
+    def asked(rows, ask):
+        return ask(plan(dp.protect(engine(_plain(rows)), unit="u")))
+
+    for _ in range(20):
+        ask = random_question(rng)
+        try:
+            first = asked(rows, ask)
+        except DpFrameError:
+            continue
+        check_claims(first, asked(other, ask), salt=rng.getrandbits(64))
+        return
+
+
+def _hashes(frame, salt):
+    rows = nw.from_native(frame).select(u0=nw.col("s0"), k0=nw.col("s1"))
+    (found,) = hooks.backend_of(rows).collect([hooks.keyed_hash(rows, ["u0", "k0"], salt, "h")])
+    return found.sort("u0", "k0")
+
+
+def _pairs(units, keys):
+    return pl.DataFrame(
+        {"u": [u for u in range(units) for _ in range(keys)], "k": [f"k{k}" for k in range(keys)] * units}
+    )
+
+
+@pytest.mark.spark
+def test_the_hash_favours_no_key_and_no_unit(engine):
+    """Which of 8 keys has a unit's lowest hash, which of three units a key's, and the order of three keys: chi-square.
+
+    False alarms: 18 tests at 1e-8 each. The negative control is a hash that always chooses the first key.
+    """
+    table = _pairs(4000, 8)
+    data = rooms.adopt(engine(table))
+    rows = data.scan(["u", "k"]) if data.names else pl.LazyFrame(table).rename({"u": "s0", "k": "s1"})
+    for salt in (1, 2**64 - 1):
+        hashes = _hashes(rows, salt)["h"].to_numpy().reshape(4000, 8)
+        lowest = np.bincount(hashes.argmin(axis=1), minlength=8)
+        assert stats.chisquare(lowest).pvalue > 1e-8
+        units = np.bincount(hashes[:3999].reshape(1333, 3, 8).argmin(axis=1).ravel(), minlength=3)
+        assert stats.chisquare(units).pvalue > 1e-8
+        orders = np.unique(hashes[:, :3].argsort(axis=1), axis=0, return_counts=True)[1]
+        assert len(orders) == 6
+        assert stats.chisquare(orders).pvalue > 1e-8
+        assert len(np.unique(hashes)) == hashes.size
+    constant = np.bincount(np.zeros(4000, int), minlength=8)
+    assert stats.chisquare(constant).pvalue < 1e-8
+
+
+def test_another_salt_is_another_choice(engine):
+    table = _pairs(50, 8)
+    data = rooms.adopt(engine(table))
+    rows = data.scan(["u", "k"]) if data.names else pl.LazyFrame(table).rename({"u": "s0", "k": "s1"})
+    first, again, other = (_hashes(rows, salt)["h"].to_list() for salt in (5, 5, 6))
+    assert first == again
+    assert set(first).isdisjoint(other)
+
+
+# Names and places
+
+
+@pytest.mark.parametrize(
+    "names", [("n", "k0"), ("t0", "q0"), ("u0", "v0"), ("h", "r"), ("C", "W"), ("a.b", "m 0"), ('q"', "`")]
+)
+def test_no_name_of_the_user_meets_one_of_ours(engine, names):
+    first, second = names
+    table = pl.DataFrame({"unit": [1, 1, 2], first: [1, 1, 2], second: [5.0, 6.0, 7.0]})
+    private = dp.protect(engine(table), unit="unit")
+    query = private.group_by(first, keys=[1, 2], max_groups=1, max_rows_per_group=2).agg(
+        c=dp.count(), s=dp.sum(second, bounds=(0, 8))
+    )
+    found = rooms.totals(query._ask, 1)
+    assert found.values[0].tolist() == [2, 1]
+
+
+def test_names_that_differ_in_case_are_one_to_sql():
+    duckdb = pytest.importorskip("duckdb")
+    table = duckdb.connect().sql("SELECT 1 AS u, 2 AS n, 3 AS x")
+    assert dp.protect(table, unit="u").columns == ["u", "n", "x"]
+    from dpframe.engine.backends.sql import our_names
+
+    assert our_names(["u", "n", "N", "ß", "ss"]) == {"u": "s0"}
+
+
+def test_rows_do_not_leave_their_place(engine):
+    if engine.name not in SQL:
+        return
+    table, budget = pl.DataFrame({"u": [1, 2], "x": [1, 2]}), dp.Budget(epsilon=1)
+    here = dp.protect(engine(table), unit="u", budget=budget)
+    there = dp.protect(table, unit="u", budget=budget)
+    with pytest.raises(UnsupportedOperation, match="different places"):
+        dp.concat([here, there])
+    with pytest.raises(UnsupportedOperation, match="different places"):
+        there.join(here.rename({"x": "y"}), on="u")
+    with pytest.raises(UnsupportedOperation, match="no fixed length"):
+        here.join(pl.DataFrame({"x": [1], "d": [None]}, {"x": pl.Int64, "d": pl.Duration("us")}), on="x")
+    with pytest.raises(UnsupportedOperation, match="microseconds"):
+        here.with_columns(t=dp.lit("2020-01-01 00:00:00").cast(nw.Datetime("ns")))
+    assert budget.spent.epsilon == 0
+
+
+def test_two_connections_are_two_places():
+    duckdb = pytest.importorskip("duckdb")
+    frames = [dp.protect(duckdb.connect().sql("SELECT 1 AS u, 2 AS x"), unit="u") for _ in range(2)]
+    with pytest.raises(UnsupportedOperation, match="one connection"):
+        dp.concat(frames)
+
+
+@pytest.mark.spark
+def test_a_public_table_may_live_there(engine):
+    table = pl.DataFrame({"u": [1, 1, 2], "k": ["a", "b", "b"]})
+    areas = pl.DataFrame({"k": ["b", "a"], "area": [2, 3]})
+    query = dp.protect(engine(table), unit="u").join(engine(areas), on="k").sum("area", bounds=(0, 9), max_rows=9)
+    assert rooms.totals(query._ask, 1).values[0].tolist() == [7 * 2**20]
+
+
+# Released tables
+
+
+@pytest.mark.spark
+def test_an_empty_table_is_released_and_auto_chooses(engine):
+    table = pl.DataFrame({"u": [1, 1, 2], "k": ["a", "b", "b"]})
+    budget = dp.Budget(epsilon=100, delta=1e-6)
+    kind = {"polars": pl, "polars-lazy": pl}.get(engine.name)
+    nobody = dp.protect(engine(table.head(0)), unit="u", budget=budget)
+    assert nobody.group_by("k", max_groups=1).count_units().release(epsilon=1, delta=1e-8).to_polars().shape == (0, 2)
+    private = dp.protect(engine(table), unit="u", budget=budget)
+    out = private.group_by("k", keys=["a", "b"], limits=dp.Auto()).agg(n=dp.count()).release(epsilon=50)
+    assert out.to_polars()["k"].to_list() == ["a", "b"]
+    expected = "polars" if kind is pl else "pyarrow" if engine.name == "pyarrow" else "pandas"
+    assert type(out.table).__module__.partition(".")[0] == expected
+
+
+# Failures
+
+
+def test_a_failure_that_only_rows_cause_shows_nothing(engine, capfd):
+    """A cast that the user wrote before the table was protected fails on a cell."""
+    table = pl.DataFrame({"u": [1, 2], "s": ["5", CANARY], "x": [1, 2]})
+    native = engine(table)
+    if engine.name == "duckdb":
+        native = native.project("u, CAST(s AS BIGINT) AS s")
+    elif engine.name == "ibis":
+        native = native.mutate(s=native.s.cast("int64"))
+    elif engine.name == "spark":
+        native = native.selectExpr("u", "CAST(s AS BIGINT) AS s")
+    else:
+        return
+    budget = dp.Budget(epsilon=1)
+    with pytest.raises(EngineError) as caught:
+        dp.protect(native, unit="u", budget=budget).sum("s", bounds=(0, 9), max_rows=1).release(epsilon=0.5)
+    assert (caught.value.__cause__, caught.value.__context__, budget.spent.epsilon) == (None, None, 0.5)
+    assert CANARY not in str(caught.value) + "".join(capfd.readouterr())
+
+
+# SQL for databases that are not here
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "bigquery", "snowflake"])
+def test_a_query_is_written_in_the_sql_of_other_databases(dialect):
+    ibis = pytest.importorskip("ibis")
+    from dpframe.engine.compile import compiled
+
+    types = {
+        "User": "int64",
+        "city": "string",
+        "spend": "float64",
+        "day": "date",
+        "at": "timestamp(6)",
+        "yes": "boolean",
+    }
+    private = dp.protect(ibis.table(types, name="visits"), unit="User")
+    private = (
+        private.filter(dp.col("at") >= dp.lit("2020-01-01 00:00:00").cast("datetime"))
+        if dialect == "duckdb"
+        else private
+    )
+    query = (
+        private.with_columns(month=dp.col("day").dt.month(), big=dp.col("spend").floor())
+        .join({"city": ["Bonn", "Kiel"], "sea": [False, True]}, on="city")
+        .group_by("city", "month", max_groups=2, max_rows_per_group=3, max_rows=4)
+        .agg(n=dp.count(), s=dp.mean("spend", bounds=(0, 100)), d=dp.n_unique("day"), q=dp.median("big", bounds=(0, 9)))
+    )
+    made = compiled(query._ask, 1)
+    for frame in [made.main, *made.apart.values()]:
+        text = str(ibis.to_sql(frame.to_native(), dialect=dialect))
+        assert "visits" in text
+        assert "GROUP BY" in text
