@@ -68,6 +68,7 @@ def sum(  # the field's word, used as dp.sum
     """Sum of a column of numbers or durations; missing values add nothing.
 
     Input:  bounds (column unit): each value is clipped to them, needed unless the column was clipped before;
+            dp.Auto() chooses them inside the release;
             unit_bounds (column unit): instead, each unit's total per group is clipped, and no limit on rows is needed
     Output: column unit; an integer for an integer column
     Bound:  see `dpframe.theory.maps.sensitivity.row_sums` and `unit_sums`

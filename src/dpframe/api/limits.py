@@ -1,4 +1,4 @@
-"""Limits that are chosen inside the release."""
+"""Limits and bounds that are chosen inside the release."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ __all__ = ["Auto"]
 
 
 def Auto(share: float = 0.1) -> Chosen:  # noqa: N802 - a value to type, like dp.Rows(1)
-    """In place of a limit set, `limits=dp.Auto()`: chosen privately inside the release, for that share of its price.
+    """In place of a limit set or of bounds: chosen privately inside the release, for that share of its price.
 
-    Input:  share, strictly between 0 and 1
-    Bound:  the limits are chosen from noisy histograms in which each unit counts once; the rest of the price pays for
-            the answer under them: sequential composition. All of the price is charged, δ too, since what is chosen may
-            need it
-    Errors: InvalidArgument
+    `limits=dp.Auto()` in every asking verb, `bounds=dp.Auto()` in `dp.sum`, `dp.mean`, `dp.quantile` and the like.
+
+    Input:  share, strictly between 0 and 1; of several in one question each has its own, and one column's bounds are
+            chosen once
+    Bound:  what is open is chosen from noisy histograms in which each unit counts once; the rest of the price pays for
+            the answer: composition of adaptively chosen parts, see `dpframe.release.auto`. All of the price is charged,
+            δ too, since what is chosen may need it. The release's report says what was chosen, at what cost and why
+    Errors: InvalidArgument; UnsupportedOperation where several queries are priced together
 
     >>> Auto(0.2).share
     Fraction(1, 5)

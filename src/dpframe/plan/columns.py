@@ -64,7 +64,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Auto:
-    """In place of limits: chosen privately inside the release, for this share of its price."""
+    """In place of limits or bounds: chosen privately inside the release, for this share of its price."""
 
     share: Fraction = Fraction(1, 10)
 
