@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframe import engine
 from dpframe.budget.losses import Loss, read_delta, read_rho
-from dpframe.engine import NODES, ONE
+from dpframe.engine import ONE
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.noise import rounded_laplace
 from dpframe.plan.ask import Ask
@@ -36,6 +36,7 @@ __all__ = ["Offer", "check_choice", "choose", "expected_errors", "read_offer", "
 
 Floats = NDArray[np.float64]
 _SIMPLER = 1.1  # how much better a further limit must seem, since less is known of what it costs
+_TRIED = np.unique(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)).astype(np.int64))
 _CLEAR = 3.5  # units in a group that nobody listed, beside the scale of the noise, before it is taken to be there
 _GAUSSIAN_PAYS = 9  # groups of a unit from which Gaussian noise can be less than Laplace noise
 
@@ -272,8 +273,8 @@ def _candidates(ask: Ask, people: People) -> list[Limits]:
 def _near(ask: Ask, limits: Limits) -> list[Limits]:
     """The same with the nodes around its rows in all, or else around its groups."""
     name = "max_groups" if limits.max_rows is None else "max_rows"
-    at = int(np.searchsorted(NODES, getattr(limits, name) or 1))
-    nodes = [int(x) for x in NODES[max(at - 3, 0) : at + 4]]
+    at = int(np.searchsorted(_TRIED, getattr(limits, name) or 1))
+    nodes = [int(x) for x in _TRIED[max(at - 3, 0) : at + 4]]
     said = ask.table.limits.and_also(ask.given)
     around = [Limits(max_groups=x) if limits.max_rows is None else Limits(max_rows=x) for x in nodes]
     held = [limits.max_groups, limits.max_rows_per_group] if limits.max_rows is not None else [None, None]
@@ -282,6 +283,6 @@ def _near(ask: Ask, limits: Limits) -> list[Limits]:
 
 
 def _steps(largest: float, every: int) -> list[int]:
-    """Nodes up to a size and a little beyond."""
-    nodes = NODES[max(2.0 * largest if every == 1 else largest, 1.0) >= NODES]
+    """Sizes up to one and a little beyond, four to an octave, or every so many of these."""
+    nodes = _TRIED[max(2.0 * largest if every == 1 else largest, 1.0) >= _TRIED]
     return sorted({int(x) for x in [*nodes[nodes <= 4], *nodes[::-1][::every]]})

@@ -18,10 +18,10 @@ Floats = NDArray[np.float64]
 
 _WINDOWS = (1, 2, 3, 4, 6, 8, 12, 16)  # bins that are looked at together
 MORE = 8.0  # how unlikely noise must be before bins next to those that are reached are reached too
-PER_BIN = 0.15  # and how much less likely for each bin that they are away
-_BEYOND = np.arange(1, 41)
-_SLOPES = np.array([0, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2.5, 6])
-_BENDS = np.array([0.01, 0.03, 0.1, 0.3])
+PER_BIN = 0.3  # and how much less likely for each bin that they are away
+_BEYOND = np.arange(1, 21)
+_SLOPES = np.array([0, 0.2, 0.4, 0.7, 1, 1.5, 2, 3, 5, 9])
+_BENDS = np.array([0.03, 0.1, 0.3, 1.0])
 _HEIGHTS = np.array([0.003, 0.01, 0.03, 0.1, 0.25, 0.5, 1, 1.5])  # relative to the bins before
 NOBODY = 0.2  # how likely that is beforehand, relative to all the others together
 _CASES = 6  # curves that stand for all
@@ -113,7 +113,7 @@ def _beyond(counts: Floats, scale: float, end: int, nobody: float) -> tuple[Floa
     """Curves over the bins beyond, and how likely each is; few that stand for many."""
     data = counts[end : end + len(_BEYOND)]
     shapes = np.exp(-_SLOPES[:, None, None] * _BEYOND - _BENDS[:, None] * _BEYOND**2).reshape(-1, len(_BEYOND))
-    level = max(float(np.mean(counts[max(0, end - 4) : end])), scale / 4)
+    level = max(float(np.mean(counts[max(0, end - 2) : end])), scale / 4)
     curves = (level * _HEIGHTS[:, None, None] * shapes).reshape(-1, len(_BEYOND))[:, : len(data)]
     curves = np.concatenate([curves, np.zeros((1, len(data)))])
     prior = np.ones(len(curves))
@@ -121,7 +121,7 @@ def _beyond(counts: Floats, scale: float, end: int, nobody: float) -> tuple[Floa
     fit = -np.abs(curves - data).sum(axis=1) / scale
     odds = prior * np.exp(fit - fit.max())
     odds /= odds.sum()
-    order = np.argsort(curves @ 2.0 ** (np.arange(len(data)) / 4))  # by how many rows they add
+    order = np.argsort(curves @ 2.0 ** (np.arange(len(data)) / 2))  # by how many rows they add
     part = np.minimum((np.cumsum(odds[order]) - odds[order] / 2) * _CASES, _CASES - 1).astype(int)
     groups = [order[part == i] for i in range(_CASES)]
     groups = [g for g in groups if len(g) and odds[g].sum() > 1e-9]
