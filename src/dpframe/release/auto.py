@@ -37,6 +37,7 @@ __all__ = ["Offer", "check_choice", "choose", "expected_errors", "read_offer", "
 Floats = NDArray[np.float64]
 _SIMPLER = 1.1  # how much better a further limit must seem, since less is known of what it costs
 _TRIED = np.unique(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)).astype(np.int64))
+_SPARE = 2  # times as many groups as are seen there may be
 _CLEAR = 3.5  # units in a group that nobody listed, beside the scale of the noise, before it is taken to be there
 _GAUSSIAN_PAYS = 9  # groups of a unit from which Gaussian noise can be less than Laplace noise
 
@@ -183,12 +184,13 @@ def read_people(ask: Ask, offer: Offer, rest: Offer, also: Collection[str] = ())
     raw = engine.size_profile(ask, [name for name in parts if name != "keys"])
     read = {name: read_spread(*offer.part(parts[name]).noisy(ask, counts)) for name, counts in raw.items()}
     del raw
-    keys = None
+    keys, most = None, float(ask.cells or np.inf)
     if "keys" in parts:
-        keys = _found(ask, *offer.part(parts["keys"]).noisy(ask, engine.key_profile(ask)))
+        keys, number = _found(ask, *offer.part(parts["keys"]).noisy(ask, engine.key_profile(ask)))
+        most = min(most, _SPARE * number)
     first = read.get("rows", read.get("groups"))
     assert first is not None
-    return People(first, read.get("groups"), read.get("rows_per_group"), keys)
+    return People(first, read.get("groups"), read.get("rows_per_group"), keys, most)
 
 
 def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fraction]:
@@ -211,16 +213,21 @@ def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fract
     return {name: Fraction(weight, sum(weights.values())) for name, weight in weights.items()}
 
 
-def _found(ask: Ask, counts: Floats, scale: float) -> Floats:
-    """Units in each group: those listed; of unlisted ones those that are clear, or else as many as hold everybody."""
+def _found(ask: Ask, counts: Floats, scale: float) -> tuple[Floats, float]:
+    """Units in each group, and how many groups there may be.
+
+    Those that are listed; of unlisted ones those that are clear, or else as many as hold everybody. Whoever is not in a
+    clear group is in one of a few times the noise.
+    """
     if ask.cells is not None and len(counts) == ask.cells:
-        return np.maximum(counts, scale / 2)
+        return np.maximum(counts, scale / 2), float(ask.cells)
     clear, everybody = counts[counts > _CLEAR * scale], max(float(counts.sum()), scale)
+    number = len(clear) + max(everybody - float(clear.sum()), 0.0) / (2 * scale) + 1
     if clear.sum() > everybody / 2:
-        return clear
+        return clear, number
     order = np.sort(counts)[::-1]
     enough = int(np.searchsorted(np.cumsum(order), everybody)) + 1
-    return np.maximum(order[:enough], scale / 2)
+    return np.maximum(order[:enough], scale / 2), number
 
 
 def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, dict[str, float]]:

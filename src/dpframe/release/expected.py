@@ -42,20 +42,23 @@ _TYPICAL = 0.5  # the size of a value beside the largest one
 class People:
     """Who is there, as noisy histograms tell: units by rows, by groups and by their largest group, and the groups.
 
-    `keys` has the units in each group, each unit spread over its groups; None where that was not asked.
+    `keys` has the units in each group, each unit spread over its groups; None where that was not asked. Nobody is in
+    more than `most` groups.
     """
 
     rows: Spread
     groups: Spread | None = None
     peaks: Spread | None = None
     keys: Floats | None = None
+    most: float = math.inf
 
     @cached_property
     def sizes(self) -> tuple[Floats, Floats, Floats]:
         """Rows (cases by units), groups and largest groups of units, in order."""
         rows = np.array([quantiles(masses, _NODES, _AT) for masses in self.rows.masses])
         least = rows.min(axis=0)
-        groups = np.minimum(_mean_sizes(self.groups, np.ones_like(least) if self.groups is None else least), rows)
+        groups = _mean_sizes(self.groups, np.ones_like(least) if self.groups is None else least)
+        groups = np.minimum(np.minimum(groups, self.most), rows)
         evenly = rows / groups
         peaks = np.clip(_mean_sizes(self.peaks, np.ceil(evenly)), evenly, np.maximum(rows - groups + 1, evenly))
         return rows, np.broadcast_to(groups, rows.shape), np.broadcast_to(peaks, rows.shape)
