@@ -704,6 +704,9 @@ def test_a_planted_bug_is_caught(plant):
         assert plant.caught(), f"not caught: {plant.name}"
 
 
-@pytest.mark.parametrize("caught", list({plant.caught.__code__: plant.caught for plant in PLANTS}.values()), ids=str)
+CHECKS = list({plant.caught.__code__: plant for plant in PLANTS}.values())
+
+
+@pytest.mark.parametrize("caught", [plant.caught for plant in CHECKS], ids=[plant.name for plant in CHECKS])
 def test_nothing_is_caught_where_nothing_is_planted(caught):
     assert not caught()
