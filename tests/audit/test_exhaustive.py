@@ -183,13 +183,18 @@ def chains(*sizes):
     return [chain for size in sizes for chain in itertools.product(OPERATIONS, repeat=size)]
 
 
-def test_no_claim_is_exceeded_after_any_two_operations(capsys):
-    tally = run(chains(0, 1, 2), ["add-remove", "replace"], "any two")
+PARTS = 4  # so that several processes can share the work
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_claim_is_exceeded_after_any_two_operations(part, capsys):
+    mine = chains(0, 1, 2)[part::PARTS]
+    tally = run(mine, ["add-remove", "replace"], f"any two {part}")
     with capsys.disabled():
-        print(f"\n  exhaustive neighbours: {tally}")
+        print(f"\n  exhaustive neighbours, part {part}: {tally}")
     assert not tally.broken
-    assert tally.questions + len(tally.refused) == 1 + 1 + 2 * 20 + 400
-    assert len(tally.refused) < 60, tally.refused
+    assert tally.questions + len(tally.refused) == len(mine) + sum(len(chain) < 2 for chain in mine)
+    assert len(tally.refused) < len(mine) / 7, tally.refused
 
 
 @pytest.mark.long
