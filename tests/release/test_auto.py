@@ -12,7 +12,9 @@ import dpframe as dp
 from dpframe import engine, errors
 from dpframe.engine import EXPONENTS, NODES, ONE
 from dpframe.noise import rounded_laplace
-from dpframe.release.auto import Offer, choose
+from dpframe.plan.steps import MOST
+from dpframe.release.auto import Offer, _candidates, choose
+from dpframe.release.expected import People
 from dpframe.release.sizes import read_spread
 
 
@@ -321,6 +323,15 @@ def test_every_verb_takes_them(table):
     assert two.release(epsilon=5).table.height == 2
     once = table.dp.sum("x", bounds=dp.Auto(), limits=dp.Auto(), unit="id", budget=dp.Budget(epsilon=9), epsilon=5)
     assert once.value > 0
+
+
+def test_a_limit_is_never_larger_than_limits_can_be():
+    table = pl.DataFrame({"id": range(200), "g": [0] * 200})
+    ask = protect(table).count(limits=dp.Auto())._ask
+    crowd = np.zeros(len(NODES))
+    crowd[-1] = 1e6  # units with more rows than any table has
+    people = People(read_spread(crowd, 1.0))
+    assert max(limits.max_rows for limits in _candidates(ask, people)) <= MOST
 
 
 def test_what_cannot_be_chosen_is_refused_before_anything_is_paid(table):

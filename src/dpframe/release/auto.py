@@ -24,6 +24,7 @@ from dpframe.noise import rounded_laplace
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Bounds, Limits
 from dpframe.plan.explain import limits_in_words, open_bounds_of
+from dpframe.plan.steps import MOST
 from dpframe.plan.types import number
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.clipping import as_typed, choose_bounds
@@ -36,7 +37,7 @@ __all__ = ["Offer", "check_choice", "choose", "expected_errors", "read_offer", "
 
 Floats = NDArray[np.float64]
 _SIMPLER = 1.1  # how much better a further limit must seem, since less is known of what it costs
-_TRIED = np.unique(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)).astype(np.int64))
+_TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
 _SPARE = 2  # times as many groups as are seen there may be
 _CLEAR = 3.5  # units in a group that nobody listed, beside the scale of the noise, before it is taken to be there
 _GAUSSIAN_PAYS = 9  # groups of a unit from which Gaussian noise can be less than Laplace noise

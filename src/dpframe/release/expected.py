@@ -63,11 +63,6 @@ class People:
         peaks = np.clip(_mean_sizes(self.peaks, np.ceil(evenly)), evenly, np.maximum(rows - groups + 1, evenly))
         return rows, np.broadcast_to(groups, rows.shape), np.broadcast_to(peaks, rows.shape)
 
-    @property
-    def largest(self) -> int:
-        """A size that hardly anybody is above."""
-        return int(self.sizes[0].max())
-
 
 def _mean_sizes(spread: Spread | None, otherwise: Floats) -> Floats:
     return otherwise if spread is None else quantiles(spread.odds @ spread.masses, _NODES, _AT)
