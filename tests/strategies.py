@@ -20,6 +20,7 @@ import pyarrow as pa
 import dpframe as dp
 from dpframe import engine
 from dpframe.errors import DpFrameError
+from dpframe.theory.maps.pairs import paired_l1
 
 KINDS = ("pandas", "polars", "lazy", "pyarrow")
 CITIES = ["Aachen", "Bonn", "Celle", "Düren", ""]
@@ -243,6 +244,16 @@ def distance(first: dict[Any, int], second: dict[Any, int]) -> Distance:
     return Distance(sum(gap > 0 for gap in gaps), sum(gaps), sum(gap * gap for gap in gaps), max(gaps, default=0))
 
 
+def paired_distance(weight: int, first: Any, second: Any) -> Any:
+    """L1 distance of weight · count + sum and weight · count - sum, each of two tables a sum and a count by group."""
+    keys = {key for part in (*first, *second) for key in part}
+    ends = [
+        [weight * count.get(key, 0) + sign * total.get(key, 0) for key in sorted(keys, key=str) for sign in (1, -1)]
+        for total, count in (first, second)
+    ]
+    return sum(abs(a - b) for a, b in zip(*ends, strict=True))
+
+
 def _check_rest(first: dict[Any, int], second: dict[Any, int], claim: Any, rng: random.Random) -> None:
     """Whichever groups are released, the total of all the others moves by no more than its claim."""
     keys = sorted(first.keys() | second.keys(), key=str)
@@ -258,6 +269,12 @@ def check_claims(query: dp.Query, other: dp.Query, salt: int = 1) -> list[tuple[
     for alone in [paid.measure for paid in query._ask.paid if paid.measure.collects]:
         (at,) = [i for i, p in enumerate(query._ask.read) if replace(alone, collects=False).key == p.measure.key]
         _check_rest(first[at], second[at], alone.sensitivity, random.Random(salt))
+    read = [paid.measure.key for paid in query._ask.read]
+    for paid in query._ask.read:
+        if paid.beside is not None:  # both are one mechanism: their distances are held together too
+            total, count = (read.index(p.measure.key) for p in (paid, paid.beside))
+            gap = paired_distance(paid.weight, (first[total], first[count]), (second[total], second[count]))
+            assert gap <= paired_l1(paid.measure.sensitivity), (paid.names, gap, query.explain())
     for paid, mine, theirs in zip(query._ask.read, first, second, strict=True):
         measured, claim = distance(mine, theirs), paid.measure.sensitivity
         assert measured.within(claim), (paid.names, measured, claim, query.explain())

@@ -22,6 +22,7 @@ from dpframe.plan.measures import Measure, Output, Scope, units_total
 from dpframe.plan.steps import Step
 from dpframe.plan.types import kind, show
 from dpframe.theory.maps.margins import margin_shares
+from dpframe.theory.maps.pairs import pair_gains
 from dpframe.theory.maps.sensitivity import Sensitivity, merged
 
 __all__ = ["Ask", "Layout", "Paid"]
@@ -47,7 +48,8 @@ class Paid:
     """A measure with every name it has in the released table, and its weight when the price is split.
 
     `pure` is the weight where ε is split over Laplace noise, if it is another one. Without weight it is left out. What
-    is `hidden` only finds the keys: its number is not released.
+    is `hidden` only finds the keys: its number is not released. A sum with a count `beside` it may be measured as a
+    pair with it, for the price of both: see `maps.pairs`.
     """
 
     names: tuple[str, ...]
@@ -55,6 +57,13 @@ class Paid:
     share: Fraction
     pure: Fraction | None = None
     hidden: bool = False
+    beside: Paid | None = None
+
+    @property
+    def weight(self) -> int:
+        """What the count beside counts for in the pair: the largest value, in units of the sum for one of the count."""
+        assert self.beside is not None
+        return self.measure.grid.magnitude << (self.measure.fraction - self.beside.measure.fraction)
 
     @property
     def epsilon_share(self) -> Fraction:
@@ -224,7 +233,27 @@ class Ask:
         read = tuple(shares.values())
         if self.other is not None:
             return (*read, *self._collected(read))
-        return read if self.shape is None else self._with_margins(read, self.shape)
+        return self._with_pairs(shares) if self.shape is None else self._with_margins(read, self.shape)
+
+    def _with_pairs(self, read: Mapping[tuple[object, ...], Paid]) -> tuple[Paid, ...]:
+        """Sums measured from the middle of their bounds with their counts beside them, where that is better for both.
+
+        A count is in one pair at most, with the first such sum; one that finds the keys is in none.
+        """
+        found, taken = dict(read), set[tuple[object, ...]]()
+        for output in self.outputs:
+            if output.formula not in ("mean", "var", "std"):
+                continue
+            total, count = (found[output.measures[i][1].key] for i in (0, -1))
+            deciding = self.threshold is not None and self.threshold.key == count.measure.key
+            moved = total.measure.sensitivity.l0 and count.measure.sensitivity.l0
+            if deciding or not moved or {total.measure.key, count.measure.key} & taken:
+                continue
+            pair, shares = replace(total, beside=count), (total.epsilon_share, count.epsilon_share)
+            if pair_gains(total.measure.sensitivity, count.measure.sensitivity, pair.weight, shares):
+                found[total.measure.key] = pair
+                taken |= {total.measure.key, count.measure.key}
+        return tuple(found.values())
 
     def _collected(self, read: tuple[Paid, ...]) -> list[Paid]:
         """The totals of all suppressed groups together.

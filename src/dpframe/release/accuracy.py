@@ -20,6 +20,7 @@ from dpframe.release.reconcile import error_of_part
 from dpframe.theory.maps.calibration import rounded_error
 from dpframe.theory.maps.choices import choice_error
 from dpframe.theory.maps.margins import sum_error
+from dpframe.theory.maps.pairs import paired_error
 from dpframe.theory.maps.ranks import fewer_rows
 from dpframe.theory.maps.sums import laplace_total_error, whole_total_error
 
@@ -126,6 +127,8 @@ def _direct_error(output: Output, noise: NoisePlan, alpha: float) -> float:
     if noise.reconciled:
         return error_of_part(output, noise, "cell", alpha)
     drawn = noise.of(measure)
+    if drawn.family == "paired_laplace" and output.whole and measure.fraction:
+        return float(paired_error(drawn.scale, alpha, weight=drawn.weight, per=2**measure.fraction))
     if drawn.family in ("laplace", "discrete_laplace", "gaussian") and output.whole and measure.fraction:
         return float(rounded_error(drawn.family, drawn.scale, 2**measure.fraction, alpha))
     return drawn.error(alpha)

@@ -23,7 +23,9 @@ from dpframe.release.calibrate import (
     check_noise,
     choice_of,
     gaussians_of,
+    joined,
     laplace_of,
+    laplaces_of,
     moved_measures,
     parted,
     pieces,
@@ -176,11 +178,14 @@ def _ways_in_epsilon(parts: Sequence[Part], price: Price, noise: str, *, joint: 
         factor, uses, laplace = price.epsilon, normal, laplace_of
         if not normal and joint and price.delta and parts:
             pure = [price.epsilon * part / pieces(p) for p, part in chosen for _ in range(pieces(p))]
-            factor *= largest_parts([price.epsilon * part for _, part in added], pure, price.epsilon, price.delta)
+            noisy = [price.epsilon * part for _, part in joined(added)]
+            factor *= largest_parts(noisy, pure, price.epsilon, price.delta)
             uses, laplace = True, laplace_for_epsilon
         together = sum((price.epsilon * part for _, part in added), Fraction(0))
         drawn = (
-            gaussians_of(added, together, price.delta) if normal else [laplace(p, factor * part) for p, part in added]
+            gaussians_of(added, together, price.delta)
+            if normal
+            else laplaces_of([(p, factor * part) for p, part in added], laplace)
         )
         tried.append(([*drawn, *(choice_of(p, factor * part) for p, part in chosen)], uses))
     return tried

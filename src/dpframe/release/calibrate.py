@@ -7,7 +7,7 @@ release, the release itself, and its report.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -19,6 +19,7 @@ from dpframe.plan.measures import Measure
 from dpframe.plan.types import check_choice
 from dpframe.theory.maps import calibration
 from dpframe.theory.maps.margins import Source, estimators
+from dpframe.theory.maps.pairs import pair_scale, paired_error, rounding
 from dpframe.theory.maps.partitions import as_likely_as_not, rest_scale, selection_scale, selection_start
 from dpframe.theory.maps.ranks import count_scale, rank_scale
 
@@ -31,7 +32,9 @@ __all__ = [
     "check_noise",
     "choice_of",
     "gaussians_of",
+    "joined",
     "laplace_of",
+    "laplaces_of",
     "moved_measures",
     "parted",
     "pieces",
@@ -39,17 +42,24 @@ __all__ = [
     "worth",
 ]
 
-Family = Literal["none", "laplace", "discrete_laplace", "gaussian", "permute_and_flip", "truncated_geometric"]
+Family = Literal[
+    "none", "laplace", "discrete_laplace", "gaussian", "paired_laplace", "permute_and_flip", "truncated_geometric"
+]
 Part = tuple[Paid, Fraction]  # a measure, and its part of a price
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The noise of one measure: its family and its scale in units of the measure's integer."""
+    """The noise of one measure: its family and its scale in units of the measure's integer.
+
+    "paired_laplace": that of a sum or of the count beside it, measured as a pair. On each of them it is the sum of two
+    independent Laplace noises of this scale, the same two for both; `weight` is that of the count, 1 for the sum.
+    """
 
     paid: Paid
     family: Family
     scale: float
+    weight: int = 1
 
     @property
     def added(self) -> bool:
@@ -59,8 +69,15 @@ class Drawn:
     @property
     def deviation(self) -> float:
         """Standard deviation (column unit), of the real noise before rounding to the grid."""
-        spread = {"none": 0.0, "gaussian": 1.0}.get(self.family, math.sqrt(2))
+        spread = {"none": 0.0, "gaussian": 1.0, "paired_laplace": 2.0}.get(self.family, math.sqrt(2))
         return spread * self.scale * float(self.paid.measure.unit)
+
+    @property
+    def rounding(self) -> float:
+        """How far rounding moves the real noise, at most (units of the integer); an integer law is what it is."""
+        if self.family == "paired_laplace":
+            return rounding(self.weight)
+        return 0.0 if self.family in ("none", "discrete_laplace") else 0.5
 
     def error(self, alpha: float) -> float:
         """An error (column unit) that the noise exceeds with probability at most alpha."""
@@ -68,6 +85,8 @@ class Drawn:
             return 0.0
         if self.family == "permute_and_flip" or self.family == "truncated_geometric":
             return math.nan  # how far a rank is from a value depends on the data
+        if self.family == "paired_laplace":
+            return float(paired_error(self.scale, alpha, weight=self.weight) * self.paid.measure.unit)
         return float(calibration.noise_error(self.family, self.scale, alpha) * self.paid.measure.unit)
 
 
@@ -194,6 +213,27 @@ def laplace_of(paid: Paid, epsilon: Fraction) -> Drawn:
     """Laplace noise of ε on one measure: discrete on the unit grid, where that is the least noise there is."""
     scale = calibration.laplace_scale(paid.measure.sensitivity.exact_l1, epsilon)
     return Drawn(paid, "discrete_laplace" if paid.measure.unit == 1 else "laplace", scale)
+
+
+def joined(parts: Sequence[Part]) -> list[Part]:
+    """Parts of a price for Laplace noise: a sum that is measured as a pair has that of the count beside it too."""
+    given = {id(p): part for p, part in parts}
+    beside = {id(p.beside): id(p) for p, _ in parts if p.beside is not None and id(p.beside) in given}
+    extra = {of: given[count] for count, of in beside.items()}
+    return [(p, part + extra.get(id(p), 0)) for p, part in parts if id(p) not in beside]
+
+
+def laplaces_of(parts: Sequence[Part], one_of: Callable[[Paid, Fraction], Drawn]) -> list[Drawn]:
+    """Laplace noise on several measures, each for its part of ε, by `one_of`; see `pair_scale` for those that pair."""
+    drawn = []
+    for one in (one_of(paid, part) for paid, part in joined(parts)):
+        if one.paid.beside is None:
+            drawn.append(one)
+            continue
+        of_sum, of_count = pair_scale(one.scale, one.paid.weight)
+        drawn.append(Drawn(one.paid, "paired_laplace", of_sum))
+        drawn.append(Drawn(one.paid.beside, "paired_laplace", of_count, one.paid.weight))
+    return drawn
 
 
 def choice_of(paid: Paid, epsilon: Fraction) -> Drawn:

@@ -43,15 +43,20 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
 
     Input:  the ask, its noise, its raw totals
     Bound:  each additive total is an integer, moved by at most its sensitivity, plus integer noise of the planned
-            scale; each rank is a choice by permute-and-flip at the planned rate; groups found in the data pass the
-            planned threshold or rule first. What follows is post-processing
+            scale, or a pair of such (`_paired`); each rank is a choice by permute-and-flip at the planned rate; groups
+            found in the data pass the planned threshold or rule first. What follows is post-processing
     """
     keys = raw.keys
     margins = [d for d in plan.drawn if d.paid.measure.merged]
     rest = [d for d in plan.drawn if d.paid.measure.collects]
     read = (d for d in plan.drawn if not d.paid.measure.merged and not d.paid.measure.collects)
     pairs = list(zip(read, raw.values, strict=True))
-    noisy: dict[Any, Any] = {d.paid.measure.key: _plus(t, _noise(d, len(t))) for d, t in pairs if d.added}
+    single = [(d, t) for d, t in pairs if d.added and d.family != "paired_laplace"]
+    noisy: dict[Any, Any] = {d.paid.measure.key: _plus(t, _noise(d, len(t))) for d, t in single}
+    for d, total in pairs:
+        if d.family == "paired_laplace" and d.paid.beside is not None:
+            (count,) = (t for other, t in pairs if other.paid is d.paid.beside)
+            noisy |= _paired(d, total, count)
     ranks = {d: t for d, t in pairs if d.paid.measure.chosen}
     if plan.decided_by is not None:
         exact = {d.paid.measure.key: t for d, t in pairs}
@@ -129,6 +134,28 @@ def _plus(totals: Any, noise: Any) -> Any:
     if totals.dtype == object or noise.dtype == object or _large(totals) or _large(noise):
         return totals.astype(object) + noise.astype(object)
     return totals.astype(np.int64) + noise
+
+
+def _paired(drawn: Drawn, total: Any, count: Any) -> dict[Any, Any]:
+    """A noisy sum and a noisy count from weight · count + sum and weight · count - sum with noise; see `pair_scale`."""
+    assert drawn.paid.beside is not None
+    weight = drawn.paid.weight
+    wide = count.dtype == object or weight * int(np.abs(count).max(initial=0)) >= _LARGEST
+    counted = (count.astype(object) if wide else count.astype(np.int64)) * weight
+    up, down = (_plus(_plus(counted, part), rounded_laplace(2 * drawn.scale, len(total))) for part in (total, -total))
+    return {
+        drawn.paid.measure.key: _nearest(_plus(up, -down), 2),
+        drawn.paid.beside.measure.key: _nearest(_plus(up, down), 2 * weight),
+    }
+
+
+def _nearest(values: Any, divisor: int) -> Any:
+    """Quotients rounded to the nearest integer, half to even, so that they are right on average."""
+    if divisor >= _LARGEST:
+        values = values.astype(object)
+    whole = values // divisor
+    twice = 2 * (values - whole * divisor)
+    return whole + ((twice > divisor) | ((twice == divisor) & (whole % 2 == 1)))
 
 
 def _large(values: Any) -> bool:

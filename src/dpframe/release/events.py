@@ -13,15 +13,16 @@ UNNAMED: dict[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
 
 def events_of(plan: NoisePlan) -> list[dict[str, Any]]:
-    """One event for each noisy measure; "UnsupportedDpEvent" for what dp-accounting has no name for."""
+    """One event for each noisy measure, a pair's on its sum; "UnsupportedDpEvent" where dp-accounting has no name."""
     return [_event(drawn) for drawn in plan.drawn]
 
 
 def _event(drawn: Drawn) -> dict[str, Any]:
     bound, scale = drawn.paid.measure.sensitivity, Fraction(drawn.scale)
-    if drawn.family == "none":
+    paired = drawn.family == "paired_laplace"
+    if drawn.family == "none" or (paired and drawn.paid.beside is None):
         return {"class_name": "NoOpDpEvent", "fields": {}}
-    if drawn.family == "laplace":
+    if drawn.family == "laplace" or paired:  # of both, twice l1 over twice the scale: see `maps.pairs`
         return {"class_name": "LaplaceDpEvent", "fields": {"noise_multiplier": float(scale / bound.exact_l1)}}
     if drawn.family == "gaussian":
         return {"class_name": "GaussianDpEvent", "fields": {"noise_multiplier": float(scale) / bound.l2}}

@@ -19,6 +19,7 @@ from dpframe.release.calibrate import (
     choice_of,
     gaussians_of,
     laplace_of,
+    laplaces_of,
     moved_measures,
     parted,
     pieces,
@@ -59,12 +60,13 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
 
     Input:  ask; price; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviations
     Output: NoisePlan; its cost is at most the price, and δ that nothing uses is not charged
-    Bound:  measure i has ε_i = ε · share_i / Σ shares, and the ε_i add up. Laplace: scale l1_i / ε_i. Ranks: by
-            permute-and-flip, see `rank_scale`. Gaussian: all additive measures together have the sum of their ε_i, and
-            are one mechanism with μ² = Σ (l2_i / σ_i)², whose analytic profile at that sum is at most δ. Keys found in
-            the data: by the optimal rule of ε_i and δ_t, see `selection_scale`; or by a threshold, so that a group of
-            one unit's own is kept with probability at most δ_t over all its groups. The rest of δ is the Gaussian's. A
-            measure that no unit can change takes no share and no noise
+    Bound:  measure i has ε_i = ε · share_i / Σ shares, and the ε_i add up. Laplace: scale l1_i / ε_i; a sum and its
+            count may be one mechanism of ε_i + ε_j, see `maps.pairs`. Ranks: by permute-and-flip, see `rank_scale`.
+            Gaussian: all additive measures together have the sum of their ε_i, and are one mechanism with
+            μ² = Σ (l2_i / σ_i)², whose analytic profile at that sum is at most δ. Keys found in the data: by the
+            optimal rule of ε_i and δ_t, see `selection_scale`; or by a threshold, so that a group of one unit's own is
+            kept with probability at most δ_t over all its groups. The rest of δ is the Gaussian's. A measure that no
+            unit can change takes no share and no noise
     Source: Dwork and Roth 2014, theorems 3.6 and 3.16; Balle and Wang 2018, arXiv:1805.06530, theorem 8;
             Desfontaines et al. 2020, arXiv:2006.03684, for keys
     Errors: InvalidArgument for an unknown noise; DeltaRequired
@@ -88,7 +90,7 @@ def _planned(ask: Ask, price: Price, parts: Sequence[Part], normal: bool, select
         slack = price.delta / 2 if ask.private_keys else price.delta
         drawn = gaussians_of([(p, p.share) for p, _ in added if p.share], together, slack)
     else:
-        drawn = [laplace_of(p, epsilon) for p, epsilon in added if p.epsilon_share]
+        drawn = laplaces_of([(p, epsilon) for p, epsilon in added if p.epsilon_share], laplace_of)
     choices = [choice_of(p, epsilon) for p, epsilon in chosen]
     delta = price.delta if normal or ask.private_keys else Fraction(0)
     cost = Loss.charged(price.epsilon if parts else Fraction(0), delta)

@@ -1,7 +1,8 @@
 """Intervals for means, variances and standard deviations: what is made of a noisy sum and a noisy count.
 
 Write S + z and N = n + w for the noisy sum and count, Q + y for the noisy sum of squares, all measured as the totals
-are; m = S/n, q = Q/n, and V = q - m² for the variance. The noises are independent, and these identities are exact:
+are; m = S/n, q = Q/n, and V = q - m² for the variance. The noises are independent, but for z and w of a pair (see
+`_scales`), and these identities are exact:
 
 - N · (released mean - m) = z - m·w
 - N · (released variance - V) = y - 2m·z + (2m² - q)·w - N · (released mean - m)²
@@ -84,14 +85,15 @@ def merged_mean_interval(
 
     def fits(means: Floats) -> NDArray[np.bool_]:
         (mean,) = means
-        normal, laplace = 0.0, []
+        normal, real = 0.0, []
         for weight, drawn in ((1.0, noise.of(summed)), (abs(mean), noise.of(counted))):
             unit = weight * float(drawn.paid.measure.unit)
             if drawn.family == "gaussian":
                 normal += groups * (drawn.scale * unit) ** 2
             elif drawn.family != "none":
-                laplace.append((drawn.scale * unit, groups))
-            normal += groups * unit**2 / 4 * (drawn.family not in ("discrete_laplace", "none"))
+                real.append((np.array([unit]), drawn))
+            normal += groups * (unit * drawn.rounding) ** 2
+        laplace = [(scale.item(), groups) for scale in _scales(real)]
         return np.array([abs(released - mean) * number < sum_error(normal, laplace, alpha)])
 
     ends = (_farthest(fits, np.array([released]), end).item() for end in (least, most))
@@ -179,7 +181,7 @@ def _reaches(size: Floats, terms: Sequence[tuple[Floats, Drawn]], alpha: float) 
     """Whether noises of these weights add up to such a size with probability above alpha.
 
     A discrete Laplace count is taken as it is. Another integer noise is a real one that is rounded by at most half a
-    step of its grid, or smaller than that in distribution.
+    step of its grid (see `Drawn.rounding`), or smaller than that in distribution.
     """
     found = [(weight * float(d.paid.measure.unit), d) for weight, d in terms if d.family != "none"]
     if any(d.family == "gaussian" for _, d in found):
@@ -189,9 +191,24 @@ def _reaches(size: Floats, terms: Sequence[tuple[Floats, Drawn]], alpha: float) 
     if found and found[-1][1].family == "discrete_laplace":
         weight, last = found.pop()
         whole = weight, last.scale
-    rounding = sum((weight / 2 for weight, _ in found), np.zeros_like(size))
-    scales = [weight * d.scale for weight, d in found] or [np.zeros_like(size)]
-    return laplace_sum_reaches(size - rounding, scales, alpha, whole)
+    rounding = sum((weight * max(d.rounding, 0.5) for weight, d in found), np.zeros_like(size))
+    return laplace_sum_reaches(size - rounding, _scales(found) or [np.zeros_like(size)], alpha, whole)
+
+
+def _scales(found: Sequence[tuple[Floats, Drawn]]) -> list[Floats]:
+    """Scales of the independent Laplace noises that make up noises of these weights (in units of each measure).
+
+    A sum and a count that are a pair have two noises in common, one of them with the other sign; so with the scales a
+    and b there are two, of the scales a + b and |a - b|, whatever the signs of the weights. The law is symmetric in
+    each weight and log-concave, so that its quantiles are a norm of the weights here too. A count whose sum is not
+    there has two of its own, b and b.
+    """
+    alone = [weight * d.scale for weight, d in found if d.family != "paired_laplace"]
+    paired = [weight * d.scale for weight, d in found if d.family == "paired_laplace"]
+    if not paired:
+        return alone
+    first, second = paired if len(paired) == 2 else (paired[0], np.zeros_like(paired[0]))
+    return [*alone, first + second, np.abs(first - second)]
 
 
 def _farthest(fits: Callable[[Floats], NDArray[np.bool_]], start: Floats, end: float) -> Floats:
