@@ -129,7 +129,7 @@ def test_neighbours_differ_in_nothing_but_numbers():
 
 @pytest.mark.long
 def test_neighbours_differ_in_nothing_but_numbers_at_length():
-    hold("signatures at length", 600, 60)
+    hold("signatures at length", 120, 40)
 
 
 def test_refusals_are_the_same_for_all_tables():
