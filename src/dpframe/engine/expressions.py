@@ -84,6 +84,10 @@ class Lowering:
         """A part of a date or time, through the engine's own calendar."""
         return self._through(value, lambda frame, a, b: self.engine.part(frame, a, dtype, part, b))
 
+    def divided(self, value: nw.Expr, by: int) -> nw.Expr:
+        """A whole number divided by another, rounded down."""
+        return self._through(value, lambda frame, a, b: self.engine.divided(frame, a, by, b))
+
     def _through(self, value: nw.Expr, compute: Callable[[Frame, str, str], Frame], form: str = "") -> nw.Expr:
         """A column that the engine itself computes from a value, of the given form if there is one."""
         before, after = f"t{self._temporaries}", f"t{self._temporaries + 1}"
@@ -136,7 +140,7 @@ def _divide(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Ma
 
 
 def _floor_divide(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    return here.engine.divided(int64(args[0], known[0]), int(opts["by"]))
+    return here.divided(int64(args[0], known[0]), int(opts["by"]))
 
 
 def _modulo(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:

@@ -95,6 +95,10 @@ class Backend(ABC):
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         """A part of a date or time, "year" to "minute", as Int64; the "text" of a date."""
 
+    @abstractmethod
+    def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
+        """⌊column / by⌋ in whole numbers, exactly, for any Int64 and 0 < by < 2^62."""
+
     # Expressions
 
     @abstractmethod
@@ -124,10 +128,6 @@ class Backend(ABC):
     @abstractmethod
     def quotient(self, top: nw.Expr, bottom: nw.Expr | int) -> nw.Expr:
         """⌊top / bottom⌋ in whole numbers, exactly, for 0 < bottom < 2^62 and a result below 2^51 in size."""
-
-    @abstractmethod
-    def divided(self, top: nw.Expr, by: int) -> nw.Expr:
-        """⌊top / by⌋ in whole numbers, exactly, for any Int64 and 0 < by < 2^62."""
 
     @abstractmethod
     def remainder(self, top: nw.Expr, by: int) -> nw.Expr:

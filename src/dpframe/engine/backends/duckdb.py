@@ -100,6 +100,9 @@ class _DuckDB(SqlBackend):
             return _with(frame, f"epoch_us(TRY_CAST(left({column}, 26) AS TIMESTAMP))", into)
         return _with(frame, f"TRY_CAST({column} AS {_TYPES.get(str(dtype), 'DOUBLE')})", into)
 
+    def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
+        return _with(frame, f"{column} // {by} - CAST({column} % {by} < 0 AS BIGINT)", into)
+
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         if kind(dtype) == "date":
             value = f"({_DAY} + CAST({column} AS INTEGER))"

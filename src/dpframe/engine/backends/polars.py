@@ -100,6 +100,9 @@ class PolarsBackend(Backend):
         made = value.cast(nw.String) if part == "text" else getattr(value.dt, part)().cast(nw.Int64)
         return frame.with_columns(made.alias(into))
 
+    def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
+        return frame.with_columns((nw.col(column) // by).alias(into))
+
     # Expressions
 
     def constant(self, value: Any, dtype: DType) -> Any:
@@ -121,9 +124,6 @@ class PolarsBackend(Backend):
 
     def quotient(self, top: nw.Expr, bottom: nw.Expr | int) -> nw.Expr:
         return top // bottom
-
-    def divided(self, top: nw.Expr, by: int) -> nw.Expr:
-        return top // by
 
     def remainder(self, top: nw.Expr, by: int) -> nw.Expr:
         return top - top // by * by

@@ -114,6 +114,9 @@ class _Spark(SqlBackend):
         inside = whole if high == 2**63 - 1 else f"CASE WHEN {whole} BETWEEN {low} AND {high} THEN {whole} END"
         return _with(frame, inside, into)
 
+    def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
+        return _with(frame, f"{column} div {by} - CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END", into)
+
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         if kind(dtype) == "date":
             value = f"date_from_unix_date(CAST({column} AS INT))"

@@ -78,21 +78,6 @@ class SqlBackend(Backend):
         divisor = float(bottom) if isinstance(bottom, int) else bottom.cast(nw.Float64)
         return (below.cast(nw.Float64) / divisor + 0.5).floor().cast(nw.Int64)
 
-    def divided(self, top: nw.Expr, by: int) -> nw.Expr:
-        """Of what is not negative: ⌊x / by⌋ = -1 - ⌊(-1 - x) / by⌋, so that nothing wraps.
-
-        A small divisor leaves a quotient of more than 51 bits: that one is found in two limbs of 32.
-        """
-        size = nw.when(top >= 0).then(top).otherwise(-1 - top)
-        if by >= 2**20:
-            found = self.quotient(size, by)
-        else:
-            high = self.quotient(size, _LIMB)
-            upper = self.quotient(high, by)
-            rest = (high - upper * by) * _LIMB + (size - high * _LIMB)
-            found = upper * _LIMB + self.quotient(rest, by)
-        return nw.when(top >= 0).then(found).otherwise(-1 - found)
-
     def remainder(self, top: nw.Expr, by: int) -> nw.Expr:
         return top % by
 
@@ -101,6 +86,23 @@ class SqlBackend(Backend):
         return nw.coalesce(inside.floor().cast(nw.Float64), value)
 
     # Columns
+
+    def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
+        """Of what is not negative: ⌊x / by⌋ = -1 - ⌊(-1 - x) / by⌋, so that nothing wraps.
+
+        A small divisor leaves a quotient of more than 51 bits: that one is found in two limbs of 32.
+        """
+        top, size = nw.col(column), nw.col(into)
+        frame = frame.with_columns(nw.when(top >= 0).then(top).otherwise(-1 - top).alias(into))
+        if by >= 2**20:
+            frame = frame.with_columns(self.quotient(size, by).alias(into))
+        else:
+            high, upper = nw.col(f"{into}h"), nw.col(f"{into}u")
+            frame = frame.with_columns(self.quotient(size, _LIMB).alias(f"{into}h"))
+            frame = frame.with_columns(self.quotient(high, by).alias(f"{into}u"))
+            rest = (high - upper * by) * _LIMB + (size - high * _LIMB)
+            frame = frame.with_columns((upper * _LIMB + self.quotient(rest, by)).alias(into))
+        return frame.with_columns(nw.when(top >= 0).then(size).otherwise(-1 - size).alias(into))
 
     def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
         hashed = self.stable_hash(pairs, [*units, column], salt, "h")
