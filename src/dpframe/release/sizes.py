@@ -70,8 +70,9 @@ def reached(counts: Floats, scale: float, *, start: float = 0.0, per_bin: float 
     """The number of bins up to the last that is surely reached from those where most units are; 0 where none is.
 
     Input:  start: how unlikely noise must be, in nats, before anybody is seen at all, for each bin `per_bin` more;
-            more: the same, for bins next to those that are seen
-    How likely noise would make the sum of some bins as large is bounded as in Chernoff 1952 for sums of Laplace draws.
+            more: the same, for bins next to those that are seen, and the more the further they are: where sizes grow
+            with the bins (per_bin) what is far costs most; elsewhere a gap does
+    Source: how likely noise is to make the sum of some bins as large is bounded as in Chernoff 1952
     """
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     found = []
@@ -88,7 +89,8 @@ def reached(counts: Floats, scale: float, *, start: float = 0.0, per_bin: float 
             e
             for w in _WINDOWS
             for e in range(end + w, min(end + w + 32, len(sums)))
-            if nats(sums[e] - sums[e - w], w, scale) > more + 2 * PER_BIN * max(0, e - w - end)
+            if nats(sums[e] - sums[e - w], w, scale)
+            > more + 2 * PER_BIN * max(0, e - end - 4 if per_bin else e - w - end)
         ]
         if not steps:
             return end
