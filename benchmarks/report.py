@@ -27,9 +27,7 @@ def write(figures):
     parts = [heading(figures), beside(figures), growth(figures), memory(figures), cluster(figures)]
     text = "\n\n".join("\n".join(part) for part in parts if part)
     (RESULTS / "speed.md").write_text(text + "\n")
-    drawn = chart(figures)
-    drawn.save(RESULTS / "speed.svg")
-    drawn.save(RESULTS / "speed.png", scale_factor=2)
+    chart(figures).save(RESULTS / "speed.svg")
     return text
 
 
