@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import warnings
 from pathlib import Path
 
@@ -90,6 +91,7 @@ def spark_session(tmp_path_factory):
 
     home = Path(tmp_path_factory.mktemp("spark"))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
