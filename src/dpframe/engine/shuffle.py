@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+from cloudpickle import CloudPickler  # type: ignore[import-untyped]
 from dask.base import compute
 from dask.delayed import delayed
 
@@ -139,8 +140,8 @@ def _packed(ask: Ask, build: Build) -> bytes:
     return buffer.getvalue()
 
 
-class _Pickler(pickle.Pickler):
-    """Protected tables travel as their number, public ones as their rows."""
+class _Pickler(CloudPickler):  # type: ignore[misc]
+    """Protected tables travel as their number, public ones as their rows, functions as Dask sends them."""
 
     def __init__(self, file: Any, tables: list[Data]) -> None:
         super().__init__(file)
