@@ -193,7 +193,9 @@ BELL = np.clip(50 + 8 * np.log((u := (np.arange(200) + 0.5) / 200) / (1 - u)), 0
 FALLING = np.clip(-12 * np.log(1 - u), 0, 100)
 
 
-@pytest.mark.parametrize("x", [BELL, FALLING, u * 100], ids=["bell", "falling", "even"])
+@pytest.mark.parametrize(
+    "x", [BELL, FALLING, u * 100, u * 4, 96 + u * 4], ids=["bell", "falling", "even", "low", "high"]
+)
 @pytest.mark.parametrize("epsilon", [1, 0.05])
 def test_quantiles_of_values_that_become_rarer_towards_their_bounds(x, epsilon):
     """At the low price most are not known: the interval then says so, and is right."""

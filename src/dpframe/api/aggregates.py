@@ -95,7 +95,12 @@ def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
     Output: column unit, float; of dates a time, as in Polars, of times and durations the column's type
     Bound:  a sum measured from the middle of the bounds, whose values are at most half their width, and a count of the
             values. Where values cannot be missing (`drop_nulls`, `fill_null`) the count is that of the rows, and every
-            mean and `count()` of the same ask share it
+            mean and `count()` of the same ask share it. With Laplace noise for an ε, a sum and its count are measured
+            as a pair, with √2 less noise on both (`dpframe.theory.maps.pairs`). What is released is the ratio, drawn
+            to the middle of the bounds by as much as its noise deserves: not at all where many values are counted, and
+            all the way where none are. So a mean of few values is not without bias, and its error is smaller, often by
+            half, but for means at the very end of their bounds, where cutting the ratio off there does as well or
+            better (by a fifth at most, as tried). The interval is that of the ratio, and holds what is released
     Errors: as in `sum`
 
     >>> mean("wage").typed
@@ -162,7 +167,9 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
     Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
             fewer); dates, times and durations keep their type
     Bound:  a choice by permute-and-flip among them, scored by the rows below and above; over all groups it costs what
-            l1 calls for; see `dpframe.theory.maps.ranks`
+            l1 calls for; see `dpframe.theory.maps.ranks`. A group with too few rows to tell has one near the part q
+            of the way between its bounds: 8 · scale public rows are spread evenly between them, beside its own (not
+            for q of 0 and 1)
     Errors: as in `sum`; InvalidArgument for q
 
     >>> quantile("wage", 0.25).typed

@@ -187,7 +187,8 @@ class Measure:
 class Output:
     """A released column: the measures it is made of, named, and how.
 
-    "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, kept inside `bounds`.
+    "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
+    to the centre where noise is all there is (see `release.formulas.mean_of`) and kept inside `bounds`.
     "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "quantile", "mode":
     the value of the chosen candidate. With `dtype` the result is a time of that type: `ticks` of it for each unit of
     the column.

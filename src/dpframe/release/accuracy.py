@@ -21,7 +21,7 @@ from dpframe.theory.maps.calibration import rounded_error
 from dpframe.theory.maps.choices import choice_error
 from dpframe.theory.maps.margins import sum_error
 from dpframe.theory.maps.pairs import paired_error
-from dpframe.theory.maps.ranks import fewer_rows
+from dpframe.theory.maps.ranks import PRIOR, fewer_rows
 from dpframe.theory.maps.sums import laplace_total_error, whole_total_error
 
 __all__ = ["check_alpha", "check_rows", "error_of_sum", "expected_error", "interval_of", "rows_fewer"]
@@ -74,8 +74,12 @@ def interval_of(
     counted = np.floor(counted / step) * step  # to two digits, downward, so that groups of one size share a figure
     found = {n: _choice_error(output, noise, alpha, n) for n in np.unique(counted)}
     errors = np.array([found[n] for n in counted], np.float64) * output.ticks
-    errors = np.where(rows > _rows_needed(output, noise, alpha), errors, math.inf)
-    return np.maximum(drawn - errors, least), np.minimum(drawn + errors, most)
+    rank, moved = _moved(output, noise, counted)
+    still = least + rank * (most - least)
+    lower, upper = drawn - errors, drawn + errors
+    lower, upper = lower - np.maximum(still - lower, 0) * moved, upper + np.maximum(upper - still, 0) * moved
+    enough = rows > _rows_needed(output, noise, alpha)
+    return np.where(enough, np.maximum(lower, least), least), np.where(enough, np.minimum(upper, most), most)
 
 
 def _sparser(output: Output, place: Floats) -> Floats:
@@ -89,6 +93,21 @@ def _sparser(output: Output, place: Floats) -> Floats:
         return np.ones_like(place)
     with np.errstate(divide="ignore"):
         return np.asarray(np.minimum(rank / place, (1 - rank) / (1 - place)))
+
+
+def _moved(output: Output, noise: NoisePlan, rows: Floats) -> tuple[float, Floats]:
+    """The rank of a quantile, and how far the public rows beside a group's own move it, at most.
+
+    Output: the second as a part of the distance between where the choice is made and the part `rank` of the way
+            between the bounds, at which they move nothing
+    Bound:  between two places that are a part d of the bounds apart there are PRIOR·scale·d public rows (see
+            `rank_prior`), and at least rows·d of the group. So a choice that is right for both together at such a
+            distance is PRIOR·scale·d rows from that for the rows alone, and they lie within PRIOR·scale·d/rows of it
+    """
+    ((_, measure),) = output.measures
+    rank = float(measure.rank or 0)
+    public = PRIOR * noise.of(measure).scale * float(measure.unit) if 0 < rank < 1 else 0.0
+    return rank, public / rows
 
 
 def expected_error(output: Output, noise: NoisePlan, alpha: float, rows: float | None) -> float | None:
@@ -109,7 +128,11 @@ def expected_error(output: Output, noise: NoisePlan, alpha: float, rows: float |
     assert output.bounds is not None
     if rows <= _rows_needed(output, noise, alpha):
         return float(output.bounds.upper - output.bounds.lower) * output.ticks
-    return _choice_error(output, noise, alpha, rows) * output.ticks
+    rank, moved = _moved(output, noise, np.array(rows))
+    reach = float(output.bounds.upper - output.bounds.lower)
+    error = _choice_error(output, noise, alpha, rows) + max(rank, 1 - rank) * reach * float(moved)
+    error = min(error, reach)
+    return (float(math.ceil(error)) if output.whole else error) * output.ticks
 
 
 def rows_fewer(output: Output, noise: NoisePlan, alpha: float) -> float:
@@ -137,13 +160,18 @@ def _direct_error(output: Output, noise: NoisePlan, alpha: float) -> float:
 def _rows_needed(output: Output, noise: NoisePlan, alpha: float) -> float:
     """How many values a group must have for its quantile to be among them, and not in an empty part of the bounds.
 
-    Bound:  a candidate beyond all values splits them worse by min(q, 1 - q) of them, so it is taken with probability at
-            most e to minus these over the scale, and any of them with at most alpha where there are this many
+    Bound:  a candidate above all values splits them worse by 1 - q of them, one below by q of them, each less what
+            public rows say (see `rank_prior`): at most PRIOR·scale·q and PRIOR·scale·(1 - q). So it is taken with
+            probability at most e to minus these over the scale, and any of them with at most alpha where there are
+            this many
     """
     ((_, measure),) = output.measures
     rank, scale = float(measure.rank or 0), noise.of(measure).scale * float(measure.unit)
     candidates = 1 if measure.candidates is None else measure.candidates.count
-    return scale * math.log(candidates / alpha) / min(rank, 1 - rank) if 0 < rank < 1 else 0.0
+    if not 0 < rank < 1:
+        return 0.0
+    beyond = math.log(candidates / alpha)
+    return scale * max((beyond + PRIOR * rank) / (1 - rank), (beyond + PRIOR * (1 - rank)) / rank)
 
 
 def _choice_error(output: Output, noise: NoisePlan, alpha: float, rows: float) -> float:
@@ -152,8 +180,9 @@ def _choice_error(output: Output, noise: NoisePlan, alpha: float, rows: float) -
     Bound:  what is promised of the choice is about ranks: a candidate that splits the rows worse than the best by
             `scale` more rows is e times rarer. Where values lie evenly, each further candidate is worse by the same
             number of rows, and the law of the choice among candidates on both sides is known: see `choice_chances`.
-            Where they lie more densely, the choice is nearer. An extreme is chosen with about ln(candidates) · scale
-            rows beyond it, which is added; so is a step, for where the values and their quantile are between candidates
+            Where they lie more densely, the choice is nearer. Public rows lie evenly too; how far they move it is in
+            `_moved`. An extreme is chosen with about ln(candidates) · scale rows beyond it, which is added; so is a
+            step, for where the values and their quantile are between candidates
     """
     ((_, measure),) = output.measures
     candidates = measure.candidates
@@ -164,8 +193,9 @@ def _choice_error(output: Output, noise: NoisePlan, alpha: float, rows: float) -
     scale = noise.of(measure).scale * float(measure.unit)  # in rows
     each = rows / last
     away = np.abs(np.arange(-last, last + 1.0))
+    public = 0.0 if measure.rank in (0, 1) else PRIOR / last  # in scales
     beyond = min(max(math.log(last + 2) * scale, 0.5), rows / 2) if measure.rank in (0, 1) else 0.0
-    steps = choice_error(away * each / scale, away, alpha) + beyond / each + 1
+    steps = choice_error(away * (each / scale + public), away, alpha) + beyond / each + 1
     error = min(steps, last) * candidates.step
     return float(math.ceil(error)) if output.whole else error
 

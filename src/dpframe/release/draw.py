@@ -29,7 +29,7 @@ from dpframe.release.calibrate import Drawn, NoisePlan
 from dpframe.release.formulas import Noisy, in_ticks, real, released
 from dpframe.release.reconcile import margin_totals, reconciled
 from dpframe.theory.maps.margins import Source
-from dpframe.theory.maps.ranks import rank_terms
+from dpframe.theory.maps.ranks import rank_prior, rank_terms
 
 __all__ = ["Parts", "drawn_table"]
 
@@ -76,7 +76,7 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
             totals = margin_totals(_source(d), raw.values[0], plan.shape)
             noisy[d.paid.measure.key] = _plus(totals, _noise(d, len(totals)))
         return _agreed(ask, plan, keys, noisy), {}
-    return _columns(ask, keys, noisy)
+    return _columns(ask, plan, keys, noisy)
 
 
 def _agreed(ask: Ask, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
@@ -90,12 +90,12 @@ def _source(drawn: Drawn) -> Source:
     return drawn.paid.measure.merged or "cells"
 
 
-def _columns(ask: Ask, keys: pl.DataFrame, noisy: Noisy) -> tuple[pl.DataFrame, Parts]:
+def _columns(ask: Ask, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> tuple[pl.DataFrame, Parts]:
     if ask.rounds > 1:
         rows = pl.Series(np.repeat(np.arange(max(keys.height, not ask.by)), ask.rounds))
         places = pl.Series(ask.row_names[-1], np.tile(np.arange(1, ask.rounds + 1), len(rows) // ask.rounds))
         keys = keys[rows].with_columns(places) if ask.by else places.to_frame()
-    columns = [_column(o, released(o, noisy)) for o in ask.outputs]
+    columns = [_column(o, released(o, noisy, plan)) for o in ask.outputs]
     parts = {name: real(m, noisy) for o in ask.outputs for name, m in o.measures if len(o.measures) > 1}
     return keys.with_columns(columns) if ask.row_names else pl.DataFrame(columns), parts
 
@@ -218,7 +218,7 @@ def _most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int) -> NDArray
 
 
 def _scores(measure: Measure, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
-    """How well each candidate splits a group's rows, 0 at best; see `theory.maps.ranks` for the bound.
+    """How well each candidate splits a group's rows, and public ones beside them, 0 at best; see `theory.maps.ranks`.
 
     Rows below and above are held at a constant far above any table, which moves no score by more, so nothing wraps.
     """
@@ -235,4 +235,6 @@ def _scores(measure: Measure, counts: NDArray[Any], rate: Fraction) -> NDArray[n
         return np.asarray(-np.maximum(np.maximum(2 * outside - target, target - 2 * inside), 0))
     part, whole = measure.rank.as_integer_ratio()
     low, high = (whole - part) * below - part * since, part * above - (whole - part) * upto
+    low_prior, high_prior = np.array(rank_prior(measure.rank, counts.shape[1], rate), np.int64).T
+    low, high = low + low_prior, high + high_prior
     return np.asarray(-np.maximum(np.maximum(low, high), 0))

@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 
 from dpframe.plan.measures import Measure, Output
+from dpframe.release.calibrate import NoisePlan
 
-__all__ = ["in_ticks", "real", "released"]
+__all__ = ["in_ticks", "mean_of", "real", "released"]
 
 Noisy = Mapping[tuple[object, ...], Any]
 
 
-def released(output: Output, noisy: Noisy) -> Any:
+def released(output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
     """A released column (column unit), one value per group."""
     match output.formula:
         case "mean":
             (_, total), (_, count) = output.measures
-            return _bounded_mean(output, real(total, noisy), real(count, noisy), float(total.grid.centre))
+            return mean_of(output, real(total, noisy), real(count, noisy), plan.of(total).deviation)
         case "var" | "std":
             variance = _variance(output, noisy)
             return np.sqrt(variance) if output.formula == "std" else variance
@@ -50,6 +51,26 @@ def in_ticks(output: Output, values: Any) -> Any:
 def real(measure: Measure, noisy: Noisy) -> Any:
     """A noisy total in the column's unit."""
     return noisy[measure.key].astype(np.float64) * float(measure.unit)
+
+
+def mean_of(output: Output, total: Any, count: Any, deviation: float) -> Any:
+    """A mean from a noisy sum and count: their ratio, drawn to the middle of the bounds where noise is all there is.
+
+    Input:  total: measured from the middle; deviation: that of its noise, σ (both column unit); count
+    Output: middle + total · n / (n² + (σ/h)²) with n = max(count, 0) and h half the width of the bounds, inside them
+    Bound:  none is needed, this is post-processing. With the true n, and m the distance of the true mean from the
+            middle, the mean square error is (n²σ² + (σ/h)⁴m²) / (n² + (σ/h)²)². Since |m| <= h it is at most
+            σ² / (n² + (σ/h)²), below the σ² / n² of the ratio
+    Source: Hoerl, Kennard 1970, Technometrics 12, for the weight; the bounds say how large m can be
+    """
+    assert output.bounds is not None
+    low, high = float(output.bounds.lower), float(output.bounds.upper)
+    half, counted = high / 2 - low / 2, np.maximum(count, 0.0)
+    with np.errstate(divide="ignore", over="ignore"):
+        pulled = np.divide((deviation / half) ** 2, counted) if half and deviation else 0.0
+        ratio = np.divide(total, counted + pulled, out=np.zeros_like(counted), where=counted > 0)
+    ((_, measure), *_) = output.measures
+    return np.clip(float(measure.grid.centre) + ratio, low, high)
 
 
 def _bounded_mean(output: Output, total: Any, count: Any, centre: float) -> Any:

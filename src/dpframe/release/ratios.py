@@ -140,15 +140,23 @@ def expected_ratio_error(output: Output, noise: NoisePlan, alpha: float, rows: f
     Input:  rows: how many values there are
     Bound:  with n values known and N = n + w, |released mean - m| > e needs z - (m + e)·w > e·n or
             -z + (m - e)·w > e·n, and |m| is at most half the width of the bounds, h; likewise for a variance with
-            2|m| <= 2h and |2m² - q| <= 3h²/2. A standard deviation is off by at most the root of what the variance is
-            off by, and by as much where values hardly differ: after a release it is often far better known
+            2|m| <= 2h and |2m² - q| <= 3h²/2. A mean is drawn to the middle by c/N, c = (σ/h)² (see `mean_of`): then
+            it is z - (m + e)·w > e·n + (m + e)·c/N, so that c·(h - e)/N at most comes to its help, nothing if e >= h.
+            With probability 1 - alpha/50, N is at least n less its error at alpha/50. A standard deviation is off by at
+            most the root of what the variance is off by, and by as much where values hardly differ: after a release it
+            is often far better known
     """
     half = _half_width(output)
     total, count = output.measures[0][1], output.measures[-1][1]
     aside = alpha if output.formula == "mean" else alpha * _ASIDE
     mean = _expected(noise, [(1.0, total)], count, half, rows, aside, 2 * half)
     if output.formula == "mean":
-        return mean
+        least = rows - noise.of(count).error(alpha * _ASIDE)
+        if least <= 0 or not half:
+            return max(mean, half)
+        pull = (noise.of(total).deviation / half) ** 2 / least
+        drawn = _expected(noise, [(1.0, total)], count, half, rows, alpha * (1 - _ASIDE), 2 * half, pull)
+        return min(drawn, max(mean, half))
     terms = [(1.0, output.measures[1][1]), (2 * half, total)]
     rest = alpha * (1 - _ASIDE * (2 if output.ddof else 1))
     variance = min(_expected(noise, terms, count, 1.5 * half**2, rows, rest, half**2) + mean**2, half**2)
@@ -167,12 +175,14 @@ def _expected(
     rows: float,
     alpha: float,
     most: float,
+    pull: float = 0.0,
 ) -> float:
-    """The largest e, up to `most`, that noises of these weights reach with probability alpha."""
+    """The largest e, up to `most`, that noises of these weights reach with probability alpha, with a pull to help."""
 
     def fits(error: Floats) -> NDArray[np.bool_]:
         fixed = [(np.full_like(error, x), noise.of(measure)) for x, measure in terms]
-        return _reaches(error * rows, [*fixed, (weight + error, noise.of(count))], alpha)
+        size = error * rows - pull * np.maximum(weight - error, 0.0)
+        return _reaches(size, [*fixed, (weight + error, noise.of(count))], alpha)
 
     return _farthest(fits, np.zeros(1), most).item()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -23,6 +24,7 @@ from dpframe.release.calibrate import NoisePlan
 from dpframe.release.charts import bars, heatmap
 from dpframe.release.columns import check_ci, interval_column, low_and_high
 from dpframe.release.export import grid_html, long_html, write_excel, write_parquet
+from dpframe.release.formulas import mean_of
 from dpframe.release.layout import Grid, Number, Read, grid_of, laid_out
 from dpframe.release.postprocess import adds_up, is_total, known_nonnegative, nonnegative, rounded, table_of
 from dpframe.release.ratios import merged_mean_interval
@@ -122,14 +124,15 @@ class Release:
             if len(at) == 1:
                 value = values[at[0]]
             else:
-                value = _mean_of(output, self._parts, at) if output.formula == "mean" else sum(values[i] for i in at)
+                value = self._mean_of(output, at) if output.formula == "mean" else sum(values[i] for i in at)
             if alpha is None or lower is None or upper is None:
                 return Number(value)
             if len(at) == 1:
                 return Number(value, *(None if np.isnan(x[at[0]]) else float(x[at[0]]) for x in (lower, upper)))
             if output.formula == "mean":
                 total, number = (float(self._parts[name][at].sum()) for name, _ in output.measures)
-                return Number(value, *merged_mean_interval(output, self._noise, alpha, total, number, len(at)))
+                low, high = merged_mean_interval(output, self._noise, alpha, total, number, len(at))
+                return Number(value, min(low, value), max(high, value))
             kind = len(at), at[1] == at[0] + 1  # columns of one row follow one another
             if kind not in sizes:
                 sizes[kind] = self._margin_error(output, alpha, *kind)
@@ -138,6 +141,12 @@ class Release:
             return Number(value, *(self._known(output, np.array(ends)).tolist()))
 
         return read
+
+    def _mean_of(self, output: Output, at: list[int]) -> float:
+        """The mean over several groups, from their noisy sums and counts."""
+        (total, measure), (count, _) = output.measures
+        deviation = self._noise.of(measure).deviation * math.sqrt(len(at))
+        return float(mean_of(output, self._parts[total][at].sum(), self._parts[count][at].sum(), deviation))
 
     def _margin_error(self, output: Output, alpha: float, number: int, in_a_row: bool) -> float:
         if not self._noise.reconciled:
@@ -468,14 +477,6 @@ _SAID = {
     "nonnegative": "the nearest table without negative numbers that keeps its totals",
     "round": "integers that still add up",
 }
-
-
-def _mean_of(output: Output, parts: Mapping[str, np.ndarray], at: list[int]) -> float:
-    """The mean over several groups, from their noisy sums and counts."""
-    assert output.bounds is not None
-    (total, measure), (count, _) = output.measures
-    value = float(measure.grid.centre) + parts[total][at].sum() / max(float(parts[count][at].sum()), 1.0)
-    return min(max(float(value), float(output.bounds.lower)), float(output.bounds.upper))
 
 
 def _numbers(column: pl.Series) -> pl.Series:
