@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine
-from dpframe.engine import buckets
+from dpframe.engine import buckets, profile
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.theory import progress
 from strategies import answer, as_frame, bring, random_plan, random_question, random_rows
@@ -125,10 +125,12 @@ def test_no_unit_is_split_whatever_its_identifier(in_parts, values):
 def test_private_limits_come_from_the_whole_table(in_parts):
     frame = as_frame(random_rows(random.Random(3), units=40))
     query = dp.protect(frame, unit="u").group_by("city", keys=["Bonn"], limits=dp.Auto()).count()
-    whole = engine.profile(query._ask)
+    sizes = ["rows", "groups", "rows_per_group"]
+    whole = profile.size_profile(query._ask, sizes), profile.key_profile(query._ask)
     in_parts(6)
-    for name in ("rows", "groups", "rows_per_group"):
-        assert getattr(engine.profile(query._ask), name).tolist() == getattr(whole, name).tolist()
+    found = profile.size_profile(query._ask, sizes)
+    assert {name: found[name].tolist() for name in sizes} == {name: whole[0][name].tolist() for name in sizes}
+    assert profile.key_profile(query._ask).tolist() == whole[1].tolist()
 
 
 def test_totals_wider_than_64_bits_add_up(in_parts):
