@@ -22,6 +22,7 @@ from dpframe.budget import account
 from dpframe.errors import DpFrameError
 from dpframe.release.draw import margin_totals
 from dpframe.theory.maps import sensitivity
+from dpframe.theory.maps.pairs import paired_l1
 
 UNIT = ("t", "u")
 BUDGET = dp.Budget(epsilon=1e9, delta=0.5)
@@ -141,6 +142,10 @@ class Tally:
                 }
                 shown = query.sensitivity[paid.names[0]]
                 assert shown == claim.scaled(measure.unit)
+                if paid.beside is not None:  # a sum and its count, measured as a pair: see `maps.pairs.paired_l1`
+                    count = paid.weight * values[paid.beside.measure.key]
+                    both = np.concatenate([count + cells, count - cells], axis=1)
+                    found["pair l1"] = (batches.reached(both[there] - both[here])[1], paired_l1(claim))
             for norm, (reached, claimed) in found.items():
                 self.claims[norm] += 1
                 self.tight[norm] += reached == claimed

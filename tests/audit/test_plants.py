@@ -127,7 +127,9 @@ def epsilon_does_not_add_up():
     spent = Fraction(0)
     for drawn in plan.drawn:
         bound, scale = drawn.paid.measure.sensitivity, Fraction(drawn.scale)
-        if drawn.paid.measure.rank is None:
+        if drawn.family == "paired_laplace":  # two of 2·l1 at twice the scale, on the sum and the count together
+            spent += bound.exact_l1 / scale if drawn.paid.beside is not None else 0
+        elif drawn.paid.measure.rank is None:
             spent += bound.exact_l1 / scale
         else:  # rows at one place or another: 2 · rate · change per row · l1, with the rate that the release takes
             change, per_row = ranks.rank_terms(drawn.paid.measure.rank)
