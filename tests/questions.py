@@ -367,8 +367,10 @@ AREAS = {
         ),
         "zone keys": lambda f: f.group_by("zone", **_ALL).count_units(),
     },
-    "Durations; times in nanoseconds": {
+    "Durations": {
         "durations": lambda f: f.sum("long", bounds=(dt.timedelta(0), dt.timedelta(days=2)), max_rows=9),
+    },
+    "Times in nanoseconds": {
         "nanoseconds": lambda f: f.mean("nano", bounds=(TIME(2019, 1, 1), TIME(2022, 1, 1)), max_rows=9),
     },
 }
@@ -376,10 +378,11 @@ UNITS = {"one": "u", "two": ("u", "w"), "text": "w", "real": "f", "truth": "yes"
 SQL = ("duckdb", "ibis", "spark")
 REFUSED = {  # what an engine refuses, with a part of the reason that it gives
     **{(name, "durations"): "no fixed length" for name in SQL},
-    **{(name, "nanoseconds"): "microseconds" for name in SQL},
+    **{(name, "nanoseconds"): "microseconds" for name in ("duckdb", "ibis")},
     ("ibis", "zone"): "do not agree on zones",
     ("ibis", "zone keys"): "do not agree on zones",
 }
+ABSENT = {("spark", "nanoseconds")}  # types that an engine does not have at all
 QUESTIONS = {name: ask for area in AREAS.values() for name, ask in area.items()}
 
 

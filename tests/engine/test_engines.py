@@ -6,12 +6,14 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import DpFrameError
-from questions import QUESTIONS, REFUSED, TABLE, UNITS, exact, expected, protected
+from questions import ABSENT, QUESTIONS, REFUSED, TABLE, UNITS, exact, expected, protected
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_engine_has_the_same_totals(engine, name):
     ask, private = QUESTIONS[name], protected(engine(TABLE))
+    if (engine.name, name) in ABSENT:
+        pytest.skip("the engine has no such type")
     why = REFUSED.get((engine.name, name))
     if why is not None:
         with pytest.raises(DpFrameError, match=why):

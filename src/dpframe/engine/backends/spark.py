@@ -44,6 +44,7 @@ class _Spark(SqlBackend):
         if not hasattr(table, "sparkSession") or not hasattr(table, "selectExpr"):
             return None
         held = dict(nw.from_native(table).collect_schema())
+        held |= {name: nw.Duration("us") for name, dtype in table.dtypes if dtype.startswith("interval")}
         names = our_names(held)
         zoned = {name for name, dtype in table.dtypes if dtype == "timestamp"}
 
