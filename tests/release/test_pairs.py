@@ -128,8 +128,6 @@ def test_there_is_no_pair_where_it_is_not_better_or_not_proved():
     found = frame.group_by("g", max_groups=1, max_rows_per_group=1)
     deciding = found.agg(mean=mean, n=dp.count_units())  # one row of a unit in each group: the same count
     assert not any(p.beside for p in deciding._ask.paid)
-    rest = frame.group_by("g", max_groups=1, max_rows_per_group=1, other="rest").agg(mean=mean)
-    assert not any(p.beside for p in rest._ask.paid)
 
 
 def test_a_batch_pays_for_a_pair_once():
@@ -141,6 +139,21 @@ def test_a_batch_pays_for_a_pair_once():
     paid = [d.paid.measure.sensitivity.exact_l1 / Fraction(d.scale) for d in (total, count)]
     assert total.family == "paired_laplace"
     assert paid == [Fraction(1, 2), Fraction(1, 2)]
+
+
+def test_suppressed_groups_are_a_pair_too():
+    """What 40 groups of one unit each are together: the noise of one group, on the sum and on the count."""
+    rows = pl.DataFrame({"id": range(40), "g": range(40), "x": [3.0] * 40})
+    frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e15, delta=0.5))
+    query = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=-1).agg(mean=dp.mean("x", bounds=(-5, 5)))
+    plan = noise_plan(query._ask, Price(Fraction(2), Fraction(1, 10**9)), "laplace")
+    families = {d.paid.names[0]: (d.family, d.scale, d.weight) for d in plan.drawn}
+    for name in ("mean.sum", "mean.count"):
+        assert families[f"{name}.other"] == families[name]
+        assert families[name][0] == "paired_laplace"
+    out = query.release(epsilon=6, delta=1e-15, noise="laplace")
+    assert out.table["g"].to_list() == [-1]  # another group is found with probability 40e-15
+    assert abs(out.table["mean"].item() - 3) < 1.5  # more than 15 deviations of the noise
 
 
 # What is drawn

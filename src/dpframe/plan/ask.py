@@ -230,10 +230,10 @@ class Ask:
             taken = {name for paid in shares.values() for name in paid.names} | set(self.by)
             name = "units" if "units" not in taken else "units of the keys"
             shares[self.threshold.key] = Paid((name,), self.threshold, Fraction(1), hidden=True)
-        read = tuple(shares.values())
-        if self.other is not None:
-            return (*read, *self._collected(read))
-        return self._with_pairs(shares) if self.shape is None else self._with_margins(read, self.shape)
+        if self.shape is not None:
+            return self._with_margins(tuple(shares.values()), self.shape)
+        read = self._with_pairs(shares)
+        return read if self.other is None else (*read, *self._collected(read))
 
     def _with_pairs(self, read: Mapping[tuple[object, ...], Paid]) -> tuple[Paid, ...]:
         """Sums measured from the middle of their bounds with their counts beside them, where that is better for both.
@@ -271,15 +271,19 @@ class Ask:
                     f"{aggregate.typed}: suppressed groups can be added up, and this is no sum over rows; leave other= "
                     "out, or ask for counts, sums, means and variances."
                 )
-        return [
-            Paid(
+        made = {
+            paid.measure.key: Paid(
                 tuple(f"{name}.other" for name in paid.names),
                 replace(paid.measure, collects=True, sensitivity=merged(paid.measure.sensitivity, 1)),
                 Fraction(0),
             )
             for paid in read
             if not paid.hidden
-        ]
+        }
+        for paid in read:
+            if paid.beside is not None:
+                made[paid.measure.key] = replace(made[paid.measure.key], beside=made[paid.beside.measure.key])
+        return list(made.values())
 
     @property
     def rounds(self) -> int:

@@ -51,12 +51,7 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
     rest = [d for d in plan.drawn if d.paid.measure.collects]
     read = (d for d in plan.drawn if not d.paid.measure.merged and not d.paid.measure.collects)
     pairs = list(zip(read, raw.values, strict=True))
-    single = [(d, t) for d, t in pairs if d.added and d.family != "paired_laplace"]
-    noisy: dict[Any, Any] = {d.paid.measure.key: _plus(t, _noise(d, len(t))) for d, t in single}
-    for d, total in pairs:
-        if d.family == "paired_laplace" and d.paid.beside is not None:
-            (count,) = (t for other, t in pairs if other.paid is d.paid.beside)
-            noisy |= _paired(d, total, count)
+    noisy = _with_noise([(d, t) for d, t in pairs if d.added])
     ranks = {d: t for d, t in pairs if d.paid.measure.chosen}
     if plan.decided_by is not None:
         exact = {d.paid.measure.key: t for d, t in pairs}
@@ -124,6 +119,16 @@ def _kept(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
     return truncated_geometric_keep(raw[key], 1 / Fraction(plan.of(plan.decided_by.measure).scale), plan.start)
 
 
+def _with_noise(totals: Sequence[tuple[Drawn, Any]]) -> dict[Any, Any]:
+    """Noisy totals by their key, each with its own noise, or with that of a pair."""
+    noisy = {d.paid.measure.key: _plus(t, _noise(d, len(t))) for d, t in totals if d.family != "paired_laplace"}
+    for d, total in totals:
+        if d.family == "paired_laplace" and d.paid.beside is not None:
+            (count,) = (t for other, t in totals if other.paid is d.paid.beside)
+            noisy |= _paired(d, total, count)
+    return noisy
+
+
 def _noise(drawn: Drawn, size: int) -> Any:
     """Fresh noise for every group of a measure, listed groups without rows included."""
     return np.zeros(size, np.int64) if drawn.family == "none" else _SAMPLERS[drawn.family](drawn.scale, size)
@@ -180,13 +185,12 @@ def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> NDArray[np.bool_]:
 
 def _with_rest(rest: Sequence[Drawn], exact: Noisy, hidden: NDArray[np.bool_], noisy: Noisy) -> dict[Any, Any]:
     """Noisy totals of the released groups, and at the end that of all the others together, with noise of its own."""
-    made = {}
+    totals, cells = [], {}
     for d in rest:
-        key = replace(d.paid.measure, collects=False).key
+        key = cells[d.paid.measure.key] = replace(d.paid.measure, collects=False).key
         total = np.array([sum(exact[key][hidden].tolist())], dtype=object)
-        total = total if _large(total) else total.astype(np.int64)
-        made[key] = np.concatenate([noisy[key], _plus(total, _noise(d, 1))])
-    return made
+        totals.append((d, total if _large(total) else total.astype(np.int64)))
+    return {cells[key]: np.concatenate([noisy[cells[key]], value]) for key, value in _with_noise(totals).items()}
 
 
 # Choice

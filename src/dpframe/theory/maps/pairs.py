@@ -21,7 +21,8 @@ def paired_l1(total: Sensitivity) -> Fraction:
             leaves, the change is at most 2h·w in each of its groups, so 2h·min(K, groups·k). When one takes another's
             place, it is at most 2h·(w + w') in a group, and n within k, s within k·width, where the width is that of
             [lower, upper] and 0, so at least h: 2·min(2h·K, groups·k·width). Both are twice the l1 of `row_sums`. It
-            is not asked whether a value is in both N and S, so missing values and rounding toward 0 change nothing
+            is not asked whether a value is in both N and S, so missing values and rounding toward 0 change nothing.
+            Groups that are added together change by no more in all (as in `rest_scale`)
     Source: ours; for values in [-h, h] it is what a value adds to "up" and "down", h + x and h - x, which add up to 2h
     Errors: none here
 
