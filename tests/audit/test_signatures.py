@@ -124,7 +124,7 @@ def hold(seed, number, each):
 
 
 def test_neighbours_differ_in_nothing_but_numbers():
-    hold("signatures", 14, 4)
+    hold("signatures", 10, 3)
 
 
 @pytest.mark.long
