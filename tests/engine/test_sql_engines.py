@@ -218,3 +218,52 @@ def test_a_query_is_written_in_the_sql_of_other_databases(dialect):
         text = str(ibis.to_sql(frame.to_native(), dialect=dialect))
         assert "visits" in text
         assert "GROUP BY" in text
+
+
+@pytest.mark.parametrize("collation", ["nocase", "noaccent", "nocase.noaccent", "default"])
+def test_texts_are_compared_by_their_bytes_whatever_the_collation(collation):
+    """By a loose one, the spelling of one unit was the key that was shown, and a listed key fell from 50 units to 0."""
+    connection = pytest.importorskip("duckdb").connect()
+    said = f"COLLATE {collation}" if collation != "default" else ""
+    if not said:
+        connection.execute("SET default_collation = 'nocase'")
+    for place in range(0, 50, 7):
+        spelled = f"CASE WHEN i = {place} THEN 'bÖnN' ELSE 'bonn' END"
+        connection.execute(f"CREATE OR REPLACE TABLE t (id INTEGER, who VARCHAR {said}, city VARCHAR {said})")
+        connection.execute(
+            f"INSERT INTO t SELECT i, CASE i % 2 WHEN 0 THEN 'A' ELSE 'a' END, {spelled} FROM range(50) r(i)"
+        )
+        frame = dp.protect(connection.table("t"), unit="id", budget=dp.Budget(epsilon=10**7, delta=0.1))
+        listed = frame.group_by("city", keys=["bonn", "bÖnN"], max_groups=1).count_units().release(epsilon=1000)
+        assert listed.table["count_units"].tolist() == [49, 1]
+        found = frame.group_by("city", max_groups=1).count_units().release(epsilon=100, delta=1e-6)
+        assert found.table["city"].tolist() == ["bonn"]
+        assert frame.filter(dp.col("city") == "bonn").count_units().release(epsilon=1000).value == 49
+        assert frame.n_unique("city", max_rows=1).release(epsilon=1000).value == 2
+    people = dp.protect(connection.table("t"), unit="who", budget=dp.Budget(epsilon=10**7))
+    assert people.count_units().release(epsilon=1000).value == 2
+
+
+def test_ibis_refuses_texts_that_its_database_takes_for_one():
+    pytest.importorskip("duckdb")
+    backend = pytest.importorskip("ibis").duckdb.connect()
+    backend.raw_sql(
+        "CREATE TABLE t (id INTEGER, city VARCHAR COLLATE nocase, name VARCHAR COLLATE noaccent, x VARCHAR)"
+    )
+    frame = dp.protect(backend.table("t"), unit="id", budget=dp.Budget(epsilon=1, delta=0.1))
+    for name in ("city", "name"):
+        with pytest.raises(DpFrameError, match="collation"):
+            frame.group_by(name, max_groups=1).count_units()
+    frame.group_by("x", max_groups=1).count_units()
+    with pytest.raises(DpFrameError, match="collation"):
+        dp.protect(backend.table("t"), unit="city", budget=dp.Budget(epsilon=1)).count_units()
+
+
+def test_no_table_of_the_user_takes_the_place_of_listed_keys():
+    """DuckDB looks among its own tables first, and there the keys were called `public`."""
+    connection = pytest.importorskip("duckdb").connect()
+    connection.execute("CREATE TABLE t AS SELECT i AS id, 'c' || (i % 3) AS city, i % 2 AS g FROM range(100) r(i)")
+    connection.execute("CREATE TABLE public AS SELECT 'c2' AS k0, 1::BIGINT AS k1")
+    frame = dp.protect(connection.table("t"), unit="id", budget=dp.Budget(epsilon=10**6))
+    made = frame.group_by("city", "g", keys=[("c0", 0), ("c1", 1)], max_groups=1).count_units().release(epsilon=1000)
+    assert made.table["count_units"].tolist() == [17, 17]

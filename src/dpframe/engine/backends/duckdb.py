@@ -71,9 +71,9 @@ class _DuckDB(SqlBackend):
         return True
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        public = plain_table(self, table).to_arrow()  # DuckDB finds it by the name of this variable
-        made: DuckDBPyRelation = beside.to_native().query("dpframe", "SELECT * FROM public")
-        assert public is not None
+        _dpframe_public = plain_table(self, table).to_arrow()  # found by this name, unless a table has it
+        made: DuckDBPyRelation = beside.to_native().query("_dpframe_beside", "SELECT * FROM _dpframe_public")
+        assert _dpframe_public is not None
         return nw.from_native(made)
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
@@ -120,7 +120,11 @@ def _quoted(name: str) -> str:
 
 
 def _held(name: str, dtype: DType) -> str:
-    """A column of the user's as it is held: a time as its ticks, a text as text."""
+    """A column of the user's as it is held: a time as its ticks, a text as text.
+
+    Texts are compared by their bytes, whatever collation the column or the database has. By another one, "bonn" and
+    "BONN" would make one group, and one unit's spelling could be the key that is shown.
+    """
     value = _quoted(name)
     if kind(dtype) == "date":
         return f"CASE WHEN isfinite({value}) THEN CAST({value} - {_DAY} AS BIGINT) END"
@@ -128,7 +132,7 @@ def _held(name: str, dtype: DType) -> str:
         zoned = getattr(dtype, "time_zone", None) is not None
         value = value if zoned else f"TRY_CAST({value} AS TIMESTAMP)"
         return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
-    return f"CAST({value} AS VARCHAR)" if kind(dtype) == "string" else value
+    return f"CAST({value} AS VARCHAR) COLLATE C" if kind(dtype) == "string" else value
 
 
 def _with(frame: Frame, made: str, into: str) -> Frame:

@@ -29,6 +29,11 @@ _PARTS = {
 }
 
 
+_LOOSE = "its collation does not tell all texts apart: give the column one that compares bytes"
+# Texts of which some collation or other takes two for one: by case, accent, form, space, width or letter.
+_APART = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u00ad", "\uff41", "ss", "\u00df")
+
+
 class _Ibis(SqlBackend):
     name = "ibis"
 
@@ -39,12 +44,14 @@ class _Ibis(SqlBackend):
             return None
         types = dict(nw.from_native(table).collect_schema())
         names = our_names(types)
+        held = {name: types[name] for name in names}
+        loose = dict.fromkeys(_loose(table, [name for name, dtype in held.items() if kind(dtype) == "string"]), _LOOSE)
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
             columns = {names[name]: _held(table[name], types[name]) for name in wanted}
             return table.select(**(columns or {"s": ibis.literal(1)}))
 
-        return Data("pandas", schema_of(self, {name: types[name] for name in names}), scan, True, self.name, names)
+        return Data("pandas", schema_of(self, held, loose), scan, True, self.name, names)
 
     def fetch(self, table: Any) -> pl.DataFrame:
         return _read(table)
@@ -113,6 +120,24 @@ def _held(value: Any, dtype: DType) -> Any:
         since = value.delta(ibis.timestamp(1970, 1, 1, 0, 0, 0), unit="microsecond")
         return ibis.cases((value.between(first, last), since))
     return value.cast("string") if family == "string" else value
+
+
+def _loose(table: Any, texts: Sequence[str]) -> list[str]:
+    """The columns of text in which the database takes some different texts for one; no row is read.
+
+    There "bonn" and "BONN" would make one group, and the spelling of one unit could be the key that is shown.
+    """
+    backends, _ = table._find_backends()
+    if not texts or not backends:  # a table without a database cannot be read
+        return []
+    columns = {f"c{i}": table[name].cast("string") for i, name in enumerate(texts)}
+    none = table.filter(ibis.literal(False)).select(**columns)
+    every = none.union(ibis.memtable(dict.fromkeys(columns, _APART)))
+    try:
+        (found,) = _read(every.aggregate(**{name: every[name].nunique() for name in columns})).rows()
+    except Exception:  # a database that cannot say so is not believed
+        found = (0,) * len(columns)
+    return [name for name, number in zip(texts, found, strict=True) if number < len(_APART)]
 
 
 def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:

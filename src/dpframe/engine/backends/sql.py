@@ -128,13 +128,18 @@ def our_names(names: Iterable[str]) -> dict[str, str]:
     return {name: f"s{i}" for i, name in enumerate(names) if seen[name.casefold()] == 1}
 
 
-def schema_of(engine: SqlBackend, types: Mapping[str, DType]) -> tuple[tuple[str, Facts], ...]:
-    """The schema of a table, from its types alone. Times are held in microseconds."""
+def schema_of(
+    engine: SqlBackend, types: Mapping[str, DType], against: Mapping[str, str] | None = None
+) -> tuple[tuple[str, Facts], ...]:
+    """The schema of a table, from its types alone. Times are held in microseconds.
+
+    Input:  the engine; the types; against: why a column cannot be held, whatever its type
+    """
     facts = []
     for name, dtype in types.items():
         coarse = isinstance(dtype, nw.Datetime) and dtype.time_unit in ("s", "ms")
         held = nw.Datetime("us", getattr(dtype, "time_zone", None)) if coarse else dtype
-        why = engine.reason_against(held)
+        why = (against or {}).get(name) or engine.reason_against(held)
         facts.append((name, Facts(_Unheld(f"{show(held)} (in {engine.name} {why})")) if why else facts_of(held)))
     return tuple(facts)
 
