@@ -130,6 +130,16 @@ def test_there_is_no_pair_where_it_is_not_better_or_not_proved():
     assert not any(p.beside for p in deciding._ask.paid)
 
 
+def test_the_statement_says_what_a_pair_is():
+    frame = UNIVERSE.dp(unit="id", budget=dp.Budget(epsilon=2))
+    groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
+    out = groups.agg(mean=dp.mean("x", bounds=(-5, 5))).release(epsilon=1)
+    assert out.noise["mechanism"].to_list() == ["paired_laplace"] * 2
+    assert out.noise["scale"].to_list() == pytest.approx([10.0, 2.0])
+    assert "the same two; both together cost ε" in out.report()
+    assert "the same two" not in groups.count().release(epsilon=1).report()
+
+
 def test_a_batch_pays_for_a_pair_once():
     budget = dp.Budget(epsilon=1)
     frame = UNIVERSE.dp(unit="id", budget=budget)

@@ -271,7 +271,9 @@ class Release:
         """One row per released measure: column, aggregate, mechanism, scale (column unit) and threshold (units).
 
         The threshold is what a noisy number of units must reach for its key to be released; with "truncated_geometric",
-        the optimal rule, the number of units at which a key is as likely released as not.
+        the optimal rule, the number of units at which a key is as likely released as not. With "paired_laplace", on a
+        sum and the count of its values, there are two independent Laplace noises of the scale (the same two on both,
+        one with the other sign), so that the standard deviation is twice the scale.
         """
         return as_kind(noise_table(self._outputs, self._noise), self._kind)
 

@@ -37,7 +37,13 @@ IMPLEMENTATION = (
 BIAS = (
     "Limits and bounds leave out what is beyond them: rows and totals of a unit over its limits are weighted down, "
     "values are clipped. That is a bias which the errors above do not include; it is larger for people and groups who "
-    "have more rows or larger values. Keys found in the data are left out when few units have them."
+    "have more rows or larger values. Keys found in the data are left out when few units have them. A mean of few "
+    "values is drawn to the middle of its bounds, which its interval counts."
+)
+PAIRED = (
+    "paired_laplace: a sum and the count of its values are measured together, as weight · count + sum and weight · "
+    "count - sum. On each there are two independent Laplace noises of its scale, the same two; both together cost ε = "
+    "l1 / scale of the sum."
 )
 NOT_COVERED = (
     "Running time and memory use, which can depend on the rows.",
@@ -185,7 +191,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         ),
         (
             "Mechanisms",
-            [(MECHANISMS, _rows(items["mechanisms"], MECHANISMS))],
+            [(MECHANISMS, _rows(items["mechanisms"], MECHANISMS)), *_about_pairs(items["mechanisms"])],
         ),
         ("Budget", [f"Accountant {budget['accountant']}. After this release {left} of {limit} remains."]),
         (
@@ -199,6 +205,10 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         ("Not covered", [f"- {line}" for line in items["not_covered"]]),
         ("Standard", [f"Items as in {items['standard']}."]),
     ]
+
+
+def _about_pairs(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [PAIRED] if any(row["mechanism"] == "paired_laplace" for row in mechanisms) else []
 
 
 def _words(loss: Mapping[str, Any]) -> str:
