@@ -236,7 +236,7 @@ class Ask:
         return read if self.other is None else (*read, *self._collected(read))
 
     def _with_pairs(self, read: Mapping[tuple[object, ...], Paid]) -> tuple[Paid, ...]:
-        """Sums measured from the middle of their bounds with their counts beside them, where that is better for both.
+        """Sums measured from the middle of their bounds with their counts beside them, where that is better.
 
         A count is in one pair at most, with the first such sum; one that finds the keys is in none.
         """
@@ -250,7 +250,8 @@ class Ask:
             if deciding or not moved or {total.measure.key, count.measure.key} & taken:
                 continue
             pair, shares = replace(total, beside=count), (total.epsilon_share, count.epsilon_share)
-            if pair_gains(total.measure.sensitivity, count.measure.sensitivity, pair.weight, shares):
+            sizes = total.measure.sensitivity, count.measure.sensitivity
+            if pair_gains(*sizes, pair.weight, shares, mean_only=len(count.names) == 1):
                 found[total.measure.key] = pair
                 taken |= {total.measure.key, count.measure.key}
         return tuple(found.values())

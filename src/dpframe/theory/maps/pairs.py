@@ -50,25 +50,31 @@ def pair_scale(scale: float, weight: int) -> tuple[float, float]:
     return scale, scale / weight
 
 
-def pair_gains(total: Sensitivity, count: Sensitivity, weight: int, shares: tuple[Fraction, Fraction]) -> bool:
-    """Whether a sum and its count both have at most the noise of a pair that each would have for its own share of ε.
+def pair_gains(
+    total: Sensitivity, count: Sensitivity, weight: int, shares: tuple[Fraction, Fraction], *, mean_only: bool
+) -> bool:
+    """Whether less noise comes of a pair than each of the two would have for its own share of ε.
 
-    Input:  sensitivities of S and N (each in its unit); weight as in `pair_scale`; the shares of S and N
-    Bound:  alone the variances are 2·(l1/share)², as a pair 4·(l1/(sum of shares))² with the l1 of S, over h² for N
+    Input:  sensitivities of S and N (each in its unit); weight as in `pair_scale`; the shares of S and N; mean_only:
+            whether N serves a single mean (or spread) and nothing else
+    Bound:  alone the variances are 2·(l1/share)², as a pair 4·(l1/(sum of shares))² with the l1 of S, over h² for N.
+            Neither may be larger; but if all that is made of them is a mean m, that of N counts m² times, which is at
+            most h² times, and it is enough that both V(S) and V(S) + h²·V(N) are not larger
     Source: ours
     Errors: none here
 
     >>> from dpframe.theory.maps.sensitivity import Contribution, row_counts, row_sums
     >>> one = Contribution(groups=3, rows_per_group=2, rows=4)
     >>> total, count = row_sums(one, -5, 5, "add-remove"), row_counts(one, "add-remove")
-    >>> pair_gains(total, count, 5, (Fraction(1), Fraction(1))), pair_gains(total, count, 5, (Fraction(1), Fraction(9)))
-    (True, False)
+    >>> pair_gains(total, count, 5, (Fraction(1), Fraction(1)), mean_only=False)
+    True
+    >>> pair_gains(total, count, 5, (Fraction(1), Fraction(9)), mean_only=False)
+    False
     """
     of_sum, of_count = shares
-    whole = of_sum + of_count
-    for_sum = 2 * of_sum**2 <= whole**2
-    for_count = 2 * (of_count * total.exact_l1) ** 2 <= (whole * weight * count.exact_l1) ** 2
-    return for_sum and for_count
+    paired = 4 * (total.exact_l1 / (of_sum + of_count)) ** 2  # for S, and h² times that of N
+    sum_alone, count_alone = 2 * (total.exact_l1 / of_sum) ** 2, 2 * (weight * count.exact_l1 / of_count) ** 2
+    return paired <= sum_alone and (2 * paired <= sum_alone + count_alone if mean_only else paired <= count_alone)
 
 
 def paired_error(scale: float, alpha: float, *, weight: int = 1, per: int = 1) -> int:
