@@ -187,7 +187,7 @@ def many_price():
 @pytest.mark.parametrize("k", [1, 3])
 def test_declared_rows_have_the_rule_where_one_person_is_one_row(k):
     query = mean_by_group(crowd({"a": 60}), None, unit=dp.Rows(k))
-    plan = noise_plan(query._ask, PRICE)
+    plan = noise_plan(query._ask, PRICE, "laplace")
     assert (plan.start is not None) == (k == 1)
     assert query.release(epsilon=20, delta=1e-3).table["g"].to_list() == ["a"]
 

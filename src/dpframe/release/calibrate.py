@@ -6,6 +6,7 @@ release, the release itself, and its report.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +15,21 @@ from typing import Literal
 
 from dpframe.budget.losses import Loss
 from dpframe.errors import DeltaRequired
+from dpframe.noise import keep_probability
 from dpframe.plan.ask import Ask, Paid
 from dpframe.plan.measures import Measure
 from dpframe.plan.types import check_choice
 from dpframe.theory.maps import calibration
 from dpframe.theory.maps.margins import Source, estimators
 from dpframe.theory.maps.pairs import pair_scale, paired_error, rounding
-from dpframe.theory.maps.partitions import as_likely_as_not, rest_scale, selection_scale, selection_start
+from dpframe.theory.maps.partitions import (
+    as_likely_as_not,
+    rest_scale,
+    selection_scale,
+    selection_start,
+    threshold_beside_noise,
+)
+from dpframe.theory.maps.privacy import gaussian_mu
 from dpframe.theory.maps.ranks import count_scale, rank_scale
 
 __all__ = [
@@ -38,6 +47,7 @@ __all__ = [
     "moved_measures",
     "parted",
     "pieces",
+    "thresholded",
     "ways",
     "worth",
 ]
@@ -46,6 +56,7 @@ Family = Literal[
     "none", "laplace", "discrete_laplace", "gaussian", "paired_laplace", "permute_and_flip", "truncated_geometric"
 ]
 Part = tuple[Paid, Fraction]  # a measure, and its part of a price
+_SIZES = list(itertools.pairwise([*sorted({round(1.02**i) for i in range(1500)}), math.inf]))  # units of a key
 
 
 @dataclass(frozen=True)
@@ -190,15 +201,78 @@ def assembled(ask: Ask, drawn: Sequence[Drawn], delta: Fraction, cost: Loss) -> 
     return NoisePlan(ordered, threshold, decided_by, cost, ask.shape, start)
 
 
+def thresholded(
+    ask: Ask,
+    weighted: Sequence[tuple[Paid, Fraction]],
+    choices: Sequence[Drawn],
+    price: tuple[Fraction, Fraction, Fraction],
+) -> NoisePlan | None:
+    """A plan of Gaussian noise whose keys are found by a threshold on one of its numbers; None where there is none.
+
+    Input:  weighted: the measures with noise, as in `gaussians_of`; choices beside them; price: ε in all, the part
+            of it that the noise takes, and δ
+    Bound:  the noise is that of 19/20 of δ, and T as low as `threshold_beside_noise` allows: in at most j groups a
+            measure's square is at most j·linf², and at most l2². The total of suppressed groups would show those of one
+            unit alone, so beside it there is no such plan
+    """
+    epsilon, together, delta = price
+    decided_by = next((p for p, _ in weighted if ask.threshold and p.measure.key == ask.threshold.key), None)
+    if decided_by is None or any(p.measure.collects for p in ask.paid):
+        return None
+    drawn = gaussians_of(weighted, together, delta * Fraction(19, 20))
+    bounds = [d.paid.measure.sensitivity for d in drawn]
+    scales = [d.scale for d in drawn]
+
+    def mu(groups: int) -> float:
+        return gaussian_mu([min(b.l2_squared, groups * b.exact_linf**2) for b in bounds], scales)
+
+    scale = next(d.scale for d in drawn if d.paid is decided_by)
+    bound = decided_by.measure.sensitivity
+    found = threshold_beside_noise(delta, together, max(b.l0 for b in bounds), scale, int(bound.exact_linf), mu)
+    if found is None:
+        return None
+    return replace(assembled(ask, [*drawn, *choices], delta, Loss.charged(epsilon, delta)), threshold=found)
+
+
 def worth(plan: NoisePlan) -> float:
     """How noisy a plan is, as a logarithm: what "less noise" means for several columns.
 
-    The product of the standard deviations of what noise is added to and, where keys are found by a part of their own,
-    of the number of units at which a key is as likely released as not.
+    The product of the standard deviations of what noise is added to. For a number that decides which keys are released
+    it is T + s²/T in place of its s, with T from `_fewest_units`: about the mean square error over keys of sizes as
+    n^-2, of which those that are missing are off by all of their size. It is T where the number itself is not released.
     """
-    seen = [d for d in plan.drawn if d.added and d.family != "none" and not d.paid.hidden]
-    keys = math.log(max(plan.threshold or 1, 1)) if plan.decided_by is not None and plan.decided_by.hidden else 0.0
-    return _published(seen, plan.shape) + keys
+    seen = [d for d in plan.drawn if d.added and d.family != "none" and d.paid is not plan.decided_by]
+    if plan.decided_by is None:
+        return _published(seen, plan.shape)
+    keys, measure = _fewest_units(plan), plan.decided_by.measure
+    unit = float(measure.unit * measure.sensitivity.exact_linf)
+    noisy = 0.0 if plan.decided_by.hidden else plan.of(measure).deviation / unit * math.exp(-keys)
+    return _published(seen, plan.shape) + keys + math.log1p(noisy**2)
+
+
+def _fewest_units(plan: NoisePlan) -> float:
+    """How many units a key needs to be released, about, as a logarithm: minus that of Σ π(n)·n^-2.
+
+    So many keys are released where those of n units are as n^-2, which is a broad law of sizes; π(n) is the probability
+    that a key of n units is released. In steps of about 2%: the n from k on have about 1/(k - 1/2) of the sum. For a
+    noisy number the chance is that of the real noise.
+    """
+    assert plan.decided_by is not None
+    assert plan.threshold is not None
+    noise, step = plan.of(plan.decided_by.measure), float(plan.decided_by.measure.sensitivity.exact_linf)
+    half = plan.threshold - 0.5
+
+    def kept(size: float) -> float:
+        if plan.start is not None:
+            return keep_probability(int(size), 1 / Fraction(noise.scale), plan.start)[1]
+        reach = (half - size * step) / noise.scale
+        if noise.family == "gaussian":
+            return math.erfc(reach / math.sqrt(2)) / 2
+        return math.exp(-reach) / 2 if reach > 0 else 1 - math.exp(reach) / 2
+
+    top = 4 * max(plan.threshold / step, 1)  # beyond, all are kept
+    terms = ((kept(k) if k < top else 1.0) * (1 / (k - 0.5) - 1 / (after - 0.5)) for k, after in _SIZES)
+    return -math.log(max(math.fsum(terms), 1e-300))
 
 
 def _published(drawn: Sequence[Drawn], shape: tuple[int, int] | None) -> float:

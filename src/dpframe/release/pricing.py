@@ -23,6 +23,7 @@ from dpframe.release.calibrate import (
     moved_measures,
     parted,
     pieces,
+    thresholded,
     ways,
     worth,
 )
@@ -65,8 +66,9 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
             Gaussian: all additive measures together have the sum of their ε_i, and are one mechanism with
             μ² = Σ (l2_i / σ_i)², whose analytic profile at that sum is at most δ. Keys found in the data: by the
             optimal rule of ε_i and δ_t, see `selection_scale`; or by a threshold, so that a group of one unit's own is
-            kept with probability at most δ_t over all its groups. The rest of δ is the Gaussian's. A measure that no
-            unit can change takes no share and no noise
+            kept with probability at most δ_t over all its groups. The rest of δ is the Gaussian's; where the threshold
+            is on a Gaussian number they share it, see `threshold_beside_noise`. A measure that no unit can change takes
+            no share and no noise
     Source: Dwork and Roth 2014, theorems 3.6 and 3.16; Balle and Wang 2018, arXiv:1805.06530, theorem 8;
             Desfontaines et al. 2020, arXiv:2006.03684, for keys
     Errors: InvalidArgument for an unknown noise; DeltaRequired
@@ -87,8 +89,15 @@ def _planned(ask: Ask, price: Price, parts: Sequence[Part], normal: bool, select
     added, chosen = parted(parts, selects=selects)
     if normal:
         together = sum((epsilon for _, epsilon in added), Fraction(0))
+        weighted = [(p, p.share) for p, _ in added if p.share]
+        if ask.private_keys:
+            plan = thresholded(
+                ask, weighted, [choice_of(p, e) for p, e in chosen], (price.epsilon, together, price.delta)
+            )
+            if plan is not None:
+                return plan
         slack = price.delta / 2 if ask.private_keys else price.delta
-        drawn = gaussians_of([(p, p.share) for p, _ in added if p.share], together, slack)
+        drawn = gaussians_of(weighted, together, slack)
     else:
         drawn = laplaces_of([(p, epsilon) for p, epsilon in added if p.epsilon_share], laplace_of)
     choices = [choice_of(p, epsilon) for p, epsilon in chosen]

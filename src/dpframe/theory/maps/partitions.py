@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from dpframe.noise.certified import Number, ball, float_down, precision, root_up, round_down
 from dpframe.noise.partition import keep_probability
-from dpframe.noise.tails import whole
-from dpframe.theory.maps.calibration import laplace_scale
-from dpframe.theory.maps.privacy import probability
+from dpframe.noise.tails import rounded_gaussian_tail, whole
+from dpframe.theory.maps.calibration import laplace_scale, threshold
+from dpframe.theory.maps.privacy import gaussian_delta, price, probability, threshold_delta
 from dpframe.theory.maps.sensitivity import Sensitivity
 
-__all__ = ["as_likely_as_not", "rest_scale", "selection_scale", "selection_start"]
+__all__ = ["as_likely_as_not", "rest_scale", "selection_scale", "selection_start", "threshold_beside_noise"]
+
+_BLOCKS = 64
 
 
 def selection_scale(groups: int, epsilon: Number) -> float:
@@ -99,4 +102,54 @@ def as_likely_as_not(scale: float, start: Number) -> int:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if keep_probability(middle, rate, start)[1] < 0.5 else (low, middle)
+    return high
+
+
+def threshold_beside_noise(
+    delta: Number, epsilon: Number, groups: int, scale: Number, step: int, mu: Callable[[int], Number]
+) -> int | None:
+    """The smallest threshold whose δ, with that of the Gaussian noise on the groups that are kept, is within a δ.
+
+    Input:  delta in (0, 1) and epsilon >= 0 of both together; groups that one unit touches; scale of the Gaussian noise
+            on the integer that decides, and step, how far one unit moves it in one group; mu(j): the L2 sensitivity of
+            all that has Gaussian noise over its scales, where at most j groups change
+    Output: T (units of that integer): groups are kept where the noisy number is at least T; None where the noise alone
+            takes more than δ, or there is no T below twice that of the threshold alone
+    Bound:  of the groups that change, some t have no unit but this one, and so are on one side only. With q the
+            probability that such a group is kept, p = (1 - q)^t is that none of them is. Then nothing is seen of them,
+            and what is seen of the others has the law of Gaussian noise on at most groups - t groups. Let P be a law on
+            the side that has s of those t and P' the other; P_c and P'_c the laws of the others. For any set of answers
+            P(S) <= 1 - (1-q)^s + (1-q)^s·P_c(S), and P'(S) >= (1-q)^(t-s)·P'_c(S). So P(S) - e^ε·P'(S) is at most
+            1 - (1-q)^t + δ_c(ε + t·ln(1-q)), with δ_c the profile of μ(groups - t), and this for some t from 0 to
+            `groups`, under add-remove and replace. No table has t = groups and the full noise at once, so that nearly
+            all of δ serves both. Where there are many groups, each t of a block has the first one's μ and the last
+            one's q. What is pure beside the noise adds its ε: a choice in a group that is kept, or other measures
+    Source: Wilkins, Kifer, Zhang, Karrer 2024, arXiv:2202.01100, for one noisy number per group; the form is ours
+    Errors: InvalidPrice, InvalidArgument as in `calibration.threshold`
+
+    >>> one = lambda j: j / 4.24
+    >>> threshold_beside_noise(1e-6, 1, 1, 4.24, 1, one), threshold(5e-7, 1, "gaussian", 4.37)
+    (22, 23)
+    """
+    allowed, loss, count = probability("delta", delta), price("epsilon", epsilon), whole("groups", groups, 1)
+    width = -(-count // _BLOCKS)
+    first = threshold(allowed, count, "gaussian", scale, step)
+
+    def within(found: int) -> bool:
+        tail = Fraction(rounded_gaussian_tail(scale, found - step))
+        for start in range(0, count + 1, width):
+            end = min(start + width - 1, count)
+            left = loss - end * tail / (1 - tail)  # ln(1 - q) >= -q / (1 - q)
+            spent = Fraction(threshold_delta(tail, end))
+            if left < 0 or spent + Fraction(gaussian_delta(left, mu(count - start))) > allowed:
+                return False
+        return True
+
+    if gaussian_delta(loss, mu(count)) > allowed:
+        return None
+    high = first
+    while not within(high):
+        high += max(1, (high - step) // 256)
+        if high > 2 * first:
+            return None
     return high
