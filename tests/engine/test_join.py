@@ -525,3 +525,18 @@ def test_releases_about_several_tables_are_charged_and_named_once():
         query.exact_totals(pl.DataFrame({"u": [1], "x": [1.0]}))
     own = visits.join(visits.per_unit(n=dp.count()), on="u").count(max_rows=5)
     assert own.exact_totals(pl.DataFrame({"u": [1, 1], "x": [1.0, 2.0]})) == {"count": {(): 2}}
+
+
+def test_decimal_identifiers_of_different_scales_are_no_identifiers_of_the_same_units():
+    """As texts, in which they are compared, 1.0 is not 1.00: one person was two, each with all that one may have."""
+    budget = dp.Budget(epsilon=1)
+    one, two = (
+        pl.DataFrame({"u": ["1.0", "2.0"], "x": [1, 2]}, schema={"u": pl.String, "x": pl.Int64})
+        .with_columns(pl.col("u").cast(pl.Decimal(10, scale)))
+        .dp(unit="u", budget=budget)
+        for scale in (1, 2)
+    )
+    with pytest.raises(WrongType, match="of type Decimal"):
+        dp.concat([one, two]).count_units()
+    with pytest.raises(WrongType, match="of type Decimal"):
+        one.join(two.rename({"x": "y"}), on="u")
