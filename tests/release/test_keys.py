@@ -180,6 +180,31 @@ def test_gaussian_noise_finds_the_keys_where_one_unit_has_many():
     assert worth(many) < worth(noise_plan(mean_by_group(crowd({"a": 5}), 200)._ask, many_price(), "laplace"))
 
 
+@pytest.mark.parametrize(
+    ("m", "keys", "counted"), [(1, "truncated", "laplace"), (2, "truncated", "laplace"), (3, "g", "g")]
+)
+def test_the_way_that_releases_most_keys_is_taken(m, keys, counted):
+    grouped = dp.protect(crowd({"a": 5}), unit="u").group_by("g", max_groups=m)
+    for query, family in ((grouped.keys(), keys), (grouped.count_units(), counted)):
+        plan = noise_plan(query._ask, many_price())
+        names = {"truncated": "truncated_geometric", "laplace": "discrete_laplace", "g": "gaussian"}
+        assert plan.of(plan.decided_by.measure).family == names[family]
+        assert plan.threshold <= {1: 15, 2: 30, 3: 38}[m]
+        tried = [noise_plan(query._ask, many_price(), noise) for noise in ("laplace", "gaussian")]
+        assert worth(plan) <= min(map(worth, tried))
+
+
+def test_the_row_of_suppressed_groups_shows_those_of_one_unit_so_noise_and_threshold_share_no_delta():
+    frame = dp.protect(crowd({"a": 5}), unit="u")
+    plans = [
+        noise_plan(frame.group_by("g", max_groups=3, other=other).count_units()._ask, many_price(), "gaussian")
+        for other in (None, "rest")
+    ]
+    for plan, shared in zip(plans, (True, False), strict=True):
+        scale = plan.of(plan.decided_by.measure).scale
+        assert (plan.threshold < threshold(Fraction(1, 2 * 10**6), 3, "gaussian", scale)) == shared
+
+
 def many_price():
     return Price(EPSILON, Fraction(1, 10**6))
 
