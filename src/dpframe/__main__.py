@@ -30,8 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dpframe", description="Look after the ledgers of dpframe.")
-    rooms = parser.add_subparsers(dest="room", required=True)
-    verbs = rooms.add_parser("ledger", help="budgets that survive restarts").add_subparsers(dest="verb", required=True)
+    rooms = parser.add_subparsers(dest="room", metavar="ledger", required=True)
+    room = rooms.add_parser("ledger", help="budgets that survive restarts")
+    verbs = room.add_subparsers(dest="verb", metavar="show|verify|export", required=True)
     for verb, about in (
         ("show", "budgets, what was spent and what is left, and every charge"),
         ("verify", "go over every entry: hashes, sums, limits, stored tables, the witness"),

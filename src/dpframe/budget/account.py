@@ -13,7 +13,7 @@ from dpframe.budget.entries import Charge, Entry, loss_of, units_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import differences, fingerprint
-from dpframe.budget.parts import Part, PartBudget, opened, raised
+from dpframe.budget.parts import Part, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored
 from dpframe.errors import (
     BudgetExceeded,
@@ -161,9 +161,14 @@ class Budget:
             charged, parts = (loss, page.parts) if part is None else raised(page.parts, part, loss)
             spent = self._accountant.total([page.spent, charged])
             if not spent <= self._limit:
+                left = self._limit - page.spent
+                less = f"Ask for less: release({self.terms}=...) with what is left at most."
+                if charged.delta_units > left.delta_units:
+                    less = "Ask for less: release(..., delta=...) with what is left at most."
+                    if not self._limit.delta_units:
+                        less = "It has no δ: list the keys and leave delta= out, or make a budget with delta=1e-6."
                 raise BudgetExceeded(
-                    f"The release costs {charged}, and {self._limit - page.spent} of {self._limit} is left. "
-                    "Nothing was spent. Ask for less: release(epsilon=...) with what is left at most."
+                    f"The release costs {charged}, and {left} of {self._limit} is left. Nothing was spent. {less}"
                 )
             page.spent, page.subject, page.parts = spent, subject, parts
             if part is not None:
@@ -186,10 +191,6 @@ class Budget:
                 said = {"partition": name, "groups": groups, "salt": page.parts[name]["salt"], "plan": {**plan}}
                 page.append("partition", said, now())
             return name, page.parts[name]["salt"]
-
-    def part(self, partition: str, key: str) -> PartBudget:
-        """Give this budget as one part of a partition charges it."""
-        return PartBudget(self, Part(partition, key))
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
         """Keep the released table with its charge. Until it is kept, nobody may see it. Errors: LedgerError."""

@@ -285,8 +285,7 @@ def render_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def render_html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in HTML, everything escaped."""
-    head = "".join(f"<th style='text-align:left'>{escape(h)}</th>" for h in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
+    style = "style='text-align:left;padding:.15em .6em'"
+    head = "".join(f"<th {style}>{escape(h)}</th>" for h in header)
+    body = "".join("<tr>" + "".join(f"<td {style}>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
