@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe.budget import Loss
 from dpframe.budget.losses import read_delta, read_epsilon
-from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnboundedContribution, UnsupportedOperation
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Auto, Limits
 from dpframe.plan.fingerprint import described
@@ -57,7 +57,13 @@ def tuned(
     paid = read_offer(account.terms, {**price, "delta": None}, noise)
     planned = replace(paid, amount=9 * paid.amount if at is None else read_epsilon(at, "at"), delta=read_delta(delta))
     for choice in limits:
-        planned.plan(free.with_limits(choice))  # every refusal comes now
+        try:
+            planned.plan(free.with_limits(choice))  # every refusal comes now
+        except UnboundedContribution:
+            raise UnboundedContribution(
+                "tune: what it lists takes the place of the question's limits, and leaves one of them open. List all "
+                "that it needs: tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
+            ) from None
     also = [histogram for said, histogram in _TOLD.items() if any(getattr(x, said) is not None for x in limits)]
     try_people(free, planned, also)
     cost = Loss.charged_rho(paid.amount, Fraction(0)) if paid.terms == "rho" else Loss.charged(paid.amount, Fraction(0))
