@@ -15,6 +15,8 @@ How to run, from this folder; FOLDER is where panels and answers are kept, outsi
 A runner takes panels and tasks to run as further arguments, and adds to FOLDER/<library>.jsonl. Of each library the
 best of its ways is shown (Laplace or Gaussian noise, its strategies for keys), chosen after the fact, which favours the
 others. Each library throws rows away at random or, dpframe, weighs them; one unit counts as much in all of them.
+OpenDP keeps the groups that are first in one order for all units: so units meet in fewer keys, some of which then pass
+the threshold, and the others are not seen at all.
 
 Two errors are shown. "error": the root mean square over groups and releases of answer - raw truth. It holds what the
 limits throw away, which is the same for everybody and large under fixed limits. "noise": the same around each group's
