@@ -458,7 +458,9 @@ class PrivateFrame:
             raise InvalidArgument("group_by: name at least one column.")
         said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         rest = self._other(names, other, "group_by")
-        return PrivateGroupBy(self, names, self._keys(names, keys, "group_by"), said, rest)
+        listed, verb = self._keys(names, keys, "group_by"), f"group_by({', '.join(map(repr, names))}, {{limit}})"
+        asked = Ask(self._step, names, listed, said, (), verb=verb, other=rest)
+        return PrivateGroupBy(asked, self._budget)
 
     def histogram(
         self,

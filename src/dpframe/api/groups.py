@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_rank
 from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.aggregates import Aggregate
-from dpframe.plan.columns import Limits
-from dpframe.plan.keys import Key, Keys
-
-if TYPE_CHECKING:
-    from dpframe.api.frame import PrivateFrame
+from dpframe.plan.ask import Ask
+from dpframe.release.run import Account
 
 __all__ = ["PrivateGroupBy", "named", "quantiles"]
 
@@ -22,17 +20,12 @@ __all__ = ["PrivateGroupBy", "named", "quantiles"]
 class PrivateGroupBy:
     """Groups of a protected frame; ask them for aggregates."""
 
-    __slots__ = ("_by", "_frame", "_keys", "_limits", "_other")
+    __slots__ = ("_budget", "_groups")
 
-    def __init__(
-        self, frame: PrivateFrame, by: tuple[str, ...], keys: Keys | None, limits: Limits, other: Key | None = None
-    ) -> None:
-        self._frame, self._by, self._keys, self._limits, self._other = frame, by, keys, limits, other
-        self._ask(())._ask.scope.groups("groups")  # columns, keys and the limit are checked as soon as they are named
-
-    @property
-    def _verb(self) -> str:
-        return f"group_by({', '.join(map(repr, self._by))}, {{limit}})"
+    def __init__(self, groups: Ask, budget: Account | None) -> None:
+        """`groups` asks nothing yet."""
+        groups.scope.groups("groups")  # columns, keys and the limit are checked as soon as they are named
+        self._groups, self._budget = groups, budget
 
     def agg(self, **aggregates: Aggregate) -> Query:
         """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
@@ -44,9 +37,9 @@ class PrivateGroupBy:
         Bound:  see `dpframe.theory.maps.partitions.selection_scale`
         Errors: UnsupportedOperation for listed keys, and with other=, which adds up numbers
         """
-        if self._keys is not None:
+        if self._groups.keys is not None:
             raise UnsupportedOperation("keys(): these keys are listed, so there is nothing to find out about them.")
-        if self._other is not None:
+        if self._groups.other is not None:
             raise UnsupportedOperation("keys(): other= adds up numbers, and none is asked for here; leave it out.")
         return self._ask(())
 
@@ -103,12 +96,10 @@ class PrivateGroupBy:
         return self._ask(((column, make.top_k(column, k, keys)),))
 
     def _ask(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
-        return self._frame._ask(
-            aggregates, self._limits, by=self._by, keys=self._keys, verb=self._verb, other=self._other
-        )
+        return Query(replace(self._groups, aggregates=aggregates), self._budget)
 
     def __repr__(self) -> str:
-        return f"PrivateGroupBy by {', '.join(map(repr, self._by))}. Ask it: .agg(n=dp.count())"
+        return f"PrivateGroupBy by {', '.join(map(repr, self._groups.by))}. Ask it: .agg(n=dp.count())"
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A protected frame cannot be pickled or copied out: the copy would hold raw rows.")

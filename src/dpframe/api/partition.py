@@ -8,6 +8,7 @@ from typing import Any
 from dpframe.api.arguments import read_name
 from dpframe.api.settings import resolve_budget
 from dpframe.budget import Budget
+from dpframe.budget.part_budget import PartBudget
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan.fingerprint import described_table
@@ -44,4 +45,4 @@ def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_group
     }
     partition, salt = paying.partition(said, min(most, len(values)))
     steps = [Part(step, name, key, values, most, salt) for key in values]
-    return [(part.key, part, paying.part(partition, repr(part.key))) for part in steps]
+    return [(part.key, part, PartBudget(paying, partition, repr(part.key))) for part in steps]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpframe.budget import Ledger
-from dpframe.budget.parts import PartBudget
+from dpframe.budget.part_budget import PartBudget
 from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument
 from dpframe.release.run import Account
 

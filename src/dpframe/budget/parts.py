@@ -8,19 +8,14 @@ for more, separately for ε, δ and ρ.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpframe.budget.entries import loss_of, units_of
 from dpframe.budget.losses import Loss
 
-if TYPE_CHECKING:
-    from dpframe.budget.account import Budget
-    from dpframe.budget.accountants import Terms
-    from dpframe.budget.receipts import Receipt, Stored
-
-__all__ = ["Part", "PartBudget", "Parts", "opened", "raised"]
+__all__ = ["Part", "Parts", "opened", "raised"]
 
 Parts = Mapping[str, Any]  # by partition: "groups", "salt", and "spent" by key, as whole units
 
@@ -66,50 +61,3 @@ def _largest(losses: Any, nothing: Loss) -> Loss:
 def _times(loss: Loss, factor: int) -> Loss:
     rho = None if loss.rho_units is None else loss.rho_units * factor
     return Loss(loss.epsilon_units * factor, loss.delta_units * factor, rho)
-
-
-class PartBudget:
-    """A budget as one part of a partition charges it: by how far the dearest part rises, times the parts of a unit."""
-
-    def __init__(self, budget: Budget, part: Part) -> None:
-        self._budget, self._part = budget, part
-
-    @property
-    def accountant(self) -> str:
-        """How losses add up."""
-        return self._budget.accountant
-
-    @property
-    def terms(self) -> Terms:
-        """Whether releases are charged in "epsilon" or in "rho"."""
-        return self._budget.terms
-
-    @property
-    def limit(self) -> Loss:
-        """What all releases of the whole budget may cost together."""
-        return self._budget.limit
-
-    @property
-    def spent(self) -> Loss:
-        """What has been charged to the whole budget."""
-        return self._budget.spent
-
-    @property
-    def remaining(self) -> Loss:
-        """What is left of the whole budget."""
-        return self._budget.remaining
-
-    def history(self) -> Sequence[Any]:
-        """Every charge of the whole budget."""
-        return self._budget.history()
-
-    def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
-        """Pay for a release about this part; see `Budget.charge`."""
-        return self._budget.charge(loss, subject, query, part=self._part, **options)
-
-    def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
-        """Keep the released table with its charge."""
-        return self._budget.store(receipt, data, statement)
-
-    def __repr__(self) -> str:
-        return f"part {self._part.key} of {self._budget!r}"

@@ -17,36 +17,21 @@ whoever watches the clock, or the progress line, may learn it, as they learn how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-import narwhals as nw
 import polars as pl
 
-from dpframe.engine.hooks import Frame, backend_of
-from dpframe.engine.keys import held_keys
+from dpframe.engine.sums import Build, collected, comparable, together
 from dpframe.engine.tables import Data
 from dpframe.plan.ask import Ask
-from dpframe.plan.columns import Facts
 from dpframe.plan.steps import Source, exchanged, sources_of
-from dpframe.plan.types import kind
 from dpframe.theory.progress import watched
 
-__all__ = ["Build", "Sums", "added", "collected", "comparable", "planned", "together"]
+__all__ = ["added"]
 
 _ROWS = 2**25  # rows of a part: what is held of them at once is 2 to 4 GiB
 _SEED = 0x5EED  # of the hash that says which part a unit is in: another one than chooses groups, and no secret
-
-
-@dataclass(frozen=True)
-class Sums:
-    """A lazy frame of integers that add up over units: one row for each of the `keys`, whose other columns are sums."""
-
-    frame: Frame
-    keys: tuple[str, ...]
-
-
-Build = Callable[[Ask, bool], Sequence[Sums]]  # of the ask, on the whole or on a part of the units
 
 
 def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
@@ -56,7 +41,7 @@ def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
     Output: a table for each of the sums, in any order of rows
     """
     if any(source.data.engine == "dask" for source in sources_of(ask.step)):
-        from dpframe.engine import shuffle  # which stands on this module, and on Dask
+        from dpframe.engine import shuffle  # which stands on Dask
 
         return shuffle.added(ask, build)
     parts = split(ask)
@@ -67,31 +52,6 @@ def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
         sums = build(part, False)
         tables = together([one.keys for one in sums], [tables, collected(part, [one.frame for one in sums])])
     return tables
-
-
-def collected(ask: Ask, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
-    """Frames of one ask, computed in one go, so that what they share is read and computed once."""
-    tables = backend_of(lazy[0]).collect(lazy, streaming=any(source.data.lazy for source in sources_of(ask.step)))
-    return [held_keys(ask, table) for table in tables]
-
-
-def planned(ask: Ask, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
-    """Frames of one ask on its table without rows: whatever could fail when they are computed fails here."""
-    return [held_keys(ask, table) for table in backend_of(lazy[0]).planned(lazy)]
-
-
-def together(keys: Sequence[Sequence[str]], parts: Sequence[list[pl.DataFrame]]) -> list[pl.DataFrame]:
-    """The tables of several parts as those of all of them; a part without tables is none."""
-    found = [tables for tables in parts if tables]
-    return [_added(one, tables) for one, *tables in zip(keys, *found, strict=True)]
-
-
-def _added(keys: Sequence[str], tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    if len(tables) == 1:
-        return tables[0]
-    table = pl.concat(tables)
-    others = pl.all().exclude(*keys) if keys else pl.all()
-    return table.group_by(*keys).agg(others.sum()) if keys else table.select(others.sum())
 
 
 # Parts
@@ -132,14 +92,3 @@ def _rows(source: Source, number: int, of: int) -> Data:
         return rows.filter(inside).select(wanted)
 
     return Data(data.kind, data.schema, scan, data.lazy)
-
-
-def comparable(name: str, facts: Facts) -> pl.Expr:
-    """An identifier such that equal ones, also of two tables that meet, have one hash (see `rows` and `combine`)."""
-    value, family = pl.col(name), kind(facts.dtype)
-    if family in ("string", "decimal"):
-        return value.cast(pl.String)
-    if family == "float":
-        return value + 0.0
-    narrow = family == "integer" and not isinstance(facts.dtype, (nw.UInt64, nw.Int128, nw.UInt128))
-    return value.cast(pl.Int64) if narrow else value

@@ -26,7 +26,7 @@ from dask.base import compute
 from dask.delayed import delayed
 
 from dpframe.engine.arrow import of_type
-from dpframe.engine.buckets import Build, collected, comparable, together
+from dpframe.engine.sums import Build, collected, comparable, together
 from dpframe.engine.tables import Data
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Facts
