@@ -228,6 +228,8 @@ def test_bounds_never_fail_on_data(name):
         (pl.Date, [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2020, 2, 2)]),
         (pl.Datetime("ns"), [dt.datetime(2020, 1, 1), dt.datetime(1970, 1, 1)]),
         (pl.Datetime("us", "Europe/Berlin"), [dt.datetime(2020, 1, 1), dt.datetime(1700, 1, 1)]),
+        (pl.Datetime("us", "Europe/Berlin"), [dt.datetime(1, 1, 3), dt.datetime(1, 2, 1)]),
+        (pl.Datetime("ms", "Asia/Tokyo"), [dt.datetime(9999, 12, 28), dt.datetime(9998, 1, 1)]),
         (pl.Duration("ms"), [dt.timedelta(0), dt.timedelta(days=9), dt.timedelta(seconds=-1)]),
         (pl.Decimal(20, 2), [1, 2, 10**9]),
     ],

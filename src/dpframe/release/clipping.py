@@ -228,9 +228,9 @@ def _rounded(low: float, high: float, edges: list[float]) -> Bounds:
 
 
 def _tick_range(dtype: DType) -> tuple[int, int]:
-    """The ticks of the times that Python can write, a few days inside."""
+    """The ticks of the times that Python can write, a few days inside; with a zone, those of the years 2 to 9998."""
     days = {"date": (-719_100, 2_932_800), "datetime": (-719_100, 2_932_800), "duration": (-999_999_000, 999_999_000)}
-    low, high = days[kind(dtype)]
+    low, high = days[kind(dtype)] if getattr(dtype, "time_zone", None) is None else (-718_700, 2_932_500)
     if kind(dtype) == "date":
         return low, high
     per_day = 86_400 * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[getattr(dtype, "time_unit", "us")]
