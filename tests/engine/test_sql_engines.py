@@ -166,6 +166,7 @@ def test_an_empty_table_is_released_and_auto_chooses(engine):
 # Failures
 
 
+@pytest.mark.spark  # which computes with few rows while it plans, and has loggers in Java and in Python
 def test_a_failure_that_only_rows_cause_shows_nothing(engine, capfd):
     """A cast that the user wrote before the table was protected fails on a cell."""
     table = pl.DataFrame({"u": [1, 2], "s": ["5", CANARY], "x": [1, 2]})

@@ -5,6 +5,7 @@ The hash is a function of a row's values, so a task that runs again, on any part
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -50,7 +51,8 @@ class _Spark(SqlBackend):
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
             columns = [functions.expr(_held(name, held[name], name in zoned)).alias(names[name]) for name in wanted]
-            return table.select(*(columns or [functions.lit(1).alias("s")]))
+            rows = table.select(*(columns or [functions.lit(1).alias("s")]))
+            return _without_rows(rows) if empty else rows
 
         return Data("pandas", schema_of(self, {name: held[name] for name in names}), scan, True, self.name, names)
 
@@ -78,11 +80,12 @@ class _Spark(SqlBackend):
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         """Analysed and planned, without a job."""
         tables = []
-        for frame in frames:
-            tables.append(pl.DataFrame(schema=dict(frame.collect_schema().to_polars())))
-            plan = getattr(frame.to_native(), "_jdf", None)  # which Connect keeps on the server
-            if plan is not None:
-                plan.queryExecution().executedPlan()
+        with _quiet(frames[0].to_native().sparkSession):
+            for frame in frames:
+                tables.append(pl.DataFrame(schema=dict(frame.collect_schema().to_polars())))
+                plan = getattr(frame.to_native(), "_jdf", None)  # which Connect keeps on the server
+                if plan is not None:
+                    plan.queryExecution().executedPlan()
         return tables
 
     # Columns
@@ -171,20 +174,37 @@ def _read(rows: Any) -> pl.DataFrame:
     return found
 
 
+def _without_rows(rows: Any) -> Any:
+    """The same columns without a row, of which Spark knows nothing else.
+
+    A plan on the rows themselves would not do: where they are few, Spark computes with them while it plans, before
+    anything is paid. Connect analyses only.
+    """
+    session = rows.sparkSession
+    if "connect" in type(session).__module__:
+        return rows
+    nothing = session._jsparkSession.createDataFrame(session.sparkContext._jsc.emptyRDD(), rows._jdf.schema())
+    return type(rows)(nothing, session)
+
+
 @contextmanager
 def _quiet(session: Any) -> Iterator[None]:
-    """No log lines meanwhile: those of a task that fails may show cells. Connect's are its server's."""
+    """No log lines meanwhile, of Java or Python: those of a task that fails may show cells. Connect's are its server's.
+
+    Not by `setLogLevel`, which forgets that a session shows warnings only, so that it would tell everything after.
+    """
     java = getattr(session, "_jvm", None) if "connect" not in type(session).__module__ else None
-    if java is None:
-        yield
-        return
-    context = session.sparkContext
-    level = java.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
-    context.setLogLevel("OFF")
+    log4j = None if java is None else java.org.apache.logging.log4j
+    before, level = logging.root.manager.disable, log4j and log4j.LogManager.getRootLogger().getLevel()
+    logging.disable(logging.CRITICAL)
+    if log4j is not None:
+        log4j.core.config.Configurator.setRootLevel(log4j.Level.OFF)
     try:
         yield
     finally:
-        context.setLogLevel(level)
+        logging.disable(before)
+        if log4j is not None:
+            log4j.core.config.Configurator.setRootLevel(level)
 
 
 BACKEND = _Spark()
