@@ -376,7 +376,7 @@ PLANTS = [
         "a key is kept below the threshold δ is charged for",
         draw._kept,
         "plan.threshold",
-        "plan.threshold - 1",
+        "plan.threshold - 2",
         keys_kept_too_often,
         1,
     ),
