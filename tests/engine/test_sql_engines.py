@@ -221,6 +221,32 @@ def test_a_query_is_written_in_the_sql_of_other_databases(dialect):
         assert "GROUP BY" in text
 
 
+@pytest.mark.parametrize(
+    ("dialect", "word"), [("duckdb", "TRY_CAST"), ("bigquery", "SAFE_CAST"), ("clickhouse", "OrNull"), ("postgres", "")]
+)
+def test_text_is_cast_only_where_no_cell_can_make_it_fail(dialect, word):
+    """Ibis writes PostgreSQL a plain cast, which fails on a cell; and so it does for Snowflake."""
+    ibis = pytest.importorskip("ibis")
+    from dpframe.engine.backends import ibis as ours
+    from dpframe.engine.compile import compiled
+
+    table = ibis.table({"u": "int64", "s": "string"}, name="t")
+    query = dp.protect(table, unit="u").with_columns(x=dp.col("s").cast("int64")).sum("x", bounds=(0, 9), max_rows=1)
+    written = str(ibis.to_sql(compiled(query._ask, 1).main.to_native(), dialect=dialect))
+    assert [name for name in ("TRY_CAST", "SAFE_CAST", "OrNull") if name in written] == ([word] if word else [])
+    assert ours._tries(dialect) == bool(word)
+
+
+def test_a_database_whose_casts_fail_is_refused_before_the_charge():
+    backend = pytest.importorskip("ibis").sqlite.connect()
+    backend.raw_sql("CREATE TABLE t (u INTEGER, s TEXT)")
+    budget = dp.Budget(epsilon=1)
+    frame = dp.protect(backend.table("t"), unit="u", budget=budget)
+    with pytest.raises(UnsupportedOperation, match="sqlite that gives null"):
+        frame.with_columns(x=dp.col("s").cast("int64")).sum("x", bounds=(0, 9), max_rows=1).release(epsilon=0.5)
+    assert budget.spent.epsilon == 0
+
+
 @pytest.mark.parametrize("collation", ["nocase", "noaccent", "nocase.noaccent", "default"])
 def test_texts_are_compared_by_their_bytes_whatever_the_collation(collation):
     """By a loose one, the spelling of one unit was the key that was shown, and a listed key fell from 50 units to 0."""

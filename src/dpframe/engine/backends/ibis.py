@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import ibis
@@ -14,6 +15,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.tables import Data
+from dpframe.errors import UnsupportedOperation
 from dpframe.plan.types import kind
 
 __all__ = ["BACKEND"]
@@ -28,6 +30,7 @@ _PARTS = {
     "minute": lambda x: x.minute(),
 }
 
+_TRYING = ("TRY_CAST", "SAFE_CAST", "accurateCastOrNull")  # what databases call a cast that cannot fail
 
 _LOOSE = "its collation does not tell all texts apart: give the column one that compares bytes"
 # Texts of which some collation or other takes two for one: by case, accent, form, space, width or letter.
@@ -83,6 +86,7 @@ class _Ibis(SqlBackend):
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
         rows = frame.to_native()
+        _check_tries(rows)
         text = rows[column]
         if isinstance(dtype, nw.Date):
             made = _held(text.try_cast("date"), dtype)
@@ -138,6 +142,30 @@ def _loose(table: Any, texts: Sequence[str]) -> list[str]:
     except Exception:  # a database that cannot say so is not believed
         found = (0,) * len(columns)
     return [name for name, number in zip(texts, found, strict=True) if number < len(_APART)]
+
+
+def _check_tries(rows: Any) -> None:
+    """Refuses a database where Ibis writes no cast that is null where a text is no number: it would fail on a cell.
+
+    That would be after the charge, and tell that there is such a cell. Errors: UnsupportedOperation.
+    """
+    backends, _ = rows._find_backends()
+    if backends and not _tries(backends[0].name):
+        raise UnsupportedOperation(
+            f"cast: Ibis has no cast of text for {backends[0].name} that gives null where a text is no number, date or "
+            "time, so one cell could make the query fail. Make it one there before it is protected."
+        )
+
+
+@cache
+def _tries(dialect: str) -> bool:
+    """Whether the SQL of a database has a cast that cannot fail, and Ibis writes it. No dialect: that is not known."""
+    text = ibis.table({"s": "string"}, name="t").s
+    try:
+        written = [str(ibis.to_sql(text.try_cast(to), dialect=dialect)) for to in ("int64", "date")]
+    except Exception:  # Ibis has no such dialect, or no such cast there
+        return False
+    return all(any(word in sql for word in _TRYING) for sql in written)
 
 
 def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
