@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import narwhals as nw
 import polars as pl
 import pytest
 
 import dpframe as dp
 from dpframe import engine as rooms
-from questions import QUESTIONS, TABLE, exact, expected, protected
+from dpframe.engine import hooks
+from dpframe.errors import DpFrameError
+from questions import QUESTIONS, REFUSED, TABLE, exact, expected, protected
 
 pytestmark = pytest.mark.xdist_group("spark")
-_EACH_TIME = ["texts parsed", "clip", "two", "all three", "ranks", "public", "zone"]
+_EACH_TIME = ["texts parsed", "clip", "two", "all three", "moments", "ranks", "distinct", "public", "zone"]
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +24,37 @@ def table(spark_session):
 @pytest.mark.parametrize("name", _EACH_TIME)
 def test_totals_are_those_of_polars(table, name):
     assert exact(QUESTIONS[name](protected(table))) == expected(name)
+
+
+@pytest.mark.parametrize("name", [name for engine, name in REFUSED if engine == "spark"])
+def test_what_is_refused_says_why(table, name):
+    with pytest.raises(DpFrameError, match=REFUSED["spark", name]):
+        QUESTIONS[name](protected(table))
+
+
+def test_the_lowest_hashes_without_those_that_tie_beyond(spark_session):
+    """By rank("max"), as narwhals has it: a tie at the border drops all of it."""
+    hashes = {1: [5, -3, 5, 9], 2: [7, 7, 7], 3: [-(2**63), 2**63 - 1], 4: [1, 2, 2, 2]}
+    table = pl.DataFrame([(u, h) for u, hs in hashes.items() for h in hs], schema=["u0", "h"], orient="row")
+    frame = nw.from_native(spark_session.createDataFrame(table.to_arrow()))
+    engine = hooks.backend_of(frame)
+    for most in (1, 2, 3):
+        (found,) = engine.collect([engine.lowest(frame, "h", ["u0"], most).select("u0", "h")])
+        rank = pl.col("h").rank("max").over("u0")
+        assert sorted(found.rows()) == sorted(table.filter(rank <= most).rows())
+
+
+def test_many_listed_keys(spark_session):
+    texts = ["", "it's", 'say "x"', "back\\slash", "\\n", "\n", "\0", "Düren", "🙂", "%", "${x}", *map(str, range(60))]
+    whole = [-(2**63), -(2**63) + 1, 2**63 - 1, *range(60)]
+    table = pl.DataFrame({"u": range(80), "s": [*texts, *[None] * (80 - len(texts))], "i": [*whole, *range(100, 117)]})
+    for name, keys in (("s", texts[:-5]), ("s", [*texts[:-5], None]), ("i", whole[:-5]), ("i", whole[1:-5])):
+
+        def asked(frame, name=name, keys=keys):
+            return dp.protect(frame, unit="u").group_by(name, keys=keys, max_groups=1).count_units()
+
+        there = asked(spark_session.createDataFrame(table.to_arrow()))
+        assert exact(there) == exact(asked(table))
 
 
 def _chosen(frame):

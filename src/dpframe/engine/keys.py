@@ -23,6 +23,8 @@ from dpframe.plan.types import TIMES, kind, ticks
 
 __all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
 
+_MANY = 50  # keys of which an engine may be told in its own words
+
 
 def group_names(ask: Ask) -> list[str]:
     """The columns that make the groups inside the engine."""
@@ -47,7 +49,10 @@ def keyed(ask: Ask, frame: Frame) -> Frame:
     for i, column in enumerate(ask.group_columns):
         value, level = nw.col(column.id), None if ask.keys is None else ask.keys.levels[i]
         values = None if level is None else [v for v in level if v is not None]
-        known = ~value.is_null() if not values else listed(value, column, values)
+        if not values:
+            known = ~value.is_null()
+        else:
+            frame, known = _known(engine, frame, column, values, f"l{i}")
         if not _may_be_null(ask, i):
             kept.append(known)
             made.append(_one_zero(value, column).alias(f"k{i}"))
@@ -56,6 +61,13 @@ def keyed(ask: Ask, frame: Frame) -> Frame:
             filled = nw.lit(0, nw.Int32) if _only_null(ask, i) else _filled(engine, value, column, _some(ask, i))
             made += [filled.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
     return frame.filter(*kept).with_columns(*made)
+
+
+def _known(engine: Backend, frame: Frame, column: Column, values: Sequence[Any], into: str) -> tuple[Frame, nw.Expr]:
+    """Rows, and whether their key is one of those listed; of many, perhaps in a column of its own."""
+    plain = len(values) > _MANY and kind(column.facts.dtype) not in TIMES
+    made = engine.membership(frame, column.id, values, into) if plain else None
+    return (frame, listed(nw.col(column.id), column, values)) if made is None else (made, nw.col(into))
 
 
 def listed(value: nw.Expr, column: Column, values: Sequence[Any]) -> nw.Expr:

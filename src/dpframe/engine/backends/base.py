@@ -80,6 +80,10 @@ class Backend(ABC):
         """The rows whose hash has rank("max") at most m within their unit: none of a tie beyond."""
         return frame.with_columns(nw.col(hashes).rank("max").over(*units).alias("r")).filter(nw.col("r") <= most)
 
+    def membership(self, frame: Frame, column: str, values: Sequence[Any], into: str) -> Frame | None:
+        """Whether a column holds one of many values, as a new column, where `is_in` would take long to write."""
+        return None
+
     @abstractmethod
     def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
         """Of each unit's different values of a column, the `most` with the lowest hashes; ties beyond all go.

@@ -102,6 +102,21 @@ class _Spark(SqlBackend):
         rows: Frame = nw.from_native(frame.drop(hashes).to_native().repartition(*units))
         return rows
 
+    def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
+        """How many hashes of the unit are no higher is rank("max"), in one window with one sort."""
+        over = f"PARTITION BY {', '.join(units)} ORDER BY {hashes} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+        return _with(frame, f"count(1) OVER ({over})", "r").filter(nw.col("r") <= most)
+
+    def membership(self, frame: Frame, column: str, values: Sequence[Any], into: str) -> Frame | None:
+        """One text for all values: Python sends each value of a list to Java by itself. Texts go as their bytes."""
+        if all(type(value) is int and abs(value) < 2**63 for value in values):
+            written = [f"{value}L" for value in values]
+        elif all(type(value) is str for value in values):
+            written = [f"CAST(X'{value.encode().hex()}' AS STRING)" for value in values]
+        else:
+            return None
+        return _with(frame, f"{column} IN ({', '.join(written)})", into)
+
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         texts = ", ".join(f"length(CAST({c} AS STRING)), CAST({c} AS STRING)" for c in columns)
         return _with(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
