@@ -115,10 +115,11 @@ def _count(number: int, noun: str) -> str:
 def _at_ask(ask: Ask) -> str:
     if ask.table.declared is not None:
         return _held(ask.step)
+    limits = ask.table.limits.and_also(ask.given) if ask.auto else ask.limits
+    said = limits_in_words(limits if ask.by and not isinstance(ask, Marginals) else Limits(limits.max_rows))
     if ask.auto:
-        return f"limits chosen privately inside the release, for {float(ask.auto.share):.0%} of its price"
-    limits = ask.limits if ask.by and not isinstance(ask, Marginals) else Limits(ask.limits.max_rows)
-    said = limits_in_words(limits)
+        chosen = f"chosen privately inside the release, for {float(ask.auto.share):.0%} of its price"
+        return f"{said}; limits within these {chosen}" if said else f"limits {chosen}"
     return f"{said}: enforced here by weights" if said else "counts once"
 
 

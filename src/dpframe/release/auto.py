@@ -33,7 +33,17 @@ from dpframe.release.pricing import Terms, priced, read_price
 from dpframe.release.sizes import read_spread
 from dpframe.theory.maps import calibration
 
-__all__ = ["Offer", "check_choice", "choose", "expected_errors", "read_offer", "read_people", "restored", "try_people"]
+__all__ = [
+    "Offer",
+    "check_choice",
+    "choose",
+    "expected_errors",
+    "judged_by",
+    "read_offer",
+    "read_people",
+    "restored",
+    "try_people",
+]
 
 Floats = NDArray[np.float64]
 _SIMPLER = 1.1  # how much better a further limit must seem, since less is known of what it costs
@@ -208,10 +218,21 @@ def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fract
             weights["rows_per_group"] = 2 if ratios else 1
         if ratios or ask.private_keys:
             weights["keys"] = 5
-        for name in also:
+        for name in [] if all(by_units) else [*judged_by(ask.table.limits.and_also(ask.given)), *also]:
             weights.setdefault(name, 2)
     weights = weights or {"groups": 1}
     return {name: Fraction(weight, sum(weights.values())) for name, weight in weights.items()}
+
+
+def judged_by(limits: Limits) -> list[str]:
+    """The histograms without which the rows that limits keep are not known.
+
+    Rows alone do where rows alone are limited. Where groups are, or rows in each, it matters in how many groups a unit
+    is: of 40 rows, one row per group keeps 1 if they are in one group, and 15 if they are in 15.
+    """
+    if limits.max_rows_per_group is not None:
+        return ["groups", "rows_per_group"]
+    return [] if limits.max_groups is None else ["groups"]
 
 
 def _found(ask: Ask, counts: Floats, scale: float) -> tuple[Floats, float]:

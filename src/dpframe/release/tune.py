@@ -18,7 +18,7 @@ from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Auto, Limits
 from dpframe.plan.fingerprint import described
 from dpframe.plan.steps import check_limit
-from dpframe.release.auto import Offer, expected_errors, read_offer, read_people, try_people
+from dpframe.release.auto import Offer, expected_errors, judged_by, read_offer, read_people, try_people
 from dpframe.release.events import UNNAMED
 from dpframe.release.run import Account, subject_of
 from dpframe.release.stored import Answer, packed, unpacked
@@ -26,7 +26,6 @@ from dpframe.release.stored import Answer, packed, unpacked
 __all__ = ["tuned"]
 
 _NAMES = ("max_rows", "max_groups", "max_rows_per_group")
-_TOLD = {"max_groups": "groups", "max_rows_per_group": "rows_per_group"}  # by which histogram
 _MOST = 10_000
 
 
@@ -64,7 +63,7 @@ def tuned(
                 "tune: what it lists takes the place of the question's limits, and leaves one of them open. List all "
                 "that it needs: tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
             ) from None
-    also = [histogram for said, histogram in _TOLD.items() if any(getattr(x, said) is not None for x in limits)]
+    also = sorted({histogram for choice in limits for histogram in judged_by(choice)})
     try_people(free, planned, also)
     cost = Loss.charged_rho(paid.amount, Fraction(0)) if paid.terms == "rho" else Loss.charged(paid.amount, Fraction(0))
     plan = None if name is None else _described(free, limits, paid, planned)
