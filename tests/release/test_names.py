@@ -89,7 +89,7 @@ print(out.table["count_units"].to_list(), budget.spent.epsilon)
 
 OTHERS = [
     (lambda b: asked(b, limit=1).release(epsilon=0.25, name="daily"), r"max_groups: 2, 1"),
-    (lambda b: asked(b, bins=(0, 3, 5)).release(epsilon=0.25, name="daily"), r"edges\[1\]: 2, 3"),
+    (lambda b: asked(b, bins=(0, 3, 5)).release(epsilon=0.25, name="daily"), r"cut\('x', \[0, 3, 5\]\)"),
     (lambda b: asked(b).release(epsilon=0.125, name="daily"), r"price.epsilon: 1/4, 1/8"),
     (lambda b: asked(b).release(epsilon=0.25, noise="laplace", name="daily"), r"noise: auto, laplace"),
     (

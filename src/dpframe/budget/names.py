@@ -25,24 +25,45 @@ def fingerprint(plan: Mapping[str, Any]) -> str:
 def differences(before: Any, after: Any) -> list[str]:
     """Where two descriptions differ, one line each: the place, what it was, what it is.
 
+    Whatever is described in words of its own (its key is "") is shown by them, and so are its parts where the words are
+    alike. Scales follow from the price and the question, and are shown where nothing else differs.
+
     >>> differences({"price": {"epsilon": "1"}, "by": ["city"]}, {"price": {"epsilon": "0.5"}, "by": ["city"]})
     ['price.epsilon: 1, 0.5']
+    >>> differences({"steps": []}, {"steps": [{"": "filter((age > 1))", "condition": {"": "Call"}}]})
+    ['steps[0]: nothing, filter((age > 1))']
     """
-    old, new = dict(_flat(before)), dict(_flat(after))
-    places = [place for place in {**old, **new} if old.get(place) != new.get(place)]
-    lines = [f"{place}: {old.get(place, 'nothing')}, {new.get(place, 'nothing')}" for place in places]
+    lines = list(_differing(before, after, ""))
+    lines = [line for line in lines if not line.startswith("scales")] or lines
     return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"and {len(lines) - SHOWN} more"]
 
 
-def _flat(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
-    """Every leaf with its place."""
+_NOTHING: Mapping[str, Any] = {}  # what stands where one of two descriptions has nothing
+
+
+def _differing(before: Any, after: Any, place: str) -> Iterator[str]:
+    """A line for each place that differs."""
+    if before == after:
+        return
+    old, new = _parts(before), _parts(after)
+    was, now = _words(before), _words(after)
+    if old is None or new is None or was != now:
+        yield f"{place}: {was}, {now}"
+        return
+    for key in [*old, *(key for key in new if key not in old)]:
+        at = key if key.startswith("[") or not place else f".{key}"
+        yield from _differing(old.get(key, _NOTHING), new.get(key, _NOTHING), f"{place}{at}")
+
+
+def _parts(value: Any) -> Mapping[str, Any] | None:
+    """What a description is made of, by place; None for a leaf."""
+    if isinstance(value, list):
+        return {f"[{i}]": item for i, item in enumerate(value)}
+    return dict(sorted(value.items())) if isinstance(value, Mapping) else None
+
+
+def _words(value: Any) -> str:
+    """A description in a few words; those of what has none of its own say nothing."""
     if isinstance(value, Mapping):
-        for key in sorted(value):
-            yield from _flat(value[key], f"{place}.{key}" if place else str(key))
-    elif isinstance(value, list):
-        for i, item in enumerate(value):
-            yield from _flat(item, f"{place}[{i}]")
-        if not value:
-            yield place, "nothing"
-    else:
-        yield place, str(value)
+        return str(value.get("", "nothing"))
+    return "nothing" if isinstance(value, list) else str(value)
