@@ -49,8 +49,20 @@ class Data:
 def as_kind(table: pl.DataFrame, kind: Kind) -> Any:
     """A released table as the kind of table that the user brought."""
     if kind == "pandas":
-        return table.to_pandas()
+        return _pandas(table)
     return table.to_arrow() if kind == "pyarrow" else table
+
+
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)  # those of pandas too
+
+
+def _pandas(table: pl.DataFrame) -> Any:
+    """Whole numbers stay whole: a column of them with nulls is one of Int64 and <NA>, not of float64 and NaN."""
+    import pandas as pd
+
+    gaps = [column for column in table if column.dtype in _WHOLE and column.null_count()]
+    whole: dict[str, Any] = {c.name: pd.Series(c.to_list(), dtype=f"{c.dtype}") for c in gaps}
+    return table.to_pandas().assign(**whole)
 
 
 def polars_dtype(dtype: DType) -> Any:
