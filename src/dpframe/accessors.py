@@ -11,6 +11,7 @@ import polars as pl
 from dpframe.api.arguments import Pair
 from dpframe.api.frame import PrivateFrame, protect
 from dpframe.errors import InvalidArgument
+from dpframe.plan.habits import ACCESSOR, Habits
 from dpframe.plan.steps import Rows
 from dpframe.release.marginals import MarginalsRelease
 from dpframe.release.result import Release
@@ -45,8 +46,10 @@ class Once(Whose, Price, total=False):
     limits: Any
 
 
-class _Accessor:
+class _Accessor(Habits):
     """Protects on call; asks and releases at once through its verbs, which are those of `PrivateFrame`."""
+
+    _habits = ACCESSOR
 
     def __init__(self, native: Any) -> None:
         self._native = native
@@ -138,12 +141,12 @@ class _Accessor:
 class FrameAccessor(_Accessor):
     """`df.dp(unit="user_id")` protects; `df.dp.sum("spend", unit="user_id", ...)` asks and releases at once."""
 
-    def agg(self, **options: Any) -> Release:
+    def agg(self, *unnamed: object, **options: Any) -> Release:
         """`PrivateFrame.agg`, released at once: `df.dp.agg(n=dp.count(), unit="user_id", max_rows=5, epsilon=0.1)`.
 
         A keyword that is no aggregate says whose privacy or what price; use `df.dp(...).agg(...)` to name a column so.
         """
-        return self._once("agg", **options)
+        return self._once("agg", *unnamed, **options)
 
     def crosstab(self, index: Any, columns: Any, **options: Any) -> Release:
         """`PrivateFrame.crosstab`, released at once."""

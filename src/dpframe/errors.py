@@ -23,6 +23,7 @@ DpFrameError
 ├── FrameworkError             dpframe.theory: parts that do not fit together
 │   ├── DomainMismatch
 │   └── MetricMismatch
+├── UnknownAttribute           no such method or attribute; says what to type (also an AttributeError)
 ├── UnsupportedOperation       what cannot be done privately, or not on this engine
 └── EngineError                the engine failed; its own words are withheld, they can hold cells
 ```
@@ -52,6 +53,7 @@ __all__ = [
     "ReleasePending",
     "SchemaError",
     "UnboundedContribution",
+    "UnknownAttribute",
     "UnknownColumn",
     "UnsupportedOperation",
     "WrongType",
@@ -148,6 +150,10 @@ class DomainMismatch(FrameworkError):
 
 class MetricMismatch(FrameworkError):
     """The output metric of one part is not the input metric of the next."""
+
+
+class UnknownAttribute(DpFrameError, AttributeError):
+    """No such method or attribute; what other libraries call so has another name here, or cannot be."""
 
 
 class UnsupportedOperation(DpFrameError):

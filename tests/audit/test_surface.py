@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections.abc import Container, Iterable, Sized
 
 import polars as pl
 import pytest
@@ -9,7 +10,7 @@ from watched import COLUMNS, Watched
 
 import dpframe as dp
 from dpframe.accessors import FrameAccessor, SeriesAccessor
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation
 from dpframe.release.batch import Batch
 
 # facts: the schema and what was said, the same for any rows. steps, groups, questions: give another protected object
@@ -50,11 +51,11 @@ CLASSES = {
 }
 PROTECTED = (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, Batch)
 DOORS = """
-    __len__ __iter__ __getitem__ __contains__ __reversed__ __array__ __array_interface__ __array_struct__
+    __len__ __iter__ __contains__ __reversed__ __array__ __array_interface__ __array_struct__
     __arrow_array__ __arrow_c_stream__ __arrow_c_array__ __dataframe__ __dataframe_consortium_standard__
     __narwhals_dataframe__ __narwhals_lazyframe__ __polars_dataframe__ __dlpack__ __buffer__ __bool__ __index__ __int__
     __float__ __next__ shape size ndim height width values to_numpy to_dict to_list collect head tail sample item iloc
-    loc lazy dtypes schema __getstate__ __getattr__
+    loc lazy dtypes schema __getstate__
 """.split()  # noqa: SIM905 - a list of fifty names
 
 
@@ -82,6 +83,26 @@ def test_a_new_name_is_noticed():
 def test_there_is_no_door_to_the_rows(kind):
     own = [name for name in DOORS if hasattr(kind, name) and getattr(kind, name) is not getattr(object, name, None)]
     assert own == []
+
+
+ASKED = ["x", "user", "nothing", 0, -1, slice(None), [0], ["x"], ("x", "city"), [True, False], None, dp.col("x") > 0]
+
+
+def test_names_and_brackets_refuse_whatever_is_asked():
+    for thing in everything(protected()):
+        absent = [
+            name for name in [*DOORS, *COLUMNS, "_ipython_display_", "_repr_png_"] if name not in dir(type(thing))
+        ]
+        assert "loc" in absent
+        for name in absent:
+            assert not hasattr(thing, name)
+            with pytest.raises(AttributeError) as caught:
+                getattr(thing, name)
+            assert isinstance(caught.value, DpFrameError) is not (name.startswith("_") or isinstance(thing, Batch))
+        for asked in ASKED:
+            with pytest.raises((InvalidArgument, TypeError)):
+                thing[asked]
+        assert not isinstance(thing, Iterable | Sized | Container)
 
 
 # What reads

@@ -150,7 +150,7 @@ def test_what_is_no_ledger_is_refused(tmp_path):
         Ledger(tmp_path / "notes.sqlite")
     with pytest.raises(errors.LedgerUnavailable):
         Ledger(tmp_path / "no" / "such" / "folder.sqlite")
-    with pytest.raises(errors.LedgerUnavailable, match="create=False"):
+    with pytest.raises(errors.LedgerUnavailable, match="There is no ledger"):
         Ledger(tmp_path / "none.sqlite", create=False)
     assert not (tmp_path / "none.sqlite").exists()
 

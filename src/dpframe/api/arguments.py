@@ -57,6 +57,8 @@ def read_limits(
     """Limits of one unit, each a whole number of at least 1 or None; `limits` is None or dp.Auto()."""
     if limits is not None and not isinstance(limits, Auto):
         raise InvalidArgument("limits= takes dp.Auto(), which chooses them inside the release.")
+    if any(isinstance(limit, Auto) for limit in (max_rows, max_groups, max_rows_per_group)):
+        raise InvalidArgument("A limit is a whole number; to have limits chosen inside the release: limits=dp.Auto().")
     given = {"max_rows": max_rows, "max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
     read = {name: None if value is None else check_limit(value, name) for name, value in given.items()}
     return Limits(**read, auto=limits)
@@ -66,6 +68,8 @@ def read_bounds(value: object, asked: str) -> Bounds | Auto | None:
     """A pair (lower, upper) of finite numbers or of times, in order; dp.Auto(), which chooses them; or None."""
     if value is None or isinstance(value, Auto):
         return value
+    if isinstance(value, str) and value.lower() == "auto":
+        raise InvalidBounds(f"{asked}: bounds=dp.Auto() chooses them inside the release.")
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable) or len(pair := tuple(value)) != 2:
         raise InvalidBounds(f"{asked}: bounds are a pair, such as (0, 100).")
     lower, upper = pair

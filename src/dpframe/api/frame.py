@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from dpframe import engine
 from dpframe.api import aggregates as make
@@ -22,6 +22,7 @@ from dpframe.plan.ask import Ask, Layout
 from dpframe.plan.columns import Auto, Limits
 from dpframe.plan.explain import describe, render_html, render_text
 from dpframe.plan.expressions import Expr, check_interval, lit
+from dpframe.plan.habits import FRAME, NO_ROWS, Habits
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.keys import Key, Keys, read_keys, read_other
 from dpframe.plan.marginals import Marginals
@@ -76,7 +77,7 @@ def protect(
     raise UnknownColumn(message)
 
 
-class PrivateFrame:
+class PrivateFrame(Habits):
     """A protected table. It can be transformed row by row and asked questions; it cannot be looked at.
 
     Every method returns something new. Transformations keep track of what one unit can contribute; questions give a
@@ -84,6 +85,8 @@ class PrivateFrame:
     """
 
     __slots__ = ("_budget", "_step")
+    __iter__ = None  # no rows to go over, though there is a __getitem__, which refuses
+    _habits = FRAME
 
     def __init__(self, step: Step, budget: Account | None) -> None:
         _ = step.table  # refuse now what cannot be
@@ -122,6 +125,24 @@ class PrivateFrame:
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A protected frame cannot be pickled or copied out: the copy would hold raw rows.")
+
+    def _advice(self, name: str) -> str:
+        if name in self.columns:
+            return f" It is a column: in a step it is dp.col({name!r}), in a question {name!r}, as in count({name!r})."
+        return super()._advice(name)
+
+    def __getitem__(self, asked: object) -> NoReturn:
+        if isinstance(asked, Expr):
+            raise InvalidArgument("A protected frame takes no [...]: rows are kept by filter(dp.col('age') >= 18).")
+        if isinstance(asked, (list, tuple)):
+            raise InvalidArgument("A protected frame takes no [...]: columns are kept by select('age', 'city').")
+        if isinstance(asked, str):
+            name = asked if asked in self.columns else "age"
+            raise InvalidArgument(f"A protected frame takes no [...]: in a step a column is dp.col({name!r}).")
+        raise InvalidArgument(
+            f"A protected frame takes no [...]: {NO_ROWS[0].lower()}{NO_ROWS[1:]} Some are kept by "
+            "filter(dp.col('age') >= 18)."
+        )
 
     # Transform
 
@@ -425,9 +446,13 @@ class PrivateFrame:
         """
         return self._one(read_name(column, "top_k"), make.top_k(column, k, keys), max_rows)
 
-    def agg(self, *, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate) -> Query:
+    def agg(
+        self, *unnamed: object, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate
+    ) -> Query:
         """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
-        return self._ask(named(aggregates), read_limits(max_rows, limits=limits), verb="agg(..., {limit})")
+        return self._ask(
+            named(aggregates, unnamed=unnamed), read_limits(max_rows, limits=limits), verb="agg(..., {limit})"
+        )
 
     def group_by(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_rank
@@ -12,24 +12,27 @@ from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.ask import Ask
+from dpframe.plan.habits import GROUPS, Habits
 from dpframe.release.run import Account
 
 __all__ = ["PrivateGroupBy", "named", "quantiles"]
 
 
-class PrivateGroupBy:
+class PrivateGroupBy(Habits):
     """Groups of a protected frame; ask them for aggregates."""
 
     __slots__ = ("_budget", "_groups")
+    __iter__ = None  # no groups to go over, though there is a __getitem__, which refuses
+    _habits = GROUPS
 
     def __init__(self, groups: Ask, budget: Account | None) -> None:
         """`groups` asks nothing yet."""
         groups.scope.groups("groups")  # columns, keys and the limit are checked as soon as they are named
         self._groups, self._budget = groups, budget
 
-    def agg(self, **aggregates: Aggregate) -> Query:
+    def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query:
         """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
-        return self._ask(named(aggregates))
+        return self._ask(named(aggregates, unnamed=unnamed))
 
     def keys(self) -> Query:
         """The keys alone, of the groups that enough units are in: as many as the price allows, which needs a δ.
@@ -98,6 +101,12 @@ class PrivateGroupBy:
     def _ask(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
         return Query(replace(self._groups, aggregates=aggregates), self._budget)
 
+    def __getitem__(self, asked: object) -> NoReturn:
+        name = asked if isinstance(asked, str) else "x"
+        raise InvalidArgument(
+            f"Groups take no [...]: name the column in the question, as in .mean({name!r}, bounds=(0, 100))."
+        )
+
     def __repr__(self) -> str:
         return f"PrivateGroupBy by {', '.join(map(repr, self._groups.by))}. Ask it: .agg(n=dp.count())"
 
@@ -105,11 +114,19 @@ class PrivateGroupBy:
         raise UnsupportedOperation("A protected frame cannot be pickled or copied out: the copy would hold raw rows.")
 
 
-def named(aggregates: Mapping[str, Any], verb: str = "agg") -> tuple[tuple[str, Aggregate], ...]:
-    """Aggregates with their names, checked."""
+def named(
+    aggregates: Mapping[str, Any], verb: str = "agg", unnamed: tuple[object, ...] = ()
+) -> tuple[tuple[str, Aggregate], ...]:
+    """Aggregates with their names, checked; what comes without a name is refused."""
+    if unnamed:
+        raise InvalidArgument(
+            f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."
+        )
     if not aggregates:
         raise InvalidArgument(f"{verb}: name at least one aggregate, such as {verb}(n=dp.count()).")
     for name, aggregate in aggregates.items():
+        if name in ("epsilon", "delta", "rho") and not isinstance(aggregate, Aggregate):
+            raise InvalidArgument(f"{verb}: the price is said at the release: {verb}(...).release({name}=...).")
         if not isinstance(aggregate, Aggregate):
             raise InvalidArgument(f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend').")
     return tuple(aggregates.items())

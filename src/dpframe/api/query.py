@@ -14,9 +14,10 @@ import polars as pl
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
 from dpframe.engine.tables import as_kind
-from dpframe.errors import BudgetRequired, InvalidArgument, UnsupportedOperation
+from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan.ask import Ask
 from dpframe.plan.explain import Derivation, derivation
+from dpframe.plan.habits import QUERY, Habits
 from dpframe.plan.steps import rebased, source_of
 from dpframe.release.accuracy import check_alpha, check_rows, expected_error
 from dpframe.release.batch import Batch, batch
@@ -31,10 +32,11 @@ from dpframe.theory.maps.sensitivity import Sensitivity
 __all__ = ["Query"]
 
 
-class Query:
+class Query(Habits):
     """A question about a protected frame. Nothing has been read and nothing paid; `release` does both, once."""
 
     __slots__ = ("_ask", "_budget")
+    _habits = QUERY
 
     def __init__(self, ask: Ask, budget: Account | None) -> None:
         self._ask, self._budget = ask, budget
@@ -156,6 +158,8 @@ class Query:
                 that lies between the bounds)
         Errors: those of `release`, without touching the budget
         """
+        if epsilon is None and rho is None:
+            raise InvalidPrice("Say at what price: accuracy(epsilon=0.1), or accuracy(rho=0.01).")
         price = {"epsilon": epsilon, "delta": delta, "rho": rho}
         rows = self._expected(price, alpha, noise, assume_rows)
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
@@ -257,7 +261,8 @@ class Query:
 
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self._ask.outputs)
-        return f"Query of {columns}: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...)."
+        asked = columns or f"the keys of {', '.join(map(repr, self._ask.by))}"
+        return f"Query of {asked}: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...)."
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()

@@ -119,7 +119,7 @@ class SqliteStore(Store):
         refuse_network(self.path.resolve())
         self._mode = "rwc" if create else "rw"
         if not create and not self.path.exists():
-            raise LedgerUnavailable(f"There is no ledger {self.place}, and create=False.")
+            raise LedgerUnavailable(f"There is no ledger {self.place}; dp.Ledger({self.place}) makes one.")
         self._file: tuple[int, int] | None = None
         super().__init__(timeout)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from narwhals.dtypes import DType
 
 from dpframe.errors import UnknownColumn
+from dpframe.plan.habits import nearest
 from dpframe.plan.types import Scalar, number
 from dpframe.theory.maps.sensitivity import Relation
 
@@ -122,7 +123,8 @@ class Table:
         """The current version of a column, or an error that lists the names there are."""
         if isinstance(name, str) and name in self.columns:
             return self.columns[name]
-        raise UnknownColumn(f"{asked}: there is no column {name!r}. Columns: {', '.join(self.columns)}.")
+        near = nearest(name, self.columns) if isinstance(name, str) else ""
+        raise UnknownColumn(f"{asked}: there is no column {name!r}. Columns: {', '.join(self.columns)}.{near}")
 
     def with_versions(self, changed: Iterable[tuple[str, Facts]]) -> Table:
         """The table after columns were written: each gets a new version, in the place of its name or at the end."""

@@ -11,6 +11,7 @@ import narwhals as nw
 
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType
 from dpframe.plan.columns import Bounds, Facts, Table
+from dpframe.plan.habits import CALENDAR, EXPRESSION, TEXT, Habits
 from dpframe.plan.operations import OPERATIONS
 from dpframe.plan.types import Scalar, as_dtype, is_finite, kind_of_scalar, number, plain
 
@@ -121,7 +122,7 @@ def check_bound(value: object, what: str) -> Any:
     return value
 
 
-class Expr:
+class Expr(Habits):
     """A computation on one row: columns, numbers and texts, combined as in Polars.
 
     Comparison and arithmetic use the ordinary signs; `&`, `|` and `~` combine conditions. What does not exist is
@@ -134,6 +135,7 @@ class Expr:
     """
 
     __slots__ = ("_node",)
+    _habits = EXPRESSION
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, node: Node) -> None:
@@ -315,9 +317,10 @@ def _word(value: object, what: str) -> str:
 
 
 @dataclass(frozen=True)
-class TextNamespace:
+class TextNamespace(Habits):
     """`dp.col("city").str`: operations on text."""
 
+    _habits = TEXT
     _expr: Expr
 
     def to_lowercase(self) -> Expr:
@@ -352,9 +355,10 @@ class TextNamespace:
 
 
 @dataclass(frozen=True)
-class CalendarNamespace:
+class CalendarNamespace(Habits):
     """`dp.col("when").dt`: parts of a date or a time."""
 
+    _habits = CALENDAR
     _expr: Expr
 
     def year(self) -> Expr:

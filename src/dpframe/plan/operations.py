@@ -42,7 +42,12 @@ def _nullable(args: Sequence[Facts]) -> bool:
 
 def _need(asked: str, facts: Facts, *kinds: str) -> None:
     if kind(facts.dtype) not in kinds:
-        raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}.")
+        number = " Cast it before, as in cast('x', 'float64')." if "float" in kinds and _is_text(facts) else ""
+        raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}.{number}")
+
+
+def _is_text(facts: Facts) -> bool:
+    return kind(facts.dtype) == "string"
 
 
 def overflows(bounds: Bounds | None) -> bool:
@@ -139,7 +144,9 @@ def _root(asked: str, args: Sequence[Facts], options: Options) -> Facts:
 def _compare(asked: str, args: Sequence[Facts], options: Options) -> Facts:
     first, second = (kind(a.dtype) for a in args)
     if "other" in (first, second) or not (first == second or (first in _NUMBERS and second in _NUMBERS)):
-        raise WrongType(f"{asked}: cannot compare {show(args[0].dtype)} with {show(args[1].dtype)}.")
+        types = " with ".join(show(a.dtype) for a in args)
+        both = " Cast one before, as in dp.col('x').cast('float64')." if any(map(_is_text, args)) else ""
+        raise WrongType(f"{asked}: cannot compare {types}.{both}")
     if len({getattr(a.dtype, "time_zone", None) is None for a in args}) > 1:
         raise WrongType(f"{asked}: a time with a zone does not compare with one that has none.")
     return Facts(nw.Boolean(), _nullable(args), Bounds(0, 1))

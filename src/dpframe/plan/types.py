@@ -133,6 +133,18 @@ def is_finite(value: object) -> bool:
     return value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)
 
 
+_GIVE = {
+    "integer": "whole numbers, such as 1",
+    "float": "numbers, such as 1.5",
+    "decimal": "numbers, such as 1.5",
+    "string": "texts, such as 'a'",
+    "boolean": "True or False",
+    "date": "dates, such as datetime.date(2026, 1, 31)",
+    "datetime": "times, such as datetime.datetime(2026, 1, 31, 12)",
+    "duration": "durations, such as datetime.timedelta(hours=1)",
+}
+
+
 def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     """`value` as a plain Python value that a column of `dtype` can hold, or a typed error that names `what`."""
     value = plain(value)
@@ -147,7 +159,8 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     numbers = {"integer", "float", "decimal"}
     if have == "null" or have == want or (have in numbers and want in numbers):
         return value  # type: ignore[return-value]
-    raise WrongType(f"{what}: a {have} does not go with a column of type {show(dtype)}.")
+    give = f" Give {_GIVE[want]}." if want in _GIVE else ""
+    raise WrongType(f"{what}: a {have} does not go with a column of type {show(dtype)}.{give}")
 
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}

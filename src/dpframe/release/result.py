@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from dpframe.engine.tables import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.ask import Layout
 from dpframe.plan.explain import Derivation
+from dpframe.plan.habits import RELEASE, Habits
 from dpframe.plan.measures import Output
 from dpframe.release.accuracy import check_alpha, check_rows, error_of_sum, interval_of, rows_fewer
 from dpframe.release.calibrate import NoisePlan
@@ -37,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(Habits):
     """A released table, what it cost, and how exact it is.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow. `value` is the one
@@ -45,6 +46,9 @@ class Release:
     the noise was drawn: long ago for the stored answer of a name. `nonnegative`, `round` and `suppress` give another
     release of the same draw, for free.
     """
+
+    _habits = RELEASE
+    __iter__ = None  # a release is not a table, though there is a __getitem__, which says where the table is
 
     cost: Loss
     derivation: Derivation
@@ -75,6 +79,14 @@ class Release:
         if self._by or len(self._outputs) != 1:
             raise UnsupportedOperation("This release has more than one number; read its table: .table")
         return self._shown().item()
+
+    def __float__(self) -> float:
+        """`float(out)` is the one released number; see `value`."""
+        return float(self.value)
+
+    def __getitem__(self, asked: object) -> NoReturn:
+        said = repr(asked) if isinstance(asked, str) else "..."
+        raise InvalidArgument(f"A release is not the table itself: type .table[{said}].")
 
     def to_polars(self) -> pl.DataFrame:
         """The released table as a Polars DataFrame."""

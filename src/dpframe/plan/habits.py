@@ -1,0 +1,148 @@
+"""What fingers type from pandas and Polars, and what to type here: one table for each kind of object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, ClassVar, NoReturn
+
+from dpframe.errors import UnknownAttribute
+
+__all__ = [
+    "ACCESSOR",
+    "CALENDAR",
+    "EXPRESSION",
+    "FRAME",
+    "GROUPS",
+    "NO_ROWS",
+    "QUERY",
+    "RELEASE",
+    "TEXT",
+    "Habits",
+    "nearest",
+]
+
+
+def _table(lines: Mapping[str, str]) -> Mapping[str, str]:
+    """Advice by name, from lines that serve several names."""
+    return {name: advice for names, advice in lines.items() for name in names.split()}
+
+
+NO_ROWS = "Rows are not shown; ask about them, such as count(max_rows=5).release(epsilon=0.1)."
+_PROTECT_FIRST = "Protect the table first, then take steps: df.dp(unit='user_id').filter(...)."
+_FILTER = "Type filter(dp.col('age') >= 18)."
+_COUNT_BY = "Type group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).count()."
+_IN_AGG = "An expression reads one row; an aggregate has a name: agg(m=dp.mean('x', bounds=(0, 100)))."
+
+FRAME = _table(
+    {
+        "assign with_column insert": "Type with_columns(weekly=dp.col('wage') / dp.col('weeks')).",
+        "groupby": "Type group_by('city', keys=[...], max_groups=1).",
+        "aggregate": "Type agg(n=dp.count(), m=dp.mean('x', bounds=(0, 100)), max_rows=5).",
+        "query loc where mask": _FILTER,
+        "dropna": "Type drop_nulls('x').",
+        "fillna": "Type fill_null('x', 0).",
+        "astype": "Type cast('x', 'float64').",
+        "merge": "Type join(other, on='city').",
+        "pivot_table pivot": "Type crosstab('region', 'sex', keys={...}, max_rows=1).",
+        "value_counts": _COUNT_BY,
+        "nunique": "Type n_unique('x', max_rows=5).",
+        "size": "Type count(max_rows=5).release(epsilon=0.1): how many rows there are is private.",
+        "dtypes schema info": "Print the frame: its columns and types are public.",
+        "hist": "Type histogram('x', bins=[0, 10, 20], max_rows=5).",
+        "release": "Ask something first: count(max_rows=5).release(epsilon=0.1).",
+        "head tail sample shape describe iloc at iat height values index to_pandas to_polars to_arrow to_dict to_numpy "
+        "to_csv to_parquet collect limit slice iterrows iter_rows rows apply map": NO_ROWS,
+    }
+)
+GROUPS = _table(
+    {
+        "size len": "Type .count().",
+        "aggregate": "Type .agg(n=dp.count(), m=dp.mean('x', bounds=(0, 100))).",
+        "nunique": "Type .n_unique('x').",
+        "groups get_group head tail first last apply transform": NO_ROWS,
+        "release": "Ask something first: .count().release(epsilon=0.1).",
+    }
+)
+QUERY = _table(
+    {
+        "table value values collect compute execute head to_pandas to_polars to_arrow to_csv to_parquet plot report "
+        "noise cost": "Nothing is released yet: type .release(epsilon=0.1), and read its .table or .value.",
+        "error errors": "Type .accuracy(epsilon=0.1).",
+    }
+)
+RELEASE = _table(
+    {
+        "head tail columns iloc loc shape sort_values sort filter": "Type .table: it is a table of the kind you know.",
+        "to_frame df data collect": "Type .table.",
+        "item result": "Type .value.",
+        "error errors": "Type .accuracy().",
+        "epsilon delta": "Type .cost.",
+        "explain": "Type .report() or .derivation.",
+        "to_json": "Type .report().to_json().",
+    }
+)
+EXPRESSION = _table(
+    {
+        "isin": "Type .is_in([...]).",
+        "isna isnull is_nan is_missing": "Type .is_null(); NaN is missing too.",
+        "notna notnull is_not_nan": "Type .is_not_null().",
+        "between": "Type .is_between(0, 10).",
+        "fillna": "Type .fill_null(0).",
+        "astype": "Type .cast('float64').",
+        "mean sum count min max median std var quantile n_unique nunique len": _IN_AGG,
+        "alias name": "The keyword is the name: with_columns(weekly=dp.col('wage') / 52).",
+    }
+)
+TEXT = _table(
+    {
+        "lower": "Type .str.to_lowercase().",
+        "upper": "Type .str.to_uppercase().",
+        "len": "Type .str.len_chars().",
+        "startswith": "Type .str.starts_with('a').",
+        "endswith": "Type .str.ends_with('a').",
+    }
+)
+CALENDAR = _table(
+    {"dayofweek day_of_week": "Type .dt.weekday(): Monday is 1.", "dayofyear day_of_year": "Type .dt.ordinal_day()."}
+)
+ACCESSOR = _table(
+    {
+        "groupby group_by filter with_columns assign clip cast cut select drop rename fill_null drop_nulls join bound "
+        "per_unit partition query": _PROTECT_FIRST,
+        **{name: advice for name, advice in FRAME.items() if advice == NO_ROWS},
+    }
+)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """`" Did you mean 'wage'?"`, or nothing where no name is near.
+
+    >>> nearest("wag", ["user", "wage"]), nearest("x", ["user", "wage"])
+    (" Did you mean 'wage'?", '')
+    """
+    near = get_close_matches(name, list(names), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+class Habits:
+    """Answers a name that does not exist with the line to type; the error is an AttributeError too.
+
+    Names that begin with an underscore, by which other libraries ask what an object can do, get Python's own error.
+    """
+
+    __slots__ = ()
+    _habits: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # a type checker knows which names exist
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            raise UnknownAttribute(f"{type(self).__name__} has no {name!r}.{self._advice(name)}")
+
+    def _advice(self, name: str) -> str:
+        """What to type instead, after a space."""
+        if name in self._habits:
+            return f" {self._habits[name]}"
+        return nearest(name, (known for known in dir(type(self)) if not known.startswith("_")))
