@@ -42,10 +42,10 @@ def protect(
     """Protect a table: from here on it can only be asked questions whose answers are differentially private.
 
     Input:  frame: pandas DataFrame, Polars DataFrame or LazyFrame, PyArrow Table, Dask DataFrame, DuckDB relation, Ibis
-            table or Spark DataFrame, whose rows stay where they are: only exact totals come back; unit: the column, or tuple of
-            columns, that says whose row it is, or `dp.Rows(k)` when there is none and one person has at most k rows;
-            budget: what releases are paid from; neighbors: "add-remove" (one unit joins or leaves) or "replace" (one
-            unit's rows are exchanged for another's, "bounded DP")
+            table or Spark DataFrame, whose rows stay where they are: only exact totals come back; unit: the column, or
+            tuple of columns, that says whose row it is, or `dp.Rows(k)` when there is none and one person has at most k
+            rows; budget: what releases are paid from; neighbors: "add-remove" (one unit joins or leaves) or "replace"
+            (one unit's rows are exchanged for another's, "bounded DP")
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it
     Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation; nothing is read
 
