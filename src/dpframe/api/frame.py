@@ -85,7 +85,6 @@ class PrivateFrame(Habits):
     """
 
     __slots__ = ("_budget", "_step")
-    __iter__ = None  # no rows to go over, though there is a __getitem__, which refuses
     _habits = FRAME
 
     def __init__(self, step: Step, budget: Account | None) -> None:

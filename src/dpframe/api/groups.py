@@ -22,7 +22,6 @@ class PrivateGroupBy(Habits):
     """Groups of a protected frame; ask them for aggregates."""
 
     __slots__ = ("_budget", "_groups")
-    __iter__ = None  # no groups to go over, though there is a __getitem__, which refuses
     _habits = GROUPS
 
     def __init__(self, groups: Ask, budget: Account | None) -> None:

@@ -48,7 +48,6 @@ class Release(Habits):
     """
 
     _habits = RELEASE
-    __iter__ = None  # a release is not a table, though there is a __getitem__, which says where the table is
 
     cost: Loss
     derivation: Derivation
