@@ -87,20 +87,18 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
 def _planned(ask: Ask, price: Price, parts: Sequence[Part], normal: bool, selects: bool) -> NoisePlan:
     """The noise plan of one way to spend a price that is split."""
     added, chosen = parted(parts, selects=selects)
+    choices = [choice_of(p, epsilon) for p, epsilon in chosen]
     if normal:
         together = sum((epsilon for _, epsilon in added), Fraction(0))
         weighted = [(p, p.share) for p, _ in added if p.share]
         if ask.private_keys:
-            plan = thresholded(
-                ask, weighted, [choice_of(p, e) for p, e in chosen], (price.epsilon, together, price.delta)
-            )
+            plan = thresholded(ask, weighted, choices, (price.epsilon, together, price.delta))
             if plan is not None:
                 return plan
         slack = price.delta / 2 if ask.private_keys else price.delta
         drawn = gaussians_of(weighted, together, slack)
     else:
         drawn = laplaces_of([(p, epsilon) for p, epsilon in added if p.epsilon_share], laplace_of)
-    choices = [choice_of(p, epsilon) for p, epsilon in chosen]
     delta = price.delta if normal or ask.private_keys else Fraction(0)
     cost = Loss.charged(price.epsilon if parts else Fraction(0), delta)
     return assembled(ask, [*drawn, *choices], price.delta / 2 if normal else price.delta, cost)
