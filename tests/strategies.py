@@ -19,6 +19,7 @@ import pyarrow as pa
 
 import dpframe as dp
 from dpframe import engine
+from dpframe.engine.backends import backend_named
 from dpframe.errors import DpFrameError
 from dpframe.theory.maps.pairs import paired_l1
 
@@ -52,6 +53,12 @@ def bring(frame: pl.DataFrame, kind: str) -> Any:
         case "pyarrow":
             return frame.to_arrow()
     return frame
+
+
+def hashed_by(patch: Any, hashed: Callable[..., Any], *engines: str) -> None:
+    """From now on, engines (Polars, where none is named) choose groups by another hash."""
+    for name in engines or ("polars",):
+        patch.setattr(type(backend_named(name)), "keyed_hash", staticmethod(hashed))
 
 
 def rows_of_unit(rng: random.Random, unit: int | None, many: int) -> list[tuple[Any, ...]]:

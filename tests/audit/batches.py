@@ -20,13 +20,13 @@ import pytest
 
 from dpframe import engine
 from dpframe.audit.pairs import multisets, pairs
-from dpframe.engine import hooks
 from dpframe.engine.backends import polars as parts
 from dpframe.plan.ask import Ask
 from dpframe.plan.keys import Keys
 from dpframe.plan.steps import source_of
 from dpframe.release.draw import _scores
 from dpframe.theory.maps.ranks import rank_terms
+from strategies import hashed_by
 
 # The universe: 12 kinds of rows, and all tables of up to 4 of them.
 
@@ -92,11 +92,9 @@ def together(ask: Ask, tables: int) -> Ask:
 @contextmanager
 def one_hash_for_all_tables():
     """The hash leaves the table out: it is the first of the identifiers ("u0") and the first of the groups ("k0")."""
-    real, text = hooks.keyed_hash, parts._hash
+    real, text = parts.BACKEND.keyed_hash, parts._hash
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            hooks, "keyed_hash", lambda f, columns, *rest: real(f, [c for c in columns if c not in ("u0", "k0")], *rest)
-        )
+        hashed_by(patch, lambda f, columns, *rest: real(f, [c for c in columns if c not in ("u0", "k0")], *rest))
         patch.setattr(parts, "_hash", lambda row, salt: text(row[1:], salt))
         yield
 

@@ -26,7 +26,6 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine import compile as compiler
-from dpframe.engine import hooks
 from dpframe.engine.backends import polars as on_polars
 from dpframe.errors import DpFrameError
 from strategies import bring
@@ -208,7 +207,6 @@ class Failing:
 SITES = [
     (compiler, "lower"),
     (compiler, "partials"),
-    (hooks, "keyed_hash"),
     (on_polars.PolarsBackend, "keyed_hash"),
     (pl.LazyFrame, "collect"),
     (pl, "collect_all"),

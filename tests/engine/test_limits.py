@@ -13,8 +13,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.engine import hooks
-from strategies import answer, bring
+from strategies import answer, bring, hashed_by
 
 ONE = 2**20  # the fraction bits of everything that is divided
 
@@ -70,7 +69,7 @@ def _table(rng):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_totals_are_those_of_the_design(monkeypatch, seed):
-    monkeypatch.setattr(hooks, "keyed_hash", _hash_by_length)
+    hashed_by(monkeypatch, _hash_by_length)
     rng = random.Random(seed)
     rows, keys = _table(rng), ["a", "b", "cc", "ddd", "e" * 5]
     limits = (rng.randint(1, 9), rng.randint(1, 5), rng.randint(1, 5))

@@ -8,7 +8,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine as rooms
-from dpframe.engine import hooks
+from dpframe.engine.backends import backend_of
 from dpframe.errors import DpFrameError
 from questions import QUESTIONS, REFUSED, TABLE, exact, expected, protected
 
@@ -37,7 +37,7 @@ def test_the_lowest_hashes_without_those_that_tie_beyond(spark_session):
     hashes = {1: [5, -3, 5, 9], 2: [7, 7, 7], 3: [-(2**63), 2**63 - 1], 4: [1, 2, 2, 2]}
     table = pl.DataFrame([(u, h) for u, hs in hashes.items() for h in hs], schema=["u0", "h"], orient="row")
     frame = nw.from_native(spark_session.createDataFrame(table.to_arrow()))
-    engine = hooks.backend_of(frame)
+    engine = backend_of(frame)
     for most in (1, 2, 3):
         (found,) = engine.collect([engine.lowest(frame, "h", ["u0"], most).select("u0", "h")])
         rank = pl.col("h").rank("max").over("u0")

@@ -12,7 +12,7 @@ from scipy import stats
 
 import dpframe as dp
 from dpframe import engine as rooms
-from dpframe.engine import hooks
+from dpframe.engine.backends import backend_of
 from dpframe.errors import DpFrameError, EngineError, UnsupportedOperation
 from strategies import as_frame, check_claims, random_plan, random_question, random_rows
 
@@ -46,7 +46,8 @@ def test_claims_hold_where_groups_are_chosen_by_hash(engine, seed):
 
 def _hashes(frame, salt):
     rows = nw.from_native(frame).select(u0=nw.col("s0"), k0=nw.col("s1"))
-    (found,) = hooks.backend_of(rows).collect([hooks.keyed_hash(rows, ["u0", "k0"], salt, "h")])
+    backend = backend_of(rows)
+    (found,) = backend.collect([backend.keyed_hash(rows, ["u0", "k0"], salt, "h")])
     return found.sort("u0", "k0")
 
 

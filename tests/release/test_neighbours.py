@@ -10,7 +10,6 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine
-from dpframe.engine import hooks
 from dpframe.errors import DpFrameError, EngineError
 from strategies import (
     CITIES,
@@ -19,6 +18,7 @@ from strategies import (
     bring,
     check_claims,
     distance,
+    hashed_by,
     random_plan,
     random_question,
     random_rows,
@@ -164,7 +164,7 @@ def _two_values(frame, columns, salt, into):
 @pytest.mark.parametrize("hashed", [_constant, _by_group, _by_unit, _two_values])
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_no_claim_rests_on_the_hash(monkeypatch, hashed, relation):
-    monkeypatch.setattr(hooks, "keyed_hash", hashed)
+    hashed_by(monkeypatch, hashed)
     _hold("polars", f"{hashed.__name__} {relation}", "u", relation, 40)
 
 
@@ -173,7 +173,7 @@ def test_equal_hashes_cost_groups_and_nothing_else(monkeypatch):
     frame = dp.protect(as_frame(rows), unit="u")
     ask = frame.group_by("city", keys=CITIES[:3], max_groups=2).count_units()
     assert sum(answer(ask)[0].values()) == 3
-    monkeypatch.setattr(hooks, "keyed_hash", _constant)
+    hashed_by(monkeypatch, _constant)
     assert answer(ask)[0] == {("Aachen",): 0, ("Bonn",): 1, ("Celle",): 0}
 
 

@@ -8,9 +8,9 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
+from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.expressions import Lowering, int64, to_float
 from dpframe.engine.features import per_unit
-from dpframe.engine.hooks import Frame, backend_of
 from dpframe.engine.rows import lowered, readable, unit_names
 from dpframe.engine.tables import Data
 from dpframe.plan import combine

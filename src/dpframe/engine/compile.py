@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
-from dpframe.engine.hooks import Frame, backend_of
+from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.integers import candidate_number, row_integer
 from dpframe.engine.keys import among, group_names, keyed, listed_only
 from dpframe.engine.limits import Partial, distinct, enforced, partial_bits, partials, sifted, spread

@@ -13,8 +13,7 @@ from typing import Any
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends import Backend
-from dpframe.engine.hooks import Frame, backend_of
+from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.plan import expressions as plan
 from dpframe.plan.columns import Facts, Table
 from dpframe.plan.expressions import Call, Literal, Name, Node

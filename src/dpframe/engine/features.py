@@ -14,9 +14,8 @@ from itertools import zip_longest
 
 import narwhals as nw
 
-from dpframe.engine.backends import Backend
+from dpframe.engine.backends import Backend, Frame
 from dpframe.engine.expressions import Lowering, to_float, truncated
-from dpframe.engine.hooks import Frame
 from dpframe.plan.columns import Facts
 from dpframe.plan.features import Feature, small
 from dpframe.plan.types import integer_range, kind

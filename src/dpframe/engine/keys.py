@@ -13,8 +13,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends import Backend
-from dpframe.engine.hooks import Frame, backend_of
+from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.tables import polars_dtype
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Column

@@ -26,10 +26,8 @@ from dataclasses import dataclass
 
 import narwhals as nw
 
-from dpframe.engine import hooks
-from dpframe.engine.backends import Backend
+from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.expressions import to_float, truncated
-from dpframe.engine.hooks import Frame, backend_of
 from dpframe.plan.columns import Limits
 from dpframe.plan.grid import FRACTION_BITS
 from dpframe.plan.measures import Measure
@@ -82,7 +80,7 @@ def enforced(
 
 def _lowest(frame: Frame, hashed: Sequence[str], within: Sequence[str], most: int, salt: int) -> Frame:
     """At most `most` rows of each of the groups `within`: those with the lowest hashes, and none of a tie beyond."""
-    frame = hooks.keyed_hash(frame, hashed, salt, "h")
+    frame = backend_of(frame).keyed_hash(frame, hashed, salt, "h")
     return backend_of(frame).lowest(frame, "h", within, most)
 
 
@@ -100,7 +98,7 @@ def sifted(
     """
     if limits.max_groups is None or not _chosen(groups, limits, cells) or not backend_of(rows).sifts:
         return rows
-    hashed = hooks.keyed_hash(rows, [*units, *groups], salt, "h")
+    hashed = backend_of(rows).keyed_hash(rows, [*units, *groups], salt, "h")
     return backend_of(rows).sifted(hashed, "h", units, limits.max_groups)
 
 

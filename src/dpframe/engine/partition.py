@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import narwhals as nw
 
-from dpframe.engine.hooks import Frame, backend_of
+from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.keys import listed
 from dpframe.engine.rows import lowered, unit_names
 from dpframe.plan.partition import Part

@@ -21,10 +21,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engine.backends import Backend
+from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.buckets import added
 from dpframe.engine.expressions import to_float
-from dpframe.engine.hooks import Frame, backend_of
 from dpframe.engine.keys import group_names, key_frame, keyed, listed_only
 from dpframe.engine.rows import lower, unit_names
 from dpframe.engine.sums import Sums, planned

@@ -12,8 +12,8 @@ from functools import singledispatch
 
 import narwhals as nw
 
+from dpframe.engine.backends import Frame
 from dpframe.engine.expressions import Lowering, in_calendar, not_nan, to_float
-from dpframe.engine.hooks import Frame
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import expressions as plan
 from dpframe.plan import steps

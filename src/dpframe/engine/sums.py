@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import narwhals as nw
 import polars as pl
 
-from dpframe.engine.hooks import Frame, backend_of
+from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.keys import held_keys
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Facts

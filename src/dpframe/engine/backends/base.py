@@ -68,7 +68,10 @@ class Backend(ABC):
 
     @abstractmethod
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """A 64-bit hash of some columns of each row under a 64-bit key: of these values only, at every retry."""
+        """A 64-bit hash of some columns of each row under a 64-bit key: of these values only, at every retry.
+
+        Privacy does not rest on it: equal hashes only cost groups (see `limits`). Each release draws its key anew.
+        """
 
     sifts = False  # whether `sifted` does anything
 
