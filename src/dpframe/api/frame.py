@@ -1,4 +1,4 @@
-"""The protected frame: one method per plan step, one per question."""
+"""The protected frame: one method per plan step. What it can be asked is in `questions`."""
 
 from __future__ import annotations
 
@@ -7,28 +7,21 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from dpframe import engine
-from dpframe.api import aggregates as make
-from dpframe.api.arguments import Pair, read_expr, read_limits, read_mapping, read_name, read_names
-from dpframe.api.cells import cell_of, intervals_of, parts_of
-from dpframe.api.groups import PrivateGroupBy, named, quantiles
-from dpframe.api.marginals import MarginalsQuery, listed_levels, workload_of
+from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_name, read_names
+from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.partition import partitioned
-from dpframe.api.query import Query
+from dpframe.api.questions import Questions
 from dpframe.api.settings import check_budget, check_same_budget
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
 from dpframe.plan import combine, steps
 from dpframe.plan.aggregates import Aggregate
-from dpframe.plan.ask import Ask, Layout
-from dpframe.plan.columns import Auto, Limits
+from dpframe.plan.columns import Auto
 from dpframe.plan.explain import describe, render_html, render_text
 from dpframe.plan.expressions import Expr, check_interval, lit
-from dpframe.plan.habits import FRAME, NO_ROWS, Habits
+from dpframe.plan.habits import FRAME, NO_ROWS
 from dpframe.plan.intervals import Intervals
-from dpframe.plan.keys import Key, Keys, read_keys, read_other
-from dpframe.plan.marginals import Marginals
-from dpframe.plan.steps import Rows, Source, Step, source_of
+from dpframe.plan.steps import Rows, Source, source_of
 from dpframe.plan.types import as_dtype, check_choice, kind, plain
-from dpframe.release.run import Account
 
 __all__ = ["PrivateFrame", "protect"]
 
@@ -77,20 +70,15 @@ def protect(
     raise UnknownColumn(message)
 
 
-class PrivateFrame(Habits):
+class PrivateFrame(Questions):
     """A protected table. It can be transformed row by row and asked questions; it cannot be looked at.
 
     Every method returns something new. Transformations keep track of what one unit can contribute; questions give a
     `Query`, which alone can be released.
     """
 
-    __slots__ = ("_budget", "_step")
+    __slots__ = ()
     _habits = FRAME
-
-    def __init__(self, step: Step, budget: Account | None) -> None:
-        _ = step.table  # refuse now what cannot be
-        engine.check_supported(step)
-        self._step, self._budget = step, budget
 
     # Shape
 
@@ -144,9 +132,6 @@ class PrivateFrame(Habits):
         )
 
     # Transform
-
-    def _then(self, step: Step) -> PrivateFrame:
-        return PrivateFrame(step, self._budget)
 
     def filter(self, *conditions: Expr | str) -> PrivateFrame:
         """Keep the rows where every condition holds: `filter(dp.col("age") >= 18)`.
@@ -307,358 +292,6 @@ class PrivateFrame(Habits):
         """
         parts = partitioned(self._step, self._budget, by, keys, max_groups)
         return {key: PrivateFrame(step, budget) for key, step, budget in parts}
-
-    # Ask
-
-    def count(self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None) -> Query:
-        """Number of rows, or of the values of a column that are not missing; see `dp.count`."""
-        return self._one("count" if column is None else column, make.count(column), max_rows, limits)
-
-    def count_units(self) -> Query:
-        """Number of distinct units; see `dp.count_units`."""
-        return self._one("count_units", make.count_units(), None)
-
-    def sum(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        unit_bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query:
-        """Sum of a column (the only one may be left out); see `dp.sum`."""
-        name = self._only(column, "sum")
-        return self._one(name, make.sum(name, bounds, unit_bounds), max_rows, limits)
-
-    def mean(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query:
-        """Mean of a column (the only one may be left out); see `dp.mean`."""
-        name = self._only(column, "mean")
-        return self._one(name, make.mean(name, bounds), max_rows, limits)
-
-    def var(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        ddof: int = 1,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query:
-        """Variance of a column (the only one may be left out); see `dp.var`."""
-        name = self._only(column, "var")
-        return self._one(name, make.var(name, bounds, ddof=ddof), max_rows, limits)
-
-    def std(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        ddof: int = 1,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query:
-        """Standard deviation of a column (the only one may be left out); see `dp.std`."""
-        name = self._only(column, "std")
-        return self._one(name, make.std(name, bounds, ddof=ddof), max_rows, limits)
-
-    def n_unique(self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None) -> Query:
-        """Number of different values of a column (the only one may be left out); see `dp.n_unique`."""
-        name = self._only(column, "n_unique")
-        return self._one(name, make.n_unique(name), max_rows, limits)
-
-    def quantile(
-        self,
-        column: str | None = None,
-        q: float | Sequence[float] = 0.5,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query:
-        """One or several quantiles of a column (the only one may be left out); see `dp.quantile`.
-
-        Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
-        """
-        name = self._only(column, "quantile")
-        return self._ask(
-            quantiles(name, q, bounds), read_limits(max_rows, limits=limits), verb=f"quantile({name!r}, {{limit}})"
-        )
-
-    def median(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query:
-        """Median of a column (the only one may be left out); see `dp.median`."""
-        name = self._only(column, "median")
-        return self._one(name, make.median(name, bounds), max_rows, limits)
-
-    def min(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query:
-        """A value that hardly any row is below; see `dp.min`."""
-        name = self._only(column, "min")
-        return self._one(name, make.min(name, bounds), max_rows, limits)
-
-    def max(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query:
-        """A value that hardly any row is above; see `dp.max`."""
-        name = self._only(column, "max")
-        return self._one(name, make.max(name, bounds), max_rows, limits)
-
-    def mode(
-        self, column: str | None = None, keys: Iterable[Any] | None = None, *, max_rows: int | None = None
-    ) -> Query:
-        """The most frequent of the listed values of a column (the only one may be left out); see `dp.mode`."""
-        name = self._only(column, "mode")
-        return self._one(name, make.mode(name, keys), max_rows)
-
-    def top_k(self, column: str, k: int, keys: Iterable[Any] | None = None, *, max_rows: int | None = None) -> Query:
-        """The k most frequent of the listed values of a column, in order: k rows with `rank` from 1 and the value.
-
-        Input:  k; keys as in `dp.mode`
-        Bound:  one choice after the other, each among the values that are left, for a k-th of the price; see
-                `dpframe.theory.maps.ranks.count_scale`
-        Errors: as in `dp.mode`; InvalidArgument for more values than are listed
-        """
-        return self._one(read_name(column, "top_k"), make.top_k(column, k, keys), max_rows)
-
-    def agg(
-        self, *unnamed: object, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate
-    ) -> Query:
-        """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
-        return self._ask(
-            named(aggregates, unnamed=unnamed), read_limits(max_rows, limits=limits), verb="agg(..., {limit})"
-        )
-
-    def group_by(
-        self,
-        *by: str | Sequence[str],
-        keys: Any = None,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-        other: Any = None,
-    ) -> PrivateGroupBy:
-        """Groups of rows, and how much one unit may be in them.
-
-        Input:  by: columns; keys: the groups to release, listed without looking at the data: a list, a dict of lists
-                (every combination), a list of tuples or a public dataframe. Without keys, groups are found in the data
-                and released when enough units are in them (needs δ); columns of type Enum or Boolean, and those made by
-                `cut`, bring their keys. max_groups, max_rows_per_group, max_rows: of one unit, counts. other: the key,
-                such as "(other)", of one more row, always the last, with the counts, sums, means and variances of all
-                suppressed groups together (units are counted in each); a group that has this key is in it as well. For
-                several columns a tuple has a label for each, None for null
-        Bound:  a unit's rows in unlisted groups do not count; of the rest at most max_groups groups, chosen at random,
-                rows weighted down to max_rows_per_group in each and max_rows in all. The row of suppressed groups is
-                paid for with the others: see `dpframe.theory.maps.partitions.rest_scale`
-        Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
-        """
-        names = read_names(by, "group_by")
-        if not names:
-            raise InvalidArgument("group_by: name at least one column.")
-        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
-        rest = self._other(names, other, "group_by")
-        listed, verb = self._keys(names, keys, "group_by"), f"group_by({', '.join(map(repr, names))}, {{limit}})"
-        asked = Ask(self._step, names, listed, said, (), verb=verb, other=rest)
-        return PrivateGroupBy(asked, self._budget)
-
-    def histogram(
-        self,
-        column: str | None = None,
-        bins: Sequence[Any] | None = None,
-        keys: Any = None,
-        *,
-        underflow: bool = False,
-        overflow: bool = False,
-        max_rows: int | None = None,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        limits: Auto | None = None,
-        other: Any = None,
-    ) -> Query:
-        """Rows per interval of a number, or per key of a column.
-
-        Input:  bins: edges (column unit); intervals are [a, b), the last one [a, b], as in `np.histogram`, and rows
-                outside of them do not count; underflow, overflow: also count, as "< a", what is below the first edge,
-                and as "≥ b" what is not below the last one, which then closes no interval; keys as in `group_by`;
-                limits of one unit, counts; other as in `group_by`, for keys that nobody listed
-        Output: a table with the column and `count`, in the order of bins or keys
-        """
-        name = self._only(column, "histogram")
-        if bins is not None and keys is not None:
-            raise InvalidArgument(f"histogram({name!r}): give bins= for intervals or keys= for values, not both.")
-        frame = self
-        if bins is not None:
-            intervals = intervals_of(bins, underflow, overflow, f"histogram({name!r})")
-            frame = self._then(steps.Cut(self._step, name, intervals, name))
-        elif underflow or overflow:
-            raise InvalidArgument(f"histogram({name!r}): underflow= and overflow= go with bins=.")
-        elif keys is None and kind(self._step.table.column(name, "histogram").facts.dtype) in ("integer", "float"):
-            raise InvalidArgument(
-                f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
-            )
-        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
-        verb = f"histogram({name!r}, {{limit}})"
-        listed = frame._keys((name,), keys, "histogram")
-        rest = frame._other((name,), other, "histogram")
-        return frame._ask((("count", make.count()),), said, by=(name,), keys=listed, verb=verb, other=rest)
-
-    def crosstab(
-        self,
-        index: str | Sequence[str],
-        columns: str | Sequence[str],
-        values: str | None = None,
-        aggfunc: str = "count",
-        *,
-        bounds: Pair | None = None,
-        keys: Any = None,
-        margins: bool | str = False,
-        normalize: bool | int | str = False,
-        max_rows: int | None = None,
-        max_groups: int | None = None,
-        max_rows_per_group: int | None = None,
-        limits: Auto | None = None,
-        other: Any = None,
-    ) -> Query:
-        """Rows per combination of keys, some down and some across, in the shape of `pd.crosstab`.
-
-        Input:  index, columns: the columns down and across; values, aggfunc: instead of rows, the "count", "sum" or
-                "mean" of a column, with bounds= (column unit) as in `dp.sum`; keys as in `group_by`; margins: add an
-                `All` row and column, made of the released cells (free); "measured" spends a part of the price on rows,
-                columns and total of a count or sum, and reconciles all of them, where no cell then has more than 1.05
-                times the error and no margin more than a sum of cells: with Gaussian noise (prices in ρ, people in many
-                cells, noise="gaussian") nearly always, with Laplace noise from some 190 by 190 cells on; `explain`
-                states the parts;
-                normalize: "index", "columns" or "all" gives each released cell as a part of its row, its column or the
-                total (free, post-processing; null where that is not above 0); limits of one unit, counts, where a cell
-                is a group; other as in `group_by`: one more cell, in a row and a column of its own
-        Errors: UnsupportedOperation for margins of keys that are found in the data, parts of means, and times in cells
-        """
-        down, across = read_names([index], "crosstab"), read_names([columns], "crosstab")
-        if not down or not across:
-            raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
-        if not isinstance(margins, bool) and not (isinstance(margins, str) and margins == "measured"):
-            raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
-        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
-        verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"
-        parts = parts_of(normalize)
-        aggregate = cell_of(values, aggfunc, bounds)
-        if parts and aggfunc == "mean":
-            raise UnsupportedOperation("crosstab: normalize= gives parts of counts and sums; means have none.")
-        layout = Layout("crosstab", across, bool(margins), parts, margins == "measured")
-        by = down + across
-        listed = self._keys(by, keys, "crosstab")
-        named = ((values or "count", aggregate),)
-        rest = self._other(by, other, "crosstab")
-        query = self._ask(named, said, by=by, keys=listed, verb=verb, layout=layout, other=rest)
-        if query._ask.outputs[0].dtype is not None:
-            raise UnsupportedOperation(
-                f"crosstab: its cells are numbers; for times: group_by({', '.join(map(repr, by))}, ...)"
-                f".agg({values}=dp.{aggfunc}({values!r}))."
-            )
-        if (margins or parts) and query._ask.private_keys:
-            raise UnsupportedOperation(
-                "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
-            )
-        return query
-
-    def marginals(
-        self,
-        columns: Sequence[str],
-        workload: str | Sequence[tuple[str, ...]] = "2-way",
-        *,
-        keys: Any = None,
-        max_rows: int | None = None,
-    ) -> MarginalsQuery:
-        """Rows by many sets of columns in one release, as tables that agree with one another.
-
-        Input:  columns: columns with listed keys; workload: which tables: "1-way" (every column), "2-way" (every pair)
-                and so on, or a list of tuples of columns; keys: a dict of lists for columns whose type does not fix
-                them; max_rows: rows of one unit that count, once for all tables
-        Output: a query whose release is a mapping, `out["a", "b"]`. A row counts when its keys are listed in every
-                column. Each table is the sum of any larger one that has its columns, and has numbers with fractions
-        Bound:  Gaussian noise on interactions, allotted so that the sum of variances of all cells is the least there is
-                at the price; see `dpframe.theory.maps.marginals`. It needs a δ or a price in ρ
-        Source: ResidualPlanner, Xiao, He, Zhang, Kifer 2023, arXiv:2305.08175
-        Errors: UnsupportedOperation for keys that nobody listed; UnboundedContribution, InvalidArgument, UnknownColumn
-
-        >>> import polars as pl, dpframe as dp
-        >>> people = pl.DataFrame({"smokes": [True, False], "drives": [True, True], "old": [False, True]})
-        >>> query = people.dp(unit=dp.Rows(1)).marginals(["smokes", "drives", "old"])
-        >>> query.accuracy(epsilon=1.0, delta=1e-6)["column"].to_list()
-        ['smokes × drives', 'smokes × old', 'drives × old']
-        """
-        by = read_names([columns], "marginals")
-        if not by:
-            raise InvalidArgument("marginals: name the columns, such as marginals(['age', 'sex', 'region']).")
-        tables = workload_of(workload, by)
-        used = sorted({i for table in tables for i in table})
-        listed = listed_levels(self._keys(by, keys, "marginals"), by)
-        levels = Keys(tuple(listed.levels[i] for i in used))
-        tables = tuple(tuple(used.index(i) for i in table) for table in tables)
-        names = tuple(by[i] for i in used)
-        verb = f"marginals([{', '.join(map(repr, names))}], {{limit}})"
-        counted = (("count", make.count()),)
-        ask = Marginals(self._step, names, levels, read_limits(max_rows), counted, verb=verb, workload=tables)
-        return MarginalsQuery(ask, self._budget)
-
-    def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:
-        facts = [self._step.table.column(name, verb).facts for name in by]
-        return read_keys(keys, by, facts, f"{verb}({', '.join(map(repr, by))})")
-
-    def _other(self, by: tuple[str, ...], label: Any, verb: str) -> Key | None:
-        facts = [self._step.table.column(name, verb).facts for name in by]
-        return None if label is None else read_other(label, by, facts, f"{verb}({', '.join(map(repr, by))})")
-
-    def _only(self, column: str | None, verb: str) -> str:
-        if column is not None:
-            return read_name(column, verb)
-        names = [name for name, c in self._step.table.columns.items() if not c.is_unit]
-        if len(names) != 1:
-            raise InvalidArgument(f"{verb}: name a column; there are {', '.join(map(repr, names))}.")
-        return names[0]
-
-    def _one(self, name: str, aggregate: Aggregate, max_rows: int | None = None, limits: Auto | None = None) -> Query:
-        verb = f"{aggregate.typed[:-1]}{'' if aggregate.typed.endswith('()') else ', '}{{limit}})"
-        return self._ask(((name, aggregate),), read_limits(max_rows, limits=limits), verb=verb)
-
-    def _ask(
-        self,
-        aggregates: tuple[tuple[str, Aggregate], ...],
-        limits: Limits,
-        *,
-        by: tuple[str, ...] = (),
-        keys: Keys | None = None,
-        verb: str,
-        layout: Layout | None = None,
-        other: Key | None = None,
-    ) -> Query:
-        asked = Ask(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb, other=other)
-        return Query(asked, self._budget)
 
 
 def _pairs(column: Any, value: Any, verb: str) -> Iterable[tuple[str, Any]]:
