@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, NoReturn, TypedDict, Unpack
 
 import pandas as pd
 import polars as pl
 
 from dpframe.api.arguments import Pair
 from dpframe.api.frame import PrivateFrame, protect
+from dpframe.api.usage import explains
 from dpframe.errors import InvalidArgument
 from dpframe.plan.habits import ACCESSOR, Habits
 from dpframe.plan.steps import Rows
@@ -57,6 +58,13 @@ class _Accessor(Habits):
     def __call__(self, unit: Any = None, budget: Any = None, neighbors: str = "add-remove") -> PrivateFrame:
         """Protect the table; see `dpframe.protect`."""
         return protect(self._native, unit, budget, neighbors)
+
+    def __getitem__(self, asked: object) -> NoReturn:
+        name = asked if isinstance(asked, str) else "x"
+        raise InvalidArgument(
+            "The accessor takes no [...]: protect the table first, frame = df.dp(unit='user_id'). In a question a "
+            f"column is its name, as in frame.mean({name!r}, bounds=(0, 100), max_rows=5); in a step, dp.col({name!r})."
+        )
 
     def _once(self, verb: str, *args: Any, **options: Any) -> Release:
         whose, price = (
@@ -138,6 +146,7 @@ class _Accessor(Habits):
         return self._once("histogram", column, **options)
 
 
+@explains("df.dp.{}({}, unit='user_id', max_rows=5, epsilon=0.1)")
 class FrameAccessor(_Accessor):
     """`df.dp(unit="user_id")` protects; `df.dp.sum("spend", unit="user_id", ...)` asks and releases at once."""
 

@@ -4,7 +4,8 @@
 DpFrameError
 ├── InvalidArgument            a parameter that can never be right (also a ValueError)
 │   ├── InvalidPrice           ε, δ or ρ that is not a positive finite number in its range
-│   └── InvalidBounds          L > U, NaN, or bounds of the wrong kind
+│   ├── InvalidBounds          L > U, NaN, or bounds of the wrong kind
+│   └── WrongCall              arguments that do not fit a question; says what to type (also a TypeError)
 ├── SchemaError                the question does not fit the table's schema
 │   ├── UnknownColumn          no such column (also a KeyError)
 │   └── WrongType              the column's type cannot answer this (also a TypeError)
@@ -56,6 +57,7 @@ __all__ = [
     "UnknownAttribute",
     "UnknownColumn",
     "UnsupportedOperation",
+    "WrongCall",
     "WrongType",
 ]
 
@@ -74,6 +76,10 @@ class InvalidPrice(InvalidArgument):
 
 class InvalidBounds(InvalidArgument):
     """Bounds with L > U, with a NaN, or of the wrong kind."""
+
+
+class WrongCall(InvalidArgument, TypeError):
+    """Arguments that do not fit a question: one is missing, is not known, or is one too many."""
 
 
 class SchemaError(DpFrameError):

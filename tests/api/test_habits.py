@@ -1,10 +1,15 @@
 """What fingers type from pandas and Polars is answered with the line to type here, by a typed error."""
 
+import contextlib
+import inspect
+
 import pandas as pd
 import pytest
 
 import dpframe as dp
+from dpframe.api import usage
 from dpframe.errors import (
+    BudgetRequired,
     DpFrameError,
     InvalidArgument,
     InvalidBounds,
@@ -12,6 +17,7 @@ from dpframe.errors import (
     ReleaseMismatch,
     UnknownAttribute,
     UnknownColumn,
+    WrongCall,
     WrongType,
 )
 from dpframe.plan import habits
@@ -95,6 +101,16 @@ ASKED = {
     "f.agg(n=dp.count(), max_rows=1, epsilon=1)": ".release(epsilon=...)",
     "TABLE.dp.agg(['mean'], unit='user')": "agg(n=dp.count()",
     "f.count(max_rows=dp.Auto())": "limits=dp.Auto()",
+    "TABLE.dp['wage']": "frame.mean('wage'",
+    "TABLE.dp[['wage']]": "df.dp(unit='user_id')",
+    "TABLE.wage.dp[0]": "df.dp(unit='user_id')",
+    "f.mean(epsilon=1)": "mean('wage', bounds=(0, 100), max_rows=5).release(epsilon=0.1)",
+    "f.top_k()": "'column'. Type top_k('city', 1,",
+    "f.count_units(max_rows=1)": "count_units().release(",
+    "g.mean()": "'column'. Type .mean('wage', bounds=(0, 100))",
+    "dp.sum()": "'column'. Type dp.sum('wage', bounds=(0, 100))",
+    "dp.quantile('wage')": "'q'. Type dp.quantile('wage', 0.9,",
+    "TABLE.dp.crosstab()": "df.dp.crosstab('region', 'sex',",
 }
 
 
@@ -105,6 +121,36 @@ def test_an_argument_from_elsewhere_is_answered_too(frame, typed):
     with pytest.raises(InvalidArgument) as caught:
         eval(typed, known)
     assert ASKED[typed] in str(caught.value)
+
+
+PEOPLE = pd.DataFrame(
+    {"user_id": [1, 1, 2], "wage": 9.0, "city": "Bonn", "when": [3, 1, 2], "region": ["north", "north", "south"]}
+).assign(sex="f")
+
+
+@pytest.mark.parametrize("place", ["", ".", "dp.", "df.dp."])
+def test_every_line_that_is_named_for_a_question_works(place):
+    frame = PEOPLE.dp(unit="user_id", budget=dp.Budget(epsilon=100, delta=0.1))
+    groups = frame.group_by("sex", keys=["f", "m"], max_groups=1, max_rows_per_group=1)
+    of = {"": frame, ".": groups, "dp.": dp, "df.dp.": PEOPLE.dp}[place]
+    verbs = usage._ARGUMENTS.keys() & set(dir(of))
+    assert verbs >= {"count", "sum", "mean", "var", "std", "median", "quantile", "min", "max", "mode", "n_unique"}
+    for verb in verbs:
+        with pytest.raises(WrongCall) as caught:
+            getattr(of, verb)(1, 2, 3, 4, 5, 6, nothing=0)
+        line = str(caught.value).partition("Type ")[2].removesuffix(".")
+        assert line.startswith(f"{place}{verb}(")
+        line = {"": f"frame.{line}", ".": f"groups{line}"}.get(place, line).replace(
+            "epsilon=0.1", "epsilon=1, delta=0.01"
+        )
+        with contextlib.suppress(BudgetRequired):  # a one-liner says no budget
+            eval(line, {"frame": frame, "groups": groups, "dp": dp, "df": PEOPLE})
+
+
+def test_an_error_inside_a_question_stays_what_it_is(frame):
+    with pytest.raises(WrongType):  # which is a TypeError too
+        frame.mean("city", bounds=(0, 1), max_rows=1)
+    assert list(inspect.signature(dp.mean).parameters) == ["column", "bounds", "share"]
 
 
 def test_what_other_libraries_ask_an_object_gets_python_s_own_answer(frame):

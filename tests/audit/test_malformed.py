@@ -305,6 +305,7 @@ def test_what_is_given_in_place_of_a_name_is_not_shown():
                     assert "canary-4711" not in message, (name, parameter)
 
 
-def test_unknown_parameters_are_python_s_own_error():
-    with pytest.raises(TypeError):
-        FRAME.count(no_such_parameter=1)
+def test_unknown_parameters_are_type_errors():
+    for verb in (FRAME.count, FRAME.filter, FRAME.count_units().release):
+        with pytest.raises(TypeError):
+            verb(no_such_parameter=1)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.api.arguments import Pair, read_bounds, read_name, read_rank, read_share, read_values
+from dpframe.api.usage import explained
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, CountUnits, Mean, Mode, Quantile, Sum, Var
 from dpframe.plan.columns import Auto
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 
+@explained
 def count(column: str | None = None, *, share: float = 1) -> Aggregate:
     """Number of rows, or of the values of a column that are not missing.
 
@@ -46,6 +48,7 @@ def count(column: str | None = None, *, share: float = 1) -> Aggregate:
     return Count(read_share(share), None if column is None else read_name(column, "count"))
 
 
+@explained
 def count_units(*, share: float = 1) -> Aggregate:
     """Number of distinct units (with `dp.Rows(k)`, where nobody can tell them apart, of rows).
 
@@ -58,6 +61,7 @@ def count_units(*, share: float = 1) -> Aggregate:
     return CountUnits(read_share(share))
 
 
+@explained
 def sum(  # the field's word, used as dp.sum
     column: str,
     bounds: Pair | None = None,
@@ -88,6 +92,7 @@ def sum(  # the field's word, used as dp.sum
     return Sum(read_share(share), name, rows, units)
 
 
+@explained
 def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """Mean of a column's values that are not missing, kept inside the bounds.
 
@@ -110,6 +115,7 @@ def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
     return Mean(read_share(share), name, read_bounds(bounds, f"mean({name!r})"))
 
 
+@explained
 def var(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float = 1) -> Aggregate:
     """Variance of a column's values that are not missing.
 
@@ -125,6 +131,7 @@ def var(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float 
     return _spread(column, bounds, ddof, share, "var")
 
 
+@explained
 def std(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float = 1) -> Aggregate:
     """Standard deviation of a column's values that are not missing: the root of `var`.
 
@@ -146,6 +153,7 @@ def _spread(column: str, bounds: Pair | None, ddof: int, share: float, verb: str
     return Var(read_share(share), name, read_bounds(bounds, f"{verb}({name!r})"), ddof, verb == "std")
 
 
+@explained
 def n_unique(column: str, *, share: float = 1) -> Aggregate:
     """Number of different values of a column that are not missing.
 
@@ -160,6 +168,7 @@ def n_unique(column: str, *, share: float = 1) -> Aggregate:
     return CountDistinct(read_share(share), read_name(column, "n_unique"))
 
 
+@explained
 def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """The value that a part q of a column's values is not above.
 
@@ -178,6 +187,7 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
     return _ranked(column, read_rank(q), bounds, share, "quantile")
 
 
+@explained
 def median(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """The middle value: `quantile` at 1/2.
 
@@ -187,6 +197,7 @@ def median(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggr
     return _ranked(column, Fraction(1, 2), bounds, share, "median")
 
 
+@explained
 def min(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """A value that hardly any row is below.
 
@@ -199,6 +210,7 @@ def min(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggrega
     return _ranked(column, Fraction(0), bounds, share, "min")
 
 
+@explained
 def max(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """A value that hardly any row is above; see `min`.
 
@@ -213,6 +225,7 @@ def _ranked(column: str, q: Fraction, bounds: Pair | None, share: float, verb: s
     return Quantile(read_share(share), name, q, read_bounds(bounds, f"{verb}({name!r})"), verb)
 
 
+@explained
 def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) -> Aggregate:
     """The most frequent of the listed values of a column.
 
@@ -236,6 +249,7 @@ def top_k(column: str, k: int, keys: Iterable[Any] | None = None) -> Aggregate:
     return Mode(Fraction(1), name, read_values(keys, f"top_k({name!r})"), check_limit(k, "k"))
 
 
+@explained
 def first(column: str, by: str) -> Aggregate:
     """The value of a column in a unit's first row by another column; for `per_unit` only.
 
@@ -250,6 +264,7 @@ def first(column: str, by: str) -> Aggregate:
     return _pick(column, by, "first")
 
 
+@explained
 def last(column: str, by: str) -> Aggregate:
     """The value of a column in a unit's last row by another column; see `first`.
 

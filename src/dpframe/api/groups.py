@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_rank
 from dpframe.api.query import Query
+from dpframe.api.usage import explains
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.ask import Ask
@@ -18,6 +19,7 @@ from dpframe.release.run import Account
 __all__ = ["PrivateGroupBy", "named", "quantiles"]
 
 
+@explains(".{}({}).release(epsilon=0.1)")
 class PrivateGroupBy(Habits):
     """Groups of a protected frame; ask them for aggregates."""
 

@@ -12,6 +12,7 @@ from dpframe.api.cells import cell_of, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named, quantiles
 from dpframe.api.marginals import MarginalsQuery, listed_levels, workload_of
 from dpframe.api.query import Query
+from dpframe.api.usage import explains
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import steps
 from dpframe.plan.aggregates import Aggregate
@@ -27,6 +28,7 @@ from dpframe.release.run import Account
 __all__ = ["Questions"]
 
 
+@explains("{}({}, max_rows=5).release(epsilon=0.1)")
 class Questions(Habits):
     """The questions of a protected frame, which is a plan step and what pays. Each gives a `Query`; none reads."""
 

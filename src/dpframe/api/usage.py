@@ -1,0 +1,70 @@
+"""A question typed with wrong arguments is answered with the line to write, in place of Python's own TypeError."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, TypeVar
+
+from dpframe.errors import WrongCall
+
+__all__ = ["explained", "explains"]
+
+_KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
+_ARGUMENTS = {
+    "count": "",
+    "count_units": "",
+    **dict.fromkeys(("sum", "mean", "var", "std", "median", "min", "max"), "'wage', bounds=(0, 100)"),
+    "quantile": "'wage', 0.9, bounds=(0, 100)",
+    "n_unique": "'city'",
+    "mode": "'city', keys=['Bonn', 'Kiel']",
+    "top_k": "'city', 1, keys=['Bonn', 'Kiel']",
+    "first": "'city', by='when'",
+    "last": "'city', by='when'",
+    "histogram": "'wage', bins=[0, 50, 100]",
+    "crosstab": f"'region', 'sex', {_KEYS}",
+    "marginals": f"['region', 'sex'], {_KEYS}",
+}
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
+
+
+def explained(question: F, line: str = "dp.{}({})") -> F:
+    """The same function; a call that does not fit its signature is answered with the line to write.
+
+    Input:  line: where its name and its arguments go
+    Errors: WrongCall
+
+    >>> def n_unique(column): ...
+    >>> explained(n_unique)()
+    Traceback (most recent call last):
+    dpframe.errors.WrongCall: n_unique: missing a required argument: 'column'. Type dp.n_unique('city').
+    """
+
+    @wraps(question)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            inspect.signature(question).bind(*args, **kwargs)
+        except TypeError as error:
+            verb = question.__name__
+            said = line.format(verb, _ARGUMENTS[verb]).replace("(, ", "(")
+            message = f"{verb}: {error}. Type {said}."
+        else:
+            return question(*args, **kwargs)
+        raise WrongCall(message)
+
+    return checked  # type: ignore[return-value]
+
+
+def explains(line: str) -> Callable[[C], C]:
+    """A class whose questions are explained, each by its line."""
+
+    def changed(kind: C) -> C:
+        for verb in filter(partial(hasattr, kind), _ARGUMENTS):
+            one = line.replace(", max_rows=5", "") if verb == "count_units" else line
+            setattr(kind, verb, explained(getattr(kind, verb), one))
+        return kind
+
+    return changed
