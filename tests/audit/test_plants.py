@@ -27,8 +27,8 @@ from dpframe.errors import BudgetError, DpFrameError, EngineError
 from dpframe.noise import bits
 from dpframe.plan import columns, combine, operations, steps
 from dpframe.release import calibrate, draw, pricing, run
+from dpframe.release.numbers import Numbers
 from dpframe.release.pricing import Price, noise_plan
-from dpframe.release.result import Release
 from dpframe.theory.maps import calibration, privacy, ranks, sensitivity
 from strategies import hashed_by
 
@@ -449,9 +449,9 @@ PLANTS = [
     ),
     Plant(
         "reading draws again",
-        Release._shown,
-        "return self._long",
-        "return self._long.with_columns(pl.col('count') + int(np.random.default_rng().integers(1, 10**9)))",
+        Numbers.shown,
+        "return self.long",
+        "return self.long.with_columns(pl.col('count') + int(np.random.default_rng().integers(1, 10**9)))",
         reading_draws_again,
         10,
     ),

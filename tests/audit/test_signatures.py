@@ -22,6 +22,7 @@ from test_exhaustive import LIMITS, OPERATIONS, asked
 import dpframe as dp
 from dpframe.errors import DpFrameError
 from dpframe.noise import bits
+from dpframe.release.exactness import error_table
 from strategies import bring
 
 SIZE = len(batches.universe())
@@ -78,7 +79,7 @@ def seen(release):
         release.noise.rows() if isinstance(release.noise, pl.DataFrame) else str(release.noise),
         str(release.cost),
         str(release.derivation),
-        dict(release._errors(0.05).schema),
+        dict(error_table(release._numbers, 0.05).schema),
     ]
 
 

@@ -90,7 +90,7 @@ def test_stated_intervals_hold_as_often_as_stated_and_hardly_more(noise, shape):
         assert found >= 0.95 - SLACK, output.name
         if output.formula in ("count", "sum"):
             (error,) = errors.filter(pl.col("column") == output.name)["error"].unique()
-            most = exact_coverage(out._noise.of(measure), measure, error) if output.whole else 0.95
+            most = exact_coverage(out._numbers.noise.of(measure), measure, error) if output.whole else 0.95
         else:
             most = {"mean": 0.955, "var": 0.975, "std": 0.975, "quantile": 0.97 if shape == "even" else 1.0}[
                 output.formula

@@ -377,10 +377,10 @@ def test_tables_agree_on_every_margin_they_share():
     for one, other in combinations(out, 2):
         shared = tuple(sorted(set(one) & set(other)))
         for table in (one, other):
-            summed = out[table]._long.group_by(*shared, maintain_order=True).agg(pl.col("count").sum())
-            joined = summed.join(out[shared]._long, on=shared, nulls_equal=True)
+            summed = out[table]._numbers.long.group_by(*shared, maintain_order=True).agg(pl.col("count").sum())
+            joined = summed.join(out[shared]._numbers.long, on=shared, nulls_equal=True)
             assert np.allclose(joined["count"], joined["count_right"], rtol=0, atol=1e-6)
-            assert joined.height == out[shared]._long.height
+            assert joined.height == out[shared]._numbers.long.height
 
 
 # Ready to publish

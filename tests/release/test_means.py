@@ -35,7 +35,7 @@ def root_mean_square(values):
 @pytest.mark.parametrize(("rows", "worse"), [(1, 0.75), (4, 0.9), (20, 1.05), (400, 1.01)])
 def test_it_has_a_smaller_error_than_the_ratio_and_the_same_where_many_are_counted(noise, rows, worse):
     out = asked([70.0] * rows).release(epsilon=1, delta=1e-6, noise=noise)
-    total, count = (out._parts[f"mean.{part}"] for part in ("sum", "count"))
+    total, count = (out._numbers.parts[f"mean.{part}"] for part in ("sum", "count"))
     ratio = np.clip(50 + total / np.maximum(count, 1), 0, 100)
     assert root_mean_square(out.table["mean"].to_numpy() - 70) <= worse * root_mean_square(ratio - 70)
     if rows == 400:

@@ -295,7 +295,7 @@ def test_it_is_paid_for_whatever_the_budget_counts(budget, price):
     grouped = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=OTHER)
     out = grouped.count().release(**price)
     assert out.table["g"].to_list() == ["big", "mid", OTHER]
-    two = {d.paid.names: d for d in out._noise.drawn}
+    two = {d.paid.names: d for d in out._numbers.noise.drawn}
     assert two[("count",)].scale == two[("count.other",)].scale  # one group of a unit: nothing is merged
     assert out.table["count"][2] == pytest.approx(300, abs=40)
 

@@ -7,6 +7,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, MissingBounds, UnsupportedOperation, WrongType
+from dpframe.release.crosstab import crosstab
 
 RNG = np.random.default_rng(66)
 CERTAIN = 1e9  # so large a price that the noise is zero but for a chance below 1e-400
@@ -115,7 +116,7 @@ def test_the_error_of_a_part_holds():
     keys = {name: KEYS[name] for name in ("town", "sex")}
     query, missed = frame.crosstab("town", "sex", keys=keys, max_rows=1, normalize="index"), 0
     for _ in range(200):
-        cells = query.release(epsilon=0.2)._grid(0.1).cells
+        cells = crosstab(query.release(epsilon=0.2)._numbers, 0.1).cells
         flat = [cell for row in cells for cell in row]
         missed += sum(abs(cell.value - t) > cell.error for cell, t in zip(flat, truth.ravel(), strict=True))
     assert missed <= 190

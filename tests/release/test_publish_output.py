@@ -15,6 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release.charts import margin, shown
+from dpframe.release.exactness import error_table
 
 LONG = ["Administrative and support service workers", "Craft and related trades workers", "<b>other</b>"]
 ROWS = {"id": range(300), "job": [LONG[i % 3] for i in range(300)], "sex": ["f", "m"] * 150, "age": range(300)}
@@ -56,7 +57,7 @@ def test_bars_show_every_group_with_its_error_in_order(frame):
     rows = rows_of(chart)
     assert [row["label"] for row in rows] == LONG
     assert [row["value"] for row in rows] == out.to_polars()["n"].to_list()
-    error = out._errors(0.05)["error"][0]
+    error = error_table(out._numbers, 0.05)["error"][0]
     assert all(row["upper"] - row["lower"] == pytest.approx(2 * error) for row in rows)
     assert [row["value"] for row in rows_of(out.plot("age"))] == pytest.approx(out.to_polars()["age"].to_list())
     width, height = png(chart)

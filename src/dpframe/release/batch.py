@@ -34,8 +34,9 @@ from dpframe.release.calibrate import (
 )
 from dpframe.release.concentrated import drawn_for_rho, laplace_for_epsilon
 from dpframe.release.distributions import largest_parts
+from dpframe.release.exactness import noise_table
 from dpframe.release.pricing import Price, read_price
-from dpframe.release.result import Release, noise_table
+from dpframe.release.result import Release
 from dpframe.release.run import Account, settled
 
 __all__ = ["Batch", "batch"]

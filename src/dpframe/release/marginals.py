@@ -24,9 +24,11 @@ from dpframe.plan.explain import Derivation
 from dpframe.plan.marginals import COUNT, Marginals, Tables, titled
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.calibrate import Drawn, NoisePlan
+from dpframe.release.exactness import error_table, largest_errors, noise_table
 from dpframe.release.export import write_excel, write_parquet
 from dpframe.release.layout import ALL, unlike
-from dpframe.release.result import Release, noise_table
+from dpframe.release.numbers import Numbers
+from dpframe.release.result import Release
 from dpframe.release.statement import Report
 from dpframe.theory.maps.marginals import Part, cell_variance, marginal, rounding_reach
 
@@ -153,8 +155,8 @@ class MarginalsRelease(Mapping[tuple[str, ...], Release]):
                 keys = keys.join(self._keys[i], how="cross", maintain_order="left_right")
             long = pl.concat([keys, long], how="horizontal")
         noise = table_noise(tables, self._noise, self._variances, table)
-        how = self._kind, tables.layout(table), dict[str, NDArray[np.float64]](), self.when, self._statement
-        return Release(self.cost, self.derivation, long, names, outputs, noise, *how)
+        numbers = Numbers(long, names, outputs, noise, tables.layout(table))
+        return Release(self.cost, self.derivation, numbers, self._kind, self.when, self._statement)
 
     @cached_property
     def _variances(self) -> dict[Part, float]:
@@ -180,7 +182,7 @@ class MarginalsRelease(Mapping[tuple[str, ...], Release]):
 
     def to_polars(self) -> pl.DataFrame:
         """The same as a Polars DataFrame."""
-        return self._together([self[names]._long for names in self])
+        return self._together([self[names]._numbers.long for names in self])
 
     def to_pandas(self) -> Any:
         """The same as a pandas DataFrame."""
@@ -219,13 +221,13 @@ class MarginalsRelease(Mapping[tuple[str, ...], Release]):
         Each error holds for its own number with probability 1 - alpha, whatever the others are.
         """
         alpha = check_alpha(alpha)
-        tables = [self[names]._errors(alpha) for names in self]
-        cells = [one.head(self[names]._long.height) for one, names in zip(tables, self, strict=True)]
+        tables = [self[names]._numbers for names in self]
+        cells = [error_table(numbers, alpha).head(numbers.long.height) for numbers in tables]
         return as_kind(self._together(cells), self._kind)
 
     def report(self) -> Report:
         """The privacy statement of all tables together: prints as text, shows as HTML, `to_json()` for machines."""
-        errors = [(titled(names), self[names]._half_widths()[0][1]) for names in self]
+        errors = [(titled(names), largest_errors(self[names]._numbers, 0.05)[0][1]) for names in self]
         return Report(self._statement, tuple((name, f"± {error:,.4g}") for name, error in errors))
 
     def __repr__(self) -> str:

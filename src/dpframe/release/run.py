@@ -24,9 +24,11 @@ from dpframe.release.auto import check_choice, choose, read_offer, restored
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.draw import drawn_table
 from dpframe.release.events import UNNAMED, events_of
+from dpframe.release.exactness import noise_table
 from dpframe.release.marginals import MarginalsRelease, drawn_interactions
+from dpframe.release.numbers import Numbers
 from dpframe.release.pricing import Terms, described_price, priced
-from dpframe.release.result import Release, noise_table
+from dpframe.release.result import Release
 from dpframe.release.statement import loss_json, statement
 from dpframe.release.stored import Answer, packed, unpacked
 
@@ -220,5 +222,5 @@ def _release(
     if isinstance(ask, Marginals):
         keys = tuple(engine.marginal_keys(ask, (i,)) for i in range(len(ask.by)))
         return MarginalsRelease(receipt.loss, why, ask.tables, keys, plan, answer.long, kind, when, said)
-    shape = (ask.row_names, ask.outputs, plan, kind, ask.layout, answer.parts)
-    return Release(receipt.loss, why, answer.long, *shape, when, said)
+    numbers = Numbers(answer.long, ask.row_names, ask.outputs, plan, ask.layout, answer.parts)
+    return Release(receipt.loss, why, numbers, kind, when, said)
