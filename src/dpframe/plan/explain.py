@@ -13,7 +13,17 @@ from dpframe.plan.measures import Measure
 from dpframe.plan.steps import Rows, Step, lineage, source_of
 from dpframe.plan.types import TIMES, kind, moment, number, show
 
-__all__ = ["Derivation", "derivation", "describe", "limits_in_words", "open_bounds_of", "render_html", "render_text"]
+__all__ = [
+    "Derivation",
+    "asked",
+    "derivation",
+    "describe",
+    "limits_in_words",
+    "open_bounds_of",
+    "render_html",
+    "render_text",
+    "unit_words",
+]
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ class Derivation:
 def derivation(ask: Ask) -> Derivation:
     """The derivation of an ask, from its source to the sensitivity of each noisy total."""
     steps = _lines(ask.step)
-    steps.append((_asked(ask), _at_ask(ask), ""))
+    steps.append((asked(ask), _at_ask(ask), ""))
     return Derivation(_title(ask.step), tuple(steps), _keys(ask), tuple(_measure(ask, p) for p in ask.paid))
 
 
@@ -123,7 +133,8 @@ def _at_ask(ask: Ask) -> str:
     return f"{said}: enforced here by weights" if said else "counts once"
 
 
-def _asked(ask: Ask) -> str:
+def asked(ask: Ask) -> str:
+    """The question as it was typed, without its limits."""
     verb = ask.verb.replace(", {limit}", "").replace("{limit}", "")
     aggregates = ", ".join(f"{name}={aggregate.typed}" for name, aggregate in ask.aggregates)
     if verb.startswith("group_by("):

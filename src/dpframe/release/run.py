@@ -16,7 +16,7 @@ from dpframe.budget import Loss, Receipt, Stored
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan.ask import Ask
-from dpframe.plan.explain import Derivation, derivation, unit_words
+from dpframe.plan.explain import Derivation, asked, derivation, unit_words
 from dpframe.plan.fingerprint import described
 from dpframe.plan.marginals import Marginals
 from dpframe.plan.steps import source_of
@@ -124,8 +124,7 @@ def settled(
     subjects = {subject_of(ask) for ask, _ in questions}
     if len(subjects) != 1:
         raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
-    reasons = [derivation(ask) for ask, _ in questions]
-    words = "; ".join(why.steps[-1][0] for why in reasons)
+    words = "; ".join(asked(ask) for ask, _ in questions)
     query = f"batch of {len(questions)}: {words}" if batch else words
     plan = _described(questions, price, noise) if name is not None else None
     events = [event for ask, noisy in questions for event in ([UNNAMED] if ask.undecided else events_of(noisy))]
