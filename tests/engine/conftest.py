@@ -14,7 +14,7 @@ import pytest
 
 from strategies import bring
 
-ENGINES = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "spark")
+ENGINES = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "spark", "dask")
 _NUMBERS = itertools.count()
 
 
@@ -70,9 +70,21 @@ def _makers(name, request):
     if name == "spark":
         session = request.getfixturevalue("spark_session")
         return lambda frame: session.createDataFrame(frame.to_arrow())
+    if name == "dask":
+        dask = request.getfixturevalue("dask_here")
+        return lambda frame: dask.from_pandas(_arrow_pandas(_dealt(frame)), npartitions=3, sort=False)
     if name == "pandas":
-        return lambda frame: frame.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
+        return _arrow_pandas
     return lambda frame: bring(frame, {"polars-lazy": "lazy"}.get(name, name))
+
+
+def _arrow_pandas(frame: pl.DataFrame) -> pd.DataFrame:
+    return frame.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def _dealt(frame: pl.DataFrame) -> pl.DataFrame:
+    """Rows in such an order that the rows of a unit, next to each other before, are in all three partitions."""
+    return frame.with_row_index("dealt").sort(pl.col("dealt") % 3, maintain_order=True).drop("dealt")
 
 
 def _stored(connection, frame: pl.DataFrame) -> str:
@@ -81,6 +93,15 @@ def _stored(connection, frame: pl.DataFrame) -> str:
     connection.execute(f"CREATE TABLE {table} AS SELECT * FROM brought")
     connection.unregister("brought")
     return table
+
+
+@pytest.fixture(scope="session")
+def dask_here():
+    """Dask dataframes, whose tasks run in this thread."""
+    dask = pytest.importorskip("dask")
+    dataframes = pytest.importorskip("dask.dataframe")
+    with dask.config.set(scheduler="synchronous"):
+        yield dataframes
 
 
 @pytest.fixture(scope="session")

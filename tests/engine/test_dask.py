@@ -16,6 +16,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine
 from dpframe.errors import EngineError, UnsupportedOperation
+from questions import QUESTIONS, TABLE, exact, expected, protected
 from strategies import answer, as_frame, bring, random_plan, random_question, random_rows
 
 dask = pytest.importorskip("dask")
@@ -23,10 +24,7 @@ dd = pytest.importorskip("dask.dataframe")
 CANARY = "canary-91c4"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _in_this_thread():
-    with dask.config.set(scheduler="synchronous"):
-        yield
+pytestmark = pytest.mark.usefixtures("dask_here")
 
 
 def _partitioned(frame, partitions=3):
@@ -178,9 +176,48 @@ def test_a_plan_travels_without_rows(frame):
     assert [one.keys for one in build(ask, False)] == [()]
 
 
-def test_tasks_that_cannot_read_give_nothing():
+def _panic(*said):
+    raise pl.exceptions.PanicException(CANARY)
+
+
+def test_tasks_that_cannot_read_give_nothing(monkeypatch):
     from dpframe.engine import shuffle
 
     assert shuffle._cut(pd.DataFrame({"y": [1]}), ({"x": np.dtype("int64")}, {}, 2)) == [None, None]
     assert shuffle._summed(b"", [[None]]) is None
     assert shuffle._together([("k",)], [None, [pl.DataFrame({"k": [1]})]]) is None
+    whole = pd.DataFrame({"x": [1]})
+    about = ({"x": np.dtype("int64")}, {}, 1)
+    (piece,) = shuffle._cut(whole, about)
+    assert piece.rows() == [(1,)]
+    for name in ("of_type", "_Unpickler", "together"):  # a panic of Polars is no Exception
+        monkeypatch.setattr(shuffle, name, _panic)
+    assert shuffle._cut(whole, about) == [None]
+    assert shuffle._summed(b"", [[piece]]) is None
+    assert shuffle._together([("k",)], [[piece]]) is None
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A worker in a process of its own, and no page."""
+    distributed = pytest.importorskip("distributed")
+    settings = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None, "host": "127.0.0.1"}
+    with distributed.LocalCluster(**settings, local_directory=tmp_path) as cluster, distributed.Client(cluster):
+        yield
+
+
+def test_workers_in_other_processes(cluster, frame, capfd):
+    for name in ("all three", "found", "distinct", "ranks", "public", "itself", "features"):
+        asked = QUESTIONS[name](protected(_partitioned(TABLE.to_arrow().to_pandas(types_mapper=pd.ArrowDtype))))
+        assert exact(asked) == expected(name)
+
+    class Odd:
+        def __str__(self):
+            raise pl.exceptions.PanicException(CANARY)
+
+    meta = frame.astype({"g": object}).head(0)
+    with dask.config.set({"dataframe.convert-string": False}):  # else a task of Dask's own fails
+        broken = dd.from_map(lambda i: frame.assign(g=[Odd() for _ in frame["u"]]), range(2), meta=meta)
+    with pytest.raises(EngineError) as raised:
+        answer(dp.protect(broken, unit="u").n_unique("g", max_rows=1))
+    assert CANARY not in str(raised.value) + "".join(capfd.readouterr())

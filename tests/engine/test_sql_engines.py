@@ -116,7 +116,7 @@ def test_names_that_differ_in_case_are_one_to_sql():
 
 
 def test_rows_do_not_leave_their_place(engine):
-    if engine.name not in SQL:
+    if engine.name not in (*SQL, "dask"):
         return
     table, budget = pl.DataFrame({"u": [1, 2], "x": [1, 2]}), dp.Budget(epsilon=1)
     here = dp.protect(engine(table), unit="u", budget=budget)
@@ -125,6 +125,14 @@ def test_rows_do_not_leave_their_place(engine):
         dp.concat([here, there])
     with pytest.raises(UnsupportedOperation, match="different places"):
         there.join(here.rename({"x": "y"}), on="u")
+    assert budget.spent.epsilon == 0
+
+
+def test_types_that_an_engine_has_not_are_refused_where_they_are_typed(engine):
+    if engine.name not in SQL:
+        return
+    budget = dp.Budget(epsilon=1)
+    here = dp.protect(engine(pl.DataFrame({"u": [1, 2], "x": [1, 2]})), unit="u", budget=budget)
     with pytest.raises(UnsupportedOperation, match="no fixed length"):
         here.join(pl.DataFrame({"x": [1], "d": [None]}, {"x": pl.Int64, "d": pl.Duration("us")}), on="x")
     with pytest.raises(UnsupportedOperation, match="microseconds"):
@@ -178,6 +186,8 @@ def test_a_failure_that_only_rows_cause_shows_nothing(engine, capfd):
         native = native.mutate(s=native.s.cast("int64"))
     elif engine.name == "spark":
         native = native.selectExpr("u", "CAST(s AS BIGINT) AS s")
+    elif engine.name == "dask":
+        native = native.astype({"s": "int64[pyarrow]"})
     else:
         return
     budget = dp.Budget(epsilon=1)

@@ -6,17 +6,18 @@ equal ones, in whatever partition, table or Python type, are one text or one num
 is the same on every machine. A task that runs again gives the same, since nothing in it is drawn.
 
 What runs on the workers is told as little as possible: a plan without rows, the public tables that it joins, and the
-salt. What comes back are the sums of a part; only those of all parts together come to the caller. A task never fails:
-an exception, or what a scheduler writes of it into a log, may hold cells. It gives None instead, and so does the whole.
+salt. What comes back are the sums of a part; only those of all parts together come to the caller. A task of ours never
+fails: an exception, or what a scheduler writes of it into a log, may hold cells. It gives None instead, and so does the
+whole.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -85,11 +86,24 @@ def _units(source: Source) -> dict[str, Facts]:
 
 # What runs on workers
 
+T = TypeVar("T")
+
+
+def _or_none(run: Callable[[], T]) -> T | None:
+    """What something gives, None where it fails; Polars' PanicException is a BaseException."""
+    try:
+        return run()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        return None
+
 
 def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, Facts], int]) -> list[pl.DataFrame | None]:
     """The rows of a partition that belong to each part, rows of nobody to none; where nobody knows units, any rows."""
     types, units, number = about
-    try:
+
+    def cut() -> list[pl.DataFrame | None]:
         rows = pl.DataFrame({name: of_type(partition[name], dtype) for name, dtype in types.items()})
         hashes: Any = np.arange(rows.height)
         if units:
@@ -98,8 +112,8 @@ def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, Facts], int]) ->
             hashes = pd.util.hash_pandas_object(ids, index=False).to_numpy()
         part = pl.Series(hashes % number)
         return [rows.filter(part == i) for i in range(number)]
-    except Exception:
-        return [None] * number
+
+    return _or_none(cut) or [None] * number
 
 
 def _hashable(name: str, facts: Facts) -> pl.Expr:
@@ -111,24 +125,22 @@ def _hashable(name: str, facts: Facts) -> pl.Expr:
 
 
 def _summed(said: bytes, pieces: list[list[pl.DataFrame | None]]) -> list[pl.DataFrame] | None:
-    """The sums of one part."""
-    try:
+    """The sums of one part; None where a piece of it is."""
+    if any(rows is None for table in pieces for rows in table):
+        return None
+
+    def summed() -> list[pl.DataFrame]:
         tables = [pl.concat([rows for rows in table if rows is not None]) for table in pieces]
-        if any(rows is None for table in pieces for rows in table):
-            return None
         ask, build = _Unpickler(io.BytesIO(said), tables).load()
         return collected(ask, [sums.frame for sums in build(ask, False)])
-    except Exception:
-        return None
+
+    return _or_none(summed)
 
 
 def _together(keys: list[tuple[str, ...]], parts: list[list[pl.DataFrame] | None]) -> list[pl.DataFrame] | None:
-    """The sums of several parts."""
-    try:
-        found = [tables for tables in parts if tables is not None]
-        return together(keys, found) if len(found) == len(parts) else None
-    except Exception:
-        return None
+    """The sums of several parts; None where those of one are."""
+    found = [tables for tables in parts if tables is not None]
+    return _or_none(lambda: together(keys, found)) if len(found) == len(parts) else None
 
 
 # A plan that travels
