@@ -67,9 +67,8 @@ def test_the_stated_errors_hold():
     missed = np.zeros((ROWS + 1, COLUMNS + 1))
     query = asked()
     for _ in range(80):
-        cells = crosstab(query.release(epsilon=0.5, delta=1e-6, noise="gaussian")._numbers, 0.1).cells
-        error, value = (np.array([[getattr(cell, x) for cell in row] for row in cells]) for x in ("error", "value"))
-        missed += np.abs(value - TRUTH) > error
+        grid = crosstab(query.release(epsilon=0.5, delta=1e-6, noise="gaussian")._numbers, 0.1)
+        missed += np.abs(grid.numbers - TRUTH) > grid.errors
     assert missed[-1, -1] <= 27
     assert missed.sum() <= 650
     assert missed[:-1, :-1].sum() > 120  # and they are not idle: 320 are expected
@@ -161,7 +160,7 @@ def test_on_the_military_table_the_total_has_at_most_six_tenths_of_the_error_and
     found = {}
     for margins in ("measured", True):
         out = query(margins, dp.Budget(epsilon=1, delta=1e-6)).release(**price)
-        cells = np.array([[cell.error for cell in row] for row in crosstab(out._numbers, 0.05).cells])
+        cells = crosstab(out._numbers, 0.05).errors
         found[margins] = cells[0, 0], cells[0, -1], cells[-1, 0], cells[-1, -1]
         table = out.table.to_numpy()
         np.testing.assert_array_equal(table[:-1].sum(axis=0), table[-1])
@@ -190,6 +189,7 @@ def test_in_a_table_of_one_row_the_total_is_measured_and_is_its_row():
     query = frame.crosstab("a", "b", keys=keys, margins="measured", max_rows=1)
     out = query.release(epsilon=1e9, delta=1e-6, noise="gaussian")
     assert set(out.noise["column"]) == {"count", "count.total"}
-    cells = crosstab(out._numbers, 0.05).cells
-    assert cells[0][-1] == cells[1][-1]
+    grid = crosstab(out._numbers, 0.05)
+    assert grid.numbers[0, -1] == grid.numbers[1, -1]
+    assert grid.errors[0, -1] == grid.errors[1, -1]
     np.testing.assert_array_equal(out.to_pandas().to_numpy()[0, :-1], TRUTH[1, :-1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
@@ -80,15 +81,13 @@ def heatmap(grid: Grid, title: str) -> Any:
         raise UnsupportedOperation(f"plot(): a table of {height} by {width} has too many cells to read as a picture.")
     down, across = _labels(grid.rows), _labels(grid.columns)
     rows = []
-    for i, row in enumerate(grid.cells):
-        for j, cell in enumerate(row):
-            value = None if cell is None else cell.value
-            error = None if cell is None else cell.error
-            inner = i < height and j < width
-            text = "–" if value is None else shown(value, error)
-            rows.append(
-                (down[i], across[j], value if inner else None, text, "" if error is None else f"± {margin(error)}")
-            )
+    for (i, j), value in np.ndenumerate(grid.values):
+        error = grid.errors[i, j].item()
+        inner = i < height and j < width
+        text = "–" if value is None else shown(value, error)
+        rows.append(
+            (down[i], across[j], value if inner else None, text, "" if math.isnan(error) else f"± {margin(error)}")
+        )
     schema = {"down": pl.String, "across": pl.String, "value": pl.Float64, "text": pl.String, "error": pl.String}
     table = pl.DataFrame(rows, schema, orient="row", strict=False)
     inside = [x for x in table["value"].to_list() if x is not None]

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.plan.measures import Output
 from dpframe.release.accuracy import error_of_sum
 from dpframe.release.formulas import mean_of
 from dpframe.release.intervals import intervals, known
-from dpframe.release.layout import Grid, Number, Read, grid_of
+from dpframe.release.layout import Grid, Merged, grid_of
 from dpframe.release.numbers import Numbers
 from dpframe.release.ratios import merged_mean_interval
 from dpframe.release.reconcile import error_of_part
 
 __all__ = ["crosstab", "margin_errors"]
+
+Floats = NDArray[np.float64]
 
 
 def crosstab(numbers: Numbers, alpha: float | None = None) -> Grid | None:
@@ -26,8 +29,10 @@ def crosstab(numbers: Numbers, alpha: float | None = None) -> Grid | None:
         return None
     (output,) = numbers.outputs
     sure = None if alpha is None else alpha / 2 if numbers.layout.normalize else alpha
-    whole = numbers.long.schema[output.name].is_integer()
-    return grid_of(numbers.long, numbers.by, numbers.layout, _reader(numbers, output, sure), whole=whole)
+    whole, ends = numbers.long.schema[output.name].is_integer(), _ends(numbers, output, sure)
+    values = np.array(numbers.shown.get_column(output.name).to_list(), np.object_)
+    merged = _merged(numbers, output, sure, *ends)
+    return grid_of(numbers.long, numbers.by, numbers.layout, (values, *ends), merged, whole=whole)
 
 
 def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
@@ -35,54 +40,57 @@ def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
     grid = crosstab(numbers, alpha)
     assert grid is not None
     height, width = grid.sizes
-    rows = []
-    for i, down in enumerate(grid.rows):
-        for j, across in enumerate(grid.columns):
-            cell = grid.cells[i][j]
-            if (i == height or j == width) and cell is not None:
-                names = dict(zip((*grid.down, *grid.across), (*down, *across), strict=True))
-                texts = [None if names[name] is None else str(names[name]) for name in numbers.by]
-                rows.append((*texts, numbers.outputs[0].name, cell.value, cell.lower, cell.upper))
-    schema = {**dict.fromkeys(numbers.by, pl.String), "column": pl.String}
+    margins = [*((i, width) for i in range(height)), *((height, j) for j in range(width + 1))]
+    order = [(*grid.down, *grid.across).index(name) for name in numbers.by]
+    keys = [[(*grid.rows[i], *grid.columns[j])[part] for part in order] for i, j in margins]
+    at = tuple(np.array(margins).T)
+    found = {"value": grid.numbers[at], "lower": grid.lower[at], "upper": grid.upper[at]}
     return pl.DataFrame(
-        rows, {**schema, **dict.fromkeys(("value", "lower", "upper"), pl.Float64)}, strict=False, orient="row"
+        {
+            **{name: [None if key[n] is None else str(key[n]) for key in keys] for n, name in enumerate(numbers.by)},
+            "column": [numbers.outputs[0].name] * len(keys),
+            **{name: pl.Series(ends).fill_nan(None) for name, ends in found.items()},
+        },
+        schema_overrides=dict.fromkeys(numbers.by, pl.String),
     )
 
 
-def _reader(numbers: Numbers, output: Output, alpha: float | None) -> Read:
+def _ends(numbers: Numbers, output: Output, alpha: float | None) -> tuple[Floats, Floats]:
+    if alpha is None:
+        return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
+    return intervals(numbers, output, alpha)
+
+
+def _merged(numbers: Numbers, output: Output, alpha: float | None, lower: Floats, upper: Floats) -> Merged:
     """What groups make together: a count, a sum or a mean over all of them."""
-    values, counted = numbers.long.get_column(output.name).to_list(), numbers.counted
-    lower, upper = (None, None) if alpha is None else intervals(numbers, output, alpha)
+    values, counted = numbers.long.get_column(output.name), numbers.counted
     drawn = numbers.drawn.get_column(output.name).to_numpy()
     sizes: dict[tuple[int, bool], float] = {}
 
-    def read(groups: Sequence[int]) -> Number:
-        at = list(groups)
+    def merged(at: NDArray[Any]) -> tuple[int | float | None, float, float]:
         if numbers.below is not None and float(counted[at].sum()) < numbers.below:
-            return Number(None)
-        if len(at) == 1:
-            value = values[at[0]]
-        else:
-            value = _mean_of(numbers, output, at) if output.formula == "mean" else sum(values[i] for i in at)
-        if alpha is None or lower is None or upper is None:
-            return Number(value)
-        if len(at) == 1:
-            return Number(value, *(None if np.isnan(x[at[0]]) else float(x[at[0]]) for x in (lower, upper)))
+            return None, math.nan, math.nan
+        made = values[at].to_list()
+        if len(made) == 1:
+            return made[0], lower[at].item(), upper[at].item()
+        value = _mean_of(numbers, output, at) if output.formula == "mean" else sum(made)
+        if alpha is None:
+            return value, math.nan, math.nan
         if output.formula == "mean":
             total, number = (float(numbers.parts[name][at].sum()) for name, _ in output.measures)
             low, high = merged_mean_interval(output, numbers.noise, alpha, total, number, len(at))
-            return Number(value, min(low, value), max(high, value))
-        kind = len(at), at[1] == at[0] + 1  # columns of one row follow one another
+            return value, min(low, value), max(high, value)
+        kind = len(at), bool(at[1] == at[0] + 1)  # columns of one row follow one another
         if kind not in sizes:
             sizes[kind] = _margin_error(numbers, output, alpha, *kind)
         middle, size = float(drawn[at].sum()), sizes[kind]
-        ends = middle - size, middle + size
-        return Number(value, *(known(numbers, output, np.array(ends)).tolist()))
+        low, high = known(numbers, output, np.array([middle - size, middle + size])).tolist()
+        return value, low, high
 
-    return read
+    return merged
 
 
-def _mean_of(numbers: Numbers, output: Output, at: list[int]) -> float:
+def _mean_of(numbers: Numbers, output: Output, at: NDArray[Any]) -> float:
     """The mean over several groups, from their noisy sums and counts."""
     (total, measure), (count, _) = output.measures
     deviation = numbers.noise.of(measure).deviation * math.sqrt(len(at))

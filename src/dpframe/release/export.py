@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -78,7 +79,7 @@ def grid_html(grid: Grid) -> str:
     body = []
     shortened = list(range(len(grid.rows)))[:_ROWS]
     for i in shortened:
-        cells = "".join(_number(None, None) if c is None else _number(c.value, c.error) for c in grid.cells[i])
+        cells = "".join(map(_number, grid.values[i], grid.errors[i].tolist()))
         body.append(f"<tr>{_row_keys(grid.rows[i])}<td></td>{cells}</tr>")
     more = f"<p>… and {len(grid.rows) - _ROWS} more rows.</p>" if len(grid.rows) > _ROWS else ""
     return (
@@ -103,5 +104,5 @@ def _number(value: Any, error: float | None) -> str:
     if value is None:
         return f"<td style='{_CELL}'>–</td>"
     text = shown(value, error) if isinstance(value, (int, float)) else str(value)
-    small = "" if error is None else f"<br><span style='{_SMALL}'>± {escape(margin(error))}</span>"
+    small = "" if error is None or math.isnan(error) else f"<br><span style='{_SMALL}'>± {escape(margin(error))}</span>"
     return f"<td style='{_CELL}'>{escape(text)}{small}</td>"

@@ -4,115 +4,116 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dpframe.engine.tables import Kind, as_kind
 from dpframe.plan.ask import Layout
 
-__all__ = ["ALL", "Grid", "Number", "Read", "grid_of", "label_of", "laid_out", "unlike"]
+__all__ = ["ALL", "Cells", "Grid", "Merged", "grid_of", "label_of", "laid_out", "unlike"]
 
 ALL = "All"  # the name of a margin, as in pandas
 Key = tuple[Any, ...]
+Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Number:
-    """A number of a table with the interval that it stands for; None where it is suppressed or not known."""
-
-    value: int | float | None
-    lower: float | None = None
-    upper: float | None = None
-
-    @property
-    def error(self) -> float | None:
-        """The largest distance from the number to an end of its interval."""
-        if self.value is None or self.lower is None or self.upper is None:
-            return None
-        return max(self.value - self.lower, self.upper - self.value, 0.0)
-
-
-Read = Callable[[Sequence[int]], Number]  # the number that rows of the long table make together
+Cells = tuple[NDArray[np.object_], Floats, Floats]  # of each row of the long table: its number, and the two ends
+Merged = Callable[[NDArray[Any]], tuple[int | float | None, float, float]]  # what rows of it make together
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A crosstab: keys down and across, margins last, and a number in each cell, None where there is no cell.
+    """A crosstab: keys down and across, margins last, and in each cell a number with the ends of its interval.
 
-    `sizes` is how many rows and how many columns are no margins; `whole` says whether all numbers are integers.
+    `values` are Python's numbers, None where one is suppressed or there is no cell; ends are NaN where they are not
+    known. `sizes` is how many rows and how many columns are no margins; `whole`, whether all numbers are integers.
     """
 
     down: tuple[str, ...]
     across: tuple[str, ...]
     rows: list[Key]
     columns: list[Key]
-    cells: list[list[Number | None]]
+    values: NDArray[np.object_]
+    lower: Floats
+    upper: Floats
     sizes: tuple[int, int]
     whole: bool
 
-    def values(self) -> list[list[int | float | None]]:
-        """The numbers alone."""
-        return [[None if cell is None else cell.value for cell in row] for row in self.cells]
+    @cached_property
+    def numbers(self) -> Floats:
+        """The numbers as floats, NaN where there is none."""
+        return self.values.astype(np.float64)
+
+    @cached_property
+    def errors(self) -> Floats:
+        """The largest distance from each number to an end of its interval; NaN where it is not known."""
+        return np.maximum(np.maximum(self.numbers - self.lower, self.upper - self.numbers), 0.0)
 
 
-def grid_of(table: pl.DataFrame, by: Sequence[str], layout: Layout, read: Read, *, whole: bool) -> Grid:
+def grid_of(
+    table: pl.DataFrame, by: Sequence[str], layout: Layout, cells: Cells, merged: Merged, *, whole: bool
+) -> Grid:
     """The crosstab of a long table, with its margins, or as parts of them where the layout says so."""
     across = layout.across
     down = tuple(name for name in by if name not in across)
-    keys_down, keys_across = table.select(down).rows(), table.select(across).rows()
-    rows, columns = list(dict.fromkeys(keys_down)), list(dict.fromkeys(keys_across))
-    at = {pair: i for i, pair in enumerate(zip(keys_down, keys_across, strict=True))}
-    lines = [[at[row, key] for key in columns if (row, key) in at] for row in rows]
-    stacks = [[at[row, key] for row in rows if (row, key) in at] for key in columns]
-    cells = [[read([at[row, key]]) if (row, key) in at else None for key in columns] for row in rows]
-    full = Grid(down, across, rows, columns, cells, (len(rows), len(columns)), whole and not layout.normalize)
-    if not layout.margins and not layout.normalize:
-        return full
-    beside, below = [read(line) for line in lines], [read(stack) for stack in stacks]
-    corner = read(range(table.height))
-    full = replace(
-        full,
-        rows=[*rows, _margin(rows)],
-        columns=[*columns, _margin(columns)],
-        cells=[[*row, margin] for row, margin in zip(cells, beside, strict=True)] + [[*below, corner]],
-    )
+    (rows, lines), (columns, stacks) = _lines(table, down), _lines(table, across)
+    height, width = sizes = len(rows), len(columns)
+    at = np.empty((2, table.height), np.int64)
+    for axis, groups in enumerate((lines, stacks)):
+        for number, line in enumerate(groups):
+            at[axis, line] = number
+    margins = bool(layout.margins or layout.normalize)
+    shape = height + margins, width + margins
+    values, lower, upper = np.full(shape, None, np.object_), np.full(shape, np.nan), np.full(shape, np.nan)
+    values[*at], lower[*at], upper[*at] = cells
+    if not margins:
+        return Grid(down, across, rows, columns, values, lower, upper, sizes, whole)
+    for i, line in enumerate(lines):
+        values[i, -1], lower[i, -1], upper[i, -1] = merged(line)
+    for j, stack in enumerate(stacks):
+        values[-1, j], lower[-1, j], upper[-1, j] = merged(stack)
+    values[-1, -1], lower[-1, -1], upper[-1, -1] = merged(np.arange(table.height))
+    rows, columns = [*rows, _margin(rows)], [*columns, _margin(columns)]
+    full = Grid(down, across, rows, columns, values, lower, upper, sizes, whole and not layout.normalize)
     return _shares(full, layout) if layout.normalize else full
 
 
+def _lines(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[NDArray[Any]]]:
+    """The different keys of some columns, in order, and the rows of the long table that have each."""
+    at = unlike("at", set(names))
+    found = table.select(names).with_row_index(at).group_by(names, maintain_order=True).agg(at)
+    return found.select(names).rows(), [rows.to_numpy() for rows in found.get_column(at)]
+
+
 def _shares(grid: Grid, layout: Layout) -> Grid:
-    """Each number as a part of its row, its column or the total, with the margins that `pd.crosstab` then has."""
-    last_row, last_column = grid.cells[-1], [row[-1] for row in grid.cells]
-    cells = [
-        [
-            _share(cell, {"index": last_column[i], "columns": last_row[j], "all": last_row[-1]}[layout.normalize])
-            for j, cell in enumerate(row)
-        ]
-        for i, row in enumerate(grid.cells)
-    ]
-    height = len(cells) if layout.margins and layout.normalize != "columns" else len(cells) - 1
-    width = len(cells[0]) if layout.margins and layout.normalize != "index" else len(cells[0]) - 1
-    kept = [row[:width] for row in cells[:height]]
-    return replace(grid, rows=grid.rows[:height], columns=grid.columns[:width], cells=kept)
+    """Each number as a part of its row, its column or the total, with the margins that `pd.crosstab` then has.
 
-
-def _share(part: Number | None, whole: Number | None) -> Number | None:
-    """Part / whole, null where the whole is not above 0.
-
-    With a part within e and a whole N within f, true / true differs from the released ratio by at most
-    (e + true ratio · f) / N, and the true ratio is at most 1 and at most the released one plus that.
+    Null where the whole is not above 0. With a part within e and a whole N within f, true / true differs from the
+    released ratio by at most (e + true ratio · f) / N, and the true ratio is at most 1 and at most the released one
+    plus that.
     """
-    if part is None or whole is None:
-        return None
-    if part.value is None or whole.value is None or whole.value <= 0:
-        return Number(None)
-    ratio = part.value / whole.value
-    if part.error is None or whole.error is None:
-        return Number(ratio)
-    error = (part.error + whole.error) / whole.value
+    of = {"index": np.s_[:, -1:], "columns": np.s_[-1:, :], "all": np.s_[-1:, -1:]}[layout.normalize]
+    whole, error_of_whole = np.where(grid.numbers[of] > 0, grid.numbers[of], np.nan), grid.errors[of]
+    ratio, error = grid.numbers / whole, (grid.errors + error_of_whole) / whole
     for _ in range(8):
-        error = min(error, (part.error + min(1.0, max(ratio, 0.0) + error) * whole.error) / whole.value)
-    return Number(ratio, ratio - error, ratio + error)
+        most = np.minimum(1.0, np.maximum(ratio, 0.0) + error)
+        error = np.minimum(error, (grid.errors + most * error_of_whole) / whole)
+    values = ratio.astype(np.object_)
+    values[np.isnan(ratio)] = None
+    height = None if layout.margins and layout.normalize != "columns" else -1
+    width = None if layout.margins and layout.normalize != "index" else -1
+    return replace(
+        grid,
+        rows=grid.rows[:height],
+        columns=grid.columns[:width],
+        values=values[:height, :width],
+        lower=(ratio - error)[:height, :width],
+        upper=(ratio + error)[:height, :width],
+    )
 
 
 def laid_out(table: pl.DataFrame, kind: Kind, grid: Grid | None) -> Any:
@@ -131,10 +132,8 @@ def _pandas(grid: Grid) -> Any:
     import pandas as pd
 
     index, columns = _index(pd, grid.rows, grid.down), _index(pd, grid.columns, grid.across)
-    values = grid.values()
-    gaps = any(value is None for row in values for value in row)
-    dtype = "float64" if not grid.whole else "Int64" if gaps else "int64"
-    return pd.DataFrame(values, index=index, columns=columns, dtype=dtype)
+    dtype = "float64" if not grid.whole else "Int64" if np.isnan(grid.numbers).any() else "int64"
+    return pd.DataFrame(grid.values, index=index, columns=columns, dtype=dtype)
 
 
 def _index(pd: Any, keys: list[Key], names: Sequence[str]) -> Any:
@@ -169,10 +168,9 @@ def _polars(table: pl.DataFrame, grid: Grid) -> pl.DataFrame:
     if len(grid.rows) > height:
         bottom = pl.DataFrame({name: [part] for name, part in zip(grid.down, grid.rows[-1], strict=True)})
         keys = pl.concat([keys.with_columns(pl.all().cast(pl.String)), bottom])
-    values, dtype = grid.values(), pl.Int64() if grid.whole else pl.Float64()
-    return keys.with_columns(
-        [pl.Series(label, [row[j] for row in values], dtype=dtype) for j, label in enumerate(labels)]
-    )
+    dtype = pl.Int64() if grid.whole else pl.Float64()
+    named = zip(labels, grid.values.T.tolist(), strict=True)
+    return keys.with_columns([pl.Series(label, values, dtype=dtype) for label, values in named])
 
 
 def _labels(keys: list[Key], taken: set[str]) -> list[str]:
