@@ -166,6 +166,7 @@ class FrameAccessor(_Accessor):
         return self._once("marginals", columns, workload, **options)  # type: ignore[return-value]
 
 
+@explains("series.dp.{}({}, unit=df['user_id'], max_rows=5, epsilon=0.1)")
 class SeriesAccessor(_Accessor):
     """`series.dp`: one column, with `unit=dp.Rows(1)` or a series of identifiers of the same length."""
 

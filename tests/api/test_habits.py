@@ -128,11 +128,11 @@ PEOPLE = pd.DataFrame(
 ).assign(sex="f")
 
 
-@pytest.mark.parametrize("place", ["", ".", "dp.", "df.dp."])
+@pytest.mark.parametrize("place", ["", ".", "dp.", "df.dp.", "series.dp."])
 def test_every_line_that_is_named_for_a_question_works(place):
     frame = PEOPLE.dp(unit="user_id", budget=dp.Budget(epsilon=100, delta=0.1))
     groups = frame.group_by("sex", keys=["f", "m"], max_groups=1, max_rows_per_group=1)
-    of = {"": frame, ".": groups, "dp.": dp, "df.dp.": PEOPLE.dp}[place]
+    of = {"": frame, ".": groups, "dp.": dp, "df.dp.": PEOPLE.dp, "series.dp.": PEOPLE["wage"].dp}[place]
     verbs = usage._ARGUMENTS.keys() & set(dir(of))
     assert verbs >= {"count", "sum", "mean", "var", "std", "median", "quantile", "min", "max", "mode", "n_unique"}
     for verb in verbs:
@@ -144,7 +144,8 @@ def test_every_line_that_is_named_for_a_question_works(place):
             "epsilon=0.1", "epsilon=1, delta=0.01"
         )
         with contextlib.suppress(BudgetRequired):  # a one-liner says no budget
-            eval(line, {"frame": frame, "groups": groups, "dp": dp, "df": PEOPLE})
+            series = PEOPLE["city" if "'city'" in line else "wage"]
+            eval(line, {"frame": frame, "groups": groups, "dp": dp, "df": PEOPLE, "series": series})
 
 
 def test_an_error_inside_a_question_stays_what_it_is(frame):
