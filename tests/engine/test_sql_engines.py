@@ -142,7 +142,8 @@ def test_types_that_an_engine_has_not_are_refused_where_they_are_typed(engine):
 
 def test_two_connections_are_two_places():
     duckdb = pytest.importorskip("duckdb")
-    frames = [dp.protect(duckdb.connect().sql("SELECT 1 AS u, 2 AS x"), unit="u") for _ in range(2)]
+    connections = [duckdb.connect() for _ in range(2)]  # held, since in DuckDB 1 a relation does not hold its own
+    frames = [dp.protect(connection.sql("SELECT 1 AS u, 2 AS x"), unit="u") for connection in connections]
     with pytest.raises(UnsupportedOperation, match="one connection"):
         dp.concat(frames)
 
@@ -305,3 +306,17 @@ def test_no_table_of_the_user_takes_the_place_of_listed_keys():
     frame = dp.protect(connection.table("t"), unit="id", budget=dp.Budget(epsilon=10**6))
     made = frame.group_by("city", "g", keys=[("c0", 0), ("c1", 1)], max_groups=1).count_units().release(epsilon=1000)
     assert made.table["count_units"].tolist() == [17, 17]
+
+
+@pytest.mark.parametrize("setting", ["python_enable_replacements", "enable_external_access"])
+def test_a_connection_that_is_closed_to_python_says_so_before_the_charge(setting):
+    connection = pytest.importorskip("duckdb").connect()
+    connection.execute("CREATE TABLE t AS SELECT i AS id, 'c' || (i % 3) AS city FROM range(90) r(i)")
+    connection.execute(f"SET {setting} = false")
+    budget = dp.Budget(epsilon=10**4)
+    frame = dp.protect(connection.table("t"), unit="id", budget=budget)
+    listed = frame.group_by("city", keys=["c0"], max_groups=1).count_units().release(epsilon=1000)
+    assert listed.table["count_units"].tolist() == [30]
+    with pytest.raises(UnsupportedOperation, match="python_enable_replacements"):
+        frame.join({"city": ["c0"]}, on="city").count(max_rows=1).release(epsilon=1)
+    assert budget.spent.epsilon == 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import duckdb
@@ -14,6 +15,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.tables import Data
+from dpframe.errors import UnsupportedOperation
 from dpframe.plan.types import kind
 
 __all__ = ["BACKEND"]
@@ -72,7 +74,14 @@ class _DuckDB(SqlBackend):
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
         _dpframe_public = plain_table(self, table).to_arrow()  # found by this name, unless a table has it
-        made: DuckDBPyRelation = beside.to_native().query("_dpframe_beside", "SELECT * FROM _dpframe_public")
+        made: DuckDBPyRelation | None = None
+        with suppress(duckdb.CatalogException):  # nothing is found by a connection that is closed to what is outside
+            made = beside.to_native().query("_dpframe_beside", "SELECT * FROM _dpframe_public")
+        if made is None:
+            raise UnsupportedOperation(
+                "This question brings a public table or a list of keys to DuckDB, and the connection may read none of "
+                "Python's: SET python_enable_replacements = true, and open it without enable_external_access = false."
+            )
         assert _dpframe_public is not None
         return nw.from_native(made)
 
