@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 import pytest
 
@@ -44,11 +45,35 @@ def test_the_lowest_hashes_without_those_that_tie_beyond(spark_session):
         assert sorted(found.rows()) == sorted(table.filter(rank <= most).rows())
 
 
+def test_hashes_that_share_their_upper_bits(spark_session):
+    """Of each unit, hashes that share all bits, or the upper ones, or few; the lowest and the highest among them."""
+    draw, made = np.random.default_rng(5), []
+    for unit in range(120):
+        bits, shift = [(1, 0), (3, 58), (5, 20), (6, 57), (63, 0)][unit % 5]
+        hashes = draw.integers(-(2**bits), 2**bits, int(draw.integers(1, 60))) << shift
+        ends = [-(2**63), 2**63 - 1] if unit % 3 == 0 else []
+        made += [(unit, h) for h in [*hashes.tolist(), *ends]]
+    table = pl.DataFrame(made, schema={"u0": pl.Int64, "h": pl.Int64}, orient="row")
+    frame = nw.from_native(spark_session.createDataFrame(table.to_arrow()))
+    engine = backend_of(frame)
+    for most in (1, 2, 7, 31, 32, 64):
+        (found,) = engine.collect([engine.lowest(frame, "h", ["u0"], most).select("u0", "h")])
+        rank = pl.col("h").rank("max").over("u0")
+        assert sorted(found.rows()) == sorted(table.filter(rank <= most).rows()), most
+
+
 def test_many_listed_keys(spark_session):
     texts = ["", "it's", 'say "x"', "back\\slash", "\\n", "\n", "\0", "Düren", "🙂", "%", "${x}", *map(str, range(60))]
     whole = [-(2**63), -(2**63) + 1, 2**63 - 1, *range(60)]
+    gaps = [2**63 - 1, *range(0, 60, 2), 31]
     table = pl.DataFrame({"u": range(80), "s": [*texts, *[None] * (80 - len(texts))], "i": [*whole, *range(100, 117)]})
-    for name, keys in (("s", texts[:-5]), ("s", [*texts[:-5], None]), ("i", whole[:-5]), ("i", whole[1:-5])):
+    for name, keys in (
+        ("s", texts[:-5]),
+        ("s", [*texts[:-5], None]),
+        ("i", whole[:-5]),
+        ("i", whole[1:-5]),
+        ("i", gaps),
+    ):
 
         def asked(frame, name=name, keys=keys):
             return dp.protect(frame, unit="u").group_by(name, keys=keys, max_groups=1).count_units()

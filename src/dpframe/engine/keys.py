@@ -22,8 +22,6 @@ from dpframe.plan.types import TIMES, kind, ticks
 
 __all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
 
-_MANY = 50  # keys of which an engine may be told in its own words
-
 
 def group_names(ask: Ask) -> list[str]:
     """The columns that make the groups inside the engine."""
@@ -63,8 +61,8 @@ def keyed(ask: Ask, frame: Frame) -> Frame:
 
 
 def _known(engine: Backend, frame: Frame, column: Column, values: Sequence[Any], into: str) -> tuple[Frame, nw.Expr]:
-    """Rows, and whether their key is one of those listed; of many, perhaps in a column of its own."""
-    plain = len(values) > _MANY and kind(column.facts.dtype) not in TIMES
+    """Rows, and whether their key is one of those listed, perhaps in a column of its own."""
+    plain = kind(column.facts.dtype) not in TIMES
     made = engine.membership(frame, column.id, values, into) if plain else None
     return (frame, listed(nw.col(column.id), column, values)) if made is None else (made, nw.col(into))
 

@@ -23,6 +23,7 @@ from dpframe.plan.types import integer_range, kind
 __all__ = ["BACKEND"]
 
 _SMALL = 100_000  # rows of a public table that each worker is given a copy of
+_FEW = 8  # runs of whole numbers that are told by their ends
 _PARTS = {
     "year": "year({0})",
     "month": "month({0})",
@@ -91,9 +92,12 @@ class _Spark(SqlBackend):
     # Columns
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """xxHash64, which mixes one value after the other, the salt first."""
-        key = salt - 2**64 if salt >= 2**63 else salt
-        return _with(frame, f"xxhash64(CAST('{key}' AS BIGINT), {', '.join(columns)})", into)
+        """xxHash64, which mixes one value after the other, the salt first.
+
+        The salt is bytes: a number would stand in the code that Spark makes of the query, which would be compiled again
+        for each release.
+        """
+        return _with(frame, f"xxhash64(X'{salt:016x}', {', '.join(columns)})", into)
 
     sifts = True
 
@@ -103,13 +107,29 @@ class _Spark(SqlBackend):
         return rows
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
-        """How many hashes of the unit are no higher is rank("max"), in one window with one sort."""
-        over = f"PARTITION BY {', '.join(units)} ORDER BY {hashes} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-        return _with(frame, f"count(1) OVER ({over})", "r").filter(nw.col("r") <= most)
+        """How many hashes of the unit are no higher is rank("max"), in a window that sorts by unit and hash.
+
+        That sort is dear; one by a unit alone is not. So most rows go before it, by a window without an order, which
+        notes in one word in which 64ths of all hashes a unit has some. A row goes when m of these are below its own:
+        then m hashes are lower, and its rank is above m. With a row that stays, all stay that are not above it, so its
+        rank is what it was.
+        """
+        rows, within = frame.to_native(), f"PARTITION BY {', '.join(units)}"
+        if most < 32:  # with more, too few would go
+            part = f"CAST(shiftright({hashes}, 58) + 32 AS INT)"
+            rows = rows.withColumn("r", functions.expr(f"bit_or(shiftleft(1L, {part})) OVER ({within})"))
+            rows = rows.where(f"bit_count(r & ~shiftleft(-1L, {part})) < {most}")
+        over = f"{within} ORDER BY {hashes} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+        rows = rows.withColumn("r", functions.expr(f"count(1) OVER ({over})")).where(f"r <= {most}")
+        found: Frame = nw.from_native(rows)
+        return found
 
     def membership(self, frame: Frame, column: str, values: Sequence[Any], into: str) -> Frame | None:
         """One text for all values: Python sends each value of a list to Java by itself. Texts go as their bytes."""
         if all(type(value) is int and abs(value) < 2**63 for value in values):
+            runs = _runs(values)
+            if len(runs) <= _FEW:
+                return _with(frame, " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs), into)
             written = [f"{value}L" for value in values]
         elif all(type(value) is str for value in values):
             written = [f"CAST(X'{value.encode().hex()}' AS STRING)" for value in values]
@@ -175,6 +195,13 @@ def _micro(value: str) -> str:
     second = f"CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT)"
     years = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
     return f"CASE WHEN {value} BETWEEN {years} THEN {day} + {clock} + {second} END"
+
+
+def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
+    """Whole numbers as the first and last of each run without a gap."""
+    ordered = sorted(values)
+    starts = [i for i, value in enumerate(ordered) if not i or value > ordered[i - 1] + 1]
+    return [(ordered[i], ordered[j - 1]) for i, j in zip(starts, [*starts[1:], len(ordered)], strict=True)]
 
 
 def _with(frame: Frame, made: str, into: str) -> Frame:
