@@ -13,7 +13,7 @@ from scipy import stats
 import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
-from dpframe.errors import DpFrameError, EngineError, UnsupportedOperation
+from dpframe.errors import DpFrameError, EngineError, InvalidArgument, UnknownColumn, UnsupportedOperation
 from strategies import as_frame, check_claims, random_plan, random_question, random_rows
 
 CANARY = "canary-7b1f"
@@ -104,6 +104,92 @@ def test_no_name_of_the_user_meets_one_of_ours(engine, names):
     )
     found = rooms.totals(query._ask, 1)
     assert found.values[0].tolist() == [2, 1]
+
+
+_ODD = [
+    " ",
+    "'",
+    '"',
+    "`",
+    "\\",
+    "a b",
+    "a.b",
+    "a,b",
+    "a;--",
+    "(a)",
+    "[a]",
+    "{x}",
+    "%",
+    "?",
+    "$1",
+    "#",
+    "\n",
+    "*a",
+    "^a",
+    "a$",
+]
+_ODD += [
+    "é",
+    "e\u0301",
+    "日本",
+    "🙂",
+    "select",
+    "count(1)",
+    "rowid",
+    "index",
+    "s0",
+    "u0",
+    "k0",
+    "v0",
+    "n",
+    "t0",
+    "_1",
+    "x" * 200,
+]
+
+
+@pytest.mark.spark
+def test_odd_names_are_names(engine):
+    table = pl.DataFrame({"unit": [1, 1, 2], **{name: [i, i + 1, None] for i, name in enumerate(_ODD)}})
+
+    def ask(frame):
+        private = dp.protect(frame, unit="unit")
+        return private.agg(max_rows=2, **{f"{name}!": dp.sum(name, bounds=(0, 99)) for name in _ODD})
+
+    found = rooms.totals(ask(engine(table))._ask, 1)
+    assert [int(value[0]) for value in found.values] == [(2 * i + 1) * 2**20 for i in range(len(_ODD))]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("names", [("n", "N"), ("", "x"), ("ß", "ẞ")])
+def test_a_name_that_an_engine_cannot_tell_apart_is_no_column(engine, names):
+    """DuckDB itself calls it by another name; to Spark none of the two can be said."""
+    table = pl.DataFrame({"unit": [1, 1, 2], names[0]: [1, 2, 3], names[1]: [4, 5, 6]})
+    private = dp.protect(engine(table), unit="unit")
+    for name, total in zip(names, (6, 15), strict=True):
+        if name in private.columns or engine.name not in SQL:
+            query = private.sum(name, bounds=(0, 9), max_rows=2)
+            assert rooms.totals(query._ask, 1).values[0].tolist() == [total * 2**20]
+        else:
+            with pytest.raises(UnknownColumn):
+                private.sum(name, bounds=(0, 9), max_rows=2)
+
+
+@pytest.mark.parametrize("name", ["*", "^a$", "^.*$"])
+def test_a_name_that_is_a_pattern_to_polars_is_refused(engine, name):
+    table = pl.DataFrame({"unit": [1, 1, 2], "a": [1, 2, 3]})
+    private = dp.protect(engine(table), unit="unit")
+    asked = (
+        lambda: dp.protect(engine(pl.DataFrame({"unit": [1], "a": [2], name: [3]})), unit="unit"),
+        lambda: private.rename({"a": name}),
+        lambda: private.with_columns(**{name: dp.col("a")}),
+        lambda: private.per_unit(**{name: dp.sum("a")}),
+        lambda: private.agg(max_rows=1, **{name: dp.count()}),
+        lambda: private.join(pl.DataFrame({"a": [1], name: [3]}), on="a"),
+    )
+    for call in asked:
+        with pytest.raises(InvalidArgument, match="pattern"):
+            call()
 
 
 def test_names_that_differ_in_case_are_one_to_sql():

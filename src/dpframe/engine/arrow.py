@@ -44,7 +44,12 @@ def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, Facts], ...]:
 
 def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
     """Columns as a lazy frame; where none is wanted, the rows are still there to be counted."""
-    return pl.from_arrow(pa.table(columns or {"": pa.nulls(height, pa.bool_())})).lazy()  # type: ignore[union-attr]
+    columns = columns or {"": pa.nulls(height, pa.bool_())}
+    numbered = pa.Table.from_arrays(list(columns.values()), names=[str(i) for i in range(len(columns))])
+    rows = pl.from_arrow(numbered)
+    assert isinstance(rows, pl.DataFrame)
+    rows.columns = list(columns)  # on the way, a name "" would become another one
+    return rows.lazy()
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -16,6 +16,7 @@ import polars as pl
 from dpframe.engine.backends import adopted, fetched
 from dpframe.engine.tables import Data
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan.columns import check_names
 from dpframe.plan.types import kind
 
 __all__ = ["adopt", "content", "public"]
@@ -39,7 +40,8 @@ def adopt(frame: Any) -> Data:
 def public(frame: Any) -> Data:
     """A public table, or a dict of columns, as it is now: read, copied, and without the columns that nothing can read.
 
-    Errors: UnsupportedOperation for anything that is no table; InvalidArgument for a dict that is no table
+    Errors: UnsupportedOperation for anything that is no table; InvalidArgument for a dict that is no table, or for a
+            name that is a pattern
     """
     if isinstance(frame, Mapping):
         try:
@@ -53,6 +55,7 @@ def public(frame: Any) -> Data:
     if not ordered:
         data = adopt(fetched(frame))
     readable = {name: facts for name, facts in data.schema if kind(facts.dtype) != "other"}
+    check_names(readable)
     rows: pl.DataFrame = data.scan(list(readable)).collect()
     rows = rows if ordered else rows.sort(rows.columns)
     rows = rows.select(pl.all().gather(pl.int_range(rows.height))) if rows.height else rows  # no memory is shared

@@ -16,7 +16,7 @@ from typing import Literal
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.aggregates import Aggregate
-from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table
+from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_names
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.measures import Measure, Output, Scope, units_total
 from dpframe.plan.steps import Step
@@ -86,6 +86,7 @@ class Ask:
     other: Key | None = None  # of the row that collects what is suppressed
 
     def __post_init__(self) -> None:
+        check_names(name for name, _ in self.aggregates)
         _ = self.paid  # every refusal comes now, not at release
 
     @property

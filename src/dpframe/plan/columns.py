@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from narwhals.dtypes import DType
 
-from dpframe.errors import UnknownColumn
+from dpframe.errors import InvalidArgument, UnknownColumn
 from dpframe.plan.habits import nearest
 from dpframe.plan.types import Scalar, number
 from dpframe.theory.maps.sensitivity import Relation
 
-__all__ = ["Auto", "Bounds", "Column", "Facts", "Limits", "Table"]
+__all__ = ["Auto", "Bounds", "Column", "Facts", "Limits", "Table", "check_names"]
 
 
 class Bounds(NamedTuple):
@@ -114,6 +114,9 @@ class Table:
     limits: Limits = field(default_factory=Limits)
     versions: int = 0
 
+    def __post_init__(self) -> None:
+        check_names(self.columns)
+
     @property
     def exactly_one(self) -> bool:
         """Whether neighbours exchange exactly one row for one row."""
@@ -133,3 +136,10 @@ class Table:
             columns[name] = Column(f"v{number}", facts)
             number += 1
         return replace(self, columns=columns, versions=number)
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse what Polars takes for a pattern: there it would be other columns, or several. Errors: InvalidArgument."""
+    for name in names:
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
+            raise InvalidArgument(f"A column called {name!r} is a pattern of names to Polars: give it another name.")
