@@ -37,8 +37,8 @@ __all__ = ["EXPONENTS", "NODES", "ONE", "key_profile", "magnitude_profile", "siz
 Integers = NDArray[np.int64]
 
 ONE = 2**16  # what a unit gives to a histogram
-# Sizes that stand for all others, two to an octave; the last one for whatever is larger.
-NODES: Integers = np.unique(np.rint(2 ** (np.arange(31 * 2 + 1) / 2)).astype(np.int64))
+# Sizes that stand for all others, four to an octave up to 32, then two; the last one for whatever is larger.
+NODES: Integers = np.unique(np.rint(2 ** np.concatenate([np.arange(20) / 4, np.arange(10, 63) / 2])).astype(np.int64))
 EXPONENTS = range(-100, 101)  # of the powers of two that tell values apart; what is smaller or larger counts as these
 _HASHED = 256  # bins of groups that nobody listed, or that are too many
 _LISTED = 4096

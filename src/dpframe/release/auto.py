@@ -50,7 +50,7 @@ _SIMPLER = 1.1  # how much better a further limit must seem, since less is known
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
 _SPARE = 2  # times as many groups as are seen there may be
 _CLEAR = 3.5  # units in a group that nobody listed, beside the scale of the noise, before it is taken to be there
-_GAUSSIAN_PAYS = 9  # groups of a unit from which Gaussian noise can be less than Laplace noise
+_GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,8 @@ def read_people(ask: Ask, offer: Offer, rest: Offer, also: Collection[str] = ())
     """The histograms that matter to an ask, and others that are named, with noise, each for its part of a price."""
     parts = _parts(ask, rest, also)
     raw = engine.size_profile(ask, [name for name in parts if name != "keys"])
-    read = {name: read_spread(*offer.part(parts[name]).noisy(ask, counts)) for name, counts in raw.items()}
+    nodes = engine.NODES.astype(np.float64)
+    read = {name: read_spread(*offer.part(parts[name]).noisy(ask, counts), nodes) for name, counts in raw.items()}
     del raw
     keys, most = None, float(ask.cells or np.inf)
     if "keys" in parts:
@@ -211,9 +212,9 @@ def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fract
     weights = {} if all(by_units) else {"rows": 8}
     if ask.by and ask.cells != 1:
         normal = rest.noise != "laplace" and (rest.terms == "rho" or rest.delta > 0)
-        normal = normal and (ask.cells is None or ask.cells > _GAUSSIAN_PAYS)
-        if any(by_units) or ask.private_keys or ratios or normal:
-            weights["groups"] = 4 if any(by_units) or ask.private_keys else 2 if ratios else 1
+        normal = normal and (ask.cells is None or ask.cells >= _GAUSSIAN_PAYS)
+        if any(by_units) or ask.private_keys or ratios:
+            weights["groups"] = 4 if any(by_units) or ask.private_keys else 2
         if (normal or ratios) and not all(by_units):
             weights["rows_per_group"] = 2 if ratios else 1
         if ratios or ask.private_keys:
@@ -253,18 +254,25 @@ def _found(ask: Ask, counts: Floats, scale: float) -> tuple[Floats, float]:
 
 
 def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, dict[str, float]]:
-    """The candidate limits with the smallest expected error, and each column's error under them."""
+    """The candidate limits with the smallest expected error beside the best in hindsight; each column's error.
+
+    What is best depends on who is there, and the histograms leave several cases open.
+    """
     model = Expected(ask, people, rest.plans)
+    found: dict[Limits, tuple[Floats, dict[str, float]]] = {}
 
-    def scored(limits: Limits) -> tuple[float, dict[str, float], Limits]:
-        score, errors = model.best(limits)
-        return score * (1.0 if limits.max_rows_per_group is None else _SIMPLER), errors, limits
+    def best(more: Iterable[Limits]) -> Limits:
+        for limits in more:
+            scores, errors = model.best(limits)
+            found.setdefault(limits, (scores * (1.0 if limits.max_rows_per_group is None else _SIMPLER), errors))
+        scores = np.array([scores for scores, _ in found.values()])
+        return list(found)[int(np.argmin((scores / scores.min(axis=0)) @ people.rows.odds))]
 
-    best = min(map(scored, _candidates(ask, people)), key=lambda found: found[0])
-    finer = [best, *map(scored, _near(ask, best[2]))] if people.groups is not None else [best]
-    _, errors, limits = min(finer, key=lambda found: found[0])
+    limits = best(_candidates(ask, people))
+    if people.groups is not None:
+        limits = best(_near(ask, limits))
     told = [o.name for o in ask.outputs if not any(open_bounds_of(ask, m) for _, m in o.measures)]
-    return limits, {name: float(f"{errors[name]:.3g}") for name in told}
+    return limits, {name: float(f"{found[limits][1][name]:.3g}") for name in told}
 
 
 def expected_errors(ask: Ask, people: People, rest: Offer, choices: Iterable[Limits]) -> list[dict[str, float]]:

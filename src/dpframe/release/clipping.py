@@ -23,7 +23,7 @@ from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Bounds, Column
 from dpframe.plan.types import TIMES, integer_range, kind, moment
 from dpframe.release.calibrate import NoisePlan
-from dpframe.release.sizes import nats, reached, read_spread
+from dpframe.release.oldsizes import nats, reached, read_spread
 
 __all__ = ["as_typed", "choose_bounds"]
 

@@ -32,9 +32,11 @@ _NODES = NODES.astype(np.float64)
 _AT: Floats = np.concatenate([np.linspace(0.0075, 0.9375, 63), 1 - np.geomspace(0.05, 1e-5, 45)])
 _WEIGHTS: Floats = np.diff(np.concatenate([[0.0], (_AT[1:] + _AT[:-1]) / 2, [1.0]]))
 _INSIDE: Floats = (np.arange(8) + 0.5) / 8  # groups of a unit, from the smallest to the largest
+_NODE = 1.5  # from one node to the next, at most, beyond the first few
 _UNEVEN = 1.3  # root mean square over mean, for groups of ordinary unevenness that nobody measured
-_TILT = 0.05  # how far a mean is off, in half its bounds, when all of its weight is on other rows
-_VARIED = 0.4  # how far units are apart in a group, in half its bounds
+_TILT = 0.02  # how far a mean is off, in half its bounds, when all of its weight is on other rows
+_WITHIN = 0.3  # how far rows of a unit are apart in a group, in half its bounds
+_VARIED = 0.2  # how far units are apart in a group, in half its bounds
 _TYPICAL = 0.5  # the size of a value beside the largest one
 
 
@@ -56,16 +58,22 @@ class People:
     def sizes(self) -> tuple[Floats, Floats, Floats]:
         """Rows (cases by units), groups and largest groups of units, in order."""
         rows = np.array([quantiles(masses, _NODES, _AT) for masses in self.rows.masses])
-        least = rows.min(axis=0)
-        groups = _mean_sizes(self.groups, np.ones_like(least) if self.groups is None else least)
+        largest = None if self.peaks is None else _mean_sizes(self.peaks)
+        if largest is not None:  # who is between two nodes counts at both, so may seem to have more than there can be
+            rows = np.where(rows <= _NODE * self.most * largest, np.minimum(rows, self.most * largest), rows)
+        if self.groups is not None:
+            groups = _mean_sizes(self.groups)
+        else:  # as few as there can be
+            groups = np.ones_like(rows) if largest is None else np.maximum(rows / largest, 1.0)
         groups = np.minimum(np.minimum(groups, self.most), rows)
         evenly = rows / groups
-        peaks = np.clip(_mean_sizes(self.peaks, np.ceil(evenly)), evenly, np.maximum(rows - groups + 1, evenly))
+        largest = np.ceil(evenly) if largest is None else largest
+        peaks = np.clip(largest, evenly, np.maximum(rows - groups + 1, evenly))
         return rows, np.broadcast_to(groups, rows.shape), np.broadcast_to(peaks, rows.shape)
 
 
-def _mean_sizes(spread: Spread | None, otherwise: Floats) -> Floats:
-    return otherwise if spread is None else quantiles(spread.odds @ spread.masses, _NODES, _AT)
+def _mean_sizes(spread: Spread) -> Floats:
+    return quantiles(spread.odds @ spread.masses, _NODES, _AT)
 
 
 @dataclass(frozen=True)
@@ -180,8 +188,8 @@ class Expected:
 
     # Errors
 
-    def best(self, limits: Limits) -> tuple[float, dict[str, float]]:
-        """Of the plans offered, the one with the smallest errors: their geometric mean, and each column's error."""
+    def best(self, limits: Limits) -> tuple[Floats, dict[str, float]]:
+        """The smallest errors of the plans offered: their geometric mean in each case, and each column's error."""
         kept, offered, found = self.kept(limits), self._offered(limits), []
         for plan, factors in offered.noise:
             noise = {
@@ -189,12 +197,14 @@ class Expected:
                 for d in plan.drawn
             }
             errors = {o.name: self._error(o, noise, kept, plan.threshold) for o in offered.ask.outputs}
-            found.append((math.exp(math.fsum(math.log(e + 1e-12) for e in errors.values()) / len(errors)), errors))
-        score, errors = min(found, key=lambda pair: pair[0])
-        return score, {o.name: errors[o.name] * _reach(o) for o in offered.ask.outputs}
+            scores = np.exp(np.mean([np.log(e + 1e-12) for e in errors.values()], axis=0))
+            found.append((scores, errors))
+        odds = self.people.rows.odds
+        scores, errors = min(found, key=lambda pair: float(odds @ pair[0]))
+        return scores, {o.name: float(odds @ errors[o.name]) * _reach(o) for o in offered.ask.outputs}
 
-    def _error(self, output: Output, noise: Mapping[Key, float], kept: _Kept, threshold: int | None) -> float:
-        """Expected root mean square error of a column over its groups, in units of its largest row value."""
+    def _error(self, output: Output, noise: Mapping[Key, float], kept: _Kept, threshold: int | None) -> Floats:
+        """Root mean square error of a column over its groups in each case, in units of its largest row value."""
         spread = [noise[measure.key] for _, measure in output.measures]
         odds = self.people.rows.odds
         shares, even = self._shares, self._even_shares
@@ -216,8 +226,10 @@ class Expected:
             random = np.minimum((both / np.maximum(weight, 1e-9)) ** 2, 0.5)
             there, here = (x[:, None] * even for x in (kept.of_presences, kept.presences))
             drawn = _VARIED**2 * np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
+            all_rows = weight * (kept.of_rows / np.maximum(kept.rows, 1e-9))[:, None]
+            drawn += _WITHIN**2 * np.clip(1 / np.maximum(weight, 1.0) - 1 / np.maximum(all_rows, 1.0), 0.0, 1.0)
             squares = np.where(lost, 0.5, np.minimum(random + drawn, 0.5)) + (_TILT * kept.tilt[:, None]) ** 2
-        return float(odds @ np.sqrt(squares.mean(axis=1)))
+        return np.asarray(np.sqrt(squares.mean(axis=1)))
 
     # Groups
 

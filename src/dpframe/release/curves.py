@@ -1,0 +1,147 @@
+"""Curves that a noisy histogram leaves open: how many units are at each node, drawn as often as each is likely.
+
+Few units have the most rows, and their counts drown in the noise; they matter all the same. So a histogram is read not
+bin by bin, but as a hidden Markov chain along its nodes. At each node the curve stands at one of some levels, a
+constant factor apart. From one node to the next it moves by a whole number of levels, much like it moved before: curves
+bend slowly. It begins somewhere, it may end anywhere (a survey has no sixth wave), and rarely jumps. What is seen is
+the level, a unit more or less, and the Laplace noise.
+
+Source: the recursions forward and the draws backward are those of Carter and Kohn 1994, "On Gibbs sampling for state
+space models", section 2, for finitely many states. The weights of begin, end, jump and bend are guesses that hardly
+matter: a factor of three in any of them moves the errors that follow by a few percent. No bound rests on them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["draw_curves"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_LEAST = 0.5  # units: the lowest level above nobody
+_STEP = 0.4  # between levels, in their logarithm
+_MOVES: Integers = np.arange(-7, 8)
+_BEND = 0.7  # levels by which a move is ordinarily unlike the one before
+_NEW = 3.0  # levels by which a curve ordinarily moves where it begins or has jumped
+_BEGIN, _END, _JUMP = 0.1, 0.07, 0.001  # at each node
+_EXACT = 0.1  # units: a scale at which counts leave no doubt
+_ROUGH = 0.2  # how far a count is off its curve, beside what chance does to whole units
+
+
+def draw_curves(counts: Floats, scale: float, number: int) -> Floats:
+    """Curves (number by nodes) of the units at each node, given noisy counts of at least one unit.
+
+    Input:  scale: of the Laplace noise of the counts (units)
+    Output: where noise leaves no doubt they are the counts; the same for the same counts
+    """
+    chain = _Chain.over(counts, max(scale, _EXACT))
+    curves = chain.levels[_backward(chain, _forward(chain), number)]
+    spread = _variance(curves)
+    return np.maximum(curves + spread / (spread + 2 * scale**2) * (counts - curves), 0.0)
+
+
+def _variance(level: Floats) -> Floats:
+    """Of a count around its level."""
+    return level + (_ROUGH * level) ** 2
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """What is likely at each node, and where a curve can go from one to the next.
+
+    A curve is at a level by a move. Level 0 is nobody: nobody yet, or nobody any more.
+    """
+
+    levels: Floats
+    likely: Floats  # nodes by levels: the counts, given the level
+    moved: Floats  # moves by moves: the next, given the last
+    origin: Integers  # levels by moves: the level from which that move leads to this one, 0 where there is none
+    fresh: Floats  # moves: where a curve begins or has jumped, for each level
+    falls: Floats  # levels by moves: a curve that moved so last ends here, as it does anywhere, or by falling to nobody
+
+    @classmethod
+    def over(cls, counts: Floats, scale: float) -> _Chain:
+        highest = max(float(np.cumsum(counts).max()), 0.0) + 10 * scale
+        rungs = max(math.ceil(math.log(highest / _LEAST) / _STEP), len(_MOVES))
+        levels = np.concatenate([[0.0], _LEAST * np.exp(_STEP * np.arange(rungs))])
+        width = np.sqrt(scale**2 + _variance(levels) / 2)
+        nats = -np.abs(counts[:, None] - levels) / width - np.log(width)
+        moved = np.exp(-np.abs(_MOVES[:, None] - _MOVES) / _BEND)
+        moved /= moved.sum(axis=1, keepdims=True)
+        fresh = np.exp(-np.abs(_MOVES) / _NEW)
+        at = np.arange(len(levels))[:, None]
+        origin, target = at - _MOVES, at + _MOVES
+        origin[(origin < 1) | (origin >= len(levels)) | (at < 1)] = 0
+        gone = ((target < 1) | (target >= len(levels))).astype(np.float64)
+        falls = _END + (1 - _END - _JUMP) * gone @ moved.T
+        falls[0] = 0.0
+        likely = np.exp(nats - nats.max(axis=1, keepdims=True))
+        return cls(levels, likely, moved, origin, fresh / (fresh.sum() * rungs), falls)
+
+
+@dataclass(frozen=True)
+class _Filtered:
+    """How likely each state is at each node, given the counts up to there."""
+
+    there: Floats  # nodes by levels by moves
+    before: Floats  # nodes: nobody yet
+    after: Floats  # nodes: nobody any more
+
+
+def _forward(chain: _Chain) -> _Filtered:
+    nodes, shape = len(chain.likely), chain.origin.shape
+    there, before, after = np.zeros((nodes, *shape)), np.zeros(nodes), np.zeros(nodes)
+    moves = np.arange(shape[1])
+    now, waiting, ended = np.zeros(shape), 1.0, 0.0
+    for node, likely in enumerate(chain.likely):
+        ended += float((now * chain.falls).sum())
+        arrived = np.where(chain.origin > 0, (now @ chain.moved)[chain.origin, moves], 0.0) * (1 - _END - _JUMP)
+        arrived[1:] += (waiting * _BEGIN + float(now.sum()) * _JUMP) * chain.fresh
+        now, waiting, ended = arrived * likely[:, None], waiting * (1 - _BEGIN) * likely[0], ended * likely[0]
+        total = float(now.sum()) + waiting + ended
+        now, waiting, ended = now / total, waiting / total, ended / total
+        there[node], before[node], after[node] = now, waiting, ended
+    return _Filtered(there, before, after)
+
+
+def _backward(chain: _Chain, known: _Filtered, number: int) -> Integers:
+    """Levels (number by nodes) of curves, drawn from the last node to the first."""
+    draw = np.random.default_rng(1)  # not noise: the curves follow from the counts
+    nodes, (_, moves) = len(chain.likely), chain.origin.shape
+
+    def states(weights: Floats, many: int) -> tuple[Integers, Integers]:
+        reached = np.cumsum(weights.ravel())
+        at = np.minimum(np.searchsorted(reached, draw.random(many) * reached[-1]), weights.size - 1)
+        return at // moves, at % moves
+
+    found = np.zeros((number, nodes), np.int64)
+    level, move = np.zeros(number, np.int64), np.zeros(number, np.int64)
+    over = draw.random(number) * (1 - known.before[-1]) < known.after[-1]  # nobody any more; there was somebody
+    level[~over], move[~over] = states(known.there[-1], int((~over).sum()))
+    found[:, -1] = level
+    for node in range(nodes - 2, -1, -1):
+        there, now = known.there[node], float(known.there[node].sum())
+        up, gone = np.flatnonzero(level > 0), np.flatnonzero(over)
+        if len(gone):
+            ending = there * chain.falls
+            here = gone[draw.random(len(gone)) * (ending.sum() + known.after[node]) < ending.sum()]
+            level[here], move[here] = states(ending, len(here))
+            over[here] = False
+        if len(up):
+            fresh = chain.fresh[move[up]]
+            origin = chain.origin[level[up], move[up]]
+            moved = there[origin] * chain.moved[:, move[up]].T * (1 - _END - _JUMP) * (origin > 0)[:, None]
+            begun, jumped = known.before[node] * _BEGIN * fresh, now * _JUMP * fresh
+            reached = np.cumsum(np.column_stack([moved, jumped, begun]), axis=1)
+            picked = (reached < (draw.random(len(up)) * reached[:, -1])[:, None]).sum(axis=1)
+            level[up], move[up] = np.where(picked < moves, origin, 0), np.minimum(picked, moves - 1)
+            leapt = up[picked == moves]
+            level[leapt], move[leapt] = states(there, len(leapt))
+        found[:, node] = level
+    return found
