@@ -34,11 +34,12 @@ def protect(
 ) -> PrivateFrame:
     """Protect a table: from here on it can only be asked questions whose answers are differentially private.
 
-    Input:  frame: pandas DataFrame, Polars DataFrame or LazyFrame, PyArrow Table, Dask DataFrame, DuckDB relation, Ibis
-            table or Spark DataFrame, whose rows stay where they are: only exact totals come back; unit: the column, or
-            tuple of columns, that says whose row it is, or `dp.Rows(k)` when there is none and one person has at most k
-            rows; budget: what releases are paid from; neighbors: "add-remove" (one unit joins or leaves) or "replace"
-            (one unit's rows are exchanged for another's, "bounded DP")
+    Input:  frame: pandas or Modin DataFrame, Polars DataFrame or LazyFrame, PyArrow Table, Dask DataFrame, DuckDB
+            relation, Ibis table or Spark DataFrame, whose rows stay where they are: only exact totals come back
+            (what is read when it is asked must have the same rows each time, which a `limit` without an order may
+            not); unit: the column, or tuple of columns, that says whose row it is, or `dp.Rows(k)` when there is
+            none and one person has at most k rows; budget: what releases are paid from; neighbors: "add-remove"
+            (one unit joins or leaves) or "replace" (one unit's rows are exchanged for another's, "bounded DP")
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it
     Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation; nothing is read
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from dpframe.engine.tables import Data, facts_of
 from dpframe.plan.columns import Facts
 
-__all__ = ["from_pandas", "from_pyarrow", "of_type"]
+__all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type"]
 
 # PyArrow
 
@@ -101,6 +101,25 @@ def from_pandas(frame: Any) -> Data | None:
 
     schema = _arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()])
     return Data("pandas", schema, scan)
+
+
+def from_modin(frame: Any) -> Data | None:
+    """A Modin DataFrame: pandas' types, and of its rows the columns that a query reads; None for anything else."""
+    if type(frame).__name__ != "DataFrame":
+        return None
+    frame = frame.copy()  # whose parts are shared until one of them is written
+    dtypes = {name: frame.dtypes[name] for name in frame.columns if list(frame.columns).count(name) == 1}
+    types = from_pandas(pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in dtypes.items()}))
+    assert types is not None
+
+    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        if empty or not wanted:
+            rows = pl.LazyFrame({"": pl.repeat(None, 0 if empty else len(frame), eager=True)})
+            return types.scan(wanted, empty=True) if wanted else rows
+        part = frame[list(wanted)].modin.to_pandas()
+        return pl.DataFrame({name: of_type(part[name], dtypes[name]) for name in wanted}).lazy()
+
+    return Data("pandas", types.schema, scan)
 
 
 def _pandas_type(dtype: Any) -> pa.DataType:

@@ -31,10 +31,16 @@ def adopt(frame: Any) -> Data:
     found = adopted(frame)
     if found is None:
         raise UnsupportedOperation(
-            "dpframe protects pandas DataFrames, Polars DataFrames and LazyFrames, PyArrow Tables, DuckDB relations, "
-            f"Ibis tables, Spark and Dask DataFrames, not a {type(frame).__name__}."
+            "dpframe protects pandas and Modin DataFrames, Polars DataFrames and LazyFrames, PyArrow Tables, DuckDB "
+            f"relations, Ibis tables, Spark and Dask DataFrames, not a {type(frame).__name__}{_package(frame)}."
         )
     return found
+
+
+def _package(frame: Any) -> str:
+    """Where a type is from, for those whose names are those of others; "" for Python's own."""
+    package = type(frame).__module__.partition(".")[0]
+    return "" if package == "builtins" else f" of {package}: convert it to one of these first"
 
 
 def public(frame: Any) -> Data:

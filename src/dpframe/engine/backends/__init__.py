@@ -29,6 +29,7 @@ _BROUGHT: Mapping[str, str] = {  # the package whose tables an engine takes in
     "polars": "polars",
     "pandas": "polars",
     "pyarrow": "polars",
+    "modin": "polars",
     "duckdb": "duckdb",
     "_duckdb": "duckdb",
     "ibis": "ibis",

@@ -33,11 +33,12 @@ class PolarsBackend(Backend):
         if isinstance(table, pl.LazyFrame):
             return _data(table, lazy=True)
         family = type(table).__module__.partition(".")[0]
-        if family not in ("pandas", "pyarrow"):
+        if family not in ("pandas", "modin", "pyarrow"):
             return None
         from dpframe.engine import arrow  # PyArrow is imported for those who need it
 
-        return arrow.from_pandas(table) if family == "pandas" else arrow.from_pyarrow(table)
+        takers = {"pandas": arrow.from_pandas, "modin": arrow.from_modin, "pyarrow": arrow.from_pyarrow}
+        return takers[family](table)
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
         return nw.from_native(table.lazy())
