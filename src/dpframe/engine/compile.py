@@ -94,14 +94,16 @@ def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) 
 
 def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, Measure]]) -> Frame:
     """Integer sums per group; a wide partial is added in two halves, put together after."""
-    sums, engine = [], backend_of(frame)
+    high, sums, engine = [], [], backend_of(frame)
     for i, (name, measure) in columns.items():
         value, low = nw.col(name), split_bits(measure)
         if low:
-            high = engine.quotient(value, 2**low)
-            sums.append(high.sum().fill_null(0).alias(f"t{i}{HIGH}"))
-            value = value - high * 2**low
+            above = f"t{i}{HIGH}"
+            high.append(engine.quotient(value, 2**low).alias(above))
+            sums.append(nw.col(above).sum().fill_null(0))
+            value = value - nw.col(above) * 2**low
         sums.append(value.sum().fill_null(0).alias(f"t{i}"))
+    frame = frame.with_columns(*high) if high else frame
     sums = sums or [nw.len().alias("t")]  # the groups themselves, when every measure stands apart
     return frame.group_by(*groups).agg(*sums) if groups else frame.select(*sums)
 

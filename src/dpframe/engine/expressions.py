@@ -20,7 +20,7 @@ from dpframe.plan.expressions import Call, Literal, Name, Node
 from dpframe.plan.operations import OPERATIONS, overflows
 from dpframe.plan.types import TIMES, integer_range, kind, ticks
 
-__all__ = ["LOWERED", "Lowering", "in_calendar", "int64", "not_nan", "to_float", "truncated"]
+__all__ = ["LOWERED", "Lowering", "in_calendar", "int64", "not_nan", "to_float"]
 
 _WITHIN = 9.2e18  # a float sum, difference or product below this in size is surely inside int64: 2^63 is 9.223e18
 
@@ -33,11 +33,6 @@ def not_nan(value: nw.Expr) -> nw.Expr:
 def to_float(value: nw.Expr) -> nw.Expr:
     """A number as Float64."""
     return value.cast(nw.Float64)
-
-
-def truncated(engine: Backend, value: nw.Expr) -> nw.Expr:
-    """The whole part of a float, toward zero, still a float."""
-    return nw.when(value >= 0).then(engine.floor(value)).otherwise(engine.ceil(value))
 
 
 def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)) -> nw.Expr:
@@ -223,7 +218,7 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
     if want == "integer":
         low, high = integer_range(target)
         if have in ("float", "decimal"):
-            value = truncated(here.engine, value)
+            value = here.engine.truncated(value)
             inside = (
                 (value > float(low) - 1) & (value < float(high + 1))
                 if high < 2**52

@@ -15,7 +15,7 @@ from itertools import zip_longest
 import narwhals as nw
 
 from dpframe.engine.backends import Backend, Frame
-from dpframe.engine.expressions import Lowering, to_float, truncated
+from dpframe.engine.expressions import Lowering, to_float
 from dpframe.plan.columns import Facts
 from dpframe.plan.features import Feature, small
 from dpframe.plan.types import integer_range, kind
@@ -125,7 +125,7 @@ def _float_sum(engine: Backend, value: nw.Expr, known: Facts, name: str) -> _Sta
     rows, rest = [[value.alias(f"{name}r")]], nw.col(f"{name}r")
     limbs = [f"{name}{i}" for i in range(many)]
     for limb, power in zip(limbs, powers, strict=True):
-        rows.append([truncated(engine, rest * 2.0**-power).cast(nw.Int64).alias(limb)])
+        rows.append([engine.whole_part(rest * 2.0**-power).alias(limb)])
         rows.append([(rest - to_float(nw.col(limb)) * 2.0**power).alias(f"{name}r")])
     sums = [nw.col(limb).sum().fill_null(0).cast(nw.Int64).alias(limb) for limb in limbs]
     negative = f"{name}s"

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import narwhals as nw
 
 from dpframe.engine.backends import Backend, Frame, backend_of
-from dpframe.engine.expressions import to_float, truncated
+from dpframe.engine.expressions import to_float
 from dpframe.plan.columns import Limits
 from dpframe.plan.grid import FRACTION_BITS
 from dpframe.plan.measures import Measure
@@ -154,8 +154,7 @@ def _partial(engine: Backend, p: Partial) -> nw.Expr:
         return nw.col("w") if measure.fraction else nw.col("c")
     if measure.total == "unit_sum":
         return nw.col(p.units).clip(grid.lower, grid.upper)
-    share = to_float(nw.col(p.units)) * to_float(nw.col("w")) / to_float(nw.col("n"))
-    share = truncated(engine, share).cast(nw.Int64)
+    share = engine.whole_part(to_float(nw.col(p.units)) * to_float(nw.col("w")) / to_float(nw.col("n")))
     low = nw.col("w") * min(grid.lower, 0)
     high = nw.col("w") * max(grid.upper, 0)
     return nw.max_horizontal(nw.min_horizontal(share, high), low)

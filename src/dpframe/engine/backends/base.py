@@ -147,3 +147,11 @@ class Backend(ABC):
     def ceil(self, value: nw.Expr) -> nw.Expr:
         """A float rounded up, still a float, however large."""
         return self.floor(value * -1.0) * -1.0
+
+    def truncated(self, value: nw.Expr) -> nw.Expr:
+        """A float rounded toward zero, still a float, however large."""
+        return nw.when(value >= 0).then(self.floor(value)).otherwise(self.ceil(value))
+
+    def whole_part(self, value: nw.Expr) -> nw.Expr:
+        """A float below 2^63 in size rounded toward zero, as Int64."""
+        return self.truncated(value).cast(nw.Int64)

@@ -169,6 +169,10 @@ class _Spark(SqlBackend):
         made = _PARTS[part].format(value)
         return _with(frame, made if part == "text" else f"CAST({made} AS BIGINT)", into)
 
+    def whole_part(self, value: nw.Expr) -> nw.Expr:
+        """A cast does it."""
+        return value.cast(nw.Int64)
+
     def reason_against(self, dtype: DType) -> str:
         wide = isinstance(dtype, (nw.UInt64, nw.Int128, nw.UInt128))
         return "Spark has no whole numbers beyond 64 bits with a sign" if wide else super().reason_against(dtype)
