@@ -74,7 +74,7 @@ def spread_out():
 
 
 # A histogram's noise is below one unit in scale here: what is expected is wrong by a tenth only where noise far out is
-# taken for people, which needs e^-15 or less (see `reached`); to hide the 1,000 in one bin needs far less.
+# taken for people, which needs e^-15 or less; to hide the 1,000 in one bin needs far less.
 @pytest.mark.parametrize("given", [{"max_rows_per_group": 1}, {"max_rows_per_group": 2}, {"max_groups": 5}])
 def test_beside_a_limit_in_groups_units_are_known_to_be_in_several(spread_out, given):
     query = protect(spread_out).group_by("g", keys=list(range(12)), limits=dp.Auto(), **given).agg(n=dp.count())

@@ -1,16 +1,16 @@
 """Clipping bounds chosen privately: a narrow range clips values away, a wide one costs noise.
 
-Two histograms in which each unit counts once. The first has a bin for each sign and power of two, the same for every
-column, and says on what scale the values are; the second has bins over that range, narrow where there are many values.
-Bounds are then the pair of its edges with the smallest expected error of what is asked of the column, clipping and
-noise together.
+Two histograms in which each unit counts once say which values there are: see `dpframe.release.values`. Bounds are then
+the pair of edges with the smallest expected error of what is asked of the column, clipping and noise together.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -18,26 +18,24 @@ from narwhals.dtypes import DType
 from numpy.typing import NDArray
 
 from dpframe import engine
-from dpframe.engine import EXPONENTS
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Bounds, Column
+from dpframe.plan.measures import is_whole
 from dpframe.plan.types import TIMES, integer_range, kind, moment
 from dpframe.release.calibrate import NoisePlan
-from dpframe.release.oldsizes import nats, reached, read_spread
+from dpframe.release.values import find_scales, read_values
 
 __all__ = ["as_typed", "choose_bounds"]
 
 Floats = NDArray[np.float64]
-_FEWEST, _BINS = 4, 64  # of one power of two
-_NOBODY = 5.0  # how likely it is beforehand that no value is beyond those seen, relative to some being there
-_MORE = 4.0  # the same, for bins in a range that is known to have values
-_EACH = 4.0  # units in a bin, beside the scale of its noise
-_POWERS = [2.0**e for e in (*EXPONENTS, EXPONENTS[-1] + 1)]
+Integers = NDArray[np.int64]
 _DEFAULT = Bounds(0, 1)  # where nobody is seen
-_START = 10.0  # how unlikely noise must be where values are first seen, in nats
 _GROUPS = 10.0  # of those that nobody listed
 _WHOLE = 2**62  # in size, whatever the type: what is released is an Int64
-_TAIL = 0.005  # of the units outside of the candidates of a quantile, on either side
+_FEWEST = 2.0  # units below a minimum, or above a maximum
+_DOUBT = 2.5  # standard deviations of noise by which the units below a quantile may be off
+_CANDIDATES = 1024  # of a quantile
+_TAIL, _STRICT = 0.005, 1e3  # of the units outside of the candidates, on either side; how much more of them costs
 
 
 class Offered(Protocol):
@@ -64,135 +62,179 @@ def choose_bounds(ask: Ask, name: str, offer: Offered, rest: Offered) -> Bounds:
     Bound:  each of the two histograms costs half of the price; their bins follow from the type, and from the first
     """
     column, half = ask.table.columns[name], offer.part(Fraction(1, 2))
-    edges = _edges(*half.noisy(ask, engine.magnitude_profile(ask, column)))
-    masses = _told(*half.noisy(ask, engine.value_profile(ask, column, edges)))
-    if masses is None:
-        return _inside(Bounds(edges[0], edges[-1]), column)
-    low, high = _best(ask, name, np.array(edges), masses, rest)
-    return _inside(_rounded(low, high, edges), column)
-
-
-# The scale of values
-
-
-def _edges(counts: Floats, scale: float) -> list[float]:
-    """Edges of bins that hold about as many units each, over the powers of two in which values are seen."""
-    wide = len(EXPONENTS)
-    up, down = _ends(counts[wide + 1 :], scale), [-x for x in _ends(counts[wide - 1 :: -1], scale)[::-1]]
-    if not up and not down:
-        return [float(x) for x in _DEFAULT]
-    zero = nats(counts[wide], 1, scale) > _START
-    return [*down, *([0.0] if zero and not (up and down) else []), *up] if not (zero and up) else [*down, 0.0, *up]
-
-
-def _ends(counts: Floats, scale: float) -> list[float]:
-    """The same, of positive values; none where nobody is seen."""
-    end = reached(counts, scale, start=_START, per_bin=0.0)
-    if not end:
-        return []
-    first = len(counts) - reached(counts[::-1], scale, start=_START, per_bin=0.0)
-    seen = range(max(min(first, end - 1) - 1, 0), min(end + 1, len(counts)))
-    edges = [_POWERS[seen[0]]]
-    for i in seen:
-        fewest = _FEWEST if i >= seen[-1] - 1 else 1  # an end is among the largest
-        parts = int(min(max(counts[i] / (_EACH * scale), fewest), _BINS))
-        edges += [_POWERS[i] * (1 + j / parts) for j in range(1, parts + 1)]
-    return edges
+    whole = is_whole(column)
+    magnitudes, scale = half.noisy(ask, engine.magnitude_profile(ask, column))
+    scales = find_scales(magnitudes, scale, whole=whole)
+    counts, scale = half.noisy(ask, engine.value_profile(ask, column, scales.edges.tolist()))
+    if not scales.seen:
+        return _inside(_DEFAULT, column)
+    cases = read_values(counts, scale, scales)
+    return _inside(_best(ask, column, _Values.of(scales.edges, cases, scale, whole=whole), rest), column)
 
 
 # The range
 
 
-def _told(counts: Floats, scale: float) -> Floats | None:
-    """Units in each bin, the first below and the last above the range: the tails as `read_spread` sees them."""
-    right, left = (
-        read_spread(x, scale, start=_MORE, per_bin=0.0, more=_MORE, nobody=_NOBODY) for x in (counts, counts[::-1])
-    )
-    if not right.seen or not left.seen:
-        return None
-    ahead, behind = right.odds @ right.masses, (left.odds @ left.masses)[::-1]
-    middle = (right.seen + len(counts) - left.seen) // 2  # of the bins that are seen from both sides
-    masses = np.concatenate([behind[:middle], ahead[middle:]])
-    return masses if masses.sum() > 0 else None
+def _best(ask: Ask, column: Column, values: _Values, rest: Offered) -> Bounds:
+    """The pair of edges with the smallest expected error beside the best in hindsight.
 
-
-def _best(ask: Ask, name: str, edges: Floats, masses: Floats, rest: Offered) -> tuple[float, float]:
-    """The pair of edges with the smallest expected error; the geometric mean where several columns ask."""
-    widths = np.diff(edges)
-    middles = np.concatenate([[edges[0] - widths[0] / 2], (edges[1:] + edges[:-1]) / 2, [edges[-1] + widths[-1] / 2]])
-    share = masses / masses.sum()
-    groups = float(ask.cells) if ask.cells is not None else _GROUPS
-    noise = _relative_noise(ask, name, rest) * groups / float(max(masses.sum(), 1.0))
-    first, last = np.triu_indices(len(edges), 1)
-    low, high = edges[first], edges[last]
-    total = np.zeros(low.shape)
+    What is best depends on the values, and the histograms leave several cases open. Where several outputs are asked of
+    the column, it is the geometric mean of theirs.
+    """
+    first, last = np.triu_indices(len(values.edges), 1)
+    factor = _relative_noise(ask, column, rest)
+    noise = factor * (float(ask.cells) if ask.cells is not None else _GROUPS) / values.units
+    total = np.zeros(len(first))
     for output in ask.outputs:
-        if not any(m.column is not None and m.column.id == ask.table.columns[name].id for _, m in output.measures):
+        if not any(m.column is not None and m.column.id == column.id for _, m in output.measures):
             continue
-        made = _ERRORS.get(output.formula)
-        if made is not None:
-            total += np.log(made(low, high, middles, share, noise) + 1e-300)
-        elif output.formula == "quantile":
-            total += np.log(high - low) + 1e3 * _outside(low, high, middles, share)
+        rank = output.measures[0][1].rank
+        if output.formula in _ERRORS:
+            errors = _ERRORS[output.formula](values, first, last, noise[:, None])
+        elif rank is not None:
+            errors = _of_quantile(values, first, last, float(rank)) if ask.cells == 1 else _of_all(values, first, last)
+        else:
+            continue
+        errors = errors + 1e-300
+        total += np.log(np.mean(errors / errors.min(axis=1, keepdims=True), axis=0))
     at = int(np.argmin(total))
-    return float(low[at]), float(high[at])
+    return values.rounded(first[at], last[at])
 
 
-def _clipped_away(ends: Floats, middles: Floats, share: Floats, sign: int) -> Floats:
-    """How far values are beyond an end, on average."""
-    flat = np.unique(ends)
-    away = np.array([float(share @ np.maximum(sign * (middles - end), 0.0)) for end in flat])
-    return away[np.searchsorted(flat, ends)]
+@dataclass(frozen=True)
+class _Values:
+    """Parts of the units (cases by bins) between edges, and how many units there are in each case.
+
+    Errors that follow are for each case and each pair of edges, which are numbered.
+    """
+
+    edges: Floats
+    parts: Floats
+    units: Floats
+    scale: float  # of the noise in a bin
+    whole: bool
+
+    @classmethod
+    def of(cls, edges: Floats, cases: Floats, scale: float, *, whole: bool) -> _Values:
+        units = np.maximum(cases.sum(axis=1), 1.0)
+        return cls(edges, cases / units[:, None], units, scale, whole)
+
+    @cached_property
+    def ends(self) -> Floats:
+        """Where the bins begin and end; those below and above all edges are as wide as those next to them."""
+        first, last = 2 * self.edges[:1] - self.edges[1:2], 2 * self.edges[-1:] - self.edges[-2:-1]
+        return np.concatenate([first, self.edges, last])
+
+    @cached_property
+    def middles(self) -> Floats:
+        """Values that stand for the bins."""
+        return np.asarray((self.ends[1:] + self.ends[:-1] - self.whole) / 2)
+
+    @cached_property
+    def inside(self) -> Floats:
+        """The variance of the values of a bin, if they are evenly spread."""
+        return np.asarray((np.diff(self.ends) ** 2 - self.whole) / 12)
+
+    @cached_property
+    def highs(self) -> Floats:
+        """The largest values below the edges."""
+        return self.edges - self.whole
+
+    def lost(self, low: Integers, high: Integers) -> Floats:
+        """How far values are beyond a pair of edges, on average."""
+        below = self.parts @ np.maximum(self.edges - self.middles[:, None], 0.0)
+        above = self.parts @ np.maximum(self.middles[:, None] - self.highs, 0.0)
+        return np.asarray(below[:, low] + above[:, high])
+
+    def rounded(self, low: int, high: int) -> Bounds:
+        """A pair of edges as bounds, a little wider, with as few digits as the bins at either end allow."""
+        ends = []
+        for at, value, outward in ((low, self.edges[low], -1), (high, self.highs[high], 1)):
+            near = np.diff(self.edges[max(at - 1, 0) : at + 2]).min()
+            step = Fraction(10) ** (math.floor(math.log10(near)) - 1)
+            ends.append(float((math.floor if outward < 0 else math.ceil)(Fraction(float(value)) / step) * step))
+        return Bounds(*ends)
 
 
-def _of_mean(low: Floats, high: Floats, middles: Floats, share: Floats, noise: float) -> Floats:
-    bias = _clipped_away(high, middles, share, 1) + _clipped_away(low, middles, share, -1)
-    return np.hypot(bias, noise * (high - low) / 2)
+def _of_mean(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
+    return np.hypot(values.lost(low, high), noise * (values.highs[high] - values.edges[low]) / 2)
 
 
-def _of_sum(low: Floats, high: Floats, middles: Floats, share: Floats, noise: float) -> Floats:
-    bias = _clipped_away(high, middles, share, 1) + _clipped_away(low, middles, share, -1)
-    return np.hypot(bias, noise * np.maximum(np.abs(low), np.abs(high)))
+def _of_sum(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
+    most = np.maximum(np.abs(values.edges[low]), np.abs(values.highs[high]))
+    return np.hypot(values.lost(low, high), noise * most)
 
 
-def _of_variance(low: Floats, high: Floats, middles: Floats, share: Floats, noise: float) -> Floats:
-    centre = float(share @ middles)
-
-    def lost(ends: Floats, sign: int) -> Floats:  # of the second moment
-        flat = np.unique(ends)
-        beyond = [share * (sign * (middles - end) > 0) for end in flat]
-        away = [
-            float(p @ np.abs((middles - centre) ** 2 - (end - centre) ** 2))
-            for p, end in zip(beyond, flat, strict=True)
-        ]
-        return np.asarray(away)[np.searchsorted(flat, ends)]
-
-    return np.hypot(lost(high, 1) + lost(low, -1), noise * ((high - low) / 2) ** 2 / 2)
+def _of_variance(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
+    return _variance(values, low, high, noise)[0]
 
 
-_ERRORS: dict[str, Callable[[Floats, Floats, Floats, Floats, float], Floats]] = {
+def _of_deviation(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
+    error, variance = _variance(values, low, high, noise)
+    return np.asarray(error / (np.sqrt(variance) + np.sqrt(variance + error) + 1e-300))
+
+
+def _variance(values: _Values, low: Integers, high: Integers, noise: Floats) -> tuple[Floats, Floats]:
+    """The error of a variance, from clipping and noise, and the variance itself.
+
+    What is measured are squares around h²/2, a sum and a count. With the clipped variance v, and its mean m from the
+    middle of bounds of half-width h, noise of 1 in all of them moves v by h²/2, by 2·m·h and by v - m² - h²/2.
+    """
+    about = float((values.parts @ values.middles).mean())
+    middles, edges, highs = (x - about for x in (values.middles, values.edges, values.highs))
+    below, above = middles[:, None] < edges, middles[:, None] > highs
+
+    def moment(plain: Floats, power: int) -> Floats:  # of the clipped values
+        added = values.parts @ ((edges**power - plain[:, None]) * below)
+        taken = values.parts @ ((highs**power - plain[:, None]) * above)
+        return np.asarray((values.parts @ plain)[:, None] + added[:, low] + taken[:, high])
+
+    squares = middles**2 + values.inside
+    variance = np.maximum(values.parts @ squares - (values.parts @ middles) ** 2, 0.0)[:, None]
+    mean, half = moment(middles, 1), (highs[high] - edges[low]) / 2
+    left, off = moment(squares, 2) - mean**2, mean - (highs[high] + edges[low]) / 2
+    moved = np.sqrt((half**2 / 2) ** 2 + (2 * off * half) ** 2 + (left - off**2 - half**2 / 2) ** 2)
+    return np.hypot(variance - left, noise * moved), variance
+
+
+_ERRORS: dict[str, Callable[[_Values, Integers, Integers, Floats], Floats]] = {
     "mean": _of_mean,
     "sum": _of_sum,
     "var": _of_variance,
-    "std": _of_variance,
+    "std": _of_deviation,
 }
 
 
-def _outside(low: Floats, high: Floats, middles: Floats, share: Floats) -> Floats:
-    """The part of the units beyond the candidates on either side that is more than few."""
-    flat_low, flat_high = np.unique(low), np.unique(high)
-    below = np.array([float(share[middles < end].sum()) for end in flat_low])[np.searchsorted(flat_low, low)]
-    above = np.array([float(share[middles > end].sum()) for end in flat_high])[np.searchsorted(flat_high, high)]
-    return np.maximum(below - _TAIL, 0) + np.maximum(above - _TAIL, 0)
+def _of_quantile(values: _Values, low: Integers, high: Integers, rank: float) -> Floats:
+    """How far it may be from the candidates between two edges, and those from each other."""
+    bins, fewest = len(values.middles), _FEWEST / values.units
+    at = np.clip(rank, fewest, 1 - fewest)
+    near = min(int(np.searchsorted(np.cumsum(values.parts.mean(axis=0)), rank)), bins)
+    doubt = _DOUBT * values.scale * math.sqrt(2 * min(near, bins - near)) / values.units  # noise of the bins up to it
+    reached = np.cumsum(values.parts, axis=1)
+    least, most = (
+        np.minimum((reached < np.clip(x, fewest / 2, 1 - fewest / 2)[:, None]).sum(axis=1), bins - 1)
+        for x in (at - doubt, at + doubt)
+    )
+    low_missed = np.maximum(values.edges[low] - values.ends[least][:, None], 0)
+    high_missed = np.maximum(values.ends[most + 1][:, None] - values.edges[high], 0)
+    apart = (values.edges[high] - values.edges[low]) / _CANDIDATES
+    return np.asarray(np.hypot(low_missed + high_missed, apart / math.sqrt(12)))
 
 
-def _relative_noise(ask: Ask, name: str, rest: Offered) -> float:
+def _of_all(values: _Values, low: Integers, high: Integers) -> Floats:
+    """The same where quantiles of many groups are asked, so that most values matter: the width, and who is outside."""
+    reached = np.cumsum(values.parts, axis=1)[:, :-1]
+    outside = np.maximum(reached - _TAIL, 0)[:, low] + np.maximum(1 - reached - _TAIL, 0)[:, high]
+    return np.asarray((values.edges[high] - values.edges[low]) * np.exp(_STRICT * np.minimum(outside, 0.5)))
+
+
+def _relative_noise(ask: Ask, column: Column, rest: Offered) -> float:
     """Standard deviation of the column's sum for each value of size one that one unit may add to a group."""
-    held = ask.table.columns[name].id
     found = [
         d.deviation / float(d.paid.measure.sensitivity.scaled(d.paid.measure.unit).l1)
         for d in rest.plan(ask).drawn
-        if d.paid.measure.column is not None and d.paid.measure.column.id == held and d.family != "none"
+        if d.paid.measure.column is not None and d.paid.measure.column.id == column.id and d.family != "none"
     ]
     return max(found, default=0.0)
 
@@ -213,18 +255,6 @@ def _inside(bounds: Bounds, column: Column) -> Bounds:
         if low == high:
             return known
     return Bounds(low, high) if low < high else Bounds(low, low + 1 if family != "float" else low + max(abs(low), 1))
-
-
-def _rounded(low: float, high: float, edges: list[float]) -> Bounds:
-    """The same a little wider, with as few digits as the bins at either end allow."""
-    ends = []
-    for value, outward in ((low, -1), (high, 1)):
-        at = edges.index(value)
-        near = min(abs(x - value) for x in edges[max(at - 1, 0) : at + 2] if x != value)
-        digits = 1 - math.floor(math.log10(near))
-        step = Fraction(10) ** -digits
-        ends.append(float((math.floor if outward < 0 else math.ceil)(Fraction(value) / step) * step))
-    return Bounds(*ends)
 
 
 def _tick_range(dtype: DType) -> tuple[int, int]:

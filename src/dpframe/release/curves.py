@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["draw_curves"]
+__all__ = ["draw_curves", "nobody_there"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -34,16 +34,25 @@ _EXACT = 0.1  # units: a scale at which counts leave no doubt
 _ROUGH = 0.2  # how far a count is off its curve, beside what chance does to whole units
 
 
-def draw_curves(counts: Floats, scale: float, number: int) -> Floats:
+def draw_curves(counts: Floats, scale: float, number: int, *, begin: float = _BEGIN, jump: float = _JUMP) -> Floats:
     """Curves (number by nodes) of the units at each node, given noisy counts of at least one unit.
 
-    Input:  scale: of the Laplace noise of the counts (units)
+    Input:  scale: of the Laplace noise of the counts (units); begin, jump: how likely a curve does so at each node
     Output: where noise leaves no doubt they are the counts; the same for the same counts
     """
-    chain = _Chain.over(counts, max(scale, _EXACT))
+    chain = _Chain.over(counts, max(scale, _EXACT), begin, jump)
     curves = chain.levels[_backward(chain, _forward(chain), number)]
     spread = _variance(curves)
     return np.maximum(curves + spread / (spread + 2 * scale**2) * (counts - curves), 0.0)
+
+
+def nobody_there(counts: Floats, scale: float) -> float:
+    """How likely it is that there is nobody at any node, which is about as likely beforehand as not.
+
+    If there is nobody, it is below x with a probability of at most 3x: the likelihood of somebody beside that of nobody
+    is 1 on average, and Markov's inequality holds.
+    """
+    return float(_forward(_Chain.over(counts, max(scale, _EXACT), 1 / len(counts))).before[-1])
 
 
 def _variance(level: Floats) -> Floats:
@@ -64,9 +73,11 @@ class _Chain:
     origin: Integers  # levels by moves: the level from which that move leads to this one, 0 where there is none
     fresh: Floats  # moves: where a curve begins or has jumped, for each level
     falls: Floats  # levels by moves: a curve that moved so last ends here, as it does anywhere, or by falling to nobody
+    begin: float  # how likely a curve begins at a node
+    jump: float
 
     @classmethod
-    def over(cls, counts: Floats, scale: float) -> _Chain:
+    def over(cls, counts: Floats, scale: float, begin: float = _BEGIN, jump: float = _JUMP) -> _Chain:
         highest = max(float(np.cumsum(counts).max()), 0.0) + 10 * scale
         rungs = max(math.ceil(math.log(highest / _LEAST) / _STEP), len(_MOVES))
         levels = np.concatenate([[0.0], _LEAST * np.exp(_STEP * np.arange(rungs))])
@@ -79,10 +90,10 @@ class _Chain:
         origin, target = at - _MOVES, at + _MOVES
         origin[(origin < 1) | (origin >= len(levels)) | (at < 1)] = 0
         gone = ((target < 1) | (target >= len(levels))).astype(np.float64)
-        falls = _END + (1 - _END - _JUMP) * gone @ moved.T
+        falls = _END + (1 - _END - jump) * gone @ moved.T
         falls[0] = 0.0
         likely = np.exp(nats - nats.max(axis=1, keepdims=True))
-        return cls(levels, likely, moved, origin, fresh / (fresh.sum() * rungs), falls)
+        return cls(levels, likely, moved, origin, fresh / (fresh.sum() * rungs), falls, begin, jump)
 
 
 @dataclass(frozen=True)
@@ -101,9 +112,9 @@ def _forward(chain: _Chain) -> _Filtered:
     now, waiting, ended = np.zeros(shape), 1.0, 0.0
     for node, likely in enumerate(chain.likely):
         ended += float((now * chain.falls).sum())
-        arrived = np.where(chain.origin > 0, (now @ chain.moved)[chain.origin, moves], 0.0) * (1 - _END - _JUMP)
-        arrived[1:] += (waiting * _BEGIN + float(now.sum()) * _JUMP) * chain.fresh
-        now, waiting, ended = arrived * likely[:, None], waiting * (1 - _BEGIN) * likely[0], ended * likely[0]
+        arrived = np.where(chain.origin > 0, (now @ chain.moved)[chain.origin, moves], 0.0) * (1 - _END - chain.jump)
+        arrived[1:] += (waiting * chain.begin + float(now.sum()) * chain.jump) * chain.fresh
+        now, waiting, ended = arrived * likely[:, None], waiting * (1 - chain.begin) * likely[0], ended * likely[0]
         total = float(now.sum()) + waiting + ended
         now, waiting, ended = now / total, waiting / total, ended / total
         there[node], before[node], after[node] = now, waiting, ended
@@ -136,8 +147,8 @@ def _backward(chain: _Chain, known: _Filtered, number: int) -> Integers:
         if len(up):
             fresh = chain.fresh[move[up]]
             origin = chain.origin[level[up], move[up]]
-            moved = there[origin] * chain.moved[:, move[up]].T * (1 - _END - _JUMP) * (origin > 0)[:, None]
-            begun, jumped = known.before[node] * _BEGIN * fresh, now * _JUMP * fresh
+            moved = there[origin] * chain.moved[:, move[up]].T * (1 - _END - chain.jump) * (origin > 0)[:, None]
+            begun, jumped = known.before[node] * chain.begin * fresh, now * chain.jump * fresh
             reached = np.cumsum(np.column_stack([moved, jumped, begun]), axis=1)
             picked = (reached < (draw.random(len(up)) * reached[:, -1])[:, None]).sum(axis=1)
             level[up], move[up] = np.where(picked < moves, origin, 0), np.minimum(picked, moves - 1)

@@ -1,0 +1,204 @@
+"""Clipping bounds: what two noisy histograms say of the values, and which pair of edges is the best for an answer."""
+
+import datetime as dt
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.engine import EXPONENTS
+from dpframe.release.curves import nobody_there
+from dpframe.release.values import Scales, _agreed, _numbers, find_scales, read_values
+
+WIDE = len(EXPONENTS)
+
+
+def magnitudes(values):
+    """The first histogram, of values without noise."""
+    return np.bincount(_numbers(np.asarray(values, float)), minlength=2 * WIDE + 1).astype(float)
+
+
+def noise(seed, scale, size):
+    return np.random.default_rng(seed).laplace(0, scale, size)
+
+
+# What histograms say
+
+
+def test_noise_alone_is_nobody_and_a_crowd_is_not():
+    """By Markov's inequality nobody is less likely than e^-8 once in 1,000 times, and in fact much less often."""
+    for seed in range(40):
+        counts = noise(seed, 20, WIDE)
+        assert nobody_there(counts, 20) > np.exp(-8)
+        counts[[130, 131]] += 600  # control: 60 scales
+        assert nobody_there(counts, 20) < np.exp(-20)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_noise_alone_has_no_scale(whole):
+    found = [find_scales(noise(seed, 20, 2 * WIDE + 1), 20, whole=whole) for seed in range(40)]
+    assert sum(scales.seen for scales in found) <= 12  # each is a false alarm with a probability of about a tenth
+    assert all(len(scales.edges) >= 2 and (np.diff(scales.edges) > 0).all() for scales in found)
+
+
+def test_edges_are_around_the_values():
+    draw = np.random.default_rng(1)
+    for values, whole in (
+        (draw.lognormal(3, 1, 5000), False),
+        (-draw.lognormal(-30, 1, 5000), False),
+        (draw.normal(0, 1, 5000), False),
+        (draw.integers(1, 6, 5000), True),
+        (draw.integers(10**17, 10**18, 5000), True),
+    ):
+        scales = find_scales(magnitudes(values) + noise(2, 20, 2 * WIDE + 1), 20, whole=whole)
+        low, high = np.quantile(values, [0.01, 0.99])
+        assert scales.edges[0] <= low < high <= scales.edges[-1]
+        assert scales.edges[-1] <= max(64 * high, -low) or high < 0
+        assert (0.0 in scales.edges) == (low < 0 < high)
+        assert not whole or (scales.edges == np.rint(scales.edges)).all()
+
+
+def test_histograms_agree_as_least_squares_says():
+    """Parts 5, 6 and 7 of what the first counts as 24 are 18: a quarter of the difference each, and it keeps one."""
+    edges, first = np.array([1.0, 4 / 3, 5 / 3, 2.0, 4.0]), np.zeros(2 * WIDE + 1)
+    ones, twos = WIDE - EXPONENTS[0] + 1, WIDE - EXPONENTS[0] + 2
+    first[[ones, twos]] = 24.0, 8.0
+    counts = np.array([3.0, 5.0, 6.0, 7.0, 10.0, 2.0])
+    made = _agreed(counts, Scales(edges, first, (1.0, 0.0), True, False))
+    assert made.tolist() == [3.0, 6.5, 7.5, 8.5, 9.0, 2.0]
+    parts = np.vstack([np.eye(3), np.ones(3)])
+    assert made[1:4] == pytest.approx(np.linalg.lstsq(parts, np.array([5.0, 6.0, 7.0, 24.0]), rcond=None)[0])
+
+
+@pytest.mark.parametrize("values", [[-1, -2, -2, -8], [1, 2, 2, 8], [0, 1, -1, 4], [-5, -5, 3, 0]])
+@pytest.mark.parametrize("whole", [False, True])
+def test_both_histograms_have_the_same_bins(values, whole):
+    """Without noise they agree, also where values are powers of two, and where zero is a bin by itself."""
+    values = np.repeat(np.array(values) / (1 if whole else 4), 1000)
+    scales = find_scales(magnitudes(values), 0.01, whole=whole)
+    counts = np.bincount(np.searchsorted(scales.edges, values, side="right"), minlength=len(scales.edges) + 1)
+    assert (_agreed(counts.astype(float), scales) == counts).all()
+    if values.min() > 0:  # control: bins that had their upper edge would not
+        counts = np.bincount(np.searchsorted(scales.edges, values), minlength=len(scales.edges) + 1)
+        assert (_agreed(counts.astype(float), scales) != counts).any()
+
+
+def test_cases_hold_the_truth_between_them():
+    draw = np.random.default_rng(3)
+    for seed, values in enumerate((draw.lognormal(3, 1, 5000), draw.normal(0, 1, 5000), -draw.exponential(1, 5000))):
+        scales = find_scales(magnitudes(values) + noise(seed, 20, 2 * WIDE + 1), 20, whole=False)
+        truth = np.bincount(np.searchsorted(scales.edges, values, side="right"), minlength=len(scales.edges) + 1)
+        cases = read_values(truth + noise(9 + seed, 20, len(truth)), 20, scales)
+        below, reached = np.cumsum(truth)[:-1], np.cumsum(cases, axis=1)[:, :-1]
+        room = 5 * 20 * np.sqrt(2 * len(truth))  # noise of all bins together has a fifth of it
+        assert (reached.min(axis=0) <= below + room).all()
+        assert (reached.max(axis=0) >= below - room).all()
+        assert cases.sum(axis=1) == pytest.approx(np.full(len(cases), 5000.0), rel=0.2)
+        assert not (reached[:, ::-1].min(axis=0) <= below + room).all()  # control: the other way round they do not
+
+
+# What is chosen
+
+
+def frame_of(values):
+    return dp.protect(
+        pl.DataFrame({"id": range(len(values)), "x": values}), unit="id", budget=dp.Budget(epsilon=1e6, delta=0.5)
+    )
+
+
+def chosen(values, verb, epsilon=40.0, **options):
+    """Bounds as chosen by two histograms of ε = 2 each, whose noise is half a unit."""
+    out = getattr(frame_of(values), verb)("x", bounds=dp.Auto(), max_rows=1, **options).release(epsilon=epsilon)
+    return out.report().items["chosen"]["bounds"]["x"], out.value
+
+
+DRAW = np.random.default_rng(7)
+
+
+# An error of 30 scales in one bin, which it takes to be far off, has a probability of e^-30.
+@pytest.mark.parametrize("verb", ["mean", "std", "median"])
+@pytest.mark.parametrize(
+    "values",
+    [DRAW.uniform(50, 60, 4000), DRAW.integers(1900, 2021, 4000), DRAW.integers(10**15, 10**15 + 10**13, 4000)],
+    ids=["floats", "years", "ticks"],
+)
+def test_bounds_of_values_far_from_zero_are_near_them(values, verb):
+    (low, high), found = chosen(values, verb)
+    width = float(values.max() - values.min())
+    room = max(2 * width, 2.0 ** np.floor(np.log2(values.max())) / 8)  # a bin or two
+    assert values.min() - room <= low < high <= values.max() + room
+    assert found == pytest.approx(getattr(pl.Series(values), verb)(), abs=width / 5)
+
+
+def test_many_zeros_hide_nobody():
+    values = np.where(DRAW.random(4000) < 0.6, 0.0, DRAW.lognormal(4, 1, 4000))
+    for verb in ("sum", "mean"):
+        (low, high), found = chosen(values, verb)
+        assert -1 <= low <= 1
+        assert np.quantile(values, 0.98) <= high <= 8 * values.max()
+        assert found == pytest.approx(getattr(values, verb)(), rel=0.1)
+
+
+def test_both_signs_are_seen():
+    values = DRAW.normal(0, 1, 4000)
+    for verb in ("sum", "mean", "std"):
+        (low, high), _ = chosen(values, verb)
+        assert -9 <= low <= -2
+        assert 2 <= high <= 9
+
+
+def test_whole_numbers_have_whole_bounds():
+    (low, high), found = chosen(DRAW.integers(1, 6, 4000), "mean")
+    assert low == 1
+    assert high in (5, 6, 7, 8)  # noise of half a unit may be taken for a unit or two
+    assert found == pytest.approx(3, abs=0.15)
+
+
+def test_minus_one_is_not_minus_two():
+    (low, high), found = chosen(np.full(4000, -1), "sum")
+    assert -4 <= low < high <= 1
+    assert found == pytest.approx(-4000, abs=200)
+
+
+def test_two_heaps_are_seen():
+    values = np.concatenate([DRAW.normal(10, 1, 2000), DRAW.normal(1000, 50, 2000)])
+    (low, high), _ = chosen(values, "std")
+    assert low <= 10
+    assert 1050 <= high <= 5000
+
+
+def test_a_median_needs_no_more_than_the_values_around_it():
+    values = DRAW.lognormal(3, 1, 4000)
+    (low, high), found = chosen(values, "median")
+    assert low < np.median(values) < high < np.quantile(values, 0.9)
+    assert found == pytest.approx(np.median(values), rel=0.1)
+
+
+def test_medians_of_groups_need_nearly_all():
+    values = np.concatenate([DRAW.uniform(10, 11, 2000), DRAW.uniform(30, 31, 2000)])
+    table = pl.DataFrame({"id": range(4000), "g": np.repeat([0, 1], 2000), "x": values})
+    frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=100))
+    out = frame.group_by("g", keys=[0, 1], max_rows=1).median("x", bounds=dp.Auto()).release(epsilon=40)
+    assert out.table.sort("g").to_series(1).to_list() == pytest.approx([10.5, 30.5], abs=0.5)
+
+
+def test_largest_and_smallest_values_are_inside():
+    values = DRAW.uniform(20, 90, 4000)
+    for verb in ("min", "max"):
+        (low, high), found = chosen(values, verb)
+        assert found == pytest.approx(getattr(values, verb)(), abs=3)
+        assert low < found + 1
+        assert high > found - 1
+
+
+def test_times_have_bounds_near_them():
+    days = [dt.date(2020, 1, 1) + dt.timedelta(days=int(x)) for x in DRAW.integers(0, 500, 4000)]
+    frame = frame_of(days)
+    out = frame.median("x", bounds=dp.Auto(), max_rows=1).release(epsilon=40)
+    assert abs(out.value - dt.date(2020, 9, 7)).days < 40
+
+
+def test_nobody_has_default_bounds():
+    (low, high), _ = chosen(np.zeros(0), "mean", epsilon=0.01)
+    assert low < high
