@@ -13,7 +13,7 @@ from dpframe import engine, errors
 from dpframe.engine import EXPONENTS, NODES, ONE
 from dpframe.noise import rounded_laplace
 from dpframe.plan.steps import MOST
-from dpframe.release.auto import Offer, _candidates, choose
+from dpframe.release.auto import Offer, _candidates, _found, choose
 from dpframe.release.expected import People
 from dpframe.release.sizes import read_spread
 
@@ -410,6 +410,16 @@ def test_noise_alone_is_hardly_anybody():
     for _ in range(50):
         spread = read_spread(rounded_laplace(10 * ONE, len(NODES)) / ONE, 10.0, NODES.astype(float))
         assert spread.units < 250  # the noise of all nodes together has a deviation of 117
+
+
+@pytest.mark.parametrize("truth", [np.full(40, 200.0), np.linspace(20, 380, 40)])
+def test_noise_does_not_make_listed_groups_uneven(truth):
+    ask = protect(panel(1, 50)).group_by("g", keys=list(range(40)), limits=dp.Auto()).count()._ask
+    scale, draw = 40.0, np.random.default_rng(1)
+    noisy = [truth + draw.laplace(0, scale, len(truth)) for _ in range(200)]
+    found = [_found(ask, counts, scale)[0] for counts in noisy]
+    assert np.mean(np.std(found, axis=1)) == pytest.approx(truth.std(), abs=12)
+    assert np.mean(np.std(noisy, axis=1)) > truth.std() + 12  # as they are, they are too uneven
 
 
 # Tuning

@@ -8,6 +8,7 @@ under what was chosen: composition of adaptively chosen parts, whose ε (or ρ) 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -239,11 +240,14 @@ def judged_by(limits: Limits) -> list[str]:
 def _found(ask: Ask, counts: Floats, scale: float) -> tuple[Floats, float]:
     """Units in each group, and how many groups there may be.
 
-    Those that are listed; of unlisted ones those that are clear, or else as many as hold everybody. Whoever is not in a
-    clear group is in one of a few times the noise.
+    Those that are listed, nearer to their mean, so that they are as uneven as without the noise. Of unlisted ones those
+    that are clear, or else as many as hold everybody; whoever is not in a clear group is in one of a few times the
+    noise.
     """
     if ask.cells is not None and len(counts) == ask.cells:
-        return np.maximum(counts, scale / 2), float(ask.cells)
+        mean, variance = float(counts.mean()), float(counts.var())
+        nearer = mean + math.sqrt(max(1 - 2 * scale**2 / max(variance, scale**2), 0.0)) * (counts - mean)
+        return np.maximum(nearer, scale / 2), float(ask.cells)
     clear, everybody = counts[counts > _CLEAR * scale], max(float(counts.sum()), scale)
     number = len(clear) + max(everybody - float(clear.sum()), 0.0) / (2 * scale) + 1
     if clear.sum() > everybody / 2:
