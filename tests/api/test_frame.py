@@ -48,7 +48,16 @@ REFUSED = [
     (lambda f: f.sum("spend", max_rows=2), errors.MissingBounds, r"clip\('spend', 0, 100\)"),
     (lambda f: f.sum("spend", bounds=(0, 1)), errors.UnboundedContribution, r"sum\('spend'.*max_rows=20\)"),
     (lambda f: f.group_by("city"), errors.UnboundedContribution, r"group_by\('city', max_groups=3\)"),
-    (lambda f: f.group_by("city", max_groups=2).count(), errors.UnboundedContribution, "max_rows_per_group=2"),
+    (
+        lambda f: f.group_by("city", max_groups=2).count(),
+        errors.UnboundedContribution,
+        r"group_by\('city', max_groups=2, max_rows_per_group=2\)",
+    ),
+    (
+        lambda f: f.group_by("city", max_rows_per_group=9),
+        errors.UnboundedContribution,
+        r"group_by\('city', max_groups=3, max_rows_per_group=9\)",
+    ),
     (lambda f: f.histogram("age", bins=[0, 1]), errors.UnboundedContribution, r"histogram\('age', max_groups=3\)"),
     (lambda f: f.crosstab("city", "age"), errors.UnboundedContribution, r"crosstab\('city', 'age', max_groups=3\)"),
     (lambda f: f.group_by("id", max_groups=1), errors.UnsupportedOperation, "one person"),
@@ -64,11 +73,13 @@ REFUSED = [
     (lambda f: f.mean("city", max_rows=1), errors.WrongType, "city"),
     (lambda f: f.clip("city", 0, 1), errors.WrongType, "String"),
     (lambda f: f.clip("age", 5, 1), errors.InvalidBounds, "above"),
+    (lambda f: f.clip("age", dp.Auto()), errors.InvalidBounds, r"dp.mean\('age', bounds=dp.Auto\(\)\)"),
     (lambda f: f.clip("age"), errors.InvalidBounds, "lower"),
     (lambda f: f.clip("age", 0, float("nan")), errors.InvalidBounds, "finite"),
     (lambda f: f.clip("age", 0.2, 0.8), errors.WrongType, "whole number"),
     (lambda f: f.sum("age", bounds=(0, float("inf")), max_rows=1), errors.InvalidBounds, "finite"),
     (lambda f: f.sum("age", bounds=5, max_rows=1), errors.InvalidBounds, "pair"),
+    (lambda f: f.sum("age", bounds=dp.Auto, max_rows=1), errors.InvalidBounds, r"dp.Auto\(\)"),
     (lambda f: f.sum("age", bounds=(0, 1), unit_bounds=(0, 1)), errors.InvalidBounds, "not both"),
     (lambda f: f.bound(max_rows=0), errors.InvalidArgument, "max_rows"),
     (lambda f: f.bound(max_rows=True), errors.InvalidArgument, "max_rows"),
@@ -238,6 +249,8 @@ def test_the_price_of_an_error_is_the_inverse_of_the_error_of_a_price(frame):
         q.epsilon_for(1.0, "nope")
     with pytest.raises(errors.InvalidArgument):
         q.epsilon_for(-1.0)
+    with pytest.raises(errors.UnsupportedOperation, match=r"^epsilon_for: dp\.Auto"):
+        frame.count(limits=dp.Auto()).epsilon_for(1.0)
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])

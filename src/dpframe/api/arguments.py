@@ -71,7 +71,7 @@ def read_bounds(value: object, asked: str) -> Bounds | Auto | None:
     if isinstance(value, str) and value.lower() == "auto":
         raise InvalidBounds(f"{asked}: bounds=dp.Auto() chooses them inside the release.")
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable) or len(pair := tuple(value)) != 2:
-        raise InvalidBounds(f"{asked}: bounds are a pair, such as (0, 100).")
+        raise InvalidBounds(f"{asked}: bounds are a pair, such as (0, 100), or dp.Auto().")
     lower, upper = pair
     if lower is None or upper is None:
         raise InvalidBounds(f"{asked}: give both bounds, such as (0, 100).")

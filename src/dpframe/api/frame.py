@@ -12,7 +12,7 @@ from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
 from dpframe.api.settings import check_budget, check_same_budget
-from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
+from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.plan import combine, steps
 from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.columns import Auto
@@ -128,7 +128,7 @@ class PrivateFrame(Questions):
             name = asked if asked in self.columns else "age"
             raise InvalidArgument(f"A protected frame takes no [...]: in a step a column is dp.col({name!r}).")
         raise InvalidArgument(
-            f"A protected frame takes no [...]: {NO_ROWS[0].lower()}{NO_ROWS[1:]} Some are kept by "
+            f"A protected frame takes no [...] and no loop: {NO_ROWS[0].lower()}{NO_ROWS[1:]} Some are kept by "
             "filter(dp.col('age') >= 18)."
         )
 
@@ -143,6 +143,8 @@ class PrivateFrame(Questions):
             raise InvalidArgument("filter: give a condition, such as filter(dp.col('age') >= 18).")
         frame = self
         for condition in conditions:
+            if isinstance(condition, str) and condition not in self.columns and set("<>=!") & set(condition):
+                raise InvalidArgument("filter: a condition is not text but an expression, such as dp.col('age') >= 18.")
             frame = frame._then(steps.Filter(frame._step, read_expr(condition, "filter")))
         return frame
 
@@ -178,6 +180,8 @@ class PrivateFrame(Questions):
         Choose the limits without looking at the data. With both, sums and means of the column need no `bounds=`.
         """
         name = read_name(column, "clip")
+        if isinstance(lower, Auto) or isinstance(upper, Auto):
+            raise InvalidBounds(f"clip({name!r}): dp.Auto() is for a question: dp.mean({name!r}, bounds=dp.Auto()).")
         low, high = check_interval(lower, upper, f"clip({name!r})")
         return self._then(steps.Clip(self._step, name, low, high))
 

@@ -102,7 +102,15 @@ class PrivateGroupBy(Habits):
     def _ask(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
         return Query(replace(self._groups, aggregates=aggregates), self._budget)
 
+    def _advice(self, name: str) -> str:
+        if name in self._groups.table.columns:
+            return f" It is a column: name it in the question, as in .mean({name!r}, bounds=(0, 100))."
+        return super()._advice(name)
+
     def __getitem__(self, asked: object) -> NoReturn:
+        if isinstance(asked, int):  # a loop asks for 0, 1, ...
+            line = f"partition({', '.join(map(repr, self._groups.by))}, keys=[...], max_groups=1)"
+            raise InvalidArgument(f"Groups take no [...] and no loop: one frame for each key is in {line}.")
         name = asked if isinstance(asked, str) else "x"
         raise InvalidArgument(
             f"Groups take no [...]: name the column in the question, as in .mean({name!r}, bounds=(0, 100))."
@@ -129,7 +137,9 @@ def named(
         if name in ("epsilon", "delta", "rho") and not isinstance(aggregate, Aggregate):
             raise InvalidArgument(f"{verb}: the price is said at the release: {verb}(...).release({name}=...).")
         if not isinstance(aggregate, Aggregate):
-            raise InvalidArgument(f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend').")
+            raise InvalidArgument(
+                f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend', bounds=(0, 100))."
+            )
     return tuple(aggregates.items())
 
 

@@ -110,6 +110,7 @@ class Query(Habits):
         if column is not None and (not isinstance(column, str) or column not in names):
             said = repr(column) if isinstance(column, str) else f"that is a {type(column).__name__}"
             raise InvalidArgument(f"epsilon_for: there is no column {said}; columns are {', '.join(names)}.")
+        self._known_limits("epsilon_for")
 
         def enough(epsilon: float) -> bool:
             rows = self._expected({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows)

@@ -37,7 +37,7 @@ _IN_AGG = "An expression reads one row; an aggregate has a name: agg(m=dp.mean('
 FRAME = _table(
     {
         "assign with_column insert": "Type with_columns(weekly=dp.col('wage') / dp.col('weeks')).",
-        "groupby": "Type group_by('city', keys=[...], max_groups=1).",
+        "groupby": "Type group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).",
         "aggregate": "Type agg(n=dp.count(), m=dp.mean('x', bounds=(0, 100)), max_rows=5).",
         "query loc where mask": _FILTER,
         "dropna": "Type drop_nulls('x').",
@@ -51,6 +51,8 @@ FRAME = _table(
         "dtypes schema info": "Print the frame: its columns and types are public.",
         "hist": "Type histogram('x', bins=[0, 10, 20], max_rows=5).",
         "release": "Ask something first: count(max_rows=5).release(epsilon=0.1).",
+        "sort sort_values": "Rows are not shown, so they need no order: release a table, and sort that.",
+        "plot": "Release a table first: histogram('x', bins=[0, 10, 20], max_rows=5).release(epsilon=0.1).plot().",
         "head tail sample shape describe iloc at iat height values index to_pandas to_polars to_arrow to_dict to_numpy "
         "to_csv to_parquet collect limit slice iterrows iter_rows rows apply map": NO_ROWS,
     }

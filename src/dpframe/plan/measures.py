@@ -62,7 +62,7 @@ class Scope:
         if self.max_rows is None and self.max_rows_per_group is None:
             unit = _unit_words(self.table)
             where = f" by {_listed(self.grouped_by)}" if self.grouped_by else ""
-            line = "max_rows_per_group=2" if self.grouped_by else "max_rows=20"
+            line = f"max_groups={groups}, max_rows_per_group=2" if self.grouped_by else "max_rows=20"
             raise UnboundedContribution(
                 f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so "
                 f"no finite noise hides it. Say how many: {self.asked.replace('{limit}', line)}."
@@ -74,9 +74,11 @@ class Scope:
     def groups(self, what: str) -> int:
         """The limit on groups, or an error that names it."""
         if self.max_groups is None:
+            rows = "" if self.max_rows_per_group is None else f", max_rows_per_group={self.max_rows_per_group}"
+            line = self.asked.replace("{limit}", f"max_groups=3{rows}")
             raise UnboundedContribution(
                 f"{what} by {_listed(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
-                f"groups, so no finite noise hides it. Say how many: {self.asked.replace('{limit}', 'max_groups=3')}."
+                f"groups, so no finite noise hides it. Say how many: {line}."
             )
         return self.max_groups
 
