@@ -280,7 +280,7 @@ def bounds_of(column: Column, given: Bounds | Auto | None, name: str, what: str)
         raise MissingBounds(
             f"{what}: one value of {name!r} could be anything, so no finite noise hides it. Say the range: "
             f"clip({name!r}, {low}, {high}) before it, or bounds=({low}, {high}) in it, with limits you know without "
-            "the data."
+            "the data; or have them chosen privately inside the release: bounds=dp.Auto()."
         )
     given = given and in_ticks(given, column, what)
     if given is None or known is None:
