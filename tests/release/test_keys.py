@@ -288,3 +288,5 @@ def test_keys_alone(kind):
         listed.keys()
     with pytest.raises(errors.UnsupportedOperation, match="other="):
         dp.protect(frame, unit="u").group_by("g", max_groups=1, other="x").keys()
+    with pytest.raises(errors.UnsupportedOperation, match=r"^keys\(\): dp\.Auto.* max_groups=3"):
+        dp.protect(frame, unit="u").group_by("g", limits=dp.Auto()).keys()

@@ -39,12 +39,18 @@ class PrivateGroupBy(Habits):
         """The keys alone, of the groups that enough units are in: as many as the price allows, which needs a δ.
 
         Bound:  see `dpframe.theory.maps.partitions.selection_scale`
-        Errors: UnsupportedOperation for listed keys, and with other=, which adds up numbers
+        Errors: UnsupportedOperation for listed keys, with other=, which adds up numbers, and with limits=dp.Auto(),
+                which weighs the errors of numbers
         """
         if self._groups.keys is not None:
             raise UnsupportedOperation("keys(): these keys are listed, so there is nothing to find out about them.")
         if self._groups.other is not None:
             raise UnsupportedOperation("keys(): other= adds up numbers, and none is asked for here; leave it out.")
+        if self._groups.auto is not None:
+            raise UnsupportedOperation(
+                "keys(): dp.Auto() weighs the errors of numbers, and none is asked for here; leave it out and say "
+                "max_groups=3, or ask for count_units()."
+            )
         return self._ask(())
 
     def count(self, column: str | None = None) -> Query:
