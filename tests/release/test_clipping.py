@@ -1,6 +1,7 @@
 """Clipping bounds: what two noisy histograms say of the values, and which pair of edges is the best for an answer."""
 
 import datetime as dt
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -8,6 +9,9 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine import EXPONENTS
+from dpframe.release.clipping import _Values
+from dpframe.release.auto import Offer
+from dpframe.release.clipping import _best, _Values
 from dpframe.release.curves import nobody_there
 from dpframe.release.values import Scales, _agreed, _numbers, find_scales, read_values
 
@@ -202,3 +206,26 @@ def test_times_have_bounds_near_them():
 def test_nobody_has_default_bounds():
     (low, high), _ = chosen(np.zeros(0), "mean", epsilon=0.01)
     assert low < high
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ends"), [(6e-27, 40.0, (0, 40)), (-1e-13, 2.0, (0, 2)), (-9.0, -1e-30, (-9, 0))]
+)
+def test_an_end_that_is_nearly_zero_is_zero(low, high, ends):
+    edges = np.array([low, high])
+    values = _Values.of(edges, np.ones((1, 3)), 1.0, whole=False)
+    assert tuple(values.rounded(0, 1)) == ends
+    small = _Values.of(np.array([1e-30, 4e-30]), np.ones((1, 3)), 1.0, whole=False)  # control: small values stay
+    assert 0 < small.rounded(0, 1).lower < 2e-30
+
+
+@pytest.mark.parametrize("verb", ["mean", "sum", "var", "std", "median"])
+def test_values_that_no_float_adds_up_have_bounds_too(verb):
+    """Around a middle of 2^100 the edges near 2^-100 are one float, so that an error may be none at all."""
+    edges = 2.0 ** np.array([-100, -99, 100, 101])
+    parts = np.array([[0, 1.0, 0, 0, 0], [0, 0.5, 0, 0.5, 0]])
+    ask = getattr(frame_of(np.zeros(1)), verb)("x", bounds=dp.Auto(), max_rows=1)._ask
+    values = _Values(edges, parts, np.array([400.0, 400.0]), 1.0, False)
+    offer = Offer("epsilon", Fraction(1), Fraction(0), "auto")
+    found = _best(ask, ask.table.columns["x"], values, offer)
+    assert found.lower < found.upper

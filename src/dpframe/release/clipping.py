@@ -31,10 +31,12 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _DEFAULT = Bounds(0, 1)  # where nobody is seen
 _GROUPS = 10.0  # of those that nobody listed
+_NOTHING = 1e-6  # of the width
 _WHOLE = 2**62  # in size, whatever the type: what is released is an Int64
 _FEWEST = 2.0  # units below a minimum, or above a maximum
 _DOUBT = 2.5  # standard deviations of noise by which the units below a quantile may be off
 _CANDIDATES = 1024  # of a quantile
+_NO_ERROR = 1e-200  # beside it no error is beyond a float: the largest are squares of 2^101 times noise
 _TAIL, _STRICT = 0.005, 1e3  # of the units outside of the candidates, on either side; how much more of them costs
 
 
@@ -95,7 +97,7 @@ def _best(ask: Ask, column: Column, values: _Values, rest: Offered) -> Bounds:
             errors = _of_quantile(values, first, last, float(rank)) if ask.cells == 1 else _of_all(values, first, last)
         else:
             continue
-        errors = errors + 1e-300
+        errors = errors + _NO_ERROR
         total += np.log(np.mean(errors / errors.min(axis=1, keepdims=True), axis=0))
     at = int(np.argmin(total))
     return values.rounded(first[at], last[at])
@@ -147,12 +149,16 @@ class _Values:
         return np.asarray(below[:, low] + above[:, high])
 
     def rounded(self, low: int, high: int) -> Bounds:
-        """A pair of edges as bounds, a little wider, with as few digits as the bins at either end allow."""
-        ends = []
+        """A pair of edges as bounds, a little wider, with as few digits as the bins at either end allow.
+
+        An end that hardly differs from zero, beside the width, is zero.
+        """
+        ends, nothing = [], _NOTHING * float(self.highs[high] - self.edges[low])
         for at, value, outward in ((low, self.edges[low], -1), (high, self.highs[high], 1)):
             near = np.diff(self.edges[max(at - 1, 0) : at + 2]).min()
             step = Fraction(10) ** (math.floor(math.log10(near)) - 1)
-            ends.append(float((math.floor if outward < 0 else math.ceil)(Fraction(float(value)) / step) * step))
+            value = 0.0 if abs(value) < nothing else float(value)
+            ends.append(float((math.floor if outward < 0 else math.ceil)(Fraction(value) / step) * step))
         return Bounds(*ends)
 
 
