@@ -490,6 +490,18 @@ def test_a_share_is_a_part(bad):
         dp.Auto(share=bad)
 
 
+def test_too_little_left_for_the_answer_is_refused_before_anything_is_paid(table):
+    frame = protect(table)
+    for query in (
+        frame.count(limits=dp.Auto()),
+        frame.count(limits=dp.Auto(share=1 - 1e-9)),
+        frame.sum("x", bounds=dp.Auto(share=1 - 1e-9), max_rows=1),
+    ):
+        with pytest.raises(errors.InvalidPrice, match="left of epsilon"):
+            query.release(epsilon=1e-12)
+    assert frame.budget.spent.epsilon == 0
+
+
 def test_where_nobody_can_be_told_apart_nothing_can_be_chosen(table):
     with pytest.raises(errors.UnsupportedOperation, match=r"dp\.Rows"):
         dp.protect(table, unit=dp.Rows(1)).group_by("g", keys=[0], limits=dp.Auto()).count()

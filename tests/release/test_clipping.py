@@ -9,7 +9,6 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine import EXPONENTS
-from dpframe.release.clipping import _Values
 from dpframe.release.auto import Offer
 from dpframe.release.clipping import _best, _Values
 from dpframe.release.curves import nobody_there

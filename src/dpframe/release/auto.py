@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import engine
-from dpframe.budget.losses import Loss, read_delta, read_rho
+from dpframe.budget.losses import Loss, read_delta, read_epsilon, read_rho
 from dpframe.engine import ONE
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.noise import rounded_laplace
@@ -110,10 +110,11 @@ def read_offer(terms: Terms, price: Mapping[str, Any], noise: str) -> Offer:
 def check_choice(ask: Ask, offer: Offer) -> Loss:
     """What an ask with `dp.Auto` costs, whatever it will choose; every histogram is tried on no rows.
 
-    Errors: InvalidArgument where nothing would be left to answer with
+    Errors: InvalidArgument where nothing would be left to answer with; InvalidPrice where that is too little
     """
     if _chosen_share(ask) >= 1:
         raise InvalidArgument("dp.Auto(share=...): the shares add up to all of the price; leave some for the answer.")
+    read_epsilon(offer.part(1 - _chosen_share(ask)).amount, f"what is left of {offer.terms} for the answer")
     if ask.auto is not None:
         try_people(ask, offer)
     for column in ask.open_bounds:
