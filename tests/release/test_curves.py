@@ -59,6 +59,12 @@ def test_whatever_the_counts_there_are_curves(counts, scale):
     assert spread.units >= 1
 
 
+def test_heaps_far_apart_and_hardly_any_noise():
+    counts = np.zeros(402)
+    counts[[0, 1, 400, 401]] = 1e6
+    assert np.abs(draw_curves(counts, 0.05, 20) - counts).max() < 1
+
+
 def test_draws_are_as_likely_as_the_chain_says():
     """Drawn states at a node in the middle, beside the product of what is known before and after it by brute force."""
     counts, scale = np.array([0.0, 30.0, 12.0, 0.0]), 8.0

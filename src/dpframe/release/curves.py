@@ -30,6 +30,7 @@ _MOVES: Integers = np.arange(-7, 8)
 _BEND = 0.7  # levels by which a move is ordinarily unlike the one before
 _NEW = 3.0  # levels by which a curve ordinarily moves where it begins or has jumped
 _BEGIN, _END, _JUMP = 0.1, 0.07, 0.001  # at each node
+_NEVER = 1e-250  # no level is less likely beside another, so that the states of a node never vanish all together
 _EXACT = 0.1  # units: a scale at which counts leave no doubt
 _ROUGH = 0.2  # how far a count is off its curve, beside what chance does to whole units
 
@@ -92,7 +93,7 @@ class _Chain:
         gone = ((target < 1) | (target >= len(levels))).astype(np.float64)
         falls = _END + (1 - _END - jump) * gone @ moved.T
         falls[0] = 0.0
-        likely = np.exp(nats - nats.max(axis=1, keepdims=True))
+        likely = np.maximum(np.exp(nats - nats.max(axis=1, keepdims=True)), _NEVER)
         return cls(levels, likely, moved, origin, fresh / (fresh.sum() * rungs), falls, begin, jump)
 
 
