@@ -205,3 +205,14 @@ def test_suppressed_counts_of_pandas_stay_whole(frame):
 def test_one_number_is_a_float(frame):
     out = frame.count_units().release(epsilon=1)
     assert float(out) == out.value
+
+
+def test_a_type_error_from_inside_a_question_stays_what_it_is():
+    def mean(column):
+        raise TypeError(f"not of the call: {column}")
+
+    with pytest.raises(TypeError, match="not of the call: x") as caught:
+        usage.explained(mean)("x")
+    assert type(caught.value) is TypeError
+    with pytest.raises(WrongCall, match="missing a required argument"):
+        usage.explained(mean)()

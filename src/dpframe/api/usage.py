@@ -46,16 +46,23 @@ def explained(question: F, line: str = "dp.{}({})") -> F:
     @wraps(question)
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
-            inspect.signature(question).bind(*args, **kwargs)
-        except TypeError as error:
-            verb = question.__name__
-            said = line.format(verb, _ARGUMENTS[verb]).replace("(, ", "(")
-            message = f"{verb}: {error}. Type {said}."
-        else:
             return question(*args, **kwargs)
-        raise WrongCall(message)
+        except TypeError:  # perhaps of the call itself; a call that fits costs nothing more
+            wrong = _misfit(question, args, kwargs)
+            if wrong is None:
+                raise
+        verb = question.__name__
+        raise WrongCall(f"{verb}: {wrong}. Type {line.format(verb, _ARGUMENTS[verb]).replace('(, ', '(')}.")
 
     return checked  # type: ignore[return-value]
+
+
+def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
+    try:
+        inspect.signature(question).bind(*args, **kwargs)
+    except TypeError as error:
+        return error
+    return None
 
 
 def explains(line: str) -> Callable[[C], C]:
