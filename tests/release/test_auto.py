@@ -426,16 +426,17 @@ def test_noise_does_not_make_listed_groups_uneven(truth):
 
 
 def test_tune_pays_for_its_histograms_alone_and_agrees_with_what_is_released(table):
-    frame = protect(table, epsilon=3.0)
+    frame = protect(table, epsilon=25.0)
     query = frame.group_by("g", keys=list(range(10)), max_rows=1).count()
     grid = {"max_rows": [1, 10, 60, 1000], "max_groups": [2, None]}
-    tuned = query.tune(grid, epsilon=2.0, at=1.0)
-    assert frame.budget.spent.epsilon == 2.0
+    tuned = query.tune(grid, epsilon=20.0, at=1.0)
+    assert frame.budget.spent.epsilon == 20.0
     assert tuned.columns == ["max_rows", "max_groups", "count_error"]
     assert tuned.height == 8
     truth = table.group_by("g").len().sort("g")["len"].to_numpy()
     for rows, groups, expected in tuned.rows():
         limits = {"max_rows": rows, "max_groups": groups or 10}
+        # 0.88 to 1.38 with deviations below 0.07 at this price (at ε = 2 they are 0.2): ten deviations from either end.
         assert 0.5 < expected / error(protect(table), truth, **limits) < 2
     best = tuned.sort("count_error").row(0)
     assert best[:2] == (60, None)
