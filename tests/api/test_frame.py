@@ -46,8 +46,8 @@ def test_limits_said_before_and_here_are_both_kept(frame):
 
 REFUSED = [
     (lambda f: f.sum("spend", max_rows=2), errors.MissingBounds, r"clip\('spend', 0, 100\).*bounds=dp.Auto\(\)"),
-    (lambda f: f.sum("spend", bounds=(0, 1)), errors.UnboundedContribution, r"sum\('spend'.*max_rows=20\)"),
-    (lambda f: f.group_by("city"), errors.UnboundedContribution, r"group_by\('city', max_groups=3\)"),
+    (lambda f: f.sum("spend", bounds=(0, 1)), errors.UnboundedContribution, r"sum\('spend'.*max_rows=20\);.*dp.Auto"),
+    (lambda f: f.group_by("city"), errors.UnboundedContribution, r"group_by\('city', max_groups=3\);.*limits=dp.Auto"),
     (
         lambda f: f.group_by("city", max_groups=2).count(),
         errors.UnboundedContribution,
@@ -60,6 +60,11 @@ REFUSED = [
     ),
     (lambda f: f.histogram("age", bins=[0, 1]), errors.UnboundedContribution, r"histogram\('age', max_groups=3\)"),
     (lambda f: f.crosstab("city", "age"), errors.UnboundedContribution, r"crosstab\('city', 'age', max_groups=3\)"),
+    (
+        lambda f: f.crosstab("city", "age", keys={"city": ["a"], "age": [1]}, margins="measured"),
+        errors.UnboundedContribution,
+        r"crosstab\('city', 'age', max_groups=3\)\.$",  # not dp.Auto(), which is refused there
+    ),
     (lambda f: f.group_by("id", max_groups=1), errors.UnsupportedOperation, "one person"),
     (lambda f: f.with_columns(id=dp.col("age")), errors.UnsupportedOperation, "another name"),
     (lambda f: f.clip("id", 0, 1), errors.UnsupportedOperation, "rewritten"),

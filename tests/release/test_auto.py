@@ -347,6 +347,8 @@ def test_every_verb_takes_them(table):
     assert frame.quantile("x", 0.9, bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=5).value is not None
     assert frame.n_unique("g", limits=dp.Auto()).release(epsilon=5).value is not None
     assert frame.count("x", limits=dp.Auto()).release(epsilon=5).value > 0
+    assert frame.mode("g", keys=[0, 1], limits=dp.Auto()).release(epsilon=5).value in (0, 1)
+    assert frame.top_k("g", 2, keys=[0, 1], limits=dp.Auto()).release(epsilon=5).table.height == 2
     assert frame.histogram("x", bins=[0, 2, 6], limits=dp.Auto()).release(epsilon=5).table.height == 2
     keys = {"g": [0, 1], "h": [0, 1]}
     two = frame.with_columns(h=dp.col("g")).crosstab("g", "h", keys=keys, limits=dp.Auto())

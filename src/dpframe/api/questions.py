@@ -161,13 +161,26 @@ class Questions(Habits):
         return self._one(name, make.max(name, bounds), max_rows, limits)
 
     def mode(
-        self, column: str | None = None, keys: Iterable[Any] | None = None, *, max_rows: int | None = None
+        self,
+        column: str | None = None,
+        keys: Iterable[Any] | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
     ) -> Query:
         """The most frequent of the listed values of a column (the only one may be left out); see `dp.mode`."""
         name = self._only(column, "mode")
-        return self._one(name, make.mode(name, keys), max_rows)
+        return self._one(name, make.mode(name, keys), max_rows, limits)
 
-    def top_k(self, column: str, k: int, keys: Iterable[Any] | None = None, *, max_rows: int | None = None) -> Query:
+    def top_k(
+        self,
+        column: str,
+        k: int,
+        keys: Iterable[Any] | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query:
         """The k most frequent of the listed values of a column, in order: k rows with `rank` from 1 and the value.
 
         Input:  k; keys as in `dp.mode`
@@ -175,7 +188,7 @@ class Questions(Habits):
                 `dpframe.theory.maps.ranks.count_scale`
         Errors: as in `dp.mode`; InvalidArgument for more values than are listed
         """
-        return self._one(read_name(column, "top_k"), make.top_k(column, k, keys), max_rows)
+        return self._one(read_name(column, "top_k"), make.top_k(column, k, keys), max_rows, limits)
 
     def agg(
         self, *unnamed: object, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate

@@ -55,6 +55,7 @@ class Scope:
     max_rows: int | None
     asked: str
     one_each: bool = False  # one unit surely has at most one row in a group, so that rows count units
+    choosable: bool = True  # dp.Auto() may choose limits here
 
     def contribution(self, what: str) -> Contribution:
         """The limits on rows, or an error that names the one to type."""
@@ -65,7 +66,7 @@ class Scope:
             line = f"max_groups={groups}, max_rows_per_group=2" if self.grouped_by else "max_rows=20"
             raise UnboundedContribution(
                 f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so "
-                f"no finite noise hides it. Say how many: {self.asked.replace('{limit}', line)}."
+                f"no finite noise hides it. {self._advice(line)}"
             )
         rows = self.max_rows if self.max_rows is not None else groups * (self.max_rows_per_group or 0)
         per_group = self.max_rows_per_group if self.max_rows_per_group is not None else rows
@@ -75,12 +76,15 @@ class Scope:
         """The limit on groups, or an error that names it."""
         if self.max_groups is None:
             rows = "" if self.max_rows_per_group is None else f", max_rows_per_group={self.max_rows_per_group}"
-            line = self.asked.replace("{limit}", f"max_groups=3{rows}")
             raise UnboundedContribution(
                 f"{what} by {_listed(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
-                f"groups, so no finite noise hides it. Say how many: {line}."
+                f"groups, so no finite noise hides it. {self._advice(f'max_groups=3{rows}')}"
             )
         return self.max_groups
+
+    def _advice(self, limits: str) -> str:
+        chosen = "; or have it chosen privately inside the release: limits=dp.Auto()" if self.choosable else ""
+        return f"Say how many: {self.asked.replace('{limit}', limits)}{chosen}."
 
     @property
     def weighted(self) -> bool:
