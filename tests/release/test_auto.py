@@ -477,6 +477,13 @@ def test_tune_refuses_what_it_cannot_say(table):
     assert frame.budget.spent.epsilon == 0
 
 
+def test_the_derivation_says_what_all_choices_take_together(table):
+    groups = protect(table).group_by("g", keys=[0], limits=dp.Auto())
+    both = str(groups.mean("x", bounds=dp.Auto(0.05)).explain())
+    assert "All that is chosen inside the release takes 15% of its price; 85% is for the answer." in both
+    assert "All that is chosen" not in str(groups.count().explain())
+
+
 def test_before_the_release_limits_are_not_known(table):
     query = protect(table).group_by("g", keys=[0], limits=dp.Auto()).count()
     assert query.explain().steps[-1][1].startswith("limits chosen privately")

@@ -156,6 +156,12 @@ class Ask:
         return found
 
     @property
+    def chosen_share(self) -> Fraction:
+        """The part of the price that everything which is still to be chosen takes together."""
+        limits = Fraction(0) if self.auto is None else self.auto.share
+        return limits + sum((auto.share for auto in self.open_bounds.values()), Fraction(0))
+
+    @property
     def undecided(self) -> bool:
         """Whether anything is still to be chosen, inside the release."""
         return self.auto is not None or bool(self.open_bounds)

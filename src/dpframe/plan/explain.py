@@ -60,7 +60,16 @@ def derivation(ask: Ask) -> Derivation:
     """The derivation of an ask, from its source to the sensitivity of each noisy total."""
     steps = _lines(ask.step)
     steps.append((asked(ask), _at_ask(ask), ""))
-    return Derivation(_title(ask.step), tuple(steps), _keys(ask), tuple(_measure(ask, p) for p in ask.paid))
+    keys = f"{_keys(ask)}{_together(ask)}"
+    return Derivation(_title(ask.step), tuple(steps), keys, tuple(_measure(ask, p) for p in ask.paid))
+
+
+def _together(ask: Ask) -> str:
+    """What several choices inside the release take of its price, after a space."""
+    if len(ask.open_bounds) + (ask.auto is not None) < 2:
+        return ""
+    share = float(ask.chosen_share)
+    return f" All that is chosen inside the release takes {share:.0%} of its price; {1 - share:.0%} is for the answer."
 
 
 def _lines(step: Step, indent: str = "") -> list[tuple[str, str, str]]:

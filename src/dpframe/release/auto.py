@@ -112,9 +112,9 @@ def check_choice(ask: Ask, offer: Offer) -> Loss:
 
     Errors: InvalidArgument where nothing would be left to answer with; InvalidPrice where that is too little
     """
-    if _chosen_share(ask) >= 1:
+    if ask.chosen_share >= 1:
         raise InvalidArgument("dp.Auto(share=...): the shares add up to all of the price; leave some for the answer.")
-    read_epsilon(offer.part(1 - _chosen_share(ask)).amount, f"what is left of {offer.terms} for the answer")
+    read_epsilon(offer.part(1 - ask.chosen_share).amount, f"what is left of {offer.terms} for the answer")
     if ask.auto is not None:
         try_people(ask, offer)
     for column in ask.open_bounds:
@@ -124,11 +124,6 @@ def check_choice(ask: Ask, offer: Offer) -> Loss:
     if offer.terms == "rho":
         return Loss.charged_rho(offer.amount, offer.delta if ask.private_keys else Fraction(0))
     return Loss.charged(offer.amount, offer.delta)
-
-
-def _chosen_share(ask: Ask) -> Fraction:
-    limits = Fraction(0) if ask.auto is None else ask.auto.share
-    return limits + sum((auto.share for auto in ask.open_bounds.values()), Fraction(0))
 
 
 def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any]]:
@@ -142,7 +137,7 @@ def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any]]:
     Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise;
             Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
-    rest, sign = offer.part(1 - _chosen_share(ask)), "ε" if offer.terms == "epsilon" else "ρ"
+    rest, sign = offer.part(1 - ask.chosen_share), "ε" if offer.terms == "epsilon" else "ρ"
     said: dict[str, Any] = {"cost": {"in": offer.terms}, "reason": []}
     made = ask
     if ask.auto is not None:
@@ -172,7 +167,7 @@ def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any]]:
 
 def restored(ask: Ask, said: Mapping[str, Any], offer: Offer) -> tuple[Ask, NoisePlan]:
     """The ask with what was chosen for it, and its noise, from what was said of the choice."""
-    made, rest = ask, offer.part(1 - _chosen_share(ask))
+    made, rest = ask, offer.part(1 - ask.chosen_share)
     if "limits" in said:
         made = made.with_limits(Limits(**said["limits"]))
     chosen = said.get("bounds", {})
