@@ -236,6 +236,17 @@ def test_keys_come_out_whatever_the_budget_counts(budget, price):
     assert 1 <= row["threshold"] <= 10
     assert budget.spent.delta == 1e-7
     assert "optimal rule" in str(out.report())
+    rule = "the optimal rule (truncated_geometric)" if row["mechanism"] == "truncated_geometric" else "a noisy count"
+    assert f"Keys were found by {rule}" in out.report().to_html()
+
+
+def test_the_report_says_what_a_noisy_count_must_reach():
+    frame = dp.protect(crowd({"rare": 1, "common": 400}), unit="u", budget=dp.Budget(epsilon=9, delta=0.1))
+    out = frame.group_by("g", max_groups=1).agg(n=dp.count_units(), again=dp.count_units()).release(1, 1e-6)
+    how = f"a group is released where 'n' with its noise is at least {out.noise['threshold'][0]}."
+    assert out.report().count("Keys were found by") == 1
+    assert f"Keys were found by a noisy count: {how}" in out.report()
+    assert "Keys were found by" not in frame.count_units().release(1).report()
 
 
 def test_the_price_of_keys_in_rho_is_what_the_parts_add_up_to():

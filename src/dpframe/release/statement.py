@@ -191,7 +191,11 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         ),
         (
             "Mechanisms",
-            [(MECHANISMS, _rows(items["mechanisms"], MECHANISMS)), *_about_pairs(items["mechanisms"])],
+            [
+                (MECHANISMS, _rows(items["mechanisms"], MECHANISMS)),
+                *_about_pairs(items["mechanisms"]),
+                *_about_keys(items["mechanisms"]),
+            ],
         ),
         ("Budget", [f"Accountant {budget['accountant']}. After this release {left} of {limit} remains."]),
         (
@@ -209,6 +213,20 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
 
 def _about_pairs(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
     return [PAIRED] if any(row["mechanism"] == "paired_laplace" for row in mechanisms) else []
+
+
+def _about_keys(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+    """By which rule keys were found in the data, where they were."""
+    row = next((row for row in mechanisms if row["threshold"] is not None), None)
+    if row is None:
+        return []
+    column, threshold = row["column"], row["threshold"]
+    if row["mechanism"] == "truncated_geometric":
+        rule = "the optimal rule (truncated_geometric)"
+        how = f"where {column!r} is {threshold} a group is as likely released as not, and likelier where it is more"
+    else:
+        rule, how = "a noisy count", f"a group is released where {column!r} with its noise is at least {threshold}"
+    return [f"Keys were found by {rule}: {how}."]
 
 
 def _words(loss: Mapping[str, Any]) -> str:
