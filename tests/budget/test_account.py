@@ -2,6 +2,7 @@
 
 import pickle
 import random
+import re
 import threading
 from decimal import Decimal
 from fractions import Fraction
@@ -70,6 +71,16 @@ def test_a_refusal_changes_nothing():
     with pytest.raises(BudgetMismatch):
         budget.charge(loss(0.1), "b", "count()")
     assert (budget.spent, budget.history()) == before
+
+
+def test_what_is_left_can_be_copied_from_the_refusal():
+    budget = Budget(epsilon=1, delta=1e-6)
+    budget.charge(loss(1 / 3, 1e-7 / 3), "a", "count()")
+    with pytest.raises(BudgetExceeded) as caught:
+        budget.charge(loss(1), "a", "count()")
+    epsilon, delta = map(float, re.findall(r"left is epsilon=(.*), delta=(.*)\.$", str(caught.value))[0])
+    budget.charge(loss(epsilon, delta), "a", "count()")
+    assert budget.remaining == Loss(0, 0)
 
 
 def test_a_refused_first_charge_does_not_bind():

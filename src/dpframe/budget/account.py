@@ -162,11 +162,9 @@ class Budget:
             spent = self._accountant.total([page.spent, charged])
             if not spent <= self._limit:
                 left = self._limit - page.spent
-                less = f"Ask for less: release({self.terms}=...) with what is left at most."
-                if charged.delta_units > left.delta_units:
-                    less = "Ask for less: release(..., delta=...) with what is left at most."
-                    if not self._limit.delta_units:
-                        less = "It has no δ: list the keys and leave delta= out, or make a budget with delta=1e-6."
+                less = f"Ask for less; what is left is {left.typed}."
+                if charged.delta_units and not self._limit.delta_units:
+                    less = "It has no δ: list the keys and leave delta= out, or make a budget with delta=1e-6."
                 raise BudgetExceeded(
                     f"The release costs {charged}, and {left} of {self._limit} is left. Nothing was spent. {less}"
                 )

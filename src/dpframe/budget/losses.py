@@ -133,6 +133,11 @@ class Loss:
         main = f"ε = {self.epsilon:g}" if self.rho is None else f"ρ = {self.rho:g}"
         return main + (f", δ = {self.delta:g}" if self.delta_units else "")
 
-    def __repr__(self) -> str:
+    @property
+    def typed(self) -> str:
+        """As a price is typed, with every digit."""
         main = f"epsilon={self.epsilon!r}" if self.rho is None else f"rho={self.rho!r}"
-        return f"Loss({main}, delta={self.delta!r})"
+        return f"{main}, delta={self.delta!r}"
+
+    def __repr__(self) -> str:
+        return f"Loss({self.typed})"
