@@ -1,7 +1,7 @@
 """Random plans on random tables, one rule after another (Hypothesis): what is claimed holds, and nothing else happens.
 
-Seconds in each run of the tests, of the same cases each time, as many as the machine gets through; twenty minutes of new
-ones in the long tier, or as many as `DPFRAME_FUZZ_SECONDS` says.
+Seconds of the same cases in each run of the tests, as many as the machine gets through; twenty minutes of new ones in
+the long tier, or as many as `DPFRAME_FUZZ_SECONDS` says.
 """
 
 from __future__ import annotations
