@@ -194,6 +194,15 @@ def test_another_question_under_a_name_is_told_in_words_that_were_typed(frame):
         groups_of(frame).count().release(epsilon=2, name="x")
     assert "price.epsilon: 1, 2\n" in str(caught.value)
     assert "scales" not in str(caught.value)
+    with pytest.raises(ReleaseMismatch) as caught:
+        frame.agg(m=dp.mean("wage", bounds=dp.Auto(0.2)), limits=dp.Auto()).release(epsilon=1, name="x")
+    for line in (
+        "ask.keys: listed, nothing",
+        "ask.aggregates.count: count(), nothing",
+        "ask.aggregates.m: nothing, mean('wage', bounds=dp.Auto(0.2))",
+        "ask.limits.auto: nothing, dp.Auto()",
+    ):
+        assert f"  {line}\n" in str(caught.value)
 
 
 def test_suppressed_counts_of_pandas_stay_whole(frame):

@@ -66,4 +66,4 @@ def _words(value: Any) -> str:
     """A description in a few words; those of what has none of its own say nothing."""
     if isinstance(value, Mapping):
         return str(value.get("", "nothing"))
-    return "nothing" if isinstance(value, list) else str(value)
+    return "nothing" if value is None or isinstance(value, list) else str(value)

@@ -45,7 +45,7 @@ def _typed_bounds(bounds: Bounds | Auto | None) -> str:
     """Bounds as the user typed them."""
     if bounds is None:
         return ""
-    return ", bounds=dp.Auto()" if isinstance(bounds, Auto) else f", bounds={tuple(bounds)}"
+    return f", bounds={bounds.typed if isinstance(bounds, Auto) else tuple(bounds)}"
 
 
 @dataclass(frozen=True)

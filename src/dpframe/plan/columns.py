@@ -69,6 +69,14 @@ class Auto:
 
     share: Fraction = Fraction(1, 10)
 
+    @property
+    def typed(self) -> str:
+        """As the user typed it."""
+        return "dp.Auto()" if self == Auto() else f"dp.Auto({float(self.share):g})"
+
+    def __repr__(self) -> str:
+        return self.typed
+
 
 @dataclass(frozen=True)
 class Limits:

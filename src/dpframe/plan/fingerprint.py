@@ -97,7 +97,7 @@ def _plain(value: Any) -> Json:
         return _plain(value._node)
     if is_dataclass(value):
         parts = {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
-        return {"": type(value).__name__, **parts}
+        return {"": getattr(value, "typed", type(value).__name__), **parts}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):

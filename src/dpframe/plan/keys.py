@@ -30,6 +30,11 @@ class Keys:
     rows: tuple[Key, ...] | None = None
 
     @property
+    def typed(self) -> str:
+        """That they were listed; which ones is what it is made of."""
+        return "listed"
+
+    @property
     def size(self) -> int:
         """Number of groups."""
         return math.prod(map(len, self.levels)) if self.rows is None else len(self.rows)

@@ -65,6 +65,11 @@ class Rows:
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_rows", check_limit(self.max_rows, "dp.Rows(k): k"))
 
+    @property
+    def typed(self) -> str:
+        """As the user typed it."""
+        return f"dp.Rows({self.max_rows})"
+
 
 @dataclass(frozen=True, eq=False)
 class Step:
@@ -376,7 +381,7 @@ class Bound(Step):
     @property
     def typed(self) -> str:
         said = [f"{name}={value}" for name, value in vars(self.limits).items() if isinstance(value, int)]
-        return f"bound({', '.join([*said, 'limits=dp.Auto()'] if self.limits.auto else said)})"
+        return f"bound({', '.join([*said, f'limits={self.limits.auto.typed}'] if self.limits.auto else said)})"
 
 
 def lineage(step: Step) -> Iterable[Step]:
