@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import threading
-import time
 from fractions import Fraction
 
 import narwhals as nw
@@ -204,17 +204,18 @@ def choices_cost_more():
 
 
 def spent_by_threads():
-    """Eight threads spend at the same time; the clock between reading and writing is stretched."""
+    """Eight threads spend at the same time: each, once it has read, waits until all have done so, if they can."""
     budget = dp.Budget(epsilon=1.0)
     frame = protected({"u": [1, 2]}, budget=budget)
-    adding, granted = budget._accountant.total, []
+    adding, granted, everyone = budget._accountant.total, [], threading.Barrier(8)
 
-    def slowly(spent):
+    def together(spent):
         answer = adding(spent)
-        time.sleep(0.02)
+        with contextlib.suppress(threading.BrokenBarrierError):  # under a lock nobody else comes
+            everyone.wait(timeout=3)
         return answer
 
-    budget._accountant.__dict__["total"] = slowly
+    budget._accountant.__dict__["total"] = together
 
     def spend():
         try:
@@ -356,8 +357,8 @@ def frames_can_be_copied():
 def the_salt_is_known():
     rows = {"u": np.repeat(range(40), 2), "g": ["a", "b"] * 40}
     query = protected(rows).group_by("g", keys=["a", "b"], max_groups=1).count_units()
-    seen = {tuple(query.release(epsilon=1e5).table["count_units"].to_list()) for _ in range(6)}
-    return len(seen) == 1  # 40 fair coins fall alike six times: below 1e-4·(1/8)^4, and then also under the control
+    seen = {tuple(query.release(epsilon=1e4).table["count_units"].to_list()) for _ in range(12)}
+    return len(seen) == 1  # 40 fair coins fall alike twelve times: below (1/8)^11
 
 
 def scales_round_down():
