@@ -216,6 +216,21 @@ def test_one_number_is_a_float(frame):
     assert float(out) == out.value
 
 
+def test_an_aggregate_shows_as_it_was_typed():
+    for line in (
+        "dp.count()",
+        "dp.count_units(share=2)",
+        "dp.sum('wage', unit_bounds=(0, 9))",
+        "dp.mean('wage', bounds=dp.Auto(), share=0.5)",
+        "dp.std('wage', bounds=(0, 100), ddof=0)",
+        "dp.n_unique('city')",
+        "dp.quantile('wage', 0.25)",
+        "dp.last('city', by='n')",
+        "dp.Auto(0.2)",
+    ):
+        assert repr(eval(line)) == line
+
+
 def test_a_type_error_from_inside_a_question_stays_what_it_is():
     def mean(column):
         raise TypeError(f"not of the call: {column}")

@@ -48,7 +48,7 @@ def _typed_bounds(bounds: Bounds | Auto | None) -> str:
     return f", bounds={bounds.typed if isinstance(bounds, Auto) else tuple(bounds)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Aggregate:
     """Something to ask of each group; `share` is its weight when the price is split."""
 
@@ -63,8 +63,13 @@ class Aggregate:
         """The released column, or a typed error when it cannot be private as asked."""
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        if self.share == 1:
+            return f"dp.{self.typed}"
+        return f"dp.{self.typed[:-1]}, share={float(self.share):g})".replace("(, ", "(")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Count(Aggregate):
     """Rows, or the values of a column that are not missing."""
 
@@ -83,7 +88,7 @@ class Count(Aggregate):
         return Output(name, "count", ((name, value_total(column, scope, self.typed)),))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CountUnits(Aggregate):
     """Distinct units."""
 
@@ -95,7 +100,7 @@ class CountUnits(Aggregate):
         return Output(name, "count", ((name, units_total(scope, self.typed)),))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sum(Aggregate):
     """Sum of a column: rows clipped to `bounds`, or each unit's total per group clipped to `unit_bounds`."""
 
@@ -126,7 +131,7 @@ class Sum(Aggregate):
         return Output(name, "sum", ((name, measure),), whole=whole, dtype=_time_type(column))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mean(Aggregate):
     """Mean of the values that are not missing: a sum measured from the middle of the bounds, and a count."""
 
@@ -150,7 +155,7 @@ class Mean(Aggregate):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Var(Aggregate):
     """Variance, or with `root` the standard deviation, of the values that are not missing."""
 
@@ -179,7 +184,7 @@ class Var(Aggregate):
         return Output(name, "std" if self.root else "var", parts, False, bounds, self.ddof, dtype, per)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CountDistinct(Aggregate):
     """Different values of a column that are not missing."""
 
@@ -196,7 +201,7 @@ class CountDistinct(Aggregate):
         return Output(name, "count", ((name, distinct_total(column, scope, self.typed)),))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Quantile(Aggregate):
     """The value that a part q of the rows is not above: 0 is the minimum, 1/2 the median, 1 the maximum."""
 
@@ -218,7 +223,7 @@ class Quantile(Aggregate):
         return Output(name, "quantile", ((name, measure),), whole, bounds, dtype=_time_type(column))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mode(Aggregate):
     """The most frequent of the listed values of a column; with `most`, the first so many of them, in order."""
 

@@ -23,7 +23,7 @@ _NUMBERS = ("integer", "float", "decimal", "boolean")
 _ORDERED = ("integer", "float", "decimal", "date", "datetime", "duration")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pick(Aggregate):
     """The value of a column in a unit's first or last row by another column."""
 
