@@ -113,6 +113,8 @@ ASKED = {
     "f.mean(epsilon=1)": "mean('wage', bounds=(0, 100), max_rows=5).release(epsilon=0.1)",
     "f.top_k()": "'column'. Type top_k('city', 1,",
     "f.count_units(max_rows=1)": "count_units().release(",
+    "f.group_by('city', max_group=1)": "'max_group'. Type group_by('city', keys=['Bonn', 'Kiel'], max_groups=1,",
+    "f.filter(city='Bonn')": "'city'. Type filter(dp.col('wage') >= 18).",
     "g.mean()": "'column'. Type .mean('wage', bounds=(0, 100))",
     "dp.sum()": "'column'. Type dp.sum('wage', bounds=(0, 100))",
     "dp.quantile('wage')": "'q'. Type dp.quantile('wage', 0.9,",
@@ -152,6 +154,16 @@ def test_every_line_that_is_named_for_a_question_works(place):
         with contextlib.suppress(BudgetRequired):  # a one-liner says no budget
             series = PEOPLE["city" if "'city'" in line else "wage"]
             eval(line, {"frame": frame, "groups": groups, "dp": dp, "df": PEOPLE, "series": series})
+
+
+@pytest.mark.parametrize("verb", usage.STEPS)
+def test_every_line_that_is_named_for_a_step_works(verb):
+    frame = PEOPLE.dp(unit="user_id", budget=dp.Budget(epsilon=100))
+    with pytest.raises(WrongCall, match=f"^{verb}: ") as caught:
+        getattr(frame, verb)(1, 2, 3, 4, 5, 6, **({} if verb in ("with_columns", "per_unit") else {"nothing": 0}))
+    line = str(caught.value).partition("Type ")[2].removesuffix(".")
+    assert line.startswith(f"{verb}(")
+    eval(f"frame.{line}", {"frame": frame, "dp": dp})
 
 
 def test_an_error_inside_a_question_stays_what_it_is(frame):

@@ -12,6 +12,7 @@ from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
 from dpframe.api.settings import check_budget, check_same_budget
+from dpframe.api.usage import STEPS, explains
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.plan import combine, steps
 from dpframe.plan.aggregates import Aggregate
@@ -71,6 +72,7 @@ def protect(
     raise UnknownColumn(message)
 
 
+@explains("{}({})", STEPS)
 class PrivateFrame(Questions):
     """A protected table. It can be transformed row by row and asked questions; it cannot be looked at.
 

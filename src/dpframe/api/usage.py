@@ -1,15 +1,15 @@
-"""A question typed with wrong arguments is answered with the line to write, in place of Python's own TypeError."""
+"""A question or step typed with wrong arguments is answered with the line to write, in place of Python's TypeError."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from typing import Any, TypeVar
 
 from dpframe.errors import WrongCall
 
-__all__ = ["explained", "explains"]
+__all__ = ["STEPS", "explained", "explains"]
 
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
 _ARGUMENTS = {
@@ -25,6 +25,23 @@ _ARGUMENTS = {
     "histogram": "'wage', bins=[0, 50, 100]",
     "crosstab": f"'region', 'sex', {_KEYS}",
     "marginals": f"['region', 'sex'], {_KEYS}",
+}
+STEPS = {
+    "filter": "dp.col('wage') >= 18",
+    "with_columns": "double=dp.col('wage') * 2",
+    "select": "'wage', 'city'",
+    "drop": "'city'",
+    "rename": "{'city': 'town'}",
+    "clip": "'wage', 0, 100",
+    "fill_null": "'wage', 0",
+    "drop_nulls": "'wage'",
+    "cast": "'wage', 'float32'",
+    "cut": "'wage', [0, 50, 100]",
+    "bound": "max_rows=20",
+    "per_unit": "total=dp.sum('wage', bounds=(0, 100))",
+    "join": "{'city': ['Bonn', 'Kiel'], 'sea': [False, True]}, on='city'",
+    "partition": "'city', keys=['Bonn', 'Kiel']",
+    "group_by": "'city', keys=['Bonn', 'Kiel'], max_groups=1, max_rows_per_group=5",
 }
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,7 +69,8 @@ def explained(question: F, line: str = "dp.{}({})") -> F:
             if wrong is None:
                 raise
         verb = question.__name__
-        raise WrongCall(f"{verb}: {wrong}. Type {line.format(verb, _ARGUMENTS[verb]).replace('(, ', '(')}.")
+        typed = {**_ARGUMENTS, **STEPS}[verb]
+        raise WrongCall(f"{verb}: {wrong}. Type {line.format(verb, typed).replace('(, ', '(')}.")
 
     return checked  # type: ignore[return-value]
 
@@ -65,11 +83,11 @@ def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     return None
 
 
-def explains(line: str) -> Callable[[C], C]:
-    """A class whose questions are explained, each by its line."""
+def explains(line: str, verbs: Iterable[str] = _ARGUMENTS) -> Callable[[C], C]:
+    """A class whose questions, or other verbs, are explained, each by its line."""
 
     def changed(kind: C) -> C:
-        for verb in filter(partial(hasattr, kind), _ARGUMENTS):
+        for verb in filter(partial(hasattr, kind), verbs):
             one = line.replace(", max_rows=5", "") if verb == "count_units" else line
             setattr(kind, verb, explained(getattr(kind, verb), one))
         return kind
