@@ -15,7 +15,8 @@ NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 @pytest.mark.filterwarnings("default::DeprecationWarning", "default::RuntimeWarning")  # of the kernel's own machinery
 def test_it_runs(path):
     notebook = nbformat.read(path, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(path.parent)}}).execute()
+    patience = {"timeout": 1200, "startup_timeout": 600}  # seconds, for a loaded machine; it takes a few
+    nbclient.NotebookClient(notebook, resources={"metadata": {"path": str(path.parent)}}, **patience).execute()
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -45,15 +45,15 @@ def postgres_server():
     options = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={home}", "-c", "max_connections=150"]
     server = subprocess.Popen([programs / "postgres", "-D", data, *options], **quiet)
     try:
-        for _ in range(200):
-            if (home / ".s.PGSQL.5432").exists() and _answers(home):
-                break
+        patience = time.monotonic() + 300
+        while not ((home / ".s.PGSQL.5432").exists() and _answers(home)):
             assert server.poll() is None, "the PostgreSQL server did not start"
+            assert time.monotonic() < patience, "the PostgreSQL server does not answer"
             time.sleep(0.05)
         yield f"postgresql+psycopg://dpframe@/postgres?host={home}"
     finally:
         server.send_signal(signal.SIGINT)
-        server.wait(20)
+        server.wait(300)
         shutil.rmtree(home, ignore_errors=True)
 
 

@@ -236,6 +236,7 @@ def test_progress_is_silent_unless_seen_and_long(monkeypatch, capsys):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(progress, "_PATIENCE", 3600)
     assert list(progress.watched(range(3), 3, "things")) == [0, 1, 2]
     assert terminal.getvalue() == "", "it was quick"
     monkeypatch.setattr(progress, "_PATIENCE", 0)
