@@ -25,7 +25,7 @@ from dpframe.engine.backends import polars as parts
 from dpframe.plan.ask import Ask
 from dpframe.plan.keys import Keys
 from dpframe.plan.steps import source_of
-from dpframe.release.draw import _scores
+from dpframe.release.choices import rank_scores, reach_scores
 from dpframe.theory.maps.ranks import rank_terms
 from strategies import hashed_by
 
@@ -145,7 +145,20 @@ def _largest(about: np.ndarray, change: np.ndarray, power: int) -> int:
 def scores(measure: Any, counts: np.ndarray) -> np.ndarray:
     """The scores among which permute-and-flip chooses, of every table, group and candidate."""
     flat = counts.reshape(-1, counts.shape[-1])
-    return _scores(measure, flat, Fraction(1, 2**measure.fraction)).reshape(counts.shape)
+    return rank_scores(measure, flat, Fraction(1, 2**measure.fraction)).reshape(counts.shape)
+
+
+def all_reach_scores(measure: Any, counts: np.ndarray) -> np.ndarray:
+    """The scores among which a distance from a quantile is chosen, by table, group, place and distance."""
+    flat, needed = counts.reshape(-1, counts.shape[-1]), rank_terms(measure.rank)[1] << measure.fraction
+    places = [np.full(len(flat), place) for place in range(counts.shape[-1])]
+    found = [reach_scores(measure, flat, place, needed) for place in places]
+    return np.stack(found, axis=1).reshape(*counts.shape[:2], len(places), -1)
+
+
+def reach_cost(measure: Any, moved: np.ndarray) -> Fraction:
+    """What choices of distances cost, in rows, wherever the quantiles are: as `rank_cost`, for the worst places."""
+    return rank_cost(measure, np.abs(moved).max(axis=2))
 
 
 def rank_cost(measure: Any, moved: np.ndarray) -> Fraction:

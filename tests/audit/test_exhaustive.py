@@ -129,6 +129,9 @@ class Tally:
             elif measure.rank is not None:
                 counts = batches.scores(measure, values[measure.key])
                 found = {"rank l1": (batches.rank_cost(measure, counts[there] - counts[here]), claim.exact_l1)}
+                if 0 < measure.rank < 1:
+                    scores = batches.all_reach_scores(measure, values[measure.key])
+                    found["reach l1"] = (batches.reach_cost(measure, scores[there] - scores[here]), claim.exact_l1)
             else:
                 cells = values.get(measure.key)
                 if cells is None:  # a margin of a crosstab, made of its cells

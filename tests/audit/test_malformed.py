@@ -173,19 +173,22 @@ CALLS = {
     "str.ends_with": (lambda suffix: FRAME.filter(dp.col("city").str.ends_with(suffix)), {"suffix": "B"}),
     "str.head": (lambda n: FRAME.with_columns(z=dp.col("city").str.head(n)), {"n": 1}),
     # Prices
-    "release": (QUERY.release, {**PRICE, "noise": "laplace", "name": "a name", "refresh": True}),
+    "release": (QUERY.release, {**PRICE, "noise": "laplace", "name": "a name", "refresh": True, "ci": 0.9}),
     "release in rho": (NUMBER.release, {"epsilon": 0.1, "rho": None}),
-    "accuracy": (QUERY.accuracy, {**PRICE, "alpha": 0.1, "noise": "laplace", "assume_rows": 9}),
+    "accuracy": (QUERY.accuracy, {**PRICE, "alpha": 0.1, "noise": "laplace", "assume_rows": 9, "ci": 0.9}),
     "epsilon_for": (
         NUMBER.epsilon_for,
-        {"error": 5.0, "column": "x", "alpha": 0.1, "delta": 1e-6, "noise": "laplace", "assume_rows": 9},
+        {"error": 5.0, "column": "x", "alpha": 0.1, "delta": 1e-6, "noise": "laplace", "assume_rows": 9, "ci": 0.9},
     ),
     "tune": (
         lambda **said: QUERY.tune(**{"grid": {"max_rows": [1]}, **said}),
         {"epsilon": 0.1, "at": 1.0, "delta": 1e-6, "noise": "auto"},
     ),
     "exact_totals": (NUMBER.exact_totals, {"table": TABLE.rows}),
-    "plan": (BUDGET.plan, {"queries": [NUMBER], "epsilon": 0.1, "delta": 1e-9, "noise": "auto", "shares": [1]}),
+    "plan": (
+        BUDGET.plan,
+        {"queries": [NUMBER], "epsilon": 0.1, "delta": 1e-9, "noise": "auto", "shares": [1], "ci": 0.9},
+    ),
     "Budget": (dp.Budget, {"epsilon": 1, "delta": 1e-6, "accountant": "basic"}),
     "Budget in rho": (dp.Budget, {"rho": 1, "delta": 1e-6}),
     # Releases

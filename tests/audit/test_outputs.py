@@ -13,7 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit import audit
-from dpframe.release import draw
+from dpframe.release import choices, draw
 
 DRAWS = 200_000
 GROUPS = 20_000
@@ -125,8 +125,8 @@ def test_halved_noise_is_found(kind, monkeypatch):
 
 
 def test_a_choice_at_four_times_the_rate_is_found(monkeypatch):
-    real = draw.permute_and_flip
-    monkeypatch.setattr(draw, "permute_and_flip", lambda scores, rate: real(scores, 4 * rate))
+    real = choices.permute_and_flip
+    monkeypatch.setattr(choices, "permute_and_flip", lambda scores, rate: real(scores, 4 * rate))
     (_, release, _, _), table = KINDS["median"], copies([(0, [0]), (1, [15]), (2, [15, 15])])
     neighbour = copies([(0, [0]), (1, [15])])
     assert not audit(lambda t: release(t, "add-remove"), table, neighbour, 1.0, 0.0, DRAWS).holds

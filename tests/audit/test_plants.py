@@ -26,7 +26,7 @@ from dpframe.engine.totals import _assembled, guarded
 from dpframe.errors import BudgetError, DpFrameError, EngineError
 from dpframe.noise import bits
 from dpframe.plan import columns, combine, operations, steps
-from dpframe.release import calibrate, draw, pricing, run
+from dpframe.release import calibrate, choices, draw, pricing, run
 from dpframe.release.numbers import Numbers
 from dpframe.release.pricing import Price, noise_plan
 from dpframe.theory.maps import calibration, privacy, ranks, sensitivity
@@ -668,9 +668,9 @@ PLANTS = [
     ),
     Plant(
         "a choice is made at twice its rate",
-        draw._chosen,
-        "rate = 1 / (",
-        "rate = 2 / (",
+        choices._rate,
+        "return 1 / (",
+        "return 2 / (",
         lambda: choice_is_too_sharp(),
     ),
 ]
@@ -682,12 +682,12 @@ def choice_is_too_sharp():
     query = frame.median("n", (0, 9), max_rows=1)
     plan = noise_plan(query._ask, Price(Fraction(1), Fraction(0)))
     taken = []
-    real = draw.permute_and_flip
-    draw.permute_and_flip = lambda scores, rate: taken.append(rate) or real(scores, rate)
+    real = choices.permute_and_flip
+    choices.permute_and_flip = lambda scores, rate: taken.append(rate) or real(scores, rate)
     try:
         query.release(epsilon=1.0)
     finally:
-        draw.permute_and_flip = real
+        choices.permute_and_flip = real
     change, _ = ranks.rank_terms(Fraction(1, 2))
     (drawn,) = plan.drawn
     return 2 * taken[0] * change * drawn.paid.measure.sensitivity.exact_l1 > 1

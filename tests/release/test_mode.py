@@ -15,8 +15,8 @@ from scipy import stats
 
 import dpframe as dp
 from dpframe import engine, errors
+from dpframe.release.choices import _most_frequent
 from dpframe.release.concentrated import rho_of_choice
-from dpframe.release.draw import _most_frequent
 from dpframe.release.pricing import Price, noise_plan, priced
 from dpframe.theory.maps.ranks import fewer_rows
 

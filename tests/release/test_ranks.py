@@ -10,7 +10,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.plan.measures import Candidates
-from dpframe.release.draw import _scores
+from dpframe.release.choices import rank_scores
 from dpframe.release.pricing import Price, noise_plan
 from dpframe.theory.maps.ranks import PRIOR, rank_prior, rank_terms
 
@@ -73,17 +73,17 @@ def test_one_row_moves_a_score_by_no_more_than_claimed_and_by_that_much(rank):
     change, _ = rank_terms(rank)
     seen = 0
     for counts in itertools.product(range(4), repeat=4):
-        base = _scores(measure, np.array([counts]), Fraction(1, 3))
+        base = rank_scores(measure, np.array([counts]), Fraction(1, 3))
         for place in range(4):
             more = list(counts)
             more[place] += 1
-            seen = max(seen, int(np.abs(_scores(measure, np.array([more]), Fraction(1, 3)) - base).max()))
+            seen = max(seen, int(np.abs(rank_scores(measure, np.array([more]), Fraction(1, 3)) - base).max()))
     assert seen == change
 
 
 def test_scores_do_not_wrap_however_many_rows():
     measure = type("M", (), {"rank": Fraction(999, 1000), "fraction": 0})()
-    scores = _scores(measure, np.array([[2**60, 2**60, 2**60]]), Fraction(1))
+    scores = rank_scores(measure, np.array([[2**60, 2**60, 2**60]]), Fraction(1))
     assert (scores <= 0).all()
 
 
@@ -191,7 +191,7 @@ def test_a_unit_moves_scores_by_no_more_than_it_pays_for(neighbors, q, keys):
         (drawn,) = noise_plan(query._ask, Price(Fraction(1), Fraction(0))).drawn
         rate = 1 / (Fraction(drawn.scale) * rank_terms(drawn.paid.measure.rank)[1])
         (counts,) = engine.totals(query._ask, 1).values
-        return _scores(drawn.paid.measure, counts, rate), rate
+        return rank_scores(drawn.paid.measure, counts, rate), rate
 
     found = {rows: scores(rows) for size in (1, 2) for rows in itertools.product(places, repeat=size)}
     for rows, (mine, rate) in found.items():

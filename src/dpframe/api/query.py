@@ -22,7 +22,7 @@ from dpframe.plan.steps import rebased, source_of
 from dpframe.release.accuracy import check_alpha, check_rows, expected_error
 from dpframe.release.batch import Batch, batch
 from dpframe.release.calibrate import NoisePlan
-from dpframe.release.columns import check_ci
+from dpframe.release.columns import check_ci, read_ci
 from dpframe.release.pricing import Terms, priced
 from dpframe.release.result import Release
 from dpframe.release.run import Account, release
@@ -95,10 +95,11 @@ class Query(Habits):
         delta: float | None = None,
         noise: str = "auto",
         assume_rows: int | None = None,
+        ci: float | None = None,
     ) -> float:
         """The smallest ε whose error is within `error`, to four digits: the inverse of `accuracy`.
 
-        Input:  error > 0 (column unit); column, by default every column; alpha, delta, noise, assume_rows as in
+        Input:  error > 0 (column unit); column, by default every column; alpha, delta, noise, assume_rows, ci as in
                 `accuracy`
         Output: ε, rounded up
         Errors: those of `accuracy`; UnsupportedOperation when no ε below 1e9 is enough, or the error is not known
@@ -111,9 +112,10 @@ class Query(Habits):
             said = repr(column) if isinstance(column, str) else f"that is a {type(column).__name__}"
             raise InvalidArgument(f"epsilon_for: there is no column {said}; columns are {', '.join(names)}.")
         self._known_limits("epsilon_for")
+        asked = self._with_ci(ci)
 
         def enough(epsilon: float) -> bool:
-            rows = self._expected({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows)
+            rows = asked._expected({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows)
             errors = [row[-1] for row in rows if column in (None, row[0])]
             if not errors:
                 raise UnsupportedOperation("epsilon_for: keys alone have no error.")
@@ -143,11 +145,12 @@ class Query(Habits):
         alpha: float = 0.05,
         noise: str = "auto",
         assume_rows: int | None = None,
+        ci: float | None = None,
     ) -> Any:
         """The error to expect of each column at a price, before anything is spent.
 
-        Input:  epsilon, delta, rho, noise as in `release`; alpha: the probability of a larger error; assume_rows: for
-                ratios and quantiles, a number of values per group to assume, since their error depends on it
+        Input:  epsilon, delta, rho, noise, ci as in `release`; alpha: the probability of a larger error; assume_rows:
+                for ratios and quantiles, a number of values per group to assume, since their error depends on it
         Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks); the error
                 of a mean, a variance, a standard deviation or a quantile is null unless rows are assumed; that of a
                 most frequent value is how many fewer rows than the truly most frequent one it may have; "n.other" is
@@ -162,7 +165,7 @@ class Query(Habits):
         if epsilon is None and rho is None:
             raise InvalidPrice("Say at what price: accuracy(epsilon=0.1), or accuracy(rho=0.01).")
         price = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        rows = self._expected(price, alpha, noise, assume_rows)
+        rows = self._with_ci(ci)._expected(price, alpha, noise, assume_rows)
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
         table = pl.DataFrame(rows, schema={**schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")
         return as_kind(table, source_of(self._ask.step).data.kind)
@@ -186,6 +189,10 @@ class Query(Habits):
                 error = expected_error(output, part, alpha, known)
                 rows.append((f"{output.name}{of}", output.formula, drawn.family, scale, error))
         return rows
+
+    def _with_ci(self, ci: float | None) -> Query:
+        """The question with the intervals that are asked for."""
+        return self if ci is None else type(self)(self._ask.with_ci(read_ci(ci)), self._budget)
 
     def _priced(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
         """The noise that a price buys from the budget, or where none is named from one that counts what is offered."""
@@ -211,17 +218,18 @@ class Query(Habits):
                 in ρ; noise: "laplace", "gaussian", or "auto" for whichever has the smaller standard deviation; name:
                 what the release is called in its budget, so that asking again gives the stored table for free;
                 refresh: pay again for a name, and draw again; ci: with 0.95 each number has the ends of its 95%
-                interval beside it, for free: see `Release.with_ci`
+                interval beside it, see `Release.with_ci`: for free, but for a quantile, where half of its price buys
+                them, so that they hold whatever the values are
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; δ that nothing uses is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
                 ReleasePending, LedgerError, which spend nothing; EngineError
         """
-        budget = resolve_budget(self._budget)
+        budget, ask = resolve_budget(self._budget), self._with_ci(ci)._ask
         if ci is not None:
-            check_ci(ci, self._ask.by, self._ask.outputs, self._ask.layout)
+            check_ci(ci, ask.by, ask.outputs, ask.layout)
         price = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        answer: Release = release(self._ask, budget, **price, noise=noise, name=name, refresh=refresh)
+        answer: Release = release(ask, budget, **price, noise=noise, name=name, refresh=refresh)
         return answer if ci is None else answer.with_ci(ci)
 
     def tune(

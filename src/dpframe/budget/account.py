@@ -201,7 +201,7 @@ class Budget:
         """Price several queries together before any of them runs, to release them as one.
 
         Input:  queries that this budget pays for; epsilon and delta, or rho and delta, for all of them together; noise
-                as in a release; shares, a weight for each query
+                and ci as in a release; shares, a weight for each query
         Output: a batch: `.cost`, `.noise`, and `.release(name=...)`, which charges once and gives a list of releases
         Bound:  they are fixed together, so they are charged by the tightest accounting there is for this budget: all
                 Gaussian noise as one mechanism; with accountant="pld" the joint distribution of all Laplace noise

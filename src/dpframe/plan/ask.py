@@ -84,6 +84,7 @@ class Ask:
     chosen: Limits | None = None  # by dp.Auto, inside the release
     verb: str = ""  # how the limits are typed here: "group_by('city', {limit})"
     other: Key | None = None  # of the row that collects what is suppressed
+    ci: float | None = None  # the confidence of quantiles' intervals, where these are paid for
 
     def __post_init__(self) -> None:
         check_names(name for name, _ in self.aggregates)
@@ -174,6 +175,14 @@ class Ask:
         )
         return replace(self, aggregates=aggregates)
 
+    def with_ci(self, ci: float | None) -> Ask:
+        """The same ask with intervals of its quantiles, which share their price; itself where there are none.
+
+        A minimum or maximum has none: beyond it there may be anything up to its bound, whatever is paid.
+        """
+        paying = any(m.rank is not None and 0 < m.rank < 1 for output in self.outputs for _, m in output.measures)
+        return replace(self, ci=ci) if paying else self
+
     def with_limits(self, chosen: Limits) -> Ask:
         """The same ask with its limits chosen, within those that were said."""
         return replace(self, chosen=chosen)
@@ -198,6 +207,7 @@ class Ask:
             self.verb or "{limit}",
             self.auto is None and 1 in (limits.max_rows, limits.max_rows_per_group),
             choosable=not self.layout.measured,
+            ci=self.ci,
         )
 
     @cached_property

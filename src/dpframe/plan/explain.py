@@ -282,7 +282,8 @@ def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
     if measure.candidates is not None:
         first, last = measure.candidates.point(0), measure.candidates.point(measure.candidates.count - 1)
         ends = f"from {_shown(first, measure)} to {_shown(last, measure)}"
-        return f"rank of {column}", f"one of {measure.candidates.count} values {ends}"
+        reach = f", and how far from it the quantile may be, {measure.ci:g} surely" if measure.ci is not None else ""
+        return f"rank of {column}", f"one of {measure.candidates.count} values {ends}{reach}"
     grid = measure.grid
     low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
     centre = f", measured from {_shown(float(grid.centre), measure)}" if grid.centre else ""

@@ -48,6 +48,7 @@ def described(ask: Ask) -> dict[str, Json]:
             "aggregates": {name: _plain(aggregate) for name, aggregate in ask.aggregates},
             "layout": _plain(ask.layout),
             **({} if ask.other is None else {"other": _plain(ask.other)}),
+            **({} if ask.ci is None else {"ci": ask.ci}),
             **(
                 {"workload": [list(ask.tables.names(table)) for table in ask.workload]}
                 if isinstance(ask, Marginals)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+import numpy as np
 from narwhals.dtypes import DType
+from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnboundedContribution, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column, Table
@@ -56,6 +59,7 @@ class Scope:
     asked: str
     one_each: bool = False  # one unit surely has at most one row in a group, so that rows count units
     choosable: bool = True  # dp.Auto() may choose limits here
+    ci: float | None = None  # the confidence at which quantiles have intervals, which are paid for
 
     def contribution(self, what: str) -> Contribution:
         """The limits on rows, or an error that names the one to type."""
@@ -129,6 +133,15 @@ class Candidates:
         """The value of a candidate (column unit)."""
         return self.lower + number * self.step
 
+    def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
+        """Between what the values are that are read as these candidates and those between them (column unit).
+
+        A value is read as the nearest candidate, so it is within half a step and what floats leave out of that.
+        """
+        largest = max(abs(self.lower), abs(self.point(self.count - 1)))
+        beside = 0.0 if self.whole and self.step == 1 else 0.501 * self.step + 2 * math.ulp(largest)
+        return self.lower + first * self.step - beside, self.lower + last * self.step + beside
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -137,8 +150,9 @@ class Measure:
     `total` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
     which adds (value - about)² instead of the value). "distinct" is the number of different values; "ranks" chooses the
-    candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; "modes"
-    chooses the most frequent of the listed `values`, or the first of them, in as many `rounds`.
+    candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
+    also how far from it the quantile may be, at that confidence. "modes" chooses the most frequent of the listed
+    `values`, or the first of them, in as many `rounds`.
     """
 
     total: Total
@@ -149,6 +163,7 @@ class Measure:
     about: Fraction = Fraction(0)
     candidates: Candidates | None = None
     rank: Fraction | None = None
+    ci: float | None = None
     values: tuple[Scalar | None, ...] = ()
     rounds: int = 1
     merged: Literal["", "rows", "columns", "total"] = ""  # a margin of a crosstab: cells added together
@@ -167,6 +182,15 @@ class Measure:
         return self.total in ("ranks", "modes")
 
     @property
+    def choices(self) -> int:
+        """How many choices are made of each group, one after the other, for equal parts of the price."""
+        return self.rounds if self.ci is None else 2
+
+    def surely(self, alpha: float) -> bool:
+        """Whether ends were paid for that miss with at most this probability."""
+        return self.ci is not None and alpha >= (1 - self.ci) * (1 - 1e-9)  # 1 - 0.95 is above 0.05
+
+    @property
     def width(self) -> int | None:
         """How many candidates there are to choose from; None for a number."""
         return self.candidates.count if self.candidates is not None else len(self.values) or None
@@ -181,7 +205,7 @@ class Measure:
     @property
     def choice(self) -> tuple[object, ...]:
         """What is chosen, if anything is."""
-        return (self.candidates, self.rank, self.values, self.rounds)
+        return (self.candidates, self.rank, self.ci, self.values, self.rounds)
 
     @property
     def unit(self) -> Fraction:
@@ -345,7 +369,8 @@ def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: Scope, wha
     fraction = FRACTION_BITS if scope.weighted else 0
     bound = maps.row_places(scope.contribution(what), scope.table.relation, scope.cells)
     candidates = Candidates.between(bounds, whole=is_whole(column))
-    return Measure("ranks", column, UNIT_GRID, fraction, bound.scaled(2**fraction), candidates=candidates, rank=rank)
+    bound, ci = bound.scaled(2**fraction), scope.ci if 0 < rank < 1 else None
+    return Measure("ranks", column, UNIT_GRID, fraction, bound, candidates=candidates, rank=rank, ci=ci)
 
 
 def mode_total(column: Column, values: tuple[Scalar | None, ...], rounds: int, scope: Scope, what: str) -> Measure:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument
 from dpframe.plan.measures import Output
 from dpframe.release.calibrate import NoisePlan
+from dpframe.release.choices import end_names
 from dpframe.release.ratios import expected_ratio_error, ratio_interval
 from dpframe.release.reconcile import error_of_part
 from dpframe.theory.maps.calibration import rounded_error
@@ -53,7 +54,8 @@ def interval_of(
             how many values each group is taken to have, None where nothing says so
     Output: the two ends, arrays of one number per group, in the unit of `drawn`: for a time its ticks
     Bound:  a count or a sum: the tails of its noise, exactly; a mean, a variance or a standard deviation: see
-            `release.ratios`; a quantile: see `_choice_error`, and its bounds where no number of values is known
+            `release.ratios`; a quantile: `theory.maps.reaches.margin` where its ends were paid for, and else that of
+            `_choice_error`, for values that lie as it says; its bounds where no number of values is known
     Source: the identities are ours
     """
     if output.formula in ("count", "sum"):
@@ -66,6 +68,9 @@ def interval_of(
         return np.full(drawn.shape, math.nan), np.full(drawn.shape, math.nan)
     assert output.bounds is not None
     least, most = (float(end) * output.ticks for end in output.bounds)
+    if output.measures[0][1].surely(alpha):
+        low, high = (np.clip(parts[name] * output.ticks, least, most) for name in end_names(output.name))
+        return low, high
     if rows is None:
         return np.full(drawn.shape, least), np.full(drawn.shape, most)
     place = (drawn - least) / (most - least) if most > least else np.zeros_like(drawn)

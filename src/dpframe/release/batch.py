@@ -32,6 +32,7 @@ from dpframe.release.calibrate import (
     ways,
     worth,
 )
+from dpframe.release.columns import check_ci, read_ci
 from dpframe.release.concentrated import drawn_for_rho, laplace_for_epsilon
 from dpframe.release.distributions import largest_parts
 from dpframe.release.exactness import noise_table
@@ -54,6 +55,7 @@ class Batch:
     _plans: tuple[NoisePlan, ...] = field(repr=False)
     _account: Account = field(repr=False)
     _typed: tuple[dict[str, Any], str] = field(repr=False)
+    _ci: float | None = field(repr=False)
 
     @property
     def noise(self) -> pl.DataFrame:
@@ -71,7 +73,9 @@ class Batch:
         """
         price, noise = self._typed
         questions = list(zip(self._asks, self._plans, strict=True))
-        return settled(questions, self._account, self.cost, price, noise, name=name, refresh=refresh, batch=True)
+        said: dict[str, Any] = {"name": name, "refresh": refresh, "batch": True}
+        answers: list[Release] = settled(questions, self._account, self.cost, price, noise, **said)
+        return answers if self._ci is None else [answer.with_ci(self._ci) for answer in answers]
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A batch cannot be pickled or copied out: the copy would hold raw rows.")
@@ -93,11 +97,12 @@ def batch(
     rho: Any = None,
     noise: str = "auto",
     shares: Sequence[float] | None = None,
+    ci: float | None = None,
 ) -> Batch:
     """Split a price over queries and calibrate the noise of all of them as one release.
 
     Input:  asks; the account; epsilon and delta, or rho and delta, for all together; noise as in a release; shares: a
-            weight for each query, equal by default
+            weight for each query, equal by default; ci: as in a release
     Bound:  Laplace: the ε_i add up; from a budget of privacy loss distributions they are instead as large as their
             joint distribution allows at (ε, δ). Gaussian: all measures of all queries are one mechanism, whose profile
             at ε is at most δ; in ρ, the ρ_i add up. Keys found in the data take half of δ beside a mechanism that needs
@@ -105,7 +110,7 @@ def batch(
     Errors: InvalidArgument, InvalidPrice, DeltaRequired
     """
     check_noise(noise)
-    asks = [replace(ask) for ask in asks]  # a query that is named twice is two questions
+    asks = [replace(ask if ci is None else ask.with_ci(read_ci(ci))) for ask in asks]  # named twice, it is two
     if any(ask.shape is not None for ask in asks):
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
     if any(isinstance(ask, Marginals) for ask in asks):
@@ -114,6 +119,9 @@ def batch(
         raise UnsupportedOperation(
             "budget.plan: limits that are chosen inside a release (dp.Auto) need one of their own."
         )
+    if ci is not None:
+        for ask in asks:
+            check_ci(ci, ask.by, ask.outputs, ask.layout)
     weights = _weights(asks, shares)
     paying = [(p, w, sum(q.share for q in moved_measures(a))) for a, w in weights for p in moved_measures(a) if p.share]
     parts = [(p, w * p.share / whole) for p, w, whole in paying]
@@ -140,7 +148,7 @@ def batch(
     offers = [(cost, _plans(asks, drawn, for_keys, found, cost)) for drawn, cost, for_keys in tried]
     cost, plans = min(offers, key=lambda offer: math.fsum(map(worth, offer[1])))
     typed = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    return Batch(cost, tuple(asks), tuple(plans), account, (typed, noise))
+    return Batch(cost, tuple(asks), tuple(plans), account, (typed, noise), ci)
 
 
 def _plans(asks: Sequence[Ask], drawn: Sequence[Drawn], delta: Fraction, found: int, cost: Loss) -> list[NoisePlan]:

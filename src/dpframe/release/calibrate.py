@@ -164,7 +164,7 @@ def parted(parts: Sequence[Part], *, selects: bool) -> tuple[list[Part], list[Pa
 
 def pieces(paid: Paid) -> int:
     """Of how many choices of equal price a choice is made; see `choices_rho`."""
-    return paid.measure.sensitivity.l0 if paid.hidden else paid.measure.rounds
+    return paid.measure.sensitivity.l0 if paid.hidden else paid.measure.choices
 
 
 def ways(parts: Sequence[Part], noise: str, *, normal: bool) -> list[tuple[bool, bool]]:
@@ -318,7 +318,7 @@ def choice_of(paid: Paid, epsilon: Fraction) -> Drawn:
     if measure.rank is None:
         scale = count_scale(measure.sensitivity, measure.rounds, epsilon)
     else:
-        scale = rank_scale(measure.rank, measure.sensitivity, epsilon)
+        scale = rank_scale(measure.rank, measure.sensitivity, epsilon / measure.choices)
     return Drawn(paid, "permute_and_flip", calibration.laplace_scale(scale, 1))
 
 

@@ -14,7 +14,7 @@ from dpframe.plan.ask import Layout
 from dpframe.plan.measures import Output
 from dpframe.release.formulas import in_ticks
 
-__all__ = ["check_ci", "interval_column", "low_and_high"]
+__all__ = ["check_ci", "interval_column", "low_and_high", "read_ci"]
 
 _EXACT = 2.0**53  # up to here every integer is a float
 _LARGEST = 2.0**63
@@ -25,10 +25,15 @@ def low_and_high(output: Output) -> tuple[str, str]:
     return f"{output.name}_low", f"{output.name}_high"
 
 
-def check_ci(ci: object, by: Sequence[str], outputs: Sequence[Output], layout: Layout) -> float:
-    """A confidence, for a table that has room for intervals. Errors: InvalidArgument, UnsupportedOperation."""
+def read_ci(ci: object) -> float:
+    """A confidence as typed. Errors: InvalidArgument."""
     if isinstance(ci, bool) or not isinstance(ci, (int, float)) or not 0 < ci < 1:
         raise InvalidArgument("ci= is a probability between 0 and 1; ci=0.95 gives intervals of 95% confidence.")
+    return float(ci)
+
+
+def check_ci(ci: float, by: Sequence[str], outputs: Sequence[Output], layout: Layout) -> None:
+    """Errors: InvalidArgument, UnsupportedOperation for a table without room for intervals, or without their price."""
     if layout.form == "crosstab":
         raise UnsupportedOperation("ci=: a crosstab has one number in each cell; its intervals are in .accuracy().")
     taken = {*by, *(output.name for output in outputs)}
@@ -40,7 +45,12 @@ def check_ci(ci: object, by: Sequence[str], outputs: Sequence[Output], layout: L
                     f"otherwise, as in .agg({output.name}_=...)."
                 )
             taken.add(name)
-    return float(ci)
+        measure = output.measures[0][1]
+        if measure.rank is not None and 0 < measure.rank < 1 and not measure.surely(1 - ci):
+            raise UnsupportedOperation(
+                f"ci=: how far from {output.name!r} the true quantile may be has to be paid for in the release itself: "
+                f"release(..., ci={ci:g}). What is likely where values lie evenly is in .accuracy()."
+            )
 
 
 def interval_column(output: Output, ends: NDArray[np.float64], name: str, *, upper: bool) -> pl.Series:

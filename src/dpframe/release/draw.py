@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -17,19 +16,18 @@ from dpframe.engine.tables import polars_dtype
 from dpframe.noise import (
     discrete_laplace,
     keep_at_least,
-    permute_and_flip,
     rounded_gaussian,
     rounded_laplace,
     truncated_geometric_keep,
 )
 from dpframe.plan.ask import Ask
 from dpframe.plan.keys import Key
-from dpframe.plan.measures import Measure, Output
+from dpframe.plan.measures import Output
 from dpframe.release.calibrate import Drawn, NoisePlan
+from dpframe.release.choices import chosen, end_names, reached
 from dpframe.release.formulas import Noisy, in_ticks, real, released
 from dpframe.release.reconcile import margin_totals, reconciled
 from dpframe.theory.maps.margins import Source
-from dpframe.theory.maps.ranks import rank_prior, rank_terms
 
 __all__ = ["Parts", "drawn_table"]
 
@@ -39,12 +37,13 @@ _LARGEST = 2**61
 
 
 def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, Parts]:
-    """The released long table, and the noisy totals under its derived columns (column unit).
+    """The released long table, and what is noisy beside it: totals under derived columns, ends (column unit).
 
     Input:  the ask, its noise, its raw totals
     Bound:  each additive total is an integer, moved by at most its sensitivity, plus integer noise of the planned
-            scale, or a pair of such (`_paired`); each rank is a choice by permute-and-flip at the planned rate; groups
-            found in the data pass the planned threshold or rule first. What follows is post-processing
+            scale, or a pair of such (`_paired`); each rank is a choice by permute-and-flip at the planned rate, and
+            so is a distance between it and its ends; groups found in the data pass the planned threshold or rule first.
+            What follows is post-processing
     """
     keys = raw.keys
     margins = [d for d in plan.drawn if d.paid.measure.merged]
@@ -52,7 +51,7 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
     read = (d for d in plan.drawn if not d.paid.measure.merged and not d.paid.measure.collects)
     pairs = list(zip(read, raw.values, strict=True))
     noisy = _with_noise([(d, t) for d, t in pairs if d.added])
-    ranks = {d: t for d, t in pairs if d.paid.measure.chosen}
+    choices = {d: t for d, t in pairs if d.paid.measure.chosen}
     if plan.decided_by is not None:
         exact = {d.paid.measure.key: t for d, t in pairs}
         kept = _kept(plan, noisy, exact)
@@ -61,17 +60,18 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
             kept &= ~_is_label(label, keys)
         keys = keys.filter(pl.Series(kept))
         noisy = {key: values[kept] for key, values in noisy.items()}
-        ranks = {d: values[kept] for d, values in ranks.items()}
+        choices = {d: values[kept] for d, values in choices.items()}
         if ask.other is not None:
             keys = pl.concat([keys, label])
             noisy |= _with_rest(rest, exact, ~kept, noisy)
-    noisy |= {d.paid.measure.key: _chosen(d, counts) for d, counts in ranks.items()}
+    noisy |= {d.paid.measure.key: chosen(d, counts) for d, counts in choices.items()}
     if plan.shape is not None and margins:
         for d in margins:
             totals = margin_totals(_source(d), raw.values[0], plan.shape)
             noisy[d.paid.measure.key] = _plus(totals, _noise(d, len(totals)))
         return _agreed(ask, plan, keys, noisy), {}
-    return _columns(ask, plan, keys, noisy)
+    table, parts = _columns(ask, plan, keys, noisy)
+    return table, parts | _ends(choices, noisy)
 
 
 def _agreed(ask: Ask, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
@@ -93,6 +93,18 @@ def _columns(ask: Ask, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> tup
     columns = [_column(o, released(o, noisy, plan)) for o in ask.outputs]
     parts = {name: real(m, noisy) for o in ask.outputs for name, m in o.measures if len(o.measures) > 1}
     return keys.with_columns(columns) if ask.row_names else pl.DataFrame(columns), parts
+
+
+def _ends(choices: Mapping[Drawn, Any], noisy: Noisy) -> Parts:
+    """Between what quantiles are, where that was paid for: two ends of each (column unit), by `end_names`."""
+    parts: Parts = {}
+    for d, counts in choices.items():
+        measure = d.paid.measure
+        if measure.ci is not None and measure.candidates is not None:
+            ends = measure.candidates.around(*reached(d, counts, noisy[measure.key]))  # once for all names
+            for name in d.paid.names:
+                parts |= dict(zip(end_names(name), ends, strict=True))
+    return parts
 
 
 def _column(output: Output, values: Any) -> pl.Series:
@@ -191,54 +203,3 @@ def _with_rest(rest: Sequence[Drawn], exact: Noisy, hidden: NDArray[np.bool_], n
         total = np.array([sum(exact[key][hidden].tolist())], dtype=object)
         totals.append((d, total if _large(total) else total.astype(np.int64)))
     return {cells[key]: np.concatenate([noisy[cells[key]], value]) for key, value in _with_noise(totals).items()}
-
-
-# Choice
-
-
-def _chosen(drawn: Drawn, counts: NDArray[Any]) -> NDArray[np.int64]:
-    """The number of the chosen candidate of each group; of several, one group after the other."""
-    if not len(counts):
-        return np.zeros(0, np.int64)
-    measure = drawn.paid.measure
-    if measure.values:
-        return _most_frequent(counts, 1 / Fraction(drawn.scale), measure.rounds)
-    assert measure.rank is not None
-    _, parts = rank_terms(measure.rank)
-    rate = 1 / (Fraction(drawn.scale) * parts)
-    return permute_and_flip(_scores(measure, counts, rate), rate)
-
-
-def _most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int) -> NDArray[np.int64]:
-    """Candidates by their rows, one after the other, each among those that are left; see `count_scale`."""
-    left = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
-    chosen = []
-    for _ in range(rounds):
-        place = permute_and_flip(np.take_along_axis(counts, left, axis=1), rate)[:, None]
-        chosen.append(np.take_along_axis(left, place, axis=1))
-        rest = np.arange(left.shape[1]) != place
-        left = left[rest].reshape(len(left), -1)
-    return np.concatenate(chosen, axis=1).ravel()
-
-
-def _scores(measure: Measure, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
-    """How well each candidate splits a group's rows, and public ones beside them, 0 at best; see `theory.maps.ranks`.
-
-    Rows below and above are held at a constant far above any table, which moves no score by more, so nothing wraps.
-    """
-    assert measure.rank is not None
-    _, parts = rank_terms(measure.rank)
-    upto = np.minimum(np.cumsum(counts, axis=1), _LARGEST // (2 * parts))
-    total = upto[:, -1:]
-    below = np.concatenate([np.zeros_like(total), upto[:, :-1]], axis=1)
-    above, since = total - upto, total - below
-    if measure.rank in (0, 1):
-        reach = min(max(math.ceil(math.log(counts.shape[1] + 1) / rate), 2**measure.fraction), _LARGEST)
-        outside, inside = (below, upto) if measure.rank == 0 else (above, since)
-        target = np.minimum(reach, total)
-        return np.asarray(-np.maximum(np.maximum(2 * outside - target, target - 2 * inside), 0))
-    part, whole = measure.rank.as_integer_ratio()
-    low, high = (whole - part) * below - part * since, part * above - (whole - part) * upto
-    low_prior, high_prior = np.array(rank_prior(measure.rank, counts.shape[1], rate), np.int64).T
-    low, high = low + low_prior, high + high_prior
-    return np.asarray(-np.maximum(np.maximum(low, high), 0))

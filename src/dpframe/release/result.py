@@ -20,7 +20,7 @@ from dpframe.plan.habits import RELEASE, Habits
 from dpframe.plan.measures import Output
 from dpframe.release.accuracy import check_alpha, check_rows
 from dpframe.release.charts import bars, heatmap
-from dpframe.release.columns import check_ci
+from dpframe.release.columns import check_ci, read_ci
 from dpframe.release.crosstab import crosstab
 from dpframe.release.exactness import error_table, largest_errors, noise_table
 from dpframe.release.export import grid_html, long_html, write_excel, write_parquet
@@ -99,14 +99,18 @@ class Release(Habits):
     def with_ci(self, ci: float = 0.95) -> Release:
         """The same release with the ends of an interval beside each number: `n_low` and `n_high` beside `n`; free.
 
+        A quantile has one where the release was asked for it, `release(..., ci=0.95)`, at that confidence or below.
+
         Input:  ci: the probability with which each interval holds what it is about, such as 0.95
         Output: a release whose table has them: integers beside integers, times beside times; means and quantiles stay
                 inside their bounds. They are those of `accuracy`, whose docstring says what they are about
         Errors: InvalidArgument for a ci that is no probability, or a column of the release that has such a name
-                already; UnsupportedOperation for a crosstab, which has them in `accuracy()`
+                already; UnsupportedOperation for a crosstab, which has them in `accuracy()`, and for a quantile whose
+                interval was not paid for
         """
-        known = self._numbers
-        return replace(self, _ci=check_ci(ci, known.by, known.outputs, known.layout))
+        known, wanted = self._numbers, read_ci(ci)
+        check_ci(wanted, known.by, known.outputs, known.layout)
+        return replace(self, _ci=wanted)
 
     # Post-processing
 
@@ -184,12 +188,14 @@ class Release(Habits):
                 "All" for the key; their error is at most the sum of the cells'
         Bound:  the error is the noise's: the interval holds the number that the release would have without its noise,
                 under the stated limits and bounds. For counts, sums, means, variances and standard deviations that is
-                proved. A quantile is right in rank, and how far that is in value depends on how densely values lie
-                around it: its interval takes them to lie at least as densely as they do on average between it and
-                either of its bounds, which is so where they become rarer towards the bounds, and not in a gap between
-                two clusters. It takes their number from assume_rows, else from a count in the same release; where
-                there is none, or the number is so small that the choice may be beyond all values, and for a minimum or
-                maximum, it is all that is known: the bounds. A most frequent value has no interval; its error is a
+                proved, and for a quantile of `release(..., ci=0.95)` too, where alpha is at least 1 - ci: its interval
+                is chosen from the data, for half of its price (`dpframe.theory.maps.reaches`). Any other quantile is
+                right in rank, and how far that is in value depends on how densely values lie around it: its interval
+                takes them to lie at least as densely as they do on average between it and either of its bounds, which
+                is so where they become rarer towards the bounds, and not in a gap between two clusters. It takes their
+                number from assume_rows, else from a count in the same release; where there is none, or the number is
+                so small that the choice may be beyond all values, and for a minimum or maximum, it is all that is
+                known: the bounds. A most frequent value has no interval; its error is a
                 number of rows: how many fewer than the truly most frequent one (of those not yet listed) it may have.
                 Groups that were found in the data are shown because their noisy counts were large, which the interval
                 does not undo

@@ -1,0 +1,118 @@
+"""Choices among candidates: quantiles, how far from them the true ones may be, and most frequent values."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.noise import permute_and_flip
+from dpframe.plan.measures import Measure
+from dpframe.release.calibrate import Drawn
+from dpframe.theory.maps.ranks import rank_prior, rank_terms
+from dpframe.theory.maps.reaches import distances, margin
+
+__all__ = ["chosen", "end_names", "rank_scores", "reach_scores", "reached"]
+
+_LARGEST = 2**61
+
+
+def chosen(drawn: Drawn, counts: NDArray[Any]) -> NDArray[np.int64]:
+    """The number of the chosen candidate of each group; of several, one group after the other.
+
+    Input:  the choice with its scale; the rows at each candidate, of shape (groups, candidates)
+    """
+    if not len(counts):
+        return np.zeros(0, np.int64)
+    measure = drawn.paid.measure
+    if measure.values:
+        return _most_frequent(counts, 1 / Fraction(drawn.scale), measure.rounds)
+    rate = _rate(drawn)
+    return permute_and_flip(rank_scores(measure, counts, rate), rate)
+
+
+def end_names(name: str) -> tuple[str, str]:
+    """What the two ends between which a quantile is are called beside it."""
+    return f"{name}.low", f"{name}.high"
+
+
+def reached(drawn: Drawn, counts: NDArray[Any], places: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """The first and the last candidate between which each quantile is, at the confidence that was asked for.
+
+    Input:  as in `chosen`; places: the chosen candidates
+    Bound:  see `theory.maps.reaches.margin`
+    """
+    measure = drawn.paid.measure
+    assert measure.ci is not None
+    if not len(counts):
+        return places, places
+    rate, steps, last = _rate(drawn), np.array(distances(counts.shape[1])), counts.shape[1] - 1
+    needed = min(math.ceil(margin(len(steps), 1 - measure.ci) / rate) + 1, _LARGEST)
+    took = steps[permute_and_flip(reach_scores(measure, counts, places, needed), rate)]
+    return np.maximum(places - took, 0), np.minimum(places + took, last)
+
+
+def _rate(drawn: Drawn) -> Fraction:
+    """That of permute-and-flip on the score units of a rank."""
+    assert drawn.paid.measure.rank is not None
+    return 1 / (Fraction(drawn.scale) * rank_terms(drawn.paid.measure.rank)[1])
+
+
+def _upto(measure: Measure, counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Rows that are not above each candidate.
+
+    They are held at a constant far above any table, which moves no score by more, so that nothing wraps.
+    """
+    assert measure.rank is not None
+    most = _LARGEST // (2 * rank_terms(measure.rank)[1])
+    return np.asarray(np.minimum(np.cumsum(counts, axis=1, dtype=np.int64), most))
+
+
+def _most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int) -> NDArray[np.int64]:
+    """Candidates by their rows, one after the other, each among those that are left; see `count_scale`."""
+    left = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
+    found = []
+    for _ in range(rounds):
+        place = permute_and_flip(np.take_along_axis(counts, left, axis=1), rate)[:, None]
+        found.append(np.take_along_axis(left, place, axis=1))
+        rest = np.arange(left.shape[1]) != place
+        left = left[rest].reshape(len(left), -1)
+    return np.concatenate(found, axis=1).ravel()
+
+
+def rank_scores(measure: Measure, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+    """How well each candidate splits a group's rows and public ones, 0 at best; see `theory.maps.ranks`."""
+    assert measure.rank is not None
+    upto = _upto(measure, counts)
+    total = upto[:, -1:]
+    below = np.concatenate([np.zeros_like(total), upto[:, :-1]], axis=1)
+    above, since = total - upto, total - below
+    if measure.rank in (0, 1):
+        reach = min(max(math.ceil(math.log(counts.shape[1] + 1) / rate), 2**measure.fraction), _LARGEST)
+        outside, inside = (below, upto) if measure.rank == 0 else (above, since)
+        target = np.minimum(reach, total)
+        return np.asarray(-np.maximum(np.maximum(2 * outside - target, target - 2 * inside), 0))
+    part, whole = measure.rank.as_integer_ratio()
+    low, high = (whole - part) * below - part * since, part * above - (whole - part) * upto
+    low_prior, high_prior = np.array(rank_prior(measure.rank, counts.shape[1], rate), np.int64).T
+    low, high = low + low_prior, high + high_prior
+    return np.asarray(-np.maximum(np.maximum(low, high), 0))
+
+
+def reach_scores(measure: Measure, counts: NDArray[Any], places: NDArray[np.int64], needed: int) -> NDArray[np.int64]:
+    """How well each distance from the chosen candidates reaches `needed` score units, 0 at best.
+
+    See `theory.maps.reaches.margin`, whose f is `spare`, in score units.
+    """
+    assert measure.rank is not None
+    part, whole = measure.rank.as_integer_ratio()
+    upto, steps = _upto(measure, counts), np.array(distances(counts.shape[1]))
+    ranked = part * upto[:, -1:]
+    first, final = places[:, None] - steps, np.minimum(places[:, None] + steps, counts.shape[1] - 1)
+    below = np.where(first > 0, np.take_along_axis(upto, np.maximum(first - 1, 0), axis=1), 0)
+    spare = np.minimum(ranked - whole * below, whole * np.take_along_axis(upto, final, axis=1) - ranked)[:, :-1]
+    ends = np.full((len(places), 1), _LARGEST)
+    return np.asarray(-np.maximum(np.maximum(np.hstack([-ends, spare]) - needed, needed - np.hstack([spare, ends])), 0))
