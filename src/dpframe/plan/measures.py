@@ -6,7 +6,7 @@ import datetime as dt
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from narwhals.dtypes import DType
@@ -133,7 +133,7 @@ class Candidates:
         """The value of a candidate (column unit)."""
         return self.lower + number * self.step
 
-    def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[np.float64], ...]:
+    def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Between what the values are that are read as these candidates and those between them (column unit).
 
         A value is read as the nearest candidate, so it is within half a step and what floats leave out of that.
