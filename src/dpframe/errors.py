@@ -59,7 +59,18 @@ __all__ = [
     "UnsupportedOperation",
     "WrongCall",
     "WrongType",
+    "kind_of",
 ]
+
+
+def kind_of(value: object) -> str:
+    """What a value is, for a message that does not show it.
+
+    >>> kind_of(3), kind_of("x"), kind_of(None)
+    ('an int', 'a str', 'None')
+    """
+    name = type(value).__name__
+    return "None" if value is None else f"an {name}" if name[0].lower() in "aeio" else f"a {name}"
 
 
 class DpFrameError(Exception):

@@ -189,6 +189,8 @@ def test_right_refusals_name_a_line_to_type(frame):
         (InvalidBounds, "bounds=dp.Auto()", lambda: frame.mean("wage", bounds="auto", max_rows=1)),
         (UnknownColumn, "mean 'wage'", lambda: frame.mean("wag", bounds=(0, 1), max_rows=1)),
         (InvalidPrice, "accuracy(epsilon=0.1)", query.accuracy),
+        (InvalidPrice, "it is a str.", lambda: query.accuracy(epsilon="1")),
+        (InvalidArgument, "not an int.", lambda: frame.select(1)),
     ):
         with pytest.raises(kind) as caught:
             ask()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpframe.errors import InvalidArgument, InvalidBounds
+from dpframe.errors import InvalidArgument, InvalidBounds, kind_of
 from dpframe.plan.columns import Auto, Bounds, Limits
 from dpframe.plan.expressions import Expr, check_interval, col, lit
 from dpframe.plan.steps import check_limit
@@ -32,7 +32,7 @@ Pair = tuple[Any, Any] | Auto  # two numbers, or two dates, times or timedeltas;
 def read_name(value: object, asked: str) -> str:
     """The name of a column."""
     if not isinstance(value, str):
-        raise InvalidArgument(f"{asked}: give the name of a column, not a {type(value).__name__}.")
+        raise InvalidArgument(f"{asked}: give the name of a column, not {kind_of(value)}.")
     return value
 
 

@@ -14,7 +14,7 @@ import polars as pl
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
 from dpframe.engine.tables import as_kind
-from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
+from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation, kind_of
 from dpframe.plan.ask import Ask
 from dpframe.plan.explain import Derivation, derivation
 from dpframe.plan.habits import QUERY, Habits
@@ -109,7 +109,7 @@ class Query(Habits):
             raise InvalidArgument("epsilon_for: error= is a number above 0, in the column's unit.")
         names = [output.name for output in self._ask.outputs]
         if column is not None and (not isinstance(column, str) or column not in names):
-            said = repr(column) if isinstance(column, str) else f"that is a {type(column).__name__}"
+            said = repr(column) if isinstance(column, str) else f"that is {kind_of(column)}"
             raise InvalidArgument(f"epsilon_for: there is no column {said}; columns are {', '.join(names)}.")
         self._known_limits("epsilon_for")
         asked = self._with_ci(ci)

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpframe.budget import Ledger
 from dpframe.budget.part_budget import PartBudget
-from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument
+from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument, kind_of
 from dpframe.release.run import Account
 
 __all__ = ["check_budget", "check_same_budget", "resolve_budget", "set_budget"]
@@ -24,7 +24,7 @@ def check_budget(budget: Any) -> Account | None:
             "the whole budget, and join or concatenate tables before they are partitioned."
         )
     if budget is not None and not all(callable(getattr(budget, verb, None)) for verb in ("charge", "store")):
-        raise InvalidArgument(f"budget= takes a budget, dp.Budget(epsilon=1.0), not a {type(budget).__name__}.")
+        raise InvalidArgument(f"budget= takes a budget, dp.Budget(epsilon=1.0), not {kind_of(budget)}.")
     return budget  # type: ignore[no-any-return]
 
 

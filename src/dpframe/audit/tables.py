@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, kind_of
 from dpframe.plan.steps import Rows
 
 __all__ = ["Owner", "Unit", "eager", "joined", "neighbours", "owners_of", "taken"]
@@ -100,7 +100,7 @@ def eager(table: Any) -> Any:
         return table
     raise UnsupportedOperation(
         "dpframe.audit takes pandas DataFrames, Polars DataFrames and LazyFrames and PyArrow Tables, "
-        f"not a {type(table).__name__}."
+        f"not {kind_of(table)}."
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from dpframe.errors import InvalidPrice
+from dpframe.errors import InvalidPrice, kind_of
 
 __all__ = ["DELTA_UNIT", "EPSILON_UNIT", "RHO_UNIT", "Loss", "exact", "read_delta", "read_epsilon", "read_rho"]
 
@@ -22,7 +22,7 @@ def exact(value: object, name: str) -> Fraction:
     if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal, Fraction)):
-        raise InvalidPrice(f"{name} must be a number, such as {name}=0.1; it is a {type(value).__name__}.")
+        raise InvalidPrice(f"{name} must be a number, such as {name}=0.1; it is {kind_of(value)}.")
     known = value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)
     if not known:
         raise InvalidPrice(f"{name} must be finite.")

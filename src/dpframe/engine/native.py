@@ -15,7 +15,7 @@ import polars as pl
 
 from dpframe.engine.backends import adopted, fetched
 from dpframe.engine.tables import Data
-from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.plan.columns import check_names
 from dpframe.plan.types import kind
 
@@ -32,7 +32,7 @@ def adopt(frame: Any) -> Data:
     if found is None:
         raise UnsupportedOperation(
             "dpframe protects pandas and Modin DataFrames, Polars DataFrames and LazyFrames, PyArrow Tables, DuckDB "
-            f"relations, Ibis tables, Spark and Dask DataFrames, not a {type(frame).__name__}{_package(frame)}."
+            f"relations, Ibis tables, Spark and Dask DataFrames, not {kind_of(frame)}{_package(frame)}."
         )
     return found
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import narwhals as nw
 
-from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType
+from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
 from dpframe.plan.columns import Bounds, Facts, Table
 from dpframe.plan.habits import CALENDAR, EXPRESSION, TEXT, Habits
 from dpframe.plan.operations import OPERATIONS
@@ -115,7 +115,7 @@ def check_bound(value: object, what: str) -> Any:
     if isinstance(value, (dt.date, dt.timedelta)):
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidBounds(f"{what}: a bound is a number or a time, not a {type(value).__name__}.")
+        raise InvalidBounds(f"{what}: a bound is a number or a time, not {kind_of(value)}.")
     most = 2**64 - 1 if isinstance(value, int) else 1e270
     if not -most <= value <= most:
         raise InvalidBounds(f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits.")
@@ -306,7 +306,7 @@ class _Listed(tuple[Any, ...]):
 def _whole(value: object, what: str) -> int:
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise WrongType(f"{what}: give a whole number, not a {type(value).__name__}.")
+        raise WrongType(f"{what}: give a whole number, not {kind_of(value)}.")
     return value
 
 

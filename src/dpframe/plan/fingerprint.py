@@ -18,7 +18,7 @@ from typing import Any
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import UnsupportedOperation, kind_of
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Facts
 from dpframe.plan.expressions import Expr
@@ -104,7 +104,7 @@ def _plain(value: Any) -> Json:
     if isinstance(value, (tuple, list)):
         return _short([_plain(item) for item in value])
     raise UnsupportedOperation(
-        f"release(name=...): the plan holds a {type(value).__name__}, which has no description that lasts; leave the "
+        f"release(name=...): the plan holds {kind_of(value)}, which has no description that lasts; leave the "
         "name out."
     )
 

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from narwhals.dtypes import DType
 
-from dpframe.errors import InvalidArgument, WrongType
+from dpframe.errors import InvalidArgument, WrongType, kind_of
 
 __all__ = [
     "TIMES",
@@ -106,7 +106,7 @@ def kind_of_scalar(value: object) -> str:
     for family, name in ((int, "integer"), (float, "float"), (Decimal, "decimal"), (str, "string"), (dt.date, "date")):
         if isinstance(value, family):
             return name
-    raise InvalidArgument(f"A {type(value).__name__} cannot stand in a plan; use a number, string, bool or date.")
+    raise InvalidArgument(f"A plan holds numbers, strings, bools and dates, not {kind_of(value)}.")
 
 
 def plain(value: object) -> object:
@@ -186,8 +186,7 @@ def ticks(value: object, dtype: DType, what: str) -> int:
         since = value
     else:
         wanted = {"date": "a date", "datetime": "a date or a time", "duration": "a timedelta"}.get(family, "a number")
-        given = type(value).__name__
-        raise WrongType(f"{what}: a column of type {show(dtype)} goes with {wanted}, not with a {given}.")
+        raise WrongType(f"{what}: a column of type {show(dtype)} goes with {wanted}, not with {kind_of(value)}.")
     micro = since // dt.timedelta(microseconds=1)
     count, rest = divmod(micro * _PER_SECOND[getattr(dtype, "time_unit", "us")], 10**6)
     if rest:
@@ -249,14 +248,14 @@ def as_dtype(given: object) -> DType:
         import polars as pl
 
         if not isinstance(given, pl.DataType) and not (isinstance(given, type) and issubclass(given, pl.DataType)):
-            raise InvalidArgument(f"A {type(given).__name__} is not a type; try pl.Int64 or 'int64'.")
+            raise InvalidArgument(f"A type is pl.Int64 or 'int64', for example, not {kind_of(given)}.")
         native = given() if isinstance(given, type) and given not in (pl.Enum, pl.List, pl.Array) else given
         return nw.from_native(pl.DataFrame(schema={"x": native})).schema["x"]
     name = given if isinstance(given, str) else getattr(given, "name", None)  # numpy's types have names
     if isinstance(name, str) and name.lower() in _NAMES:
         return _NAMES[name.lower()]
-    said = repr(given) if isinstance(given, str) else f"A {type(given).__name__}"
-    raise InvalidArgument(f"{said} is not a type that dpframe knows; try one of {', '.join(sorted(_NAMES))}.")
+    said = repr(given) if isinstance(given, str) else kind_of(given)
+    raise InvalidArgument(f"A type is one of {', '.join(sorted(_NAMES))}, not {said}.")
 
 
 def check_choice(value: object, choices: tuple[str, ...], asked: str) -> None:
