@@ -104,8 +104,7 @@ def _plain(value: Any) -> Json:
     if isinstance(value, (tuple, list)):
         return _short([_plain(item) for item in value])
     raise UnsupportedOperation(
-        f"release(name=...): the plan holds {kind_of(value)}, which has no description that lasts; leave the "
-        "name out."
+        f"release(name=...): the plan holds {kind_of(value)}, which has no description that lasts; leave the name out."
     )
 
 
