@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from dpframe.noise import bits
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `strategies`, the random tables and plans
 
@@ -21,3 +24,11 @@ settings.load_profile("dpframe")
 def kind(request):
     """The kind of table a user brings: each engine test runs once for each."""
     return request.param
+
+
+@pytest.fixture
+def same_noise():
+    """The same noise in each run, for what is nearly always so: how good a choice is, which noise may lead astray."""
+    draw = np.random.default_rng(1)
+    with bits.substitute(lambda count: draw.integers(0, 2**64, count, dtype=np.uint64)):
+        yield

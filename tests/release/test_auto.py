@@ -11,7 +11,6 @@ import pytest
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.engine import EXPONENTS, NODES, ONE
-from dpframe.noise import rounded_laplace
 from dpframe.plan.steps import MOST
 from dpframe.release.auto import Offer, _candidates, _found, choose
 from dpframe.release.expected import People
@@ -40,6 +39,7 @@ def error(frame, truth, **limits):
     return float(np.sqrt(np.mean(squares)))
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_chosen_limits_are_nearly_as_good_as_the_best_in_hindsight(table):
     frame, truth = protect(table), table.group_by("g").len().sort("g")["len"].to_numpy()
     best = min(error(frame, truth, max_rows=k) for k in (4, 8, 16, 32, 64, 128, 256))
@@ -48,6 +48,7 @@ def test_chosen_limits_are_nearly_as_good_as_the_best_in_hindsight(table):
     assert chosen < error(frame, truth, max_groups=3, max_rows_per_group=2) / 3
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_everything_asked_for_is_paid_once_and_no_more(table):
     frame = protect(table, epsilon=1.0)
     out = frame.group_by("g", keys=[0, 1], limits=dp.Auto(share=0.25)).agg(n=dp.count()).release(epsilon=1.0)
@@ -59,6 +60,7 @@ def test_everything_asked_for_is_paid_once_and_no_more(table):
     assert "enforced here" in out.derivation.steps[-1][1]
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_a_choice_that_was_made_is_the_most_there_can_be(table):
     frame = protect(table)
     q = frame.group_by("g", keys=[0, 1, 2], max_rows=3, limits=dp.Auto()).count()
@@ -74,7 +76,8 @@ def spread_out():
 
 
 # A histogram's noise is below one unit in scale here: what is expected is wrong by a tenth only where noise far out is
-# taken for people, which needs e^-15 or less; to hide the 1,000 in one bin needs far less.
+# taken for people.
+@pytest.mark.usefixtures("same_noise")
 @pytest.mark.parametrize("given", [{"max_rows_per_group": 1}, {"max_rows_per_group": 2}, {"max_groups": 5}])
 def test_beside_a_limit_in_groups_units_are_known_to_be_in_several(spread_out, given):
     query = protect(spread_out).group_by("g", keys=list(range(12)), limits=dp.Auto(), **given).agg(n=dp.count())
@@ -85,6 +88,7 @@ def test_beside_a_limit_in_groups_units_are_known_to_be_in_several(spread_out, g
     assert truth < expected < 1.6 * truth  # 1.3 for groups that may be uneven
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_tune_knows_that_units_are_in_several_groups(spread_out):
     query = protect(spread_out).group_by("g", keys=list(range(12)), limits=dp.Auto()).agg(n=dp.count())
     for grid in ({"max_rows": [1, 6, 12], "max_rows_per_group": [1, 2]}, {"max_rows": [36], "max_groups": [3, 6]}):
@@ -95,6 +99,7 @@ def test_tune_knows_that_units_are_in_several_groups(spread_out):
             assert missed < expected < 1.6 * missed, most
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_thresholded_keys_and_means_too(table):
     q = protect(table).group_by("g", limits=dp.Auto()).agg(n=dp.count(), m=dp.mean("x", bounds=(1, 5)))
     out = q.release(epsilon=3, delta=1e-6).table
@@ -272,13 +277,14 @@ def test_bounds_of_every_type(dtype, values):
             assert out.value is not None
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_bounds_are_near_the_values_on_any_scale():
     draw = np.random.default_rng(5)
     for scale in (1e-25, 1.0, 1e25):
         frame = protect(pl.DataFrame({"id": range(4000), "x": scale * draw.uniform(3, 5, 4000)}))
         out = frame.mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=2)
         low, high = out.report().items["chosen"]["bounds"]["x"]
-        assert scale <= low < high <= 9 * scale  # false alarms need noise of probability e^-10
+        assert scale <= low < high <= 9 * scale
         assert out.value == pytest.approx(4 * scale, rel=0.05)
     whole = protect(pl.DataFrame({"id": range(4000), "x": draw.integers(1900, 2000, 4000)}))
     out = whole.sum("x", bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=3)
@@ -293,6 +299,7 @@ def test_known_bounds_hold_the_chosen_ones():
     assert 2 <= low < high <= 3
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_limits_and_bounds_hold_for_what_is_released(table):
     """What the derivation claims after the choice is what the totals of neighbouring tables keep."""
     frame = protect(table)
@@ -340,6 +347,7 @@ def test_prices_in_rho_and_bounded_neighbours(table):
     assert budget.spent.rho == 0.75
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_every_verb_takes_them(table):
     frame = protect(table)
     for verb in ("sum", "mean", "var", "std", "median", "min", "max"):
@@ -383,6 +391,7 @@ def test_what_cannot_be_chosen_is_refused_before_anything_is_paid(table):
     assert frame.budget.spent.epsilon == 0
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_a_part_of_a_partition_chooses_for_itself(table):
     frame = protect(table, epsilon=2.0)
     parts = frame.partition("g", keys=[0, 1])
@@ -399,8 +408,7 @@ def test_a_noisy_histogram_is_read_near_the_truth():
     sizes = np.minimum(np.ceil(draw.lognormal(2, 1, 3000)), NODES[-1])
     counts = np.bincount(np.searchsorted(NODES, sizes), minlength=len(NODES))
     for _ in range(20):
-        noise = rounded_laplace(10 * ONE, len(NODES)) / ONE
-        spread = read_spread(counts + noise, 10.0, NODES.astype(float))
+        spread = read_spread(counts + draw.laplace(0, 10, len(NODES)), 10.0, NODES.astype(float))
         assert spread.units == pytest.approx(3000, rel=0.15)
         mean = spread.odds @ (spread.masses @ np.minimum(NODES, 50)) / spread.units
         assert mean == pytest.approx(np.minimum(sizes, 50).mean(), rel=0.25)
@@ -409,8 +417,9 @@ def test_a_noisy_histogram_is_read_near_the_truth():
 
 
 def test_noise_alone_is_hardly_anybody():
+    draw = np.random.default_rng(1)
     for _ in range(50):
-        spread = read_spread(rounded_laplace(10 * ONE, len(NODES)) / ONE, 10.0, NODES.astype(float))
+        spread = read_spread(draw.laplace(0, 10, len(NODES)), 10.0, NODES.astype(float))
         assert spread.units < 250  # the noise of all nodes together has a deviation of 117
 
 
