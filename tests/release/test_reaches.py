@@ -187,7 +187,7 @@ def test_a_quantile_pays_for_its_interval_and_nothing_else_does():
     assert out.cost.epsilon == 1.0
     assert budget.remaining.epsilon == 0.0
     assert out.noise["scale"].to_list() == sure["scale"].to_list()
-    assert "how far from it the quantile may be" in out.report()
+    assert "a distance that reaches the true one (ci=0.95)" in out.report()
     assert (out.table["low_low"] == 0).all()
     assert (out.table["low_high"] == 50).all()
 

@@ -282,7 +282,7 @@ def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
     if measure.candidates is not None:
         first, last = measure.candidates.point(0), measure.candidates.point(measure.candidates.count - 1)
         ends = f"from {_shown(first, measure)} to {_shown(last, measure)}"
-        reach = f", and how far from it the quantile may be, {measure.ci:g} surely" if measure.ci is not None else ""
+        reach = "" if measure.ci is None else f"; and a distance that reaches the true one (ci={measure.ci:g})"
         return f"rank of {column}", f"one of {measure.candidates.count} values {ends}{reach}"
     grid = measure.grid
     low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
