@@ -148,6 +148,29 @@ def test_without_an_identifier_limits_are_declared_not_enforced():
         frame.sum("age", unit_bounds=(0, 1))
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda f, values: f.group_by(values),
+        lambda f, values: f.group_by(*values),
+        lambda f, values: f.select("id", values),
+        lambda f, values: f.drop(values),
+        lambda f, values: f.drop_nulls(values),
+        lambda f, values: f.join({"id": [1]}, on=values),
+        lambda f, values: f.crosstab("id", values),
+        lambda f, values: f.crosstab(values, "id"),
+        lambda f, values: f.marginals(values),
+        lambda f, values: f.marginals(["age"], [tuple(values)], keys={"age": [1]}),
+        lambda f, values: dp.protect(pl.DataFrame(ROWS), unit=values),
+    ],
+)
+def test_values_in_the_place_of_names_are_not_shown(frame, ask):
+    with pytest.raises(errors.UnknownColumn) as caught:
+        ask(frame, ["Anna", "Berta", "Berta", "Cleo"])
+    assert "give names of columns; these seem to be values" in str(caught.value)
+    assert not any(value in str(caught.value) for value in ("Anna", "Berta", "Cleo"))
+
+
 @pytest.mark.parametrize("bad", [None, "", (), dp.Rows, 3, ("id", "id"), "nope", ["id", "nope"]])
 def test_a_unit_that_is_none_is_refused(bad):
     with pytest.raises(errors.DpFrameError):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from dpframe.errors import InvalidArgument, InvalidBounds, kind_of
+from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, kind_of
 from dpframe.plan.columns import Auto, Bounds, Limits
 from dpframe.plan.expressions import Expr, check_interval, col, lit
 from dpframe.plan.steps import check_limit
@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 
+_MISSPELT = 2  # names that are not there, at most, before they are taken for values
 Pair = tuple[Any, Any] | Auto  # two numbers, or two dates, times or timedeltas; or chosen inside the release
 
 
@@ -36,12 +37,22 @@ def read_name(value: object, asked: str) -> str:
     return value
 
 
-def read_names(values: Iterable[object], asked: str) -> tuple[str, ...]:
-    """Names of columns, given one by one or as a list."""
+def read_names(values: Iterable[object], asked: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns, given one by one or as a list; of many that are not in `columns` none is shown.
+
+    Errors: InvalidArgument; UnknownColumn for what seems to be a column's values. A few other names may be misspelt,
+            and are for the table to refuse
+    """
     flat: list[object] = []
     for value in values:
         flat.extend(value) if isinstance(value, (list, tuple)) else flat.append(value)
-    return tuple(read_name(value, asked) for value in flat)
+    names = tuple(read_name(value, asked) for value in flat)
+    if sum(name not in columns for name in names) > _MISSPELT:
+        raise UnknownColumn(
+            f"{asked}: give names of columns; these seem to be values, and are not shown. "
+            f"Columns: {', '.join(columns)}."
+        )
+    return names
 
 
 def read_mapping(value: object, asked: str) -> dict[str, Any]:

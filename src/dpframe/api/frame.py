@@ -57,7 +57,7 @@ def protect(
             "Say whose privacy is at stake: dp(unit='user_id') names the column that identifies a person; "
             "dp(unit=dp.Rows(1)) says that there is none and that one person has at most one row."
         )
-    ids = unit if isinstance(unit, Rows) else read_names([unit], "unit=")
+    ids = unit if isinstance(unit, Rows) else read_names([unit], "unit=", [name for name, _ in data.schema])
     if not isinstance(ids, Rows) and len(set(ids)) != len(ids):
         raise InvalidArgument("unit=: a column is named twice.")
     source = Source(data, data.schema, ids, neighbors)  # type: ignore[arg-type]
@@ -163,14 +163,14 @@ class PrivateFrame(Questions):
 
     def select(self, *columns: str | Sequence[str]) -> PrivateFrame:
         """Keep these columns, in this order. The unit's identifier travels on, hidden."""
-        names = read_names(columns, "select")
+        names = self._names(columns, "select")
         if not names:
             raise InvalidArgument("select: name at least one column.")
         return self._then(steps.Select(self._step, names))
 
     def drop(self, *columns: str | Sequence[str]) -> PrivateFrame:
         """Leave out these columns. The unit's identifier travels on, hidden."""
-        return self._then(steps.Drop(self._step, read_names(columns, "drop")))
+        return self._then(steps.Drop(self._step, self._names(columns, "drop")))
 
     def rename(self, columns: Mapping[str, str]) -> PrivateFrame:
         """Other names: `rename({"old": "new"})`."""
@@ -197,7 +197,7 @@ class PrivateFrame(Questions):
     def drop_nulls(self, *columns: str | Sequence[str]) -> PrivateFrame:
         """Drop the rows in which one of these columns (by default any column) is missing (null or NaN)."""
         readable = [name for name, c in self._step.table.columns.items() if kind(c.facts.dtype) != "other"]
-        names = read_names(columns, "drop_nulls") or tuple(readable)
+        names = self._names(columns, "drop_nulls") or tuple(readable)
         return self._then(steps.DropNulls(self._step, names))
 
     def cast(self, column: str | Mapping[str, Any], dtype: Any = None) -> PrivateFrame:
@@ -274,7 +274,7 @@ class PrivateFrame(Questions):
         ['user', 'city', 'sea']
         """
         check_choice(how, ("inner", "left"), "join: each row stays with its owner; how")
-        names = read_names([on], "join: on=")
+        names = self._names([on], "join: on=")
         if isinstance(other, PrivateGroupBy):
             raise InvalidArgument("join: give a public table, or a protected frame.")
         if isinstance(other, PrivateFrame):

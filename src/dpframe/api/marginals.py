@@ -71,7 +71,7 @@ def workload_of(workload: object, columns: tuple[str, ...]) -> tuple[Part, ...]:
         raise InvalidArgument(f"marginals: {example}")
     tables: dict[frozenset[str], Part] = {}
     for one in workload:
-        names = read_names([one], "marginals: workload=")
+        names = read_names([one], "marginals: workload=", columns)
         if not names or len(set(names)) != len(names) or not set(names) <= set(columns):
             raise InvalidArgument(f"marginals: each table of workload= has different columns of {', '.join(columns)}.")
         if frozenset(names) in tables:

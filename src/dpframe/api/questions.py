@@ -222,7 +222,7 @@ class Questions(Habits):
                 paid for with the others: see `dpframe.theory.maps.partitions.rest_scale`
         Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
         """
-        names = read_names(by, "group_by")
+        names = self._names(by, "group_by")
         if not names:
             raise InvalidArgument("group_by: name at least one column.")
         said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
@@ -303,7 +303,7 @@ class Questions(Habits):
                 is a group; other as in `group_by`: one more cell, in a row and a column of its own
         Errors: UnsupportedOperation for margins of keys that are found in the data, parts of means, and times in cells
         """
-        down, across = read_names([index], "crosstab"), read_names([columns], "crosstab")
+        down, across = self._names([index], "crosstab"), self._names([columns], "crosstab")
         if not down or not across:
             raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
         if not isinstance(margins, bool) and not (isinstance(margins, str) and margins == "measured"):
@@ -357,7 +357,7 @@ class Questions(Habits):
         >>> query.accuracy(epsilon=1.0, delta=1e-6)["column"].to_list()
         ['smokes × drives', 'smokes × old', 'drives × old']
         """
-        by = read_names([columns], "marginals")
+        by = self._names([columns], "marginals")
         if not by:
             raise InvalidArgument("marginals: name the columns, such as marginals(['age', 'sex', 'region']).")
         tables = workload_of(workload, by)
@@ -378,6 +378,9 @@ class Questions(Habits):
     def _other(self, by: tuple[str, ...], label: Any, verb: str) -> Key | None:
         facts = [self._step.table.column(name, verb).facts for name in by]
         return None if label is None else read_other(label, by, facts, f"{verb}({', '.join(map(repr, by))})")
+
+    def _names(self, values: Iterable[object], asked: str) -> tuple[str, ...]:
+        return read_names(values, asked, list(self._step.table.columns))
 
     def _only(self, column: str | None, verb: str) -> str:
         if column is not None:
