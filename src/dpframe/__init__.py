@@ -31,6 +31,8 @@ from dpframe.api.concat import concat
 from dpframe.api.limits import Auto
 from dpframe.budget import Budget, Ledger
 from dpframe.plan.expressions import Expr, col, lit, when
+from dpframe.plan.habits import MODULE as _MODULE
+from dpframe.plan.habits import nearest as _nearest
 from dpframe.plan.steps import Rows
 from dpframe.release import MarginalsRelease, Release
 from dpframe.theory.maps.sensitivity import Sensitivity
@@ -76,7 +78,10 @@ _register()
 
 
 def __getattr__(name: str) -> _Any:
-    """`dp.audit`, imported when it is first used."""
+    """`dp.audit`, imported when it is first used; what other libraries call so has another name here."""
     if name == "audit":
         return _import_module("dpframe.audit")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    advice = f" {_MODULE[name]}" if name in _MODULE else _nearest(name, __all__)
+    raise errors.UnknownAttribute(f"dpframe has no {name!r}.{advice}")

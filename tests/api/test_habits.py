@@ -52,6 +52,10 @@ NAMES = {
     "q.table": ".release(",
     "q.relese": "'release'",
     "out.head": ".table",
+    "dp.avg": "dp.mean(",
+    "dp.size": "dp.count()",
+    "dp.nunique": "dp.n_unique(",
+    "dp.meann": "'mean'",
     "dp.col('n').isin": ".is_in(",
     "dp.col('n').isna": ".is_null()",
     "dp.col('n').mean": "agg(",
@@ -76,6 +80,7 @@ def test_a_name_from_elsewhere_is_answered_with_the_one_here(frame, typed):
 
 
 KINDS = {
+    "MODULE": dp,
     "FRAME": dp.PrivateFrame,
     "GROUPS": dp.PrivateGroupBy,
     "QUERY": dp.Query,
@@ -217,6 +222,16 @@ def test_another_question_under_a_name_is_told_in_words_that_were_typed(frame):
         "ask.limits.auto: nothing, dp.Auto()",
     ):
         assert f"  {line}\n" in str(caught.value)
+
+
+def test_the_module_is_asked_for_what_it_may_have():
+    assert dp.audit.__name__ == "dpframe.audit"
+    assert not hasattr(dp, "avg")
+    with pytest.raises(ImportError):
+        exec("from dpframe import avg")
+    with pytest.raises(AttributeError) as caught:
+        dp._nothing  # noqa: B018
+    assert not isinstance(caught.value, DpFrameError)
 
 
 def test_suppressed_counts_of_pandas_stay_whole(frame):

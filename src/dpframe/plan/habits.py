@@ -14,6 +14,7 @@ __all__ = [
     "EXPRESSION",
     "FRAME",
     "GROUPS",
+    "MODULE",
     "NO_ROWS",
     "QUERY",
     "RELEASE",
@@ -34,6 +35,22 @@ _FILTER = "Type filter(dp.col('age') >= 18)."
 _COUNT_BY = "Type group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).count()."
 _IN_AGG = "An expression reads one row; an aggregate has a name: agg(m=dp.mean('x', bounds=(0, 100)))."
 
+MODULE = _table(
+    {
+        "avg average nanmean": "Type dp.mean('x', bounds=(0, 100)).",
+        "size len n_rows": "Type dp.count().",
+        "nunique count_distinct approx_n_unique": "Type dp.n_unique('x').",
+        "stddev": "Type dp.std('x', bounds=(0, 100)).",
+        "variance": "Type dp.var('x', bounds=(0, 100)).",
+        "percentile": "Type dp.quantile('x', 0.9, bounds=(0, 100)).",
+        "total": "Type dp.sum('x', bounds=(0, 100)).",
+        "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5).",
+        "histogram hist": "Type frame.histogram('x', bins=[0, 10, 20], max_rows=5).",
+        "crosstab pivot_table": "Type frame.crosstab('region', 'sex', keys={...}, max_rows=1).",
+        "group_by groupby": "Type frame.group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).",
+        "DataFrame LazyFrame Series read_csv read_parquet from_pandas": "Type dp.protect(table, unit='user_id').",
+    }
+)
 FRAME = _table(
     {
         "assign with_column insert": "Type with_columns(weekly=dp.col('wage') / dp.col('weeks')).",
