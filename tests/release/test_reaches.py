@@ -16,7 +16,7 @@ import dpframe as dp
 from dpframe.errors import BudgetExceeded, InvalidArgument, ReleaseMismatch, UnsupportedOperation
 from dpframe.plan.columns import Bounds
 from dpframe.plan.measures import Candidates
-from dpframe.release.choices import reach_scores
+from dpframe.release.choices import rank_scores, reach_scores
 from dpframe.theory.maps.ranks import rank_terms
 from dpframe.theory.maps.reaches import distances, margin
 
@@ -125,6 +125,25 @@ def test_too_short_a_distance_is_worse_by_the_margin_and_one_is_best(rank):
 def test_scores_do_not_wrap_however_many_rows():
     for needed in (3, 2**61):
         assert (held(Fraction(999, 1000), [2**60, 2**60, 2**60], needed) <= 0).all()
+
+
+@pytest.mark.parametrize("rank", [Fraction(1, 2), Fraction(333, 1000)])
+def test_a_row_moves_a_score_by_no_more_among_very_many(rank):
+    """A billion rows of a group and more, with their fraction bits: the scores are beyond 64 bits."""
+    measure = type("M", (), {"rank": rank, "fraction": 20})()
+    change, whole = rank_terms(rank)
+    for size in (2**59 // whole, 2**60 // whole, 2**62 // whole):
+        base = np.array([[size // 2, size // 2, size]])
+        for place in range(3):
+            more = base + (np.arange(3) == place) * 2**20
+            choice, reach = (
+                np.abs(one - other).max()
+                for one, other in (
+                    [rank_scores(measure, rows, Fraction(1, 10**9)) for rows in (base, more)],
+                    [reach_scores(measure, rows, np.array([1]), 1000) for rows in (base, more)],
+                )
+            )
+            assert max(choice, reach) <= change * 2**20
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 17, 1024])

@@ -61,14 +61,16 @@ def _rate(drawn: Drawn) -> Fraction:
     return 1 / (Fraction(drawn.scale) * rank_terms(drawn.paid.measure.rank)[1])
 
 
-def _upto(measure: Measure, counts: NDArray[Any]) -> NDArray[np.int64]:
-    """Rows that are not above each candidate.
-
-    They are held at a constant far above any table, which moves no score by more, so that nothing wraps.
-    """
+def _upto(measure: Measure, counts: NDArray[Any]) -> NDArray[Any]:
+    """Rows that are not above each candidate; as Python integers where a score of them could leave int64."""
     assert measure.rank is not None
-    most = _LARGEST // (2 * rank_terms(measure.rank)[1])
-    return np.asarray(np.minimum(np.cumsum(counts, axis=1, dtype=np.int64), most))
+    largest = float(counts.sum(axis=1, dtype=np.float64).max(initial=0)) * rank_terms(measure.rank)[1]
+    return np.asarray(np.cumsum(counts, axis=1, dtype=np.int64 if largest < 2.0**60 else object))
+
+
+def _scores(worse: NDArray[Any]) -> NDArray[np.int64]:
+    """Scores, 0 at best, from how much worse each candidate is; held at a constant, which moves none by more."""
+    return -np.clip(worse, 0, _LARGEST).astype(np.int64)
 
 
 def _most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int) -> NDArray[np.int64]:
@@ -94,12 +96,11 @@ def rank_scores(measure: Measure, counts: NDArray[Any], rate: Fraction) -> NDArr
         reach = min(max(math.ceil(math.log(counts.shape[1] + 1) / rate), 2**measure.fraction), _LARGEST)
         outside, inside = (below, upto) if measure.rank == 0 else (above, since)
         target = np.minimum(reach, total)
-        return np.asarray(-np.maximum(np.maximum(2 * outside - target, target - 2 * inside), 0))
+        return _scores(np.maximum(2 * outside - target, target - 2 * inside))
     part, whole = measure.rank.as_integer_ratio()
     low, high = (whole - part) * below - part * since, part * above - (whole - part) * upto
     low_prior, high_prior = np.array(rank_prior(measure.rank, counts.shape[1], rate), np.int64).T
-    low, high = low + low_prior, high + high_prior
-    return np.asarray(-np.maximum(np.maximum(low, high), 0))
+    return _scores(np.maximum(low + low_prior, high + high_prior))
 
 
 def reach_scores(measure: Measure, counts: NDArray[Any], places: NDArray[np.int64], needed: int) -> NDArray[np.int64]:
@@ -115,4 +116,4 @@ def reach_scores(measure: Measure, counts: NDArray[Any], places: NDArray[np.int6
     below = np.where(first > 0, np.take_along_axis(upto, np.maximum(first - 1, 0), axis=1), 0)
     spare = np.minimum(ranked - whole * below, whole * np.take_along_axis(upto, final, axis=1) - ranked)[:, :-1]
     ends = np.full((len(places), 1), _LARGEST)
-    return np.asarray(-np.maximum(np.maximum(np.hstack([-ends, spare]) - needed, needed - np.hstack([spare, ends])), 0))
+    return _scores(np.maximum(np.hstack([-ends, spare]) - needed, needed - np.hstack([spare, ends])))
