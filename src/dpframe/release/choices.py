@@ -70,7 +70,7 @@ def _upto(measure: Measure, counts: NDArray[Any]) -> NDArray[Any]:
 
 def _scores(worse: NDArray[Any]) -> NDArray[np.int64]:
     """Scores, 0 at best, from how much worse each candidate is; held at a constant, which moves none by more."""
-    return -np.clip(worse, 0, _LARGEST).astype(np.int64)
+    return np.asarray(-np.clip(worse, 0, _LARGEST).astype(np.int64))
 
 
 def _most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int) -> NDArray[np.int64]:
