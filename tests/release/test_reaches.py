@@ -310,3 +310,12 @@ def test_a_group_without_rows_and_one_value_between_bounds():
     assert out.filter(pl.col("g") == "z").select("m_low", "m_high").row(0) == (0.0, 50.0)
     same = asked().agg(m=dp.median("x", (7, 7))).release(epsilon=1, ci=0.95).table
     assert same["m_low"].to_list() == same["m_high"].to_list() == [7.0, 7.0]
+
+
+def test_margins_that_are_not_proved_say_so():
+    query = asked().agg(n=dp.count(), m=dp.median("x", (0, 50)))
+    likely, sure = query.release(epsilon=1), query.release(epsilon=1, ci=0.95)
+    assert ", likely" in dict(likely.report().errors)["m"]
+    assert "likely" not in dict(likely.report().errors)["n"] + str(sure.report())
+    assert "those of m are likely" in likely._repr_html_()
+    assert "likely" not in sure._repr_html_()

@@ -209,9 +209,18 @@ class Release(Habits):
         """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines."""
         steps = {"post_processing": list(self._steps)} if self._steps else {}
         modes = {output.name for output in self._numbers.outputs if output.formula == "mode"}
-        errors = largest_errors(self._numbers, 0.05)
-        said = tuple((name, f"{e:,.4g} fewer rows" if name in modes else f"± {e:,.4g}") for name, e in errors)
+        errors, likely = largest_errors(self._numbers, 0.05), self._likely
+        said = tuple(
+            (name, f"{e:,.4g} fewer rows" if name in modes else f"± {e:,.4g}{', likely' if name in likely else ''}")
+            for name, e in errors
+        )
         return Report({**self._statement, **steps}, said)
+
+    @property
+    def _likely(self) -> list[str]:
+        """The quantiles whose margins of error are not proved; see `accuracy`."""
+        found = ((output.name, output.measures[0][1]) for output in self._numbers.outputs)
+        return [name for name, m in found if m.rank is not None and 0 < m.rank < 1 and not m.surely(0.05)]
 
     def __repr__(self) -> str:
         return f"{self.table}\n\nReleased at {self.cost}."
@@ -227,7 +236,10 @@ class Release(Habits):
 
     def _repr_html_(self) -> str:
         steps = "".join(f"<br>{escape(step)}" for step in self._steps)
-        said = f"Released at {escape(str(self.cost))}. In small type: 95% margins of error."
+        likely = (
+            f"; those of {', '.join(self._likely)} are likely, release(..., ci=0.95) proves" if self._likely else ""
+        )
+        said = f"Released at {escape(str(self.cost))}. In small type: 95% margins of error{escape(likely)}."
         return f"<div class='dpframe'>{self._table_html()}<p>{said}{steps}</p></div>"
 
     def plot(self, column: str | None = None) -> Any:
