@@ -1,7 +1,9 @@
 """How a release looks and leaves: charts, HTML with margins of error, files with the privacy statement."""
 
+import datetime as dt
 import io
 import json
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -142,6 +144,23 @@ def test_the_notebook_shows_margins_of_error_and_escapes_keys(frame):
         assert any("ε = 1" in text for text in page.texts)
     fixed = crosstab(frame).nonnegative().round()
     assert "round()" in fixed._repr_html_()
+
+
+def test_margins_of_times_have_a_unit():
+    days = [dt.datetime(2026, 1, 1) + dt.timedelta(hours=i) for i in range(2000)]
+    table = pl.DataFrame({"id": range(2000), "g": "a", "day": days}).with_columns(since=pl.col("day") - days[0])
+    groups = dp.protect(table, unit="id", budget=dp.Budget(epsilon=9)).group_by(
+        "g", keys=["a"], max_groups=1, max_rows_per_group=1
+    )
+    out = groups.agg(
+        day=dp.mean("day", bounds=(dt.date(2026, 1, 1), dt.date(2026, 4, 1))),
+        since=dp.mean("since", bounds=(dt.timedelta(0), dt.timedelta(days=90))),
+    ).release(epsilon=4)
+    margins = re.findall("± ([^<]*)<", out._repr_html_())
+    assert len(margins) == 2
+    for (text, unit), error in zip(map(str.split, margins), out.accuracy()["error"].to_list(), strict=True):
+        size = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}[unit]
+        assert error * (1 - 1e-6) <= float(text) * size * 1e6 <= 1.011 * error
 
 
 def test_a_margin_of_error_is_rounded_up():

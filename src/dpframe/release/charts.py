@@ -19,6 +19,9 @@ _ABOVE = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -10}  
 _LABEL = 260  # of the longest label
 _STEP = 24
 _MOST = 400  # bars, or cells, that can be told apart
+_DAY = 86_400
+_TIMES = (_DAY, "days"), (3_600, "hours"), (60, "minutes")
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def _altair() -> Any:
@@ -153,8 +156,16 @@ def shown(value: float, error: float | None = None) -> str:
     return f"{value:.4g}"
 
 
-def margin(error: float) -> str:
-    """A margin of error to three digits, rounded up."""
+def margin(error: float, dtype: pl.DataType | None = None) -> str:
+    """A margin of error to three digits, rounded up; of a column of times, whose errors are in ticks, in a unit.
+
+    >>> margin(0.12345), margin(3.6e9, pl.Datetime("us")), margin(12.5, pl.Date())
+    ('0.124', '60 minutes', '12.5 days')
+    """
+    if dtype is not None and dtype.is_temporal():
+        seconds = error * (_DAY if dtype == pl.Date else 1 / _PER_SECOND[dtype.time_unit])  # type: ignore[attr-defined]
+        size, unit = next((time for time in _TIMES if seconds >= 2 * time[0]), (1, "seconds"))
+        return f"{margin(seconds / size)} {unit}"
     if error <= 0 or not math.isfinite(error):
         return f"{error:g}"
     step = 10.0 ** min(math.floor(math.log10(error)) - 2, 0)

@@ -58,7 +58,7 @@ def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]],
     body = []
     for i, row in enumerate(table.head(_ROWS).iter_rows()):
         cells = [
-            _text(_key(value)) if name in keys else _number(value, errors[name][i])
+            _text(_key(value)) if name in keys else _number(value, errors[name][i], table.schema[name])
             for name, value in zip(table.columns, row, strict=True)
         ]
         body.append(f"<tr>{''.join(cells)}</tr>")
@@ -99,10 +99,12 @@ def _text(text: str) -> str:
     return f"<td style='{_HEAD}'>{escape(text)}</td>"
 
 
-def _number(value: Any, error: float | None) -> str:
+def _number(value: Any, error: float | None, dtype: pl.DataType | None = None) -> str:
     """A cell; a dash where the number is suppressed or there is none."""
     if value is None:
         return f"<td style='{_CELL}'>–</td>"
     text = shown(value, error) if isinstance(value, (int, float)) else str(value)
-    small = "" if error is None or math.isnan(error) else f"<br><span style='{_SMALL}'>± {escape(margin(error))}</span>"
+    small = ""
+    if error is not None and not math.isnan(error):
+        small = f"<br><span style='{_SMALL}'>± {escape(margin(error, dtype))}</span>"
     return f"<td style='{_CELL}'>{escape(text)}{small}</td>"
