@@ -161,6 +161,14 @@ def test_margins_of_times_have_a_unit():
     for (text, unit), error in zip(map(str.split, margins), out.accuracy()["error"].to_list(), strict=True):
         size = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}[unit]
         assert error * (1 - 1e-6) <= float(text) * size * 1e6 <= 1.011 * error
+    assert [f"± {text}" for text in margins] == list(dict(out.report().errors).values())
+
+
+def test_margins_are_announced_only_where_there_are_some(frame):
+    keys = frame.group_by("sex", max_groups=1).keys().release(epsilon=1, delta=0.01)
+    modes = frame.mode("sex", keys=["f", "m"], max_rows=1).release(epsilon=1)
+    for out, announced in ((keys, False), (modes, False), (grouped(frame), True)):
+        assert ("margins of error" in out._repr_html_()) is announced
 
 
 def test_a_margin_of_error_is_rounded_up():

@@ -19,7 +19,7 @@ from dpframe.plan.explain import Derivation
 from dpframe.plan.habits import RELEASE, Habits
 from dpframe.plan.measures import Output
 from dpframe.release.accuracy import check_alpha, check_rows
-from dpframe.release.charts import bars, heatmap
+from dpframe.release.charts import bars, heatmap, margin
 from dpframe.release.columns import check_ci, read_ci
 from dpframe.release.crosstab import crosstab
 from dpframe.release.exactness import error_table, largest_errors, noise_table
@@ -208,13 +208,20 @@ class Release(Habits):
     def report(self) -> Report:
         """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines."""
         steps = {"post_processing": list(self._steps)} if self._steps else {}
-        modes = {output.name for output in self._numbers.outputs if output.formula == "mode"}
-        errors, likely = largest_errors(self._numbers, 0.05), self._likely
-        said = tuple(
-            (name, f"{e:,.4g} fewer rows" if name in modes else f"± {e:,.4g}{', likely' if name in likely else ''}")
-            for name, e in errors
-        )
-        return Report({**self._statement, **steps}, said)
+        errors = largest_errors(self._numbers, 0.05)
+        return Report({**self._statement, **steps}, tuple((name, self._error_words(name, e)) for name, e in errors))
+
+    def _error_words(self, name: str, error: float) -> str:
+        if name in self._chosen:
+            return f"{error:,.4g} fewer rows"
+        dtype = self._numbers.shown.schema[name]
+        size = margin(error, dtype) if dtype.is_temporal() else f"{error:,.4g}"
+        return f"± {size}{', likely' if name in self._likely else ''}"
+
+    @property
+    def _chosen(self) -> list[str]:
+        """The columns that hold listed values, which have no margin of error."""
+        return [output.name for output in self._numbers.outputs if output.formula == "mode"]
 
     @property
     def _likely(self) -> list[str]:
@@ -231,15 +238,16 @@ class Release(Habits):
             return grid_html(grid)
         outputs, height, errors = self._numbers.outputs, self._numbers.long.height, error_table(self._numbers, 0.05)
         found = {o.name: errors["error"][i * height : (i + 1) * height].to_list() for i, o in enumerate(outputs)}
-        modes = [output.name for output in outputs if output.formula == "mode"]
-        return long_html(self._numbers.shown, found, [*self._numbers.by, *modes])
+        return long_html(self._numbers.shown, found, [*self._numbers.by, *self._chosen])
 
     def _repr_html_(self) -> str:
         steps = "".join(f"<br>{escape(step)}" for step in self._steps)
         likely = (
             f"; those of {', '.join(self._likely)} are likely, release(..., ci=0.95) proves" if self._likely else ""
         )
-        said = f"Released at {escape(str(self.cost))}. In small type: 95% margins of error{escape(likely)}."
+        said = f"Released at {escape(str(self.cost))}."
+        if len(self._chosen) < len(self._numbers.outputs):
+            said += f" In small type: 95% margins of error{escape(likely)}."
         return f"<div class='dpframe'>{self._table_html()}<p>{said}{steps}</p></div>"
 
     def plot(self, column: str | None = None) -> Any:
