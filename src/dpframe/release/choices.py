@@ -49,8 +49,12 @@ def reached(drawn: Drawn, counts: NDArray[Any], places: NDArray[np.int64]) -> tu
     assert measure.ci is not None
     if not len(counts):
         return places, places
+    assert measure.rank is not None
     rate, steps, last = _rate(drawn), np.array(distances(counts.shape[1])), counts.shape[1] - 1
-    needed = min(math.ceil(margin(len(steps), 1 - measure.ci) / rate) + 1, _LARGEST)
+    a_row = rank_terms(measure.rank)[0] << measure.fraction
+    needed = math.ceil(margin(len(steps), 1 - measure.ci) / rate) + a_row
+    if needed > _LARGEST:  # more than any table has
+        return np.zeros_like(places), np.full_like(places, last)
     took = steps[permute_and_flip(reach_scores(measure, counts, places, needed), rate)]
     return np.maximum(places - took, 0), np.minimum(places + took, last)
 
@@ -110,10 +114,13 @@ def reach_scores(measure: Measure, counts: NDArray[Any], places: NDArray[np.int6
     """
     assert measure.rank is not None
     part, whole = measure.rank.as_integer_ratio()
-    upto, steps = _upto(measure, counts), np.array(distances(counts.shape[1]))
+    upto, steps, last = _upto(measure, counts), np.array(distances(counts.shape[1])), counts.shape[1] - 1
     ranked = part * upto[:, -1:]
-    first, final = places[:, None] - steps, np.minimum(places[:, None] + steps, counts.shape[1] - 1)
-    below = np.where(first > 0, np.take_along_axis(upto, np.maximum(first - 1, 0), axis=1), 0)
-    spare = np.minimum(ranked - whole * below, whole * np.take_along_axis(upto, final, axis=1) - ranked)[:, :-1]
-    ends = np.full((len(places), 1), _LARGEST)
-    return _scores(np.maximum(np.hstack([-ends, spare]) - needed, needed - np.hstack([spare, ends])))
+    first, final = np.maximum(places[:, None] - steps, 0), np.minimum(places[:, None] + steps, last)
+    below = np.take_along_axis(upto, np.maximum(first - 1, 0), axis=1)
+    until = np.take_along_axis(upto, final, axis=1)
+    spare = np.minimum(
+        np.where(first > 0, ranked - whole * below, _LARGEST), np.where(final < last, whole * until - ranked, _LARGEST)
+    )
+    before = np.hstack([np.full((len(places), 1), -_LARGEST), spare[:, :-1]])
+    return _scores(np.maximum(before - needed, needed - spare))

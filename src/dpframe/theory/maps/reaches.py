@@ -28,15 +28,18 @@ def margin(number: int, alpha: float) -> float:
     Input:  number of distances; alpha in (0, 1)
     Output: t, in scales of the choice (see `ranks.rank_scale`): ln((number - 1) / 2·alpha), at least 0
     Bound:  let v be the place of the released quantile and n the rows of its group, of which L(x) are below the place x
-            and M(x) are not above it. A distance d has f(d) = min(q·n - L(v - d), M(v + d) - q·n) rows to spare: it
-            grows with d. If a quantile Q of rank q (any value that has at least q·n rows not above it and at most q·n
-            below it) is further than d from v, then f(d) <= 0: where Q > v + d, the rows not above v + d are below Q,
-            so M(v + d) <= q·n, and where Q < v - d those not above Q are below v - d, so L(v - d) >= q·n. With d' the
-            distance before d, the score of d is minus the largest of f(d') - t, t - f(d) and 0; the first has no
-            f(d'), and the last, which reaches everywhere, counts as having enough. So the first that has t to spare is
-            the best, with score 0, and one that is too short has at most -t. Permute-and-flip takes it only if its
-            exponential draw is at least t scales above that of the best, which has probability exp(-t)/2, and there
-            are at most number - 1 of these. This holds for every v, so for the released one.
+            and M(x) are not above it. A distance d has q·n - L(v - d) rows to spare below and M(v + d) - q·n above, and
+            any number on a side where it reaches the first or last place; f(d), the smaller of both, grows with d. If a
+            quantile Q of rank q (any value that has at least q·n rows not above it and at most q·n below it) is further
+            than d from v, then f(d) <= 0: where Q > v + d, the rows not above v + d are below Q, so M(v + d) <= q·n,
+            and where Q < v - d those not above Q are below v - d, so L(v - d) >= q·n. Pandas and Polars read Q off the
+            rows beside the place 1 + q·(n - 1), of n in order: if that Q is further than d, then M(v + d) <=
+            1 + q·(n - 1), or L(v - d) >= q·(n - 1), so f(d) <= c with c = max(q, 1 - q) rows. With d' the distance
+            before d, the score of d is minus the largest of f(d') - c - t, c + t - f(d) and 0; the first has no f(d').
+            So the first that has c + t to spare is the best, with score 0, and one that is too short has at most -t.
+            Permute-and-flip takes it only if its exponential draw is at least t scales above that of the best, which
+            has probability exp(-t)/2, and there are at most number - 1 of these. This holds for every v, so for the
+            released one.
             Privacy: a row that comes or goes moves q·n - L by q or by 1 - q either way, M - q·n too, so f, which is the
             smaller of both, and a score, which is the larger of such, by at most max(q, 1 - q): as much as a score of
             the quantile itself, whose scale and proof hold (`ranks.rank_scale`). v is released before, so both choices
