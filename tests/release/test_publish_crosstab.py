@@ -175,7 +175,7 @@ def test_missing_is_a_key_like_any_other_where_it_is_listed(options):
 
 
 def test_the_interval_of_a_mean_over_several_cells_holds():
-    """At 90%, 25 releases: more than 13 misses of one of 12 margins have a chance below 1e-6."""
+    """At 90%, 25 releases: more than 15 misses of one of 12 margins have a chance below 1e-8."""
     frame = dp.protect(RAW, unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5))
     keys = {name: KEYS[name] for name in ("sex", "town")}
     asked = {"values": "pay", "aggfunc": "mean", "bounds": (0, 40), "keys": keys, "margins": True, "max_rows": 1}
@@ -191,7 +191,7 @@ def test_the_interval_of_a_mean_over_several_cells_holds():
             assert ((margins["lower"] <= margins["value"]) & (margins["value"] <= margins["upper"])).all()
             missed += ((true < margins["lower"]) | (true > margins["upper"])).to_numpy()
             widths.append(margins["error"].to_numpy())
-        assert (missed <= 13).all()
+        assert (missed <= 15).all()
         cells = errors[(errors["sex"] != "All") & (errors["town"] != "All")]["error"]
         assert np.mean(widths, axis=0)[-1] < cells.mean()  # the mean of all is better known than that of a cell
     exact = query.release(epsilon=CERTAIN, noise="laplace").accuracy()

@@ -46,9 +46,9 @@ def test_no_number_is_negative_and_totals_stay(cells):
 @pytest.mark.parametrize("cells", tables())
 def test_it_is_the_nearest_such_table(cells):
     """No small step to another nonnegative table with the same margins comes nearer; clamping keeps no total."""
-    fitted = nonnegative(cells)
+    fitted, draw = nonnegative(cells), np.random.default_rng(7)
     for _ in range(300):
-        step = RNG.normal(size=cells.shape)
+        step = draw.normal(size=cells.shape)
         step = step - step.mean(axis=1, keepdims=True) if cells.shape[1] > 1 else step * 0
         step = step - step.mean(axis=0) if cells.shape[0] > 1 else step
         falling = step < 0
