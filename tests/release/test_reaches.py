@@ -287,6 +287,14 @@ def test_accuracy_shows_what_was_paid_for():
     assert beyond["lower"].to_list() == [0.0, 0.0]
 
 
+def test_a_higher_confidence_than_was_paid_for_has_no_narrower_interval():
+    out = many(SHAPES["cliff"]).agg(m=dp.median("x", (0, 100))).release(epsilon=20, ci=0.9)
+    paid, likely = (out.accuracy(alpha, assume_rows=10**6) for alpha in (0.1, 0.05))
+    assert (likely["lower"] <= paid["lower"]).all()
+    assert (likely["upper"] >= paid["upper"]).all()
+    assert likely["error"].median() > 10
+
+
 def test_a_name_stands_for_the_interval_too(tmp_path):
     budget = dp.Ledger(tmp_path / "study.sqlite").budget("medians", epsilon=2.0)
     query = asked(budget).median("x", (0, 50))

@@ -55,7 +55,8 @@ def interval_of(
     Output: the two ends, arrays of one number per group, in the unit of `drawn`: for a time its ticks
     Bound:  a count or a sum: the tails of its noise, exactly; a mean, a variance or a standard deviation: see
             `release.ratios`; a quantile: `theory.maps.reaches.margin` where its ends were paid for, and else that of
-            `_choice_error`, for values that lie as it says; its bounds where no number of values is known
+            `_choice_error`, for values that lie as it says, and no less than ends that were paid for at a lower
+            confidence; its bounds where no number of values is known
     Source: the identities are ours
     """
     if output.formula in ("count", "sum"):
@@ -68,9 +69,22 @@ def interval_of(
         return np.full(drawn.shape, math.nan), np.full(drawn.shape, math.nan)
     assert output.bounds is not None
     least, most = (float(end) * output.ticks for end in output.bounds)
-    if output.measures[0][1].surely(alpha):
-        low, high = (np.clip(parts[name] * output.ticks, least, most) for name in end_names(output.name))
+    measure = output.measures[0][1]
+    if measure.ci is None:
+        return _likely(output, noise, alpha, drawn, rows)
+    low, high = (np.clip(parts[name] * output.ticks, least, most) for name in end_names(output.name))
+    if measure.surely(alpha):
         return low, high
+    lower, upper = _likely(output, noise, alpha, drawn, rows)
+    return np.minimum(low, lower), np.maximum(high, upper)
+
+
+def _likely(
+    output: Output, noise: NoisePlan, alpha: float, drawn: Floats, rows: Floats | None
+) -> tuple[Floats, Floats]:
+    """The interval of a quantile by `_choice_error`, for values that lie as it says; its bounds without rows."""
+    assert output.bounds is not None
+    least, most = (float(end) * output.ticks for end in output.bounds)
     if rows is None:
         return np.full(drawn.shape, least), np.full(drawn.shape, most)
     place = (drawn - least) / (most - least) if most > least else np.zeros_like(drawn)
