@@ -187,7 +187,15 @@ def test_the_margin_is_that_of_the_worst_scores():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "whole"), [(0.0, 100.0, False), (-3.0, 7.0, True), (0, 10**6, True), (1e15, 1e15 + 1, False)]
+    ("low", "high", "whole"),
+    [
+        (0.0, 100.0, False),
+        (-3.0, 7.0, True),
+        (0, 1500, True),
+        (0, 10**6, True),
+        (1e15, 1e15 + 1, False),
+        (2**62, 2**62 + 1000, True),
+    ],
 )
 def test_a_value_is_between_the_ends_of_the_candidate_it_is_read_as(low, high, whole):
     between = Candidates.between(Bounds(low, high), whole=whole)
@@ -201,6 +209,12 @@ def test_a_value_is_between_the_ends_of_the_candidate_it_is_read_as(low, high, w
     assert (first <= x).all()
     assert (x <= last).all()
     assert (last - first).max() <= 1.1 * between.step + 1e-15 * abs(high)
+
+
+def test_whole_numbers_are_between_whole_ends_that_may_be_them():
+    """Of 0 to 1,500 every 1.47 is a candidate: 700 is read as the one at 699.4, as 699 is, and no other."""
+    out = protect({"id": range(500), "x": [700] * 500}).median("x", (0, 1500), max_rows=1).release(epsilon=1e4, ci=0.95)
+    assert out.table.row(0) == (699, 699, 700)
 
 
 # What it costs

@@ -136,11 +136,14 @@ class Candidates:
     def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Between what the values are that are read as these candidates and those between them (column unit).
 
-        A value is read as the nearest candidate, so it is within half a step and what floats leave out of that.
+        A value is read as the nearest candidate, so it is within half a step and what floats leave out of that; of
+        whole values, only whole ones are.
         """
         largest = max(abs(self.lower), abs(self.point(self.count - 1)))
-        beside = 0.0 if self.whole and self.step == 1 else 0.501 * self.step + 2 * math.ulp(largest)
-        return self.lower + first * self.step - beside, self.lower + last * self.step + beside
+        exact = self.whole and self.step == 1 and largest < 2**52
+        beside = 0.501 * self.step + (0.0 if exact else 2 * math.ulp(largest))
+        low, high = self.lower + first * self.step - beside, self.lower + last * self.step + beside
+        return (np.ceil(low), np.floor(high)) if self.whole else (low, high)
 
 
 @dataclass(frozen=True)
