@@ -47,9 +47,11 @@ def check_ci(ci: float, by: Sequence[str], outputs: Sequence[Output], layout: La
             taken.add(name)
         measure = output.measures[0][1]
         if measure.rank is not None and 0 < measure.rank < 1 and not measure.surely(1 - ci):
+            paid = "" if measure.ci is None else f", and was at ci={measure.ci:g}"
             raise UnsupportedOperation(
-                f"ci=: how far from {output.name!r} the true quantile may be has to be paid for in the release itself: "
-                f"release(..., ci={ci:g}). What is likely where values lie evenly is in .accuracy()."
+                f"ci=: how far from {output.name!r} the true quantile may be has to be paid for in the release itself"
+                f"{paid}: release(..., ci={ci:g}), or budget.plan([...], ci={ci:g}). What is likely where values lie "
+                "evenly is in .accuracy()."
             )
 
 
