@@ -7,7 +7,15 @@ from flint import arb, ctx
 from scipy import stats
 
 from dpframe.errors import InvalidArgument
-from dpframe.noise import bits, keep_at_least, permute_and_flip, randomized_response, selection, uniform_index
+from dpframe.noise import (
+    bits,
+    exponential_choice,
+    keep_at_least,
+    permute_and_flip,
+    randomized_response,
+    selection,
+    uniform_index,
+)
 
 DRAWS = 200_000
 
@@ -42,6 +50,62 @@ def test_permute_and_flip_is_not_the_exponential_mechanism(chi_square):
     chosen = permute_and_flip(np.tile(np.array(scores), (DRAWS, 1)), 1)
     weight = np.exp(np.array(scores, float))
     assert chi_square(np.bincount(chosen, minlength=3), weight / weight.sum()) < 1e-8
+
+
+@pytest.mark.parametrize("scores", [[0], [3, 3], [5, 4], [3, 1, 0, 3], [-10, -7, -8, -9, -7], list(range(40))])
+@pytest.mark.parametrize("rate", [Fraction(1, 2), 0.1, 2])
+def test_the_exponential_mechanism_has_the_law_of_its_definition(scores, rate, chi_square):
+    chosen = exponential_choice(np.tile(np.array(scores), (DRAWS, 1)), rate)
+    law, wrong = (np.exp(f * float(rate) * (np.array(scores) - max(scores))) for f in (1, 1.1))
+    law, wrong = law / law.sum(), wrong / wrong.sum()
+    seen = law > 1e-4  # the rest is too rare for the test, and has 0.004 of the draws at most
+    found = np.bincount(chosen, minlength=len(scores))
+    if len(scores) > 1:
+        assert chi_square(found[seen], law[seen] / law[seen].sum()) > 1e-8
+        if abs(law - wrong).max() > 0.01:
+            assert chi_square(found[seen], wrong[seen] / wrong[seen].sum()) < 1e-8
+
+
+def test_gumbel_draws_are_as_exact_as_said():
+    """Whatever the words: at both ends of the unit interval, and in the middle."""
+    draw = np.random.default_rng(1)
+    size = draw.integers(0, 64, 2000).astype(np.uint64)
+    near = draw.integers(0, 1 << 63, 2000).astype(np.uint64) >> size
+    words = np.concatenate([near, ~near, np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)])
+    drawn, off = selection._gumbel(words)
+    with ctx.workprec(300):
+        for word, value, error in zip(words.tolist(), drawn.tolist(), off.tolist(), strict=True):
+            for end in (word, word + 1):
+                if 0 < end < 2**64 and error < np.inf:
+                    true = -(-(arb(end) / arb(2) ** 64).log()).log()
+                    assert abs(true - arb(value)) <= error, word
+    assert (off[words > 2**40] < 1e-6).mean() > 0.5
+
+
+def test_near_ties_of_gumbel_draws_are_decided_by_more_bits(monkeypatch):
+    # Scores 1 and 0 at rate 1: ln V2 = ln V1 / e, so that the keys agree in all the bits that one word shows.
+    asked = []
+    inner = selection._exact_best
+    monkeypatch.setattr(selection, "_exact_best", lambda *args: asked.append(args) or inner(*args))
+    with ctx.workprec(300):
+        first = 2**62 + 12_345
+        tied = ((arb(first) / arb(2) ** 64).log() / arb(1).exp()).exp()
+        second = int((tied * arb(2) ** 64).floor().unique_fmpz())
+    for words in ([first, second, 0, 0, 0, 0], [first, second - 1, 0, 7], [first, second + 2, 0, 0]):
+        with bits.replay(words + [1 << 63] * 8):
+            (chosen,) = exponential_choice(np.array([[1, 0]]), 1).tolist()
+        with ctx.workprec(300):
+            u = [(arb(words[i]) * 2**64 + words[i + 2] + arb(0.5)) / arb(2) ** 128 for i in range(2)]
+            g = [-(-x.log()).log() for x in u]
+            truth = 0 if g[0] + 1 > g[1] else 1
+        assert chosen == truth
+    assert asked
+
+
+def test_words_at_both_ends_are_decided_by_more_bits():
+    for end in (0, (1 << 64) - 1):
+        with bits.replay([end, end, 40, 3, 5, 5]):
+            assert exponential_choice(np.array([[0, 0]]), 1).tolist() == [0]
 
 
 def test_groups_of_different_scores_in_one_call():
@@ -89,6 +153,8 @@ def test_equal_words_and_words_of_zeros_are_decided_by_more_bits():
 def test_scores_and_rates_that_make_no_sense_are_refused(scores, rate):
     with pytest.raises(InvalidArgument):
         permute_and_flip(scores, rate)
+    with pytest.raises(InvalidArgument, match="exponential_choice"):
+        exponential_choice(scores, rate)
 
 
 @pytest.mark.parametrize("choices", [1, 2, 3, 7, 1000])

@@ -9,7 +9,13 @@ from dpframe.noise.discrete_gaussian import discrete_gaussian
 from dpframe.noise.gaussian import rounded_gaussian
 from dpframe.noise.laplace import discrete_laplace, rounded_laplace
 from dpframe.noise.partition import keep_probability, truncated_geometric_keep
-from dpframe.noise.selection import keep_at_least, permute_and_flip, randomized_response, uniform_index
+from dpframe.noise.selection import (
+    exponential_choice,
+    keep_at_least,
+    permute_and_flip,
+    randomized_response,
+    uniform_index,
+)
 
 __all__ = [
     "bernoulli",
@@ -17,6 +23,7 @@ __all__ = [
     "contrasts",
     "discrete_gaussian",
     "discrete_laplace",
+    "exponential_choice",
     "keep_at_least",
     "keep_probability",
     "permute_and_flip",

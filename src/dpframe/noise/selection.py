@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ from dpframe.noise.bernoulli import Booleans, bernoulli
 from dpframe.noise.certified import Ball, Number, ball, precision
 from dpframe.noise.inversion import FUNCTION, UNIT, Integers, uniform_ball
 
-__all__ = ["keep_at_least", "permute_and_flip", "randomized_response", "uniform_index"]
+__all__ = ["exponential_choice", "keep_at_least", "permute_and_flip", "randomized_response", "uniform_index"]
 
 
 def permute_and_flip(scores: NDArray[np.int64], rate: Number) -> NDArray[np.int64]:
@@ -33,50 +34,102 @@ def permute_and_flip(scores: NDArray[np.int64], rate: Number) -> NDArray[np.int6
     >>> permute_and_flip(np.array([[0, 10**6], [10**6, 0]]), 1)
     array([1, 0])
     """
+    return _chosen("permute_and_flip", scores, rate, _exponential, lambda u: -u.log())
+
+
+def exponential_choice(scores: NDArray[np.int64], rate: Number) -> NDArray[np.int64]:
+    """For each group, the index of one candidate, each with a chance in proportion to exp(rate·score).
+
+    Input:  as in `permute_and_flip`
+    Output: int64 indices, shape (groups,)
+    Law:    the exponential mechanism. It is drawn as the argmax of rate·score + G with independent G of the standard
+            Gumbel law, G = -ln(-ln U)
+    Source: McSherry, Talwar 2007, doi:10.1109/FOCS.2007.41; Gumbel 1954 for the argmax
+    Errors: as in `permute_and_flip`
+
+    >>> exponential_choice(np.array([[0, 10**6], [10**6, 0]]), 1)
+    array([1, 0])
+    """
+    return _chosen("exponential_choice", scores, rate, _gumbel, lambda u: -(-u.log()).log())
+
+
+def _chosen(
+    name: str,
+    scores: NDArray[Any],
+    rate: Number,
+    drawn: Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]],
+    exact: Callable[[Ball], Ball],
+) -> NDArray[np.int64]:
+    """Return the argmax of a draw less rate·gap in each row; the draw is `exact` of a uniform real."""
     scores = np.asarray(scores)
     factor = rational("rate", rate)
     if scores.ndim != 2 or scores.shape[1] == 0 or scores.dtype.kind not in "iu":
-        raise InvalidArgument("permute_and_flip: scores must be integers of shape (groups, candidates >= 1).")
+        raise InvalidArgument(f"{name}: scores must be integers of shape (groups, candidates >= 1).")
     if factor <= 0:
-        raise InvalidArgument(f"permute_and_flip: rate={rate!r} must be positive.")
+        raise InvalidArgument(f"{name}: rate={rate!r} must be positive.")
     chosen = np.empty(len(scores), np.int64)
     rows = max(1, (1 << 16) // scores.shape[1])
     for start in range(0, len(scores), rows):
-        chosen[start : start + rows] = _best(scores[start : start + rows], factor)
+        chosen[start : start + rows] = _best(scores[start : start + rows], factor, drawn, exact)
     return chosen
 
 
-def _best(scores: NDArray[Any], rate: Fraction) -> NDArray[np.intp]:
-    """Return the argmax of Exp(1) - rate·gap in each row.
+def _exponential(words: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Exponential draws, and how far each may be off: |y - ŷ| ≤ 16u·ŷ + 3u + 1.01·2^-63·e^ŷ; see `laplace`."""
+    y = -np.log((words + 0.5) * 2.0**-64)
+    off = FUNCTION * y + 3 * UNIT + 1.01 * 2.0**-63 * np.exp(np.minimum(y, 40))
+    return y, np.where(y > 40, np.inf, off)
 
-    With ŷ for the exponential draws, |y - ŷ| ≤ 16u·ŷ + 3u + 1.01·2^-63·e^ŷ while ŷ ≤ 40 (see `laplace`), and rate·gap
-    has three roundings, 4u relatively. A best key is at least -tol, since the candidate with gap 0 has ŷ ≥ 0; so
-    rate·gap ≤ ŷ + tol for every key within tol of the best. Where two keys are that close, ball arithmetic decides.
+
+def _gumbel(words: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Gumbel draws, and how far each may be off.
+
+    With y = -ln U, off by at most e as in `_exponential`, -ln ŷ is off by at most 1.15·e/ŷ where e ≤ ŷ/8, and by what
+    its own logarithm adds. Where U is near 1, y is small and 1 - U is known to more digits: y is taken as
+    -log1p(-(1 - U)), off by at most 20u·ŷ + 2^-63.
+    """
+    near = words >= np.uint64(1 << 63)
+    small = -np.log1p(-((np.where(near, ~words, 0) + 0.5) * 2.0**-64))
+    y, off = _exponential(words)
+    y, off = np.where(near, small, y), np.where(near, 20 * UNIT * small + 2.0**-63, off)
+    drawn = -np.log(y)
+    return drawn, np.where(off <= y / 8, 1.15 * off / y + FUNCTION * np.abs(drawn) + UNIT, np.inf)
+
+
+def _best(
+    scores: NDArray[Any],
+    rate: Fraction,
+    drawn: Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]],
+    exact: Callable[[Ball], Ball],
+) -> NDArray[np.intp]:
+    """Return the argmax of a draw less rate·gap in each row.
+
+    Draws x̂ are off by what `drawn` says, and rate·gap has three roundings, the difference one: 5u of their sizes.
+    So the best is among the keys whose upper end is not below the largest lower end. Where these are several, ball
+    arithmetic decides.
     """
     best = scores.max(axis=1, keepdims=True)
     gaps = best.astype(np.uint64) - scores.astype(np.uint64)  # exact: differences of 64-bit integers, modulo 2^64
     words = bits.random_words(scores.size).reshape(scores.shape)
-    y = -np.log((words + 0.5) * 2.0**-64)
-    keys = y - gaps * float(min(rate, Fraction(1 << 512)))
-    longest = y.max(axis=1)
-    tol = 2 * ((FUNCTION + 8 * UNIT) * (longest + 1) + 4 * UNIT + 1.01 * 2.0**-63 * np.exp(longest))
-    tol[longest > 40] = np.inf
-    close = keys >= (keys.max(axis=1) - tol)[:, None]
+    x, off = drawn(words)
+    costs = gaps * float(min(rate, Fraction(1 << 512)))
+    keys, off = x - costs, off + 5 * UNIT * (np.abs(x) + costs)
+    close = keys + off >= (keys - off).max(axis=1, keepdims=True)
     chosen: NDArray[np.intp] = keys.argmax(axis=1)
     for row in np.nonzero(close.sum(axis=1) > 1)[0]:
         candidates = np.nonzero(close[row])[0]
-        winner = _exact_best([int(gaps[row, i]) for i in candidates], [int(words[row, i]) for i in candidates], rate)
-        chosen[row] = candidates[winner]
+        known = [int(gaps[row, i]) for i in candidates], [int(words[row, i]) for i in candidates]
+        chosen[row] = candidates[_exact_best(*known, rate, exact)]
     return chosen
 
 
-def _exact_best(gaps: list[int], words: list[int], rate: Fraction) -> int:
-    """Return the argmax of -ln U_i - rate·gap_i for uniform reals U_i of which 64 bits are known."""
+def _exact_best(gaps: list[int], words: list[int], rate: Fraction, exact: Callable[[Ball], Ball]) -> int:
+    """Return the argmax of exact(U_i) - rate·gap_i for uniform reals U_i of which 64 bits are known."""
     count = 64
     while True:
         with precision(2 * count + 128):
-            if all(words):  # a word of zeros: the key may be infinite
-                keys = [_key(word, count, rate * gap) for word, gap in zip(words, gaps, strict=True)]
+            if all(0 < word < (1 << count) - 1 for word in words):  # at either end a key may be infinite
+                keys = [exact(uniform_ball(w, count)) - ball(rate * gap) for w, gap in zip(words, gaps, strict=True)]
                 leader = 0
                 for i, key in enumerate(keys):
                     if key.mid() > keys[leader].mid():
@@ -86,10 +139,6 @@ def _exact_best(gaps: list[int], words: list[int], rate: Fraction) -> int:
         more = bits.random_words(len(words))
         words = [word << 64 | int(fresh) for word, fresh in zip(words, more, strict=True)]
         count += 64
-
-
-def _key(word: int, count: int, cost: Fraction) -> Ball:
-    return -uniform_ball(word, count).log() - ball(cost)
 
 
 def uniform_index(choices: int, size: int) -> NDArray[np.int64]:
