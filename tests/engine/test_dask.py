@@ -202,7 +202,7 @@ def cluster(tmp_path):
     """A worker in a process of its own, and no page."""
     distributed = pytest.importorskip("distributed")
     settings = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None, "host": "127.0.0.1"}
-    patience = {"distributed.comm.timeouts.connect": "300s", "distributed.comm.timeouts.tcp": "300s"}  # a loaded machine
+    patience = {"distributed.comm.timeouts.connect": "300s", "distributed.comm.timeouts.tcp": "300s"}
     with (
         dask.config.set(patience),
         distributed.LocalCluster(**settings, local_directory=tmp_path) as cluster,
