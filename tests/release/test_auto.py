@@ -11,10 +11,14 @@ import pytest
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.engine import EXPONENTS, NODES, ONE
+from dpframe.noise import keep_probability
+from dpframe.plan.columns import Limits
 from dpframe.plan.steps import MOST
+from dpframe.release import auto
 from dpframe.release.auto import Offer, _candidates, _found, choose
-from dpframe.release.expected import People
-from dpframe.release.sizes import read_spread
+from dpframe.release.expected import Expected, People
+from dpframe.release.pricing import noise_plan, read_price
+from dpframe.release.sizes import Groups, read_groups, read_spread
 
 
 def panel(seed, units=2000, groups=10):
@@ -428,9 +432,66 @@ def test_noise_does_not_make_listed_groups_uneven(truth):
     ask = protect(panel(1, 50)).group_by("g", keys=list(range(40)), limits=dp.Auto()).count()._ask
     scale, draw = 40.0, np.random.default_rng(1)
     noisy = [truth + draw.laplace(0, scale, len(truth)) for _ in range(200)]
-    found = [_found(ask, counts, scale)[0] for counts in noisy]
+    people = People(read_spread(np.zeros(len(NODES)), 1.0, NODES.astype(float)))
+    found = [_found(ask, counts, scale, people).sizes[0] for counts in noisy]
     assert np.mean(np.std(found, axis=1)) == pytest.approx(truth.std(), abs=12)
     assert np.mean(np.std(noisy, axis=1)) > truth.std() + 12  # as they are, they are too uneven
+
+
+@pytest.mark.parametrize("sizes", [[200.0] * 12, [900.0, 700, 500, 300, 200, 100, 80, 60, 50, 40]])
+def test_groups_that_nobody_listed_are_read_near_the_truth(sizes):  # the same noise each time the test runs
+    draw, scale = np.random.default_rng(1), 30.0
+    for _ in range(20):
+        counts = np.zeros(256)
+        np.add.at(counts, draw.integers(0, 256, len(sizes)), sizes)
+        noisy = counts + draw.laplace(0, scale, 256)
+        groups = read_groups(noisy, scale, sum(sizes), 1, 16)
+        assert len(sizes) / 3 < np.median(groups.number) < 3 * len(sizes)
+        assert np.mean((groups.sizes * groups.each).sum(axis=1)) == pytest.approx(sum(sizes), rel=0.6)
+        assert np.mean(groups.sizes[:, :3], axis=0) == pytest.approx(np.sort(noisy)[::-1][:3], abs=5 * scale)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e15])
+@pytest.mark.parametrize("count", [-1e15, 0.0, 3.0, 1e15])
+@pytest.mark.parametrize(("units", "least"), [(1.0, 1.0), (1.0, 1.2), (1e12, 1e9), (5.0, 70_000.0)])
+def test_groups_are_read_from_any_histogram(scale, count, units, least):
+    for counts in (np.full(256, count), np.where(np.arange(256) == 7, count, 0.0)):
+        groups = read_groups(counts, scale, units, least, 3)
+        assert np.all(groups.number >= 1)
+        assert np.all(np.isfinite(groups.shares()))
+        assert (groups.shares() * groups.each).sum(axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_a_group_is_expected_to_be_suppressed_as_often_as_it_is(groups):
+    query = protect(panel(1, 50)).group_by("g", max_groups=groups, max_rows_per_group=3).count()
+    plan = noise_plan(query._ask, read_price(1, 1e-6), "laplace")
+    units = np.arange(1, 2 * plan.threshold)
+    crowd = np.where(NODES == 1, float(units.sum()), 0.0)
+    once = read_spread(crowd, 1e-9, NODES.astype(float))  # each unit is in one group, so presences are known
+    keys = Groups(units[None].astype(float), np.ones((1, len(units))))
+    model = Expected(query._ask, People(once, once, keys=keys), lambda _: {})
+    lost = model._lost(plan, model.kept(Limits(3 * groups, groups, 3)))[0]
+    rate = 1 / Fraction(plan.of(plan.decided_by.measure).scale)
+    exact = [1 - keep_probability(int(n), rate, plan.start)[0] for n in units]
+    assert lost == pytest.approx(exact, abs=0.12 / groups)  # half a unit of the scale, where noise moves by whole units
+    assert min(exact) < 0.01 < 0.99 < max(exact)
+
+
+@pytest.mark.parametrize("what", ["count", "mean"])
+def test_what_is_chosen_shows_the_groups_that_nobody_listed(monkeypatch, what):
+    draw = np.random.default_rng(2)
+    monkeypatch.setattr(auto, "rounded_laplace", lambda scale, n: np.rint(draw.laplace(0, scale, n)).astype(np.int64))
+    sizes = np.rint(np.geomspace(80, 400, 14)).astype(int)
+    table = pl.DataFrame({"g": np.repeat(np.arange(14), sizes), "id": np.arange(sizes.sum())})
+    table = pl.concat([table] * 6).with_columns(x=pl.lit(2.0))  # each unit has six rows in one group
+    query = protect(table).group_by("g", limits=dp.Auto())
+    ask = (query.count() if what == "count" else query.mean("x", bounds=(0, 10)))._ask
+    for _ in range(5):  # the same histograms each time the test runs
+        made, plan, said = choose(ask, Offer("epsilon", Fraction(1), Fraction(1, 10**6), "auto"))
+        assert plan.threshold < sizes[0]  # in two groups or more it would be near it
+        assert made.limits.max_groups == 1
+        assert said["noise"] in {d.family.removeprefix("discrete_").removeprefix("paired_") for d in plan.drawn}
 
 
 # Tuning
@@ -538,3 +599,15 @@ def test_a_named_release_keeps_the_limits_it_chose(table, tmp_path):
     assert first.table.equals(again.table)
     assert first.derivation.measures == again.derivation.measures
     assert budget.spent.epsilon == 1.0
+
+
+def test_a_named_release_keeps_the_noise_it_chose(table, tmp_path):
+    def ask():
+        budget = dp.Ledger(tmp_path / "study.sqlite").budget("auto", epsilon=2.0, delta=1e-6)
+        frame = dp.protect(table, unit="id", budget=budget)
+        return frame.group_by("g", limits=dp.Auto()).count().release(epsilon=1.0, delta=1e-6, name="by g")
+
+    first, again = ask(), ask()
+    assert first.noise.equals(again.noise)
+    noise = first.report().items["chosen"]["noise"]
+    assert f"with {noise.capitalize()} noise" in str(again.report())

@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from dpframe.release.calibrate import NoisePlan
 from dpframe.release.clipping import as_typed, choose_bounds
 from dpframe.release.expected import Expected, People
 from dpframe.release.pricing import Terms, priced, read_price
-from dpframe.release.sizes import read_spread
+from dpframe.release.sizes import Groups, read_groups, read_spread
 from dpframe.theory.maps import calibration
 
 __all__ = [
@@ -49,8 +49,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 _SIMPLER = 1.1  # how much better a further limit must seem, since less is known of what it costs
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
-_SPARE = 2  # times as many groups as are seen there may be
-_CLEAR = 3.5  # units in a group that nobody listed, beside the scale of the noise, before it is taken to be there
+_MANY = 0.5  # a quantile of units by their groups (as `People.sizes` has them): there are at least so many groups
 _GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
 
 
@@ -72,11 +71,11 @@ class Offer:
         price = {"epsilon" if self.terms == "epsilon" else "rho": self.amount, "delta": self.delta}
         return priced(ask, self.terms, **price, noise=self.noise if noise is None else noise)
 
-    def plans(self, ask: Ask) -> list[NoisePlan]:
-        """The noise that it buys, of each family there is to choose."""
+    def plans(self, ask: Ask) -> dict[str, NoisePlan]:
+        """The noise that it buys, by the family, of each there is to choose."""
         families = [f for f in ("laplace", "gaussian") if self.noise in ("auto", f)]
         normal = self.terms == "rho" or self.delta > 0
-        return [self.plan(ask, f) for f in families if f == "laplace" or normal]
+        return {f: self.plan(ask, f) for f in families if f == "laplace" or normal}
 
     def scale(self, relation: str) -> float:
         """The Laplace scale of a histogram to which a unit gives at most ONE, and which costs all of this.
@@ -141,14 +140,17 @@ def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any]]:
     said: dict[str, Any] = {"cost": {"in": offer.terms}, "reason": []}
     made = ask
     if ask.auto is not None:
-        limits, errors = _best(ask, rest, read_people(ask, offer.part(ask.auto.share), rest))
+        limits, noise, errors = _best(ask, rest, read_people(ask, offer.part(ask.auto.share), rest))
         made = made.with_limits(limits)
         said |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
+        with_noise = ""
+        if ask.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
+            rest, said["noise"], with_noise = replace(rest, noise=noise), noise, f", with {noise.capitalize()} noise"
         cost = said["cost"]["limits"] = float(offer.amount * ask.auto.share)
         said["reason"].append(
-            f"Limits, for {sign} = {cost:.4g}: {limits_in_words(made.limits)}. Of those that were tried, they have the "
-            "smallest expected error of the released columns, bias and noise together, by noisy histograms in which "
-            "each unit counts once."
+            f"Limits, for {sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that were "
+            "tried, they have the smallest expected error of the released columns, bias and noise together, by noisy "
+            "histograms in which each unit counts once."
         )
     bounds: dict[str, Bounds] = {}
     for column, auto in ask.open_bounds.items():
@@ -172,7 +174,7 @@ def restored(ask: Ask, said: Mapping[str, Any], offer: Offer) -> tuple[Ask, Nois
         made = made.with_limits(Limits(**said["limits"]))
     chosen = said.get("bounds", {})
     made = made.with_bounds({c: as_typed(Bounds(*pair), ask.table.columns[c]) for c, pair in chosen.items()})
-    return made, rest.plan(made)
+    return made, rest.plan(made, said.get("noise"))
 
 
 # Limits
@@ -193,13 +195,12 @@ def read_people(ask: Ask, offer: Offer, rest: Offer, also: Collection[str] = ())
     nodes = engine.NODES.astype(np.float64)
     read = {name: read_spread(*offer.part(parts[name]).noisy(ask, counts), nodes) for name, counts in raw.items()}
     del raw
-    keys, most = None, float(ask.cells or np.inf)
-    if "keys" in parts:
-        keys, number = _found(ask, *offer.part(parts["keys"]).noisy(ask, engine.key_profile(ask)))
-        most = min(most, _SPARE * number)
     first = read.get("rows", read.get("groups"))
     assert first is not None
-    return People(first, read.get("groups"), read.get("rows_per_group"), keys, most)
+    people = People(first, read.get("groups"), read.get("rows_per_group"), None, float(ask.cells or np.inf))
+    if "keys" not in parts:
+        return people
+    return replace(people, keys=_found(ask, *offer.part(parts["keys"]).noisy(ask, engine.key_profile(ask)), people))
 
 
 def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fraction]:
@@ -213,7 +214,7 @@ def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fract
         if any(by_units) or ask.private_keys or ratios:
             weights["groups"] = 4 if any(by_units) or ask.private_keys else 2
         if (normal or ratios) and not all(by_units):
-            weights["rows_per_group"] = 2 if ratios else 1
+            weights["rows_per_group"] = 2 if ratios else 3 if ask.private_keys else 1
         if ratios or ask.private_keys:
             weights["keys"] = 5
         for name in [] if all(by_units) else [*judged_by(ask.table.limits.and_also(ask.given)), *also]:
@@ -233,52 +234,53 @@ def judged_by(limits: Limits) -> list[str]:
     return [] if limits.max_groups is None else ["groups"]
 
 
-def _found(ask: Ask, counts: Floats, scale: float) -> tuple[Floats, float]:
-    """Units in each group, and how many groups there may be.
+def _found(ask: Ask, counts: Floats, scale: float, people: People) -> Groups:
+    """The groups, by units in each.
 
-    Those that are listed, nearer to their mean, so that they are as uneven as without the noise. Of unlisted ones those
-    that are clear, or else as many as hold everybody; whoever is not in a clear group is in one of a few times the
-    noise.
+    Those that are listed are nearer to their mean than they seem, so that they are as uneven as without the noise. Of
+    those that are found in the data there are several cases, one for each of the sizes of units.
     """
     if ask.cells is not None and len(counts) == ask.cells:
         mean, variance = float(counts.mean()), float(counts.var())
         nearer = mean + math.sqrt(max(1 - 2 * scale**2 / max(variance, scale**2), 0.0)) * (counts - mean)
-        return np.maximum(nearer, scale / 2), float(ask.cells)
-    clear, everybody = counts[counts > _CLEAR * scale], max(float(counts.sum()), scale)
-    number = len(clear) + max(everybody - float(clear.sum()), 0.0) / (2 * scale) + 1
-    if clear.sum() > everybody / 2:
-        return clear, number
-    order = np.sort(counts)[::-1]
-    enough = int(np.searchsorted(np.cumsum(order), everybody)) + 1
-    return np.maximum(order[:enough], scale / 2), number
+        return Groups(np.maximum(nearer, scale / 2)[None], np.ones((1, len(counts))))
+    groups = people.sizes[1]
+    least = float(np.quantile(groups, _MANY)) if people.groups is not None else 1.0
+    return read_groups(counts, scale, people.rows.units, least, len(people.rows.odds))
 
 
-def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, dict[str, float]]:
-    """The candidate limits with the smallest expected error beside the best in hindsight; each column's error.
+def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, str, dict[str, float]]:
+    """The candidate limits with the smallest expected error beside the best in hindsight; noise; each column's error.
 
     What is best depends on who is there, and the histograms leave several cases open.
     """
     model = Expected(ask, people, rest.plans)
-    found: dict[Limits, tuple[Floats, dict[str, float]]] = {}
+    found: dict[Limits, tuple[Floats, str, dict[str, float]]] = {}
 
     def best(more: Iterable[Limits]) -> Limits:
         for limits in more:
-            scores, errors = model.best(limits)
-            found.setdefault(limits, (scores * (1.0 if limits.max_rows_per_group is None else _SIMPLER), errors))
-        scores = np.array([scores for scores, _ in found.values()])
+            if limits not in found:
+                scores, noise, errors = model.best(limits)
+                scores = scores * (1.0 if limits.max_rows_per_group is None else _SIMPLER)
+                found[limits] = scores, noise, errors
+        scores = np.array([scores for scores, _, _ in found.values()])
         return list(found)[int(np.argmin((scores / scores.min(axis=0)) @ people.rows.odds))]
 
     limits = best(_candidates(ask, people))
     if people.groups is not None:
-        limits = best(_near(ask, limits))
+        if ask.private_keys or limits.max_rows is None:
+            limits = best(_near(ask, limits, "max_groups"))
+        if limits.max_rows is not None:
+            limits = best(_near(ask, limits, "max_rows"))
     told = [o.name for o in ask.outputs if not any(open_bounds_of(ask, m) for _, m in o.measures)]
-    return limits, {name: float(f"{found[limits][1][name]:.3g}") for name in told}
+    _, noise, errors = found[limits]
+    return limits, noise, {name: float(f"{errors[name]:.3g}") for name in told}
 
 
 def expected_errors(ask: Ask, people: People, rest: Offer, choices: Iterable[Limits]) -> list[dict[str, float]]:
     """Expected error of each column (column unit) under each of some limits."""
     model = Expected(ask, people, rest.plans)
-    return [model.best(limits)[1] for limits in choices]
+    return [model.best(limits)[2] for limits in choices]
 
 
 def _candidates(ask: Ask, people: People) -> list[Limits]:
@@ -307,15 +309,13 @@ def _candidates(ask: Ask, people: People) -> list[Limits]:
     return list(dict.fromkeys(replace(limits.and_also(said), auto=None) for limits in found))
 
 
-def _near(ask: Ask, limits: Limits) -> list[Limits]:
-    """The same with the nodes around its rows in all, or else around its groups."""
-    name = "max_groups" if limits.max_rows is None else "max_rows"
+def _near(ask: Ask, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:
+    """The same with the nodes around one of them, which there may be none of."""
+    rows, groups, peak = limits.max_rows, limits.max_groups, limits.max_rows_per_group
     at = int(np.searchsorted(_TRIED, getattr(limits, name) or 1))
     nodes = [int(x) for x in _TRIED[max(at - 3, 0) : at + 4]]
+    found = [Limits(x, groups, peak) if name == "max_rows" else Limits(rows, x, peak) for x in nodes]
     said = ask.table.limits.and_also(ask.given)
-    around = [Limits(max_groups=x) if limits.max_rows is None else Limits(max_rows=x) for x in nodes]
-    held = [limits.max_groups, limits.max_rows_per_group] if limits.max_rows is not None else [None, None]
-    found = [replace(x, max_groups=held[0] or x.max_groups, max_rows_per_group=held[1]) for x in around]
     return [replace(x.and_also(said), auto=None) for x in found]
 
 

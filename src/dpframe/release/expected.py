@@ -1,8 +1,12 @@
-"""The error to expect of an ask under limits, from noisy histograms of its units: bias and noise together.
+"""The error to expect of an ask under limits, from noisy histograms of its units: bias, noise and suppression together.
+
+Error: the root mean square, over all groups there are, of what is released less the raw truth. A group that is
+suppressed says nothing: its total is taken to be 0, and its mean the middle of the bounds. In the same way it is
+measured by `benchmarks/auto.py`.
 
 A model of who is there: units in order of their rows, the number of their groups and their largest group in the same
-order, and inside a unit groups that fall off as a power that fits both. What it says is a guess that choices are made
-by; no bound rests on it.
+order, and inside a unit groups that fall off as a power that fits both. Groups that nobody listed have several cases,
+as many as the histogram of keys leaves open. What it says is a guess that choices are made by; no bound rests on it.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +25,7 @@ from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Limits
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import Drawn, NoisePlan
-from dpframe.release.sizes import Spread, quantiles
+from dpframe.release.sizes import Groups, Spread, quantiles
 from dpframe.theory.maps.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
 __all__ = ["Expected", "People"]
@@ -34,38 +39,44 @@ _WEIGHTS: Floats = np.diff(np.concatenate([[0.0], (_AT[1:] + _AT[:-1]) / 2, [1.0
 _INSIDE: Floats = (np.arange(8) + 0.5) / 8  # groups of a unit, from the smallest to the largest
 _NODE = 1.5  # from one node to the next, at most, beyond the first few
 _UNEVEN = 1.3  # root mean square over mean, for groups of ordinary unevenness that nobody measured
+_NORMAL: Floats = np.linspace(-9, 9, 721)
+_BELOW: Floats = np.array([NormalDist().cdf(float(x)) for x in _NORMAL])
+_OFF: Floats = np.array([NormalDist().inv_cdf((i + 0.5) / 7) for i in range(7)])  # deviations, of equal weight
 _TILT = 0.02  # how far a mean is off, in half its bounds, when all of its weight is on other rows
+_TURNED = 0.06  # the same when all the weight of each unit is in other groups than it would be in without limits
 _WITHIN = 0.3  # how far rows of a unit are apart in a group, in half its bounds
 _VARIED = 0.2  # how far units are apart in a group, in half its bounds
 _TYPICAL = 0.5  # the size of a value beside the largest one
+_FAR = _TYPICAL**2  # the same of a group's mean, squared
 
 
 @dataclass(frozen=True)
 class People:
     """Who is there, as noisy histograms tell: units by rows, by groups and by their largest group, and the groups.
 
-    `keys` has the units in each group, each unit spread over its groups; None where that was not asked. Nobody is in
-    more than `most` groups.
+    `keys` has the units in each group, each unit spread over its groups, in each case of `rows` or once for all; None
+    where that was not asked. Nobody is in more than `cells` groups.
     """
 
     rows: Spread
     groups: Spread | None = None
     peaks: Spread | None = None
-    keys: Floats | None = None
-    most: float = math.inf
+    keys: Groups | None = None
+    cells: float = math.inf
 
     @cached_property
     def sizes(self) -> tuple[Floats, Floats, Floats]:
         """Rows (cases by units), groups and largest groups of units, in order."""
         rows = np.array([quantiles(masses, _NODES, _AT) for masses in self.rows.masses])
+        most = np.minimum(self.cells, np.inf if self.keys is None else self.keys.number[:, None])
         largest = None if self.peaks is None else _mean_sizes(self.peaks)
         if largest is not None:  # who is between two nodes counts at both, so may seem to have more than there can be
-            rows = np.where(rows <= _NODE * self.most * largest, np.minimum(rows, self.most * largest), rows)
+            rows = np.where(rows <= _NODE * most * largest, np.minimum(rows, most * largest), rows)
         if self.groups is not None:
             groups = _mean_sizes(self.groups)
         else:  # as few as there can be
             groups = np.ones_like(rows) if largest is None else np.maximum(rows / largest, 1.0)
-        groups = np.minimum(np.minimum(groups, self.most), rows)
+        groups = np.minimum(np.minimum(groups, most), rows)
         evenly = rows / groups
         largest = np.ceil(evenly) if largest is None else largest
         peaks = np.clip(largest, evenly, np.maximum(rows - groups + 1, evenly))
@@ -80,8 +91,8 @@ def _mean_sizes(spread: Spread) -> Floats:
 class _Kept:
     """What counts under limits, for each case: rows and presences in groups, in all and of those there are.
 
-    `tilt` is the part of the weight that is on other rows than it would be on without limits; `even`, how far groups
-    of one unit count alike.
+    `tilt` is the part of the weight that is on other rows than it would be on without limits; `turned`, the part of a
+    unit's own that is in other groups; `even`, how far groups of one unit count alike.
     """
 
     rows: Floats
@@ -89,6 +100,7 @@ class _Kept:
     presences: Floats
     of_presences: Floats
     tilt: Floats
+    turned: Floats
     even: Floats
 
 
@@ -97,7 +109,7 @@ class _Offered:
     """An ask with limits, and for each plan the noise of each measure for each unit of its size."""
 
     ask: Ask
-    noise: list[tuple[NoisePlan, dict[Key, float]]]
+    noise: list[tuple[str, NoisePlan, dict[Key, float]]]
 
 
 class Expected:
@@ -107,7 +119,7 @@ class Expected:
             is proportional to the sensitivity, so they are made once for each number of groups
     """
 
-    def __init__(self, ask: Ask, people: People, plans: Callable[[Ask], list[NoisePlan]]) -> None:
+    def __init__(self, ask: Ask, people: People, plans: Callable[[Ask], Mapping[str, NoisePlan]]) -> None:
         self.ask, self.people = ask, people
         self._said = replace(ask.table.limits.and_also(ask.given), auto=None)
         self._plans, self._made = plans, dict[tuple[int, bool], _Offered]()
@@ -123,7 +135,8 @@ class Expected:
             tried = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._said)
             made = self.ask.with_limits(tried)
             noise = [
-                (plan, {d.paid.measure.key: self._factor(d, tried) for d in plan.drawn}) for plan in self._plans(made)
+                (family, plan, {d.paid.measure.key: self._factor(d, tried) for d in plan.drawn})
+                for family, plan in self._plans(made).items()
             ]
             self._made[at, single] = _Offered(made, noise)
         return self._made[at, single]
@@ -161,7 +174,7 @@ class Expected:
             weights = _WEIGHTS * units[:, None]
             all_rows, kept_rows = (size * weights).sum(axis=1), (part * weights).sum(axis=1)
             tilt = _moved(size * weights, part * weights)
-            return _Kept(kept_rows, all_rows, units, units, tilt, np.zeros(len(units)))
+            return _Kept(kept_rows, all_rows, units, units, tilt, np.zeros(len(units)), np.zeros(len(units)))
         power = np.clip(peaks * groups / size - 1, 0.0, 50.0)
         cells = peaks[..., None] * _INSIDE ** power[..., None]
         cells *= (size / groups / cells.mean(axis=-1))[..., None]
@@ -175,7 +188,7 @@ class Expected:
         scaled = np.where(over < 1, alike[..., None] * one_each + (1 - alike[..., None]) * part * over, part) * here
         present = _WEIGHTS * units[:, None] * groups
         tilt = _moved(cells * weights, scaled * weights)
-        even = _evenness(cells, scaled, weights)
+        turned, even = _evenness(cells, scaled, weights)
         axes = (-2, -1)
         return _Kept(
             (scaled * weights).sum(axis=axes),
@@ -183,34 +196,54 @@ class Expected:
             (present * here[..., 0]).sum(axis=-1),
             present.sum(axis=-1),
             tilt,
+            turned,
             even,
         )
 
     # Errors
 
-    def best(self, limits: Limits) -> tuple[Floats, dict[str, float]]:
-        """The smallest errors of the plans offered: their geometric mean in each case, and each column's error."""
+    def best(self, limits: Limits) -> tuple[Floats, str, dict[str, float]]:
+        """The least error that is offered: the geometric mean in each case; of which noise; each column's error."""
         kept, offered, found = self.kept(limits), self._offered(limits), []
-        for plan, factors in offered.noise:
+        for family, plan, factors in offered.noise:
             noise = {
                 d.paid.measure.key: factors[d.paid.measure.key] * self._size(d.paid.measure, limits, d.family)
                 for d in plan.drawn
             }
-            errors = {o.name: self._error(o, noise, kept, plan.threshold) for o in offered.ask.outputs}
+            lost = self._lost(plan, kept)
+            errors = {o.name: self._error(o, noise, kept, lost) for o in offered.ask.outputs}
             scores = np.exp(np.mean([np.log(e + 1e-12) for e in errors.values()], axis=0))
-            found.append((scores, errors))
+            found.append((scores, family, errors))
         odds = self.people.rows.odds
-        scores, errors = min(found, key=lambda pair: float(odds @ pair[0]))
-        return scores, {o.name: float(odds @ errors[o.name]) * _reach(o) for o in offered.ask.outputs}
+        scores, family, errors = min(found, key=lambda one: float(odds @ one[0]))
+        return scores, family, {o.name: float(odds @ errors[o.name]) * _reach(o) for o in offered.ask.outputs}
 
-    def _error(self, output: Output, noise: Mapping[Key, float], kept: _Kept, threshold: int | None) -> Floats:
-        """Root mean square error of a column over its groups in each case, in units of its largest row value."""
+    def _lost(self, plan: NoisePlan, kept: _Kept) -> Floats:
+        """How likely each group is suppressed, in each case, by the rule for keys found in the data.
+
+        The optimal rule keeps a group as often as Laplace noise of its scale lifts the units to the number at which
+        both are as likely as not, but for terms as small as δ. Units are known by their shares of rows, from which
+        presences are inferred: surely where a unit is in one group or in all, and else as a lognormal guess.
+        """
+        if plan.threshold is None or plan.decided_by is None:
+            return np.zeros(1)
+        noise, step = plan.of(plan.decided_by.measure), float(plan.decided_by.measure.sensitivity.exact_linf)
+        units = kept.presences[:, None] * self._presences
+        off = np.exp(np.sqrt(self._mixing * (1 - self._mixing))[:, None, None] * _OFF)
+        reach = (plan.threshold - 0.5 - step * units[..., None] * off) / noise.scale
+        if noise.family == "gaussian":
+            chance = np.interp(reach, _NORMAL, _BELOW)
+        else:
+            chance = np.where(reach < 0, np.exp(-np.abs(reach)) / 2, 1 - np.exp(-np.abs(reach)) / 2)
+        return np.asarray(chance.mean(axis=-1))
+
+    def _error(self, output: Output, noise: Mapping[Key, float], kept: _Kept, lost: Floats) -> Floats:
+        """Root mean square error of a column over its groups in each case, in units of its largest row value.
+
+        A group that is suppressed says nothing: its total counts as 0, its mean as the middle of the bounds.
+        """
         spread = [noise[measure.key] for _, measure in output.measures]
-        odds = self.people.rows.odds
-        shares, even = self._shares, self._even_shares
-        lost = np.zeros((len(odds), len(shares)), bool)
-        if threshold is not None and self.ask.private_keys:
-            lost = kept.presences[:, None] * even < threshold
+        shares, present = self._groups.shares(), self._presences
         if output.formula in ("count", "sum"):
             total = output.measures[0][1].total
             missed, there = kept.of_rows - kept.rows, kept.of_rows
@@ -218,47 +251,41 @@ class Expected:
                 missed, there = kept.of_presences - kept.presences, kept.of_presences
             weigh = 1.0 if output.formula == "count" else _TYPICAL
             bias = weigh * missed[:, None] * shares
-            squares = np.where(lost, (weigh * there[:, None] * shares) ** 2, bias**2 + spread[0] ** 2)
+            squares = lost * (weigh * there[:, None] * shares) ** 2 + (1 - lost) * (bias**2 + spread[0] ** 2)
         else:
-            mixed = self._shares ** (1 - kept.even[:, None] * self._mixing)
-            weight = kept.rows[:, None] * mixed / (mixed.mean(axis=1, keepdims=True) * self._number)
+            weight = kept.rows[:, None] * self._groups.shares(kept.even * self._mixing)
             both = math.hypot(max(spread[:-1], default=0.0), (_TYPICAL if len(spread) > 1 else 1.0) * spread[-1])
-            random = np.minimum((both / np.maximum(weight, 1e-9)) ** 2, 0.5)
-            there, here = (x[:, None] * even for x in (kept.of_presences, kept.presences))
+            random = both**2 / (np.maximum(weight, 1e-9) ** 2 + both**2 / _FAR)  # see `formulas.mean_of`
+            there, here = (x[:, None] * present for x in (kept.of_presences, kept.presences))
             drawn = _VARIED**2 * np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
             all_rows = weight * (kept.of_rows / np.maximum(kept.rows, 1e-9))[:, None]
             drawn += _WITHIN**2 * np.clip(1 / np.maximum(weight, 1.0) - 1 / np.maximum(all_rows, 1.0), 0.0, 1.0)
-            squares = np.where(lost, 0.5, np.minimum(random + drawn, 0.5)) + (_TILT * kept.tilt[:, None]) ** 2
-        return np.asarray(np.sqrt(squares.mean(axis=1)))
+            moved = (_TILT * kept.tilt) ** 2 + (_TURNED * kept.turned) ** 2
+            told = np.minimum(random + drawn, _FAR) + moved[:, None]
+            squares = lost * _FAR + (1 - lost) * told
+        return np.asarray(np.sqrt(self._groups.mean(squares)))
 
     # Groups
 
     @cached_property
-    def _number(self) -> float:
-        """How many groups there are, or seem to be."""
-        if self.ask.cells is not None:
-            return float(self.ask.cells)
-        return float(len(self._shares)) if self.people.keys is not None else max(float(self.people.sizes[1].max()), 1.0)
-
-    @cached_property
-    def _shares(self) -> Floats:
-        """The parts of all rows in the groups as measured; or two kinds of groups, of ordinary unevenness."""
+    def _groups(self) -> Groups:
+        """The groups as measured; or two kinds of groups, of ordinary unevenness."""
         if self.people.keys is not None:
-            return np.asarray(self.people.keys / self.people.keys.sum())
-        half = 0.0 if self._number <= 1 else math.sqrt(_UNEVEN**2 - 1)
-        return np.array([1 - half, 1 + half]) / self._number
+            return self.people.keys
+        number = float(self.ask.cells or max(self.people.sizes[1].max(), 1.0))
+        half = 0.0 if number <= 1 else math.sqrt(_UNEVEN**2 - 1)
+        return Groups(np.array([[1 - half, 1 + half]]), np.full((1, 2), number / 2))
 
     @cached_property
-    def _mixing(self) -> float:
+    def _mixing(self) -> Floats:
         """How even groups are where a unit counts alike in each of its own: one where all units are in all groups."""
-        groups = float(self.people.sizes[1].mean(axis=0) @ _WEIGHTS)
-        return min(max((groups - 1) / max(self._number - 1, 1.0), 0.0), 1.0)
+        groups = self.people.sizes[1] @ _WEIGHTS
+        return np.asarray(np.clip((groups - 1) / np.maximum(self._groups.number - 1, 1.0), 0.0, 1.0))
 
     @cached_property
-    def _even_shares(self) -> Floats:
+    def _presences(self) -> Floats:
         """The parts of all presences of units in the groups."""
-        mixed = self._shares ** (1 - self._mixing)
-        return np.asarray(mixed / (mixed.mean() * self._number))
+        return self._groups.shares(self._mixing)
 
 
 def _within(ask: Ask, limits: Limits) -> tuple[int, int, int]:
@@ -277,14 +304,16 @@ def _moved(before: Floats, after: Floats) -> Floats:
     return np.asarray(1 - np.minimum(first, second).sum(axis=axes))
 
 
-def _evenness(cells: Floats, kept: Floats, weights: Floats) -> Floats:
-    """How far groups of one unit count alike, from 0 (as they are) to 1, for each case."""
+def _evenness(cells: Floats, kept: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """The part of a unit's weight that is in other groups, and how far these count alike, from 0 (as they are) to 1."""
     before = cells / cells.sum(axis=-1, keepdims=True)
     after = kept / np.maximum(kept.sum(axis=-1, keepdims=True), 1e-300)
     flat = 1 / cells.shape[-1]
-    could, did = np.abs(before - flat).sum(axis=-1), np.abs(after - flat).sum(axis=-1)
+    could, did, moved = (np.abs(x).sum(axis=-1) for x in (before - flat, after - flat, after - before))
     by = np.broadcast_to(weights[..., 0], could.shape)
-    return np.asarray(1 - (did * by).sum(axis=-1) / np.maximum((could * by).sum(axis=-1), 1e-300)).clip(0.0, 1.0)
+    even = 1 - (did * by).sum(axis=-1) / np.maximum((could * by).sum(axis=-1), 1e-300)
+    rows = (cells * weights).sum(axis=-1)
+    return (moved / 2 * rows).sum(axis=-1) / rows.sum(axis=-1), np.asarray(even).clip(0.0, 1.0)
 
 
 def _reach(output: Output) -> float:
