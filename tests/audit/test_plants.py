@@ -28,7 +28,7 @@ from dpframe.noise import bits
 from dpframe.plan import columns, combine, operations, steps
 from dpframe.release import calibrate, choices, draw, pricing, run
 from dpframe.release.numbers import Numbers
-from dpframe.release.pricing import Price, noise_plan
+from dpframe.release.pricing import Price, noise_plan, priced
 from dpframe.theory.maps import calibration, privacy, ranks, sensitivity
 from strategies import hashed_by
 
@@ -136,6 +136,24 @@ def epsilon_does_not_add_up():
             change, per_row = ranks.rank_terms(drawn.paid.measure.rank)
             spent += 2 * change * bound.exact_l1 / (scale * per_row)
     return spent > 1
+
+
+def choices_in_rho_do_not_add_up():
+    """Choices by the exponential mechanism, at the rates that are drawn, cost more than the ρ or the (ε, δ) charged."""
+    frame = protected({"u": [1], "x": ["a"], "y": [1.0], "g": ["a"]})
+    groups = frame.group_by("g", keys=list("abcdefghij"), max_groups=9, max_rows_per_group=3)
+    delta = Fraction(1, 10**6)
+    for query in (groups.median("y", (0, 1))._with_ci(0.9), groups.top_k("x", 2, keys=["a", "b", "c"])):
+        for in_rho in (True, False):
+            plan = priced(query._ask, "rho", rho=0.1) if in_rho else noise_plan(query._ask, Price(Fraction(1), delta))
+            (drawn,) = plan.drawn
+            assert drawn.family == "exponential"
+            measure, scale = drawn.paid.measure, Fraction(drawn.scale)
+            change, per_row = (Fraction(1, 2), 1) if measure.rank is None else ranks.rank_terms(measure.rank)
+            spent = 2 * (2 * change / (per_row * scale)) ** 2 * measure.sensitivity.l2_squared / 8  # two choices
+            if spent > Fraction(1, 10) if in_rho else privacy.zcdp_to_epsilon(spent, delta) > 1:
+                return True
+    return False
 
 
 def gaussians_do_not_add_up():
@@ -494,6 +512,30 @@ PLANTS = [
         "2 * rows.exact_l1",
         "rows.exact_l1",
         epsilon_does_not_add_up,
+        14,
+    ),
+    Plant(
+        "a choice in ρ is charged half its length",
+        ranks.rank_scale_rho,
+        "rows.l2_squared, rho",
+        "rows.l2_squared / 4, rho",
+        choices_in_rho_do_not_add_up,
+        14,
+    ),
+    Plant(
+        "all but one round of a choice in ρ are free",
+        ranks.count_scale_rho,
+        "rho / rounds",
+        "rho",
+        choices_in_rho_do_not_add_up,
+        14,
+    ),
+    Plant(
+        "a distance from a quantile is free in ρ",
+        calibrate.choice_for_rho,
+        "rho / measure.choices",
+        "rho",
+        choices_in_rho_do_not_add_up,
         14,
     ),
     Plant(

@@ -324,6 +324,7 @@ def test_a_name_stands_for_the_interval_too(tmp_path):
     )
 
 
+@pytest.mark.usefixtures("same_noise")
 def test_times_and_whole_numbers_keep_their_type():
     days = [dt.date(2020, 1, 1) + dt.timedelta(days=i % 300) for i in range(400)]
     rows = pd.DataFrame({"id": range(400), "day": days, "k": [i % 9 for i in range(400)]})

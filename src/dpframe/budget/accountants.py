@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from typing import Literal, Protocol
 
 from dpframe.budget.losses import RHO_UNIT, Loss, read_delta, read_epsilon, read_rho
 from dpframe.errors import InvalidPrice, UnsupportedOperation
-from dpframe.theory.maps.privacy import zcdp_to_epsilon
+from dpframe.theory.maps.calibration import rho_within
 
 __all__ = ["ACCOUNTANTS", "Accountant", "Basic", "Pld", "Zcdp", "accountant_named", "read_limit"]
 
@@ -135,11 +134,8 @@ def _rho_for(epsilon: object, delta: object) -> str:
     target, slack = read_epsilon(epsilon), read_delta(delta)
     if not slack:
         return ""
-    low, high = Fraction(0), target
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if zcdp_to_epsilon(middle, slack) <= target else (low, middle)
-    if low < RHO_UNIT:
+    most = rho_within(target, slack)
+    if most < RHO_UNIT:
         return ""
-    rho = float(f"{float(low) * 0.9995:.3g}")
+    rho = float(f"{float(most) * 0.9995:.3g}")
     return f" All of it in Gaussian noise, ε = {float(target):g} at δ = {float(slack):g} is about rho={rho:g}."

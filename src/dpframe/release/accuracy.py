@@ -160,7 +160,9 @@ def rows_fewer(output: Output, noise: NoisePlan, alpha: float) -> float:
     Bound:  exceeded with probability at most alpha, whatever the data: see `fewer_rows`
     """
     ((_, measure),) = output.measures
-    return fewer_rows(noise.of(measure).scale * float(measure.unit), len(measure.values), alpha)
+    drawn = noise.of(measure)
+    scale, exponential = drawn.scale * float(measure.unit), drawn.family == "exponential"
+    return fewer_rows(scale, len(measure.values), alpha, exponential=exponential)
 
 
 def _direct_error(output: Output, noise: NoisePlan, alpha: float) -> float:
@@ -198,7 +200,7 @@ def _choice_error(output: Output, noise: NoisePlan, alpha: float, rows: float) -
 
     Bound:  what is promised of the choice is about ranks: a candidate that splits the rows worse than the best by
             `scale` more rows is e times rarer. Where values lie evenly, each further candidate is worse by the same
-            number of rows, and the law of the choice among candidates on both sides is known: see `choice_chances`.
+            number of rows, and the law of the choice among candidates on both sides is known: see `choice_error`.
             Where they lie more densely, the choice is nearer. Public rows lie evenly too; how far they move it is in
             `_moved`. An extreme is chosen with about ln(candidates) · scale rows beyond it, which is added; so is a
             step, for where the values and their quantile are between candidates
@@ -214,7 +216,8 @@ def _choice_error(output: Output, noise: NoisePlan, alpha: float, rows: float) -
     away = np.abs(np.arange(-last, last + 1.0))
     public = 0.0 if measure.rank in (0, 1) else PRIOR / last  # in scales
     beyond = min(max(math.log(last + 2) * scale, 0.5), rows / 2) if measure.rank in (0, 1) else 0.0
-    steps = choice_error(away * (each / scale + public), away, alpha) + beyond / each + 1
+    exponential = noise.of(measure).family == "exponential"
+    steps = choice_error(away * (each / scale + public), away, alpha, exponential=exponential) + beyond / each + 1
     error = min(steps, last) * candidates.step
     return float(math.ceil(error)) if output.whole else error
 

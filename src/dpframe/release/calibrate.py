@@ -30,7 +30,7 @@ from dpframe.theory.maps.partitions import (
     threshold_beside_noise,
 )
 from dpframe.theory.maps.privacy import gaussian_mu
-from dpframe.theory.maps.ranks import count_scale, rank_scale
+from dpframe.theory.maps.ranks import count_scale, count_scale_rho, rank_scale, rank_scale_rho
 
 __all__ = [
     "Drawn",
@@ -39,6 +39,7 @@ __all__ = [
     "Part",
     "assembled",
     "check_noise",
+    "choice_for_rho",
     "choice_of",
     "gaussians_of",
     "joined",
@@ -53,7 +54,14 @@ __all__ = [
 ]
 
 Family = Literal[
-    "none", "laplace", "discrete_laplace", "gaussian", "paired_laplace", "permute_and_flip", "truncated_geometric"
+    "none",
+    "laplace",
+    "discrete_laplace",
+    "gaussian",
+    "paired_laplace",
+    "permute_and_flip",
+    "exponential",
+    "truncated_geometric",
 ]
 Part = tuple[Paid, Fraction]  # a measure, and its part of a price
 _SIZES = list(itertools.pairwise([*sorted({round(1.02**i) for i in range(1500)}), math.inf]))  # units of a key
@@ -75,7 +83,7 @@ class Drawn:
     @property
     def added(self) -> bool:
         """Whether noise (or, where no unit can change it, nothing) is added to a number, rather than a choice made."""
-        return self.family not in ("permute_and_flip", "truncated_geometric")
+        return self.family not in ("permute_and_flip", "exponential", "truncated_geometric")
 
     @property
     def deviation(self) -> float:
@@ -94,7 +102,7 @@ class Drawn:
         """An error (column unit) that the noise exceeds with probability at most alpha."""
         if self.family == "none":
             return 0.0
-        if self.family == "permute_and_flip" or self.family == "truncated_geometric":
+        if self.family == "permute_and_flip" or self.family == "exponential" or self.family == "truncated_geometric":
             return math.nan  # how far a rank is from a value depends on the data
         if self.family == "paired_laplace":
             return float(paired_error(self.scale, alpha, weight=self.weight) * self.paid.measure.unit)
@@ -237,17 +245,19 @@ def thresholded(
 def worth(plan: NoisePlan) -> float:
     """How noisy a plan is, as a logarithm: what "less noise" means for several columns.
 
-    The product of the standard deviations of what noise is added to. For a number that decides which keys are released
-    it is T + s²/T in place of its s, with T from `_fewest_units`: about the mean square error over keys of sizes as
-    n^-2, of which those that are missing are off by all of their size. It is T where the number itself is not released.
+    The product of the standard deviations of what noise is added to, and of the scales of choices. For a number that
+    decides which keys are released it is T + s²/T in place of its s, with T from `_fewest_units`: about the mean square
+    error over keys of sizes as n^-2, of which those that are missing are off by all of their size. It is T where the
+    number itself is not released.
     """
     seen = [d for d in plan.drawn if d.added and d.family != "none" and d.paid is not plan.decided_by]
+    choices = math.fsum(math.log(d.scale) for d in plan.drawn if d.paid.measure.chosen and d.family != "none")
     if plan.decided_by is None:
-        return _published(seen, plan.shape)
+        return _published(seen, plan.shape) + choices
     keys, measure = _fewest_units(plan), plan.decided_by.measure
     unit = float(measure.unit * measure.sensitivity.exact_linf)
     noisy = 0.0 if plan.decided_by.hidden else plan.of(measure).deviation / unit * math.exp(-keys)
-    return _published(seen, plan.shape) + keys + math.log1p(noisy**2)
+    return _published(seen, plan.shape) + choices + keys + math.log1p(noisy**2)
 
 
 def _fewest_units(plan: NoisePlan) -> float:
@@ -308,6 +318,16 @@ def laplaces_of(parts: Sequence[Part], one_of: Callable[[Paid, Fraction], Drawn]
         drawn.append(Drawn(one.paid, "paired_laplace", of_sum))
         drawn.append(Drawn(one.paid.beside, "paired_laplace", of_count, one.paid.weight))
     return drawn
+
+
+def choice_for_rho(paid: Paid, rho: Fraction) -> Drawn:
+    """A choice of ρ by the exponential mechanism, see `rank_scale_rho` and `count_scale_rho`."""
+    measure = paid.measure
+    if measure.rank is None:
+        scale = count_scale_rho(measure.sensitivity, measure.rounds, rho)
+    else:
+        scale = rank_scale_rho(measure.rank, measure.sensitivity, rho / measure.choices)
+    return Drawn(paid, "exponential", calibration.laplace_scale(scale, 1))
 
 
 def choice_of(paid: Paid, epsilon: Fraction) -> Drawn:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.noise import permute_and_flip
+from dpframe.noise import exponential_choice, permute_and_flip
 from dpframe.plan.measures import Measure
 from dpframe.release.calibrate import Drawn
 from dpframe.theory.maps.ranks import rank_prior, rank_terms
 from dpframe.theory.maps.reaches import distances, margin
 
-__all__ = ["chosen", "end_names", "rank_scores", "reach_scores", "reached"]
+__all__ = ["chosen", "end_names", "most_frequent", "rank_scores", "reach_scores", "reached"]
 
 _LARGEST = 2**61
+Mechanism = Callable[[NDArray[Any], Fraction], NDArray[np.int64]]
 
 
 def chosen(drawn: Drawn, counts: NDArray[Any]) -> NDArray[np.int64]:
@@ -29,9 +31,9 @@ def chosen(drawn: Drawn, counts: NDArray[Any]) -> NDArray[np.int64]:
         return np.zeros(0, np.int64)
     measure = drawn.paid.measure
     if measure.values:
-        return _most_frequent(counts, 1 / Fraction(drawn.scale), measure.rounds)
+        return most_frequent(counts, 1 / Fraction(drawn.scale), measure.rounds, _mechanism(drawn))
     rate = _rate(drawn)
-    return permute_and_flip(rank_scores(measure, counts, rate), rate)
+    return _mechanism(drawn)(rank_scores(measure, counts, rate), rate)
 
 
 def end_names(name: str) -> tuple[str, str]:
@@ -52,15 +54,21 @@ def reached(drawn: Drawn, counts: NDArray[Any], places: NDArray[np.int64]) -> tu
     assert measure.rank is not None
     rate, steps, last = _rate(drawn), np.array(distances(counts.shape[1])), counts.shape[1] - 1
     a_row = rank_terms(measure.rank)[0] << measure.fraction
-    needed = math.ceil(margin(len(steps), 1 - measure.ci) / rate) + a_row
+    wanted = margin(len(steps), 1 - measure.ci, exponential=drawn.family == "exponential")
+    needed = math.ceil(wanted / rate) + a_row
     if needed > _LARGEST:  # more than any table has
         return np.zeros_like(places), np.full_like(places, last)
-    took = steps[permute_and_flip(reach_scores(measure, counts, places, needed), rate)]
+    took = steps[_mechanism(drawn)(reach_scores(measure, counts, places, needed), rate)]
     return np.maximum(places - took, 0), np.minimum(places + took, last)
 
 
+def _mechanism(drawn: Drawn) -> Mechanism:
+    """How one candidate of each group is taken, from scores at a rate."""
+    return exponential_choice if drawn.family == "exponential" else permute_and_flip
+
+
 def _rate(drawn: Drawn) -> Fraction:
-    """That of permute-and-flip on the score units of a rank."""
+    """That of a choice on the score units of a rank."""
     assert drawn.paid.measure.rank is not None
     return 1 / (Fraction(drawn.scale) * rank_terms(drawn.paid.measure.rank)[1])
 
@@ -77,12 +85,12 @@ def _scores(worse: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(-np.clip(worse, 0, _LARGEST).astype(np.int64))
 
 
-def _most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int) -> NDArray[np.int64]:
+def most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int, mechanism: Mechanism) -> NDArray[np.int64]:
     """Candidates by their rows, one after the other, each among those that are left; see `count_scale`."""
     left = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
     found = []
     for _ in range(rounds):
-        place = permute_and_flip(np.take_along_axis(counts, left, axis=1), rate)[:, None]
+        place = mechanism(np.take_along_axis(counts, left, axis=1), rate)[:, None]
         found.append(np.take_along_axis(left, place, axis=1))
         rest = np.arange(left.shape[1]) != place
         left = left[rest].reshape(len(left), -1)

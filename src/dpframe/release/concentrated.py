@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.ask import Paid
-from dpframe.release.calibrate import Drawn, Part, choice_of, parted, pieces
+from dpframe.release.calibrate import Drawn, Part, choice_for_rho, choice_of, parted, pieces
 from dpframe.theory.maps import calibration, privacy
 from dpframe.theory.maps.ranks import choices_rho
 
@@ -29,8 +29,13 @@ def drawn_for_rho(parts: Sequence[Part], normal: bool, selects: bool) -> list[Dr
     """The noise and the choices that each part of a ρ buys; see `ways`."""
     added, chosen = parted(parts, selects=selects)
     noise = gaussian_for_rho if normal else laplace_for_rho
-    choices = [choice_of(p, epsilon_for_rho(rho, pieces(p))) for p, rho in chosen]
-    return [*(noise(p, rho) for p, rho in added), *choices]
+    return [*(noise(p, rho) for p, rho in added), *(_choice(p, rho) for p, rho in chosen)]
+
+
+def _choice(paid: Paid, rho: Fraction) -> Drawn:
+    """The choice of ρ with the smaller scale: for keys there is one, for large ρ permute-and-flip is the better one."""
+    pure = choice_of(paid, epsilon_for_rho(rho, pieces(paid)))
+    return pure if paid.hidden else min(pure, choice_for_rho(paid, rho), key=lambda drawn: drawn.scale)
 
 
 def gaussian_for_rho(paid: Paid, rho: Fraction) -> Drawn:

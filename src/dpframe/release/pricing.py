@@ -33,6 +33,7 @@ from dpframe.release.concentrated import (
     rho_of,
     rho_of_choice,
 )
+from dpframe.theory.maps.calibration import rho_within
 
 __all__ = ["Price", "Terms", "described_price", "noise_plan", "priced", "read_price"]
 
@@ -62,7 +63,8 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
     Input:  ask; price; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviations
     Output: NoisePlan; its cost is at most the price, and δ that nothing uses is not charged
     Bound:  measure i has ε_i = ε · share_i / Σ shares, and the ε_i add up. Laplace: scale l1_i / ε_i; a sum and its
-            count may be one mechanism of ε_i + ε_j, see `maps.pairs`. Ranks: by permute-and-flip, see `rank_scale`.
+            count may be one mechanism of ε_i + ε_j, see `maps.pairs`. Ranks: by permute-and-flip, see `rank_scale`;
+            or, where there is a δ and it is less noise, with all else as parts of one ρ, see `_concentrated`.
             Gaussian: all additive measures together have the sum of their ε_i, and are one mechanism with
             μ² = Σ (l2_i / σ_i)², whose analytic profile at that sum is at most δ. Keys found in the data: by the
             optimal rule of ε_i and δ_t, see `selection_scale`; or by a threshold, so that a group of one unit's own is
@@ -81,7 +83,10 @@ def noise_plan(ask: Ask, price: Price, noise: str = "auto") -> NoisePlan:
     whole = sum((p.epsilon_share for p in moved), Fraction(0))
     parts = [(p, price.epsilon * p.epsilon_share / whole) for p in moved]
     tried = ways(parts, noise, normal=price.delta > 0)
-    return min((_planned(ask, price, parts, normal, selects) for normal, selects in tried), key=worth)
+    plans = [_planned(ask, price, parts, normal, selects) for normal, selects in tried]
+    if price.delta and noise != "laplace" and any(p.measure.chosen for p in moved):
+        plans += [_concentrated(ask, price, parts, normal, selects) for normal, selects in tried]
+    return min(plans, key=worth)
 
 
 def _planned(ask: Ask, price: Price, parts: Sequence[Part], normal: bool, selects: bool) -> NoisePlan:
@@ -102,6 +107,19 @@ def _planned(ask: Ask, price: Price, parts: Sequence[Part], normal: bool, select
     delta = price.delta if normal or ask.private_keys else Fraction(0)
     cost = Loss.charged(price.epsilon if parts else Fraction(0), delta)
     return assembled(ask, [*drawn, *choices], price.delta / 2 if normal else price.delta, cost)
+
+
+def _concentrated(ask: Ask, price: Price, parts: Sequence[Part], normal: bool, selects: bool) -> NoisePlan:
+    """The same of one way, in ρ: where choices are made in many groups, their squares add up to less.
+
+    Bound:  all parts together are ρ-zero-concentrated, with the ρ of (ε, δ), or of (ε, δ/2) where keys take the other
+            half: a mechanism that is so but with probability δ/2 is (ε, δ)-private
+    Source: Bun, Steinke 2016, arXiv:1605.02065, for composition; `zcdp_to_epsilon`
+    """
+    slack = price.delta / 2 if ask.private_keys else price.delta
+    rho = rho_within(price.epsilon, slack)
+    drawn = drawn_for_rho([(p, rho * part / price.epsilon) for p, part in parts if part], normal, selects)
+    return assembled(ask, drawn, slack, Loss.charged(price.epsilon, price.delta))
 
 
 def priced(

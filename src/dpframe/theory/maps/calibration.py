@@ -32,7 +32,14 @@ from dpframe.noise.certified import (
     upper,
 )
 from dpframe.noise.tails import TAILS, whole
-from dpframe.theory.maps.privacy import gaussian_profile, normal_quantile, price, probability, sensitivity
+from dpframe.theory.maps.privacy import (
+    gaussian_profile,
+    normal_quantile,
+    price,
+    probability,
+    sensitivity,
+    zcdp_to_epsilon,
+)
 
 __all__ = [
     "Family",
@@ -45,6 +52,7 @@ __all__ = [
     "noise_error",
     "real_error",
     "real_scale_for_error",
+    "rho_within",
     "rounded_error",
     "scale_for_error",
     "threshold",
@@ -112,6 +120,24 @@ def gaussian_scale_rho(l2_squared: Number, rho: Number) -> float:
     1.0
     """
     return root_up(sensitivity("l2_squared", l2_squared) / (2 * _positive_price("rho", rho)))
+
+
+def rho_within(epsilon: Number, delta: Number) -> Fraction:
+    """Largest ρ, nearly, that implies (ε, δ): the inverse of `privacy.zcdp_to_epsilon`.
+
+    Input:  epsilon > 0; delta in (0, 1)
+    Output: ρ, rounded down
+    Errors: InvalidPrice for an ε that is not positive, or a delta outside (0, 1)
+
+    >>> zcdp_to_epsilon(rho_within(1, 1e-6), 1e-6) <= 1
+    True
+    """
+    target = _positive_price("epsilon", epsilon)
+    low, high = Fraction(0), target
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if zcdp_to_epsilon(middle, delta) <= target else (low, middle)
+    return low
 
 
 def gaussian_scale(l2_squared: Number, epsilon: Number, delta: Number) -> float:

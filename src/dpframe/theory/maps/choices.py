@@ -1,4 +1,4 @@
-"""How far a choice by permute-and-flip may be from the best one."""
+"""How far a choice among candidates may be from the best one."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def choice_chances(gaps: Floats) -> Floats:
     return np.asarray(chances / chances.sum())
 
 
-def choice_error(gaps: Floats, distances: Floats, alpha: float) -> float:
-    """Smallest of the distances that permute-and-flip's choice exceeds with probability at most alpha.
+def choice_error(gaps: Floats, distances: Floats, alpha: float, *, exponential: bool = False) -> float:
+    """Smallest of the distances that the choice exceeds with probability at most alpha.
 
-    Input:  gaps as in `choice_chances`; the distance of each candidate from what is wanted (any unit); alpha in (0, 1)
+    Input:  gaps as in `choice_chances`; the distance of each candidate from what is wanted (any unit); alpha in (0, 1);
+            exponential: by the exponential mechanism, in place of permute-and-flip
     Output: one of the distances (same unit)
     Errors: none here
 
@@ -47,5 +48,7 @@ def choice_error(gaps: Floats, distances: Floats, alpha: float) -> float:
     1.0
     """
     order = np.argsort(distances, kind="stable")
-    nearer = np.cumsum(choice_chances(gaps)[order])
+    weights = np.exp(-np.asarray(gaps, np.float64))
+    chances = weights / weights.sum() if exponential else choice_chances(gaps)
+    nearer = np.cumsum(chances[order])
     return float(distances[order][min(int(np.searchsorted(nearer, 1 - alpha)), len(order) - 1)])

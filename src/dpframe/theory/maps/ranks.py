@@ -1,4 +1,8 @@
-"""The price of a choice among candidates: how far one unit moves their scores, and what choices cost in ρ."""
+"""The price of a choice among candidates: how far one unit moves their scores, and what choices cost in ρ.
+
+A choice is made by permute-and-flip, which is the best one for ε, or by the exponential mechanism, whose log ratios lie
+in an interval, so that in ρ it costs a quarter as much and choices in many groups add up by squares.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,21 @@ import math
 from fractions import Fraction
 
 from dpframe.noise.tails import whole
+from dpframe.theory.maps.calibration import gaussian_scale_rho
 from dpframe.theory.maps.privacy import permute_and_flip_rho
 from dpframe.theory.maps.sensitivity import Sensitivity
 
-__all__ = ["PRIOR", "choices_rho", "count_scale", "fewer_rows", "rank_prior", "rank_scale", "rank_terms"]
+__all__ = [
+    "PRIOR",
+    "choices_rho",
+    "count_scale",
+    "count_scale_rho",
+    "fewer_rows",
+    "rank_prior",
+    "rank_scale",
+    "rank_scale_rho",
+    "rank_terms",
+]
 
 PRIOR = 8  # public rows under every quantile, in scales of its choice; see `rank_prior`
 _LARGEST = 2**60
@@ -84,6 +99,26 @@ def rank_scale(rank: Fraction, rows: Sensitivity, epsilon: Fraction) -> Fraction
     return 2 * rows.exact_l1 * change / units / epsilon
 
 
+def rank_scale_rho(rank: Fraction, rows: Sensitivity, rho: Fraction) -> Fraction:
+    """Scale of the exponential mechanism on rank scores, in the unit of the rows' sensitivity.
+
+    Input:  rank; rows as in `rank_scale`; rho > 0, for all groups together
+    Output: rounded up; a candidate whose split is wrong by `scale` more rows is e times rarer
+    Bound:  in a group where a unit's rows change by c, scores move by at most (change per row)·c either way. At rate r
+            the log ratio of a candidate's chances is r times its move, less what all candidates have in common, so all
+            lie in one interval of length 2·r·(change per row)·c, and the choice costs the square of that over 8
+            (`privacy.bounded_range_rho`). Over all groups the squares of c add up to at most l2²: so ρ is
+            (r·change)²·l2²/2, that of Gaussian noise on the rows with σ = 1/(r·change)
+    Source: Dong, Durfee, Rogers 2020, arXiv:1909.13830, for the range; Cesar, Rogers 2021, arXiv:2004.07223
+    Errors: none here
+
+    >>> rank_scale_rho(Fraction(1, 2), Sensitivity.of(l0=16, l1=16, l2_squared=16, linf=1), Fraction(1, 2))
+    Fraction(2, 1)
+    """
+    change, units = rank_terms(rank)
+    return Fraction(gaussian_scale_rho(rows.l2_squared, rho)) * change / units
+
+
 def count_scale(rows: Sensitivity, rounds: int, epsilon: Fraction) -> Fraction:
     """Scale of permute-and-flip on the rows of each candidate, in the unit of the rows' sensitivity.
 
@@ -109,21 +144,42 @@ def count_scale(rows: Sensitivity, rounds: int, epsilon: Fraction) -> Fraction:
     return rounds * rows.exact_l1 / epsilon
 
 
-def fewer_rows(scale: float, candidates: int, alpha: float) -> float:
+def count_scale_rho(rows: Sensitivity, rounds: int, rho: Fraction) -> Fraction:
+    """Scale of the exponential mechanism on the rows of each candidate, in the unit of the rows' sensitivity.
+
+    Input:  rows, rounds as in `count_scale`; rho > 0, for all groups and rounds together
+    Output: rounded up; a candidate with `scale` fewer rows is e times rarer
+    Bound:  in a group where a unit has c rows, its scores move by something in an interval of length c (w of
+            `count_scale`), and so do log ratios, times the rate: (c/scale)²/8, as in `rank_scale_rho`
+    Source: as `rank_scale_rho`
+    Errors: none here
+
+    >>> count_scale_rho(Sensitivity.of(l0=4, l1=4, l2_squared=4, linf=1), 2, Fraction(1, 4))
+    Fraction(2, 1)
+    """
+    return Fraction(gaussian_scale_rho(rows.l2_squared, rho / rounds)) / 2
+
+
+def fewer_rows(scale: float, candidates: int, alpha: float, *, exponential: bool = False) -> float:
     """How many fewer rows than the best candidate the chosen one may have, exceeded with probability at most alpha.
 
-    Input:  scale of permute-and-flip on rows; candidates there are to choose from; alpha in (0, 1)
+    Input:  scale of the choice on rows; candidates there are to choose from; alpha in (0, 1); exponential: by the
+            exponential mechanism, in place of permute-and-flip
     Output: rows
     Bound:  a candidate with e·scale fewer rows than the best wins only if its E (see `count_scale`) is at least the
             best one's plus e, which has probability exp(-e)/2; there are at most candidates - 1 of these:
-            e = ln((candidates - 1) / 2·alpha). For two candidates it is exact
+            e = ln((candidates - 1) / 2·alpha). For two candidates it is exact. By the exponential mechanism the k =
+            candidates - 1 together have at most k·exp(-e)/(1 + k·exp(-e)): e = ln(k·(1 - alpha)/alpha)
     Source: as `count_scale`
     Errors: none here
 
     >>> fewer_rows(2.0, 1, 0.05), round(fewer_rows(2.0, 11, 0.05), 4)
     (0.0, 9.2103)
     """
-    return scale * max(0.0, math.log((candidates - 1) / (2 * alpha))) if candidates > 1 else 0.0
+    others = candidates - 1
+    if others < 1:
+        return 0.0
+    return scale * max(0.0, math.log(others * (1 - alpha) / alpha if exponential else others / (2 * alpha)))
 
 
 def choices_rho(pieces: int, epsilon: Fraction) -> Fraction:

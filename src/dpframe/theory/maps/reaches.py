@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dpframe.theory.maps.ranks import fewer_rows
 
 __all__ = ["distances", "margin"]
 
@@ -22,11 +22,11 @@ def distances(candidates: int) -> tuple[int, ...]:
     return (*sorted({d for d in found if d < last}), last) if last else (0,)
 
 
-def margin(number: int, alpha: float) -> float:
+def margin(number: int, alpha: float, *, exponential: bool = False) -> float:
     """How many rows a distance must have to spare on either side, so that it is too short with probability alpha.
 
-    Input:  number of distances; alpha in (0, 1)
-    Output: t, in scales of the choice (see `ranks.rank_scale`): ln((number - 1) / 2·alpha), at least 0
+    Input:  number of distances; alpha in (0, 1); exponential: by the exponential mechanism, not by permute-and-flip
+    Output: t, in scales of the choice (see `ranks.rank_scale`): `fewer_rows` of that many candidates
     Bound:  let v be the place of the released quantile and n the rows of its group, of which L(x) are below the place x
             and M(x) are not above it. A distance d has q·n - L(v - d) rows to spare below and M(v + d) - q·n above, and
             any number on a side where it reaches the first or last place; f(d), the smaller of both, grows with d. If a
@@ -36,10 +36,9 @@ def margin(number: int, alpha: float) -> float:
             rows beside the place 1 + q·(n - 1), of n in order: if that Q is further than d, then M(v + d) <=
             1 + q·(n - 1), or L(v - d) >= q·(n - 1), so f(d) <= c with c = max(q, 1 - q) rows. With d' the distance
             before d, the score of d is minus the largest of f(d') - c - t, c + t - f(d) and 0; the first has no f(d').
-            So the first that has c + t to spare is the best, with score 0, and one that is too short has at most -t.
-            Permute-and-flip takes it only if its exponential draw is at least t scales above that of the best, which
-            has probability exp(-t)/2, and there are at most number - 1 of these. This holds for every v, so for the
-            released one.
+            So the first that has c + t to spare is the best, with score 0, and one that is too short has at most -t:
+            with t as in `ranks.fewer_rows`, one of these is taken with probability alpha at most. This holds for every
+            v, so for the released one.
             Privacy: a row that comes or goes moves q·n - L by q or by 1 - q either way, M - q·n too, so f, which is the
             smaller of both, and a score, which is the larger of such, by at most max(q, 1 - q): as much as a score of
             the quantile itself, whose scale and proof hold (`ranks.rank_scale`). v is released before, so both choices
@@ -51,4 +50,4 @@ def margin(number: int, alpha: float) -> float:
     >>> margin(1, 0.05), round(margin(23, 0.05), 4)
     (0.0, 5.3936)
     """
-    return max(0.0, math.log((number - 1) / (2 * alpha))) if number > 1 else 0.0
+    return fewer_rows(1.0, number, alpha, exponential=exponential)
