@@ -47,7 +47,7 @@ _TURNED = 0.06  # the same when all the weight of each unit is in other groups t
 _WITHIN = 0.3  # how far rows of a unit are apart in a group, in half its bounds
 _VARIED = 0.2  # how far units are apart in a group, in half its bounds
 _TYPICAL = 0.5  # the size of a value beside the largest one
-_FAR = _TYPICAL**2  # the same of a group's mean, squared
+_FAR = 0.5  # square of how far the mean of a group may be from the middle, in half its bounds
 
 
 @dataclass(frozen=True)
