@@ -221,3 +221,21 @@ def test_the_most_frequent_value_of_many_groups():
     assert set(out.table["top"].to_list()) <= {"a", "b", "c"}
     fewer = query.accuracy(epsilon=20, delta=1e-6)["error"].item()
     assert fewer == pytest.approx(out.noise["scale"].item() * math.log(2 * 0.95 / 0.05))
+
+
+@pytest.mark.parametrize("accountant", ["basic", "pld"])
+def test_in_a_batch_all_queries_share_one_rho(accountant):
+    budget = dp.Budget(epsilon=9, delta=0.5, accountant=accountant)
+    queries = [
+        asked(budget=budget, n=dp.count()),
+        asked(budget=budget),
+        asked(budget=budget, q=dp.quantile("x", 0.9, (0, 1))),
+    ]
+    batch = budget.plan(queries, epsilon=1, delta=1e-6)
+    assert batch.noise["mechanism"].to_list() == ["gaussian", "exponential", "exponential"]
+    assert (batch.cost.epsilon, batch.cost.delta) == (1.0, 1e-6)
+    alone = plan_of(asked()).drawn[0]
+    assert batch.noise["scale"][1] == pytest.approx(
+        alone.scale * float(alone.paid.measure.unit) * math.sqrt(3), rel=1e-6
+    )
+    assert budget.plan(queries, epsilon=1, delta=1e-6, noise="laplace").noise["mechanism"][1] == "permute_and_flip"

@@ -39,6 +39,7 @@ from dpframe.release.exactness import noise_table
 from dpframe.release.pricing import Price, read_price
 from dpframe.release.result import Release
 from dpframe.release.run import Account, settled
+from dpframe.theory.maps.calibration import rho_within
 
 __all__ = ["Batch", "batch"]
 
@@ -105,7 +106,8 @@ def batch(
             weight for each query, equal by default; ci: as in a release
     Bound:  Laplace: the ε_i add up; from a budget of privacy loss distributions they are instead as large as their
             joint distribution allows at (ε, δ). Gaussian: all measures of all queries are one mechanism, whose profile
-            at ε is at most δ; in ρ, the ρ_i add up. Keys found in the data take half of δ beside a mechanism that needs
+            at ε is at most δ; in ρ, the ρ_i add up, and so they do in the ρ of (ε, δ), which is tried where there are
+            choices. Keys found in the data take half of δ beside a mechanism that needs
             δ, and all of it otherwise, in equal parts for each query that has them
     Errors: InvalidArgument, InvalidPrice, DeltaRequired
     """
@@ -197,4 +199,7 @@ def _ways_in_epsilon(parts: Sequence[Part], price: Price, noise: str, *, joint: 
             else laplaces_of([(p, factor * part) for p, part in added], laplace)
         )
         tried.append(([*drawn, *(choice_of(p, factor * part) for p, part in chosen)], uses))
+        if price.delta and noise != "laplace" and any(p.measure.chosen for p, _ in parts):
+            rho = rho_within(price.epsilon, price.delta)
+            tried.append((drawn_for_rho([(p, rho * part) for p, part in parts], normal, selects), True))
     return tried
