@@ -195,15 +195,19 @@ def test_a_batch_has_a_name_too(tmp_path):
 
 @pytest.mark.parametrize("accountant", ["basic", "pld"])
 def test_a_mixed_batch_adds_up(accountant):
-    """Gaussian columns are one mechanism; ranks and thresholds take their own part."""
+    """Gaussian columns and the choice share the ρ of half of δ; the threshold takes the other half."""
     budget = dp.Budget(epsilon=2, delta=1e-5, accountant=accountant)
     frame = framed(budget)
     queries = [several(frame), frame.median("x", bounds=(0, 9), max_rows=1), frame.count_units()]
     batch = budget.plan(queries, epsilon=2, delta=1e-5, noise="gaussian", shares=[2, 1, 1])
-    drawn = [d for plan in batch._plans for d in plan.drawn if d.family == "gaussian"]
-    mu = privacy.gaussian_mu([d.paid.measure.sensitivity.l2_squared for d in drawn], [d.scale for d in drawn])
-    assert privacy.gaussian_delta(1.5, mu) <= 5e-6 * (1 + 1e-9)
-    assert privacy.gaussian_delta(1.5, mu * 1.001) > 5e-6
+    drawn = [d for plan in batch._plans for d in plan.drawn]
+    assert {d.family for d in drawn} == {"gaussian", "exponential"}
+    rho = Fraction(0)  # a row moves a median's scores by half a row: of l2²/2σ², a quarter
+    for d in drawn:
+        weight = 2 if d.family == "gaussian" else 8
+        rho += d.paid.measure.sensitivity.l2_squared / (weight * Fraction(d.scale) ** 2)
+    assert privacy.zcdp_to_epsilon(rho, 5e-6) <= 2
+    assert privacy.zcdp_to_epsilon(rho * Fraction(1001, 1000), 5e-6) > 2
     assert batch.cost.delta == 1e-5
     assert "not released" in repr(batch)
 
