@@ -175,10 +175,11 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
     Input:  q in [0, 1], to three decimals; bounds (column unit) as in `sum`
     Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
             fewer); dates, times and durations keep their type
-    Bound:  a choice by permute-and-flip among them, scored by the rows below and above; over all groups it costs what
-            l1 calls for; see `dpframe.theory.maps.ranks`. A group with too few rows to tell has one near the part q
-            of the way between its bounds: 8 · scale public rows are spread evenly between them, beside its own (not
-            for q of 0 and 1)
+    Bound:  a choice among them, scored by the rows below and above: by permute-and-flip, which over all groups costs
+            what l1 calls for, or where there is a δ or a ρ by the exponential mechanism, which costs what l2 calls for;
+            see `dpframe.theory.maps.ranks`. A group with too few rows to tell has one near the part q of the way
+            between its bounds: 8 · scale public rows are spread evenly between them, beside its own (not for q of 0
+            and 1). `release(..., ci=0.95)` spends half of the price on an interval; see `dpframe.theory.maps.reaches`
     Errors: as in `sum`; InvalidArgument for q
 
     >>> quantile("wage", 0.25).typed

@@ -159,7 +159,8 @@ class Query(Habits):
                 that many values, wherever in their bounds they lie, so they are large for a standard deviation, which
                 is hard to know where values hardly differ; those of quantiles for values that lie around them at least
                 as densely as if they were spread evenly between the bounds, and are enough of them (else it is all
-                that lies between the bounds)
+                that lies between the bounds); with ci= it is that at half the price, not the width of the interval,
+                which follows the values
         Errors: those of `release`, without touching the budget
         """
         if epsilon is None and rho is None:
