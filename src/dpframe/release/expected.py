@@ -47,7 +47,8 @@ _TURNED = 0.06  # the same when all the weight of each unit is in other groups t
 _WITHIN = 0.3  # how far rows of a unit are apart in a group, in half its bounds
 _VARIED = 0.2  # how far units are apart in a group, in half its bounds
 _TYPICAL = 0.5  # the size of a value beside the largest one
-_FAR = 0.5  # square of how far the mean of a group may be from the middle, in half its bounds
+_FAR = _TYPICAL**2  # square of how far a suppressed mean is from the middle, in half its bounds
+_ALONE = 0.5  # the same where noise is all there is, and nothing is suppressed
 
 
 @dataclass(frozen=True)
@@ -255,13 +256,15 @@ class Expected:
         else:
             weight = kept.rows[:, None] * self._groups.shares(kept.even * self._mixing)
             both = math.hypot(max(spread[:-1], default=0.0), (_TYPICAL if len(spread) > 1 else 1.0) * spread[-1])
-            random = both**2 / (np.maximum(weight, 1e-9) ** 2 + both**2 / _FAR)  # see `formulas.mean_of`
+            ratio, most = (both / np.maximum(weight, 1e-9)) ** 2, _ALONE
+            if self.ask.private_keys:  # a mean of noise is drawn to the middle, where it is taken to be if suppressed
+                ratio, most = ratio / (1 + ratio / _FAR), _FAR
             there, here = (x[:, None] * present for x in (kept.of_presences, kept.presences))
             drawn = _VARIED**2 * np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
             all_rows = weight * (kept.of_rows / np.maximum(kept.rows, 1e-9))[:, None]
             drawn += _WITHIN**2 * np.clip(1 / np.maximum(weight, 1.0) - 1 / np.maximum(all_rows, 1.0), 0.0, 1.0)
             moved = (_TILT * kept.tilt) ** 2 + (_TURNED * kept.turned) ** 2
-            told = np.minimum(random + drawn, _FAR) + moved[:, None]
+            told = np.minimum(ratio + drawn, most) + moved[:, None]
             squares = lost * _FAR + (1 - lost) * told
         return np.asarray(np.sqrt(self._groups.mean(squares)))
 
