@@ -182,9 +182,10 @@ def chosen(panel, what, listed, delta) -> tuple[float, float, list[tuple]]:
 def main() -> None:
     wanted = sys.argv[1:]
     narrow = [part for part in wanted if part in ("count", "mean", "listed", "found")]
+    names = [part for part in wanted if part not in narrow]
     ratios: dict[tuple[str, str], list[float]] = {}
     for given in panels():
-        if set(wanted) - set(narrow) and not any(part in given[0] for part in wanted):
+        if names and not any(part in given[0] for part in names):
             continue
         panel = Panel.of(*given)
         for what, (kind, (listed, delta)) in product(("count", "mean"), KINDS.items()):
