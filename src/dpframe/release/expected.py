@@ -131,7 +131,7 @@ class Expected:
     def _offered(self, limits: Limits) -> _Offered:
         """What is offered where a unit has as many groups, and one row or more in each (which are other totals)."""
         single = 1 in (limits.max_rows, limits.max_rows_per_group)
-        at = _within(self.ask, limits)[0] if self.ask.private_keys else 1
+        at = _within(self.ask, limits)[0] if self.ask.private_keys or self._chooses else 1
         if (at, single) not in self._made:
             tried = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._said)
             made = self.ask.with_limits(tried)
@@ -142,6 +142,11 @@ class Expected:
             self._made[at, single] = _Offered(made, noise)
         return self._made[at, single]
 
+    @cached_property
+    def _chooses(self) -> bool:
+        """Whether anything is chosen: by which mechanism depends on the number of groups."""
+        return any(paid.measure.chosen for paid in self.ask.paid)
+
     def _factor(self, drawn: Drawn, limits: Limits) -> float:
         """A measure's noise for each unit of its size."""
         measure, size = drawn.paid.measure, self._size(drawn.paid.measure, limits, drawn.family)
@@ -150,7 +155,7 @@ class Expected:
 
     def _size(self, measure: Measure, limits: Limits, family: str) -> float:
         bound = self._bound(limits, measure.total in ("units", "unit_sum"))
-        return float(bound.l2 if family == "gaussian" else bound.l1)
+        return float(bound.l2 if family in ("gaussian", "exponential") else bound.l1)
 
     def _bound(self, limits: Limits, by_units: bool) -> Sensitivity:
         key = (*_within(self.ask, limits), by_units)
