@@ -11,11 +11,13 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.release.calibrate import choice_for_rho, choice_of
 from dpframe.release.choices import rank_scores
+from dpframe.release.concentrated import epsilon_for_rho
 from dpframe.release.pricing import Price, noise_plan, priced
 from dpframe.theory.maps.calibration import rho_within
 from dpframe.theory.maps.privacy import zcdp_to_epsilon
-from dpframe.theory.maps.ranks import count_scale_rho, rank_scale_rho, rank_terms
+from dpframe.theory.maps.ranks import count_scale_rho, fewer_rows, rank_scale_rho, rank_terms
 from dpframe.theory.maps.sensitivity import Sensitivity
 
 SCHEMA = {"id": pl.Int64, "g": pl.Int64, "x": pl.Float64}
@@ -108,6 +110,32 @@ def test_in_few_groups_it_is_permute_and_flip_and_costs_no_delta(options):
     plan = plan_of(asked(**options))
     assert [d.family for d in plan.drawn] == ["permute_and_flip"]
     assert plan.cost.delta == 0
+
+
+@pytest.mark.parametrize("number", [2, 9])
+def test_of_two_mechanisms_that_with_the_smaller_stated_error_is_taken(number):
+    """At the same scale permute-and-flip misses the most frequent value by less, and needs no δ."""
+    query = asked(groups=6, rows=1, m=dp.mode("g", keys=list(range(number))))
+    flipped = plan_of(query, delta=0).drawn[0].scale
+    plan = plan_of(query)
+    scale = choice_for_rho(plan.drawn[0].paid, rho_within(Fraction(1), Fraction(1, 10**6))).scale
+    assert 0.9 < scale / flipped < 1
+    assert fewer_rows(flipped, number, 0.05) < fewer_rows(scale, number, 0.05, exponential=True)
+    assert [d.family for d in plan.drawn] == ["permute_and_flip"]
+    assert plan.cost.delta == 0
+
+    frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(rho=9))
+    measure = frame.mode("g", keys=list(range(number)), max_rows=1)._ask
+    for rho in (0.01, 0.1, 1, 2, 4, 9):
+        (drawn,) = priced(measure, "rho", rho=rho).drawn
+        errors = [
+            fewer_rows(other.scale, number, 0.05, exponential=other.family == "exponential")
+            for other in (
+                choice_for_rho(drawn.paid, Fraction(rho)),
+                choice_of(drawn.paid, epsilon_for_rho(Fraction(rho))),
+            )
+        ]
+        assert drawn.family == ("exponential" if errors[0] < errors[1] else "permute_and_flip")
 
 
 def test_laplace_noise_that_is_asked_for_stays_pure():

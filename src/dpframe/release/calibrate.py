@@ -30,7 +30,7 @@ from dpframe.theory.maps.partitions import (
     threshold_beside_noise,
 )
 from dpframe.theory.maps.privacy import gaussian_mu
-from dpframe.theory.maps.ranks import count_scale, count_scale_rho, rank_scale, rank_scale_rho
+from dpframe.theory.maps.ranks import count_scale, count_scale_rho, fewer_rows, rank_scale, rank_scale_rho
 
 __all__ = [
     "Drawn",
@@ -107,6 +107,16 @@ class Drawn:
         if self.family == "paired_laplace":
             return float(paired_error(self.scale, alpha, weight=self.weight) * self.paid.measure.unit)
         return float(calibration.noise_error(self.family, self.scale, alpha) * self.paid.measure.unit)
+
+    @property
+    def off(self) -> float:
+        """How far a choice is off: what those by different mechanisms are compared by (units of the integer).
+
+        At the same scale permute-and-flip is off by less: for most frequent values it is known by how much, and among
+        the many candidates of a quantile it is hardly any.
+        """
+        measure, exponential = self.paid.measure, self.family == "exponential"
+        return fewer_rows(self.scale, len(measure.values), 0.05, exponential=exponential) or self.scale
 
 
 @dataclass(frozen=True)
@@ -245,13 +255,13 @@ def thresholded(
 def worth(plan: NoisePlan) -> float:
     """How noisy a plan is, as a logarithm: what "less noise" means for several columns.
 
-    The product of the standard deviations of what noise is added to, and of the scales of choices. For a number that
-    decides which keys are released it is T + s²/T in place of its s, with T from `_fewest_units`: about the mean square
-    error over keys of sizes as n^-2, of which those that are missing are off by all of their size. It is T where the
-    number itself is not released.
+    The product of the standard deviations of what noise is added to, and of how far choices are off (`Drawn.off`).
+    For a number that decides which keys are released it is T + s²/T in place of its s, with T from `_fewest_units`:
+    about the mean square error over keys of sizes as n^-2, of which those that are missing are off by all of their
+    size. It is T where the number itself is not released.
     """
     seen = [d for d in plan.drawn if d.added and d.family != "none" and d.paid is not plan.decided_by]
-    choices = math.fsum(math.log(d.scale) for d in plan.drawn if d.paid.measure.chosen and d.family != "none")
+    choices = math.fsum(math.log(d.off) for d in plan.drawn if d.paid.measure.chosen and d.family != "none")
     if plan.decided_by is None:
         return _published(seen, plan.shape) + choices
     keys, measure = _fewest_units(plan), plan.decided_by.measure

@@ -33,9 +33,9 @@ def drawn_for_rho(parts: Sequence[Part], normal: bool, selects: bool) -> list[Dr
 
 
 def _choice(paid: Paid, rho: Fraction) -> Drawn:
-    """The choice of ρ with the smaller scale: for keys there is one, for large ρ permute-and-flip is the better one."""
+    """The better choice of ρ: for keys there is one, for large ρ it is permute-and-flip."""
     pure = choice_of(paid, epsilon_for_rho(rho, pieces(paid)))
-    return pure if paid.hidden else min(pure, choice_for_rho(paid, rho), key=lambda drawn: drawn.scale)
+    return pure if paid.hidden else min(pure, choice_for_rho(paid, rho), key=lambda drawn: drawn.off)
 
 
 def gaussian_for_rho(paid: Paid, rho: Fraction) -> Drawn:
