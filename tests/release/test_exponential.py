@@ -179,7 +179,7 @@ def test_in_rho_it_has_half_the_scale_of_permute_and_flip_and_less_in_many_group
     assert dear.family == "permute_and_flip"
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (1e-4, 1e-9), (30, 0.5)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (1e-4, 1e-9), (30, 0.5), (1, 0.5), (1e-12, 1e-6)])
 def test_the_rho_of_a_price_is_the_largest(epsilon, delta):
     rho = rho_within(Fraction(epsilon), Fraction(delta))
     assert (

@@ -134,6 +134,8 @@ def rho_within(epsilon: Number, delta: Number) -> Fraction:
     """
     target = _positive_price("epsilon", epsilon)
     low, high = Fraction(0), target
+    while zcdp_to_epsilon(high, delta) <= target:  # where δ is large beside ε, it is above ε
+        low, high = high, 2 * high
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if zcdp_to_epsilon(middle, delta) <= target else (low, middle)
