@@ -247,6 +247,7 @@ def test_the_most_frequent_value_of_many_groups():
     out = query.release(epsilon=20, delta=1e-6)
     assert out.noise["mechanism"].item() == "exponential"
     assert set(out.table["top"].to_list()) <= {"a", "b", "c"}
+    assert "one that is worse by `scale` rows" in out.report()
     fewer = query.accuracy(epsilon=20, delta=1e-6)["error"].item()
     assert fewer == pytest.approx(out.noise["scale"].item() * math.log(2 * 0.95 / 0.05))
 

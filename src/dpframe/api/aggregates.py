@@ -176,10 +176,10 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
     Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
             fewer); dates, times and durations keep their type
     Bound:  a choice among them, scored by the rows below and above: by permute-and-flip, which over all groups costs
-            what l1 calls for, or where there is a δ or a ρ by the exponential mechanism, which costs what l2 calls for;
-            see `dpframe.theory.maps.ranks`. A group with too few rows to tell has one near the part q of the way
-            between its bounds: 8 · scale public rows are spread evenly between them, beside its own (not for q of 0
-            and 1). `release(..., ci=0.95)` spends half of the price on an interval; see `dpframe.theory.maps.reaches`
+            what l1 calls for, or by the exponential mechanism, which needs a δ or a ρ and costs what l2 calls for; see
+            `dpframe.theory.maps.ranks`. A group with too few rows to tell has one near the part q of the way between
+            its bounds: 8 · scale public rows are spread evenly between them, beside its own (not for q of 0 and 1).
+            `release(..., ci=0.95)` spends half of the price on an interval; see `dpframe.theory.maps.reaches`
     Errors: as in `sum`; InvalidArgument for q
 
     >>> quantile("wage", 0.25).typed
@@ -233,8 +233,8 @@ def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) ->
     Input:  keys: the values to choose from, listed without looking at the data; a column of type Enum or Boolean, and
             one made by `cut`, brings them. Null counts where it is listed. Rows with other values are not looked at
     Output: one of the listed values, in the column's type
-    Bound:  a choice by permute-and-flip, scored by the rows that have each value; over all groups it costs what l1
-            calls for; see `dpframe.theory.maps.ranks.count_scale`
+    Bound:  a choice, scored by the rows that have each value; by which mechanism, and what it costs, as in `quantile`:
+            see `dpframe.theory.maps.ranks`
     Errors: InvalidArgument, UnknownColumn, WrongType, UnboundedContribution where it is asked
 
     >>> mode("city", keys=["Bonn", "Kiel"]).typed

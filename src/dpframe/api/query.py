@@ -216,11 +216,12 @@ class Query(Habits):
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
         Input:  epsilon > 0 and delta >= 0, the price, or rho > 0 (and delta, for keys found in the data) from a budget
-                in ρ; noise: "laplace", "gaussian", or "auto" for whichever has the smaller standard deviation; name:
-                what the release is called in its budget, so that asking again gives the stored table for free;
-                refresh: pay again for a name, and draw again; ci: with 0.95 each number has the ends of its 95%
-                interval beside it, see `Release.with_ci`: for free, but for a quantile, where half of its price buys
-                them, so that they hold whatever the values are
+                in ρ; noise: "laplace", "gaussian", or "auto" for whichever has the smaller standard deviation. Choices
+                (quantiles, most frequent values) have a mechanism of their own, which may use the δ, but not beside
+                "laplace"; name: what the release is called in its budget, so that asking again gives the stored table
+                for free; refresh: pay again for a name, and draw again; ci: with 0.95 each number has the ends of its
+                95% interval beside it, see `Release.with_ci`: for free, but for a quantile, where half of its price
+                buys them, so that they hold whatever the values are
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; δ that nothing uses is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,

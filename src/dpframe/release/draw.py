@@ -41,9 +41,9 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
 
     Input:  the ask, its noise, its raw totals
     Bound:  each additive total is an integer, moved by at most its sensitivity, plus integer noise of the planned
-            scale, or a pair of such (`_paired`); each rank is a choice by permute-and-flip at the planned rate, and
-            so is a distance between it and its ends; groups found in the data pass the planned threshold or rule first.
-            What follows is post-processing
+            scale, or a pair of such (`_paired`); each rank is a choice by the planned mechanism at the planned rate,
+            and so is a distance between it and its ends; groups found in the data pass the planned threshold or rule
+            first. What follows is post-processing
     """
     keys = raw.keys
     margins = [d for d in plan.drawn if d.paid.measure.merged]

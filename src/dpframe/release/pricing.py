@@ -129,7 +129,9 @@ def priced(
 
     Input:  ask; terms of the budget; epsilon or rho, and delta, as typed; noise: "auto", "laplace", "gaussian"
     Bound:  in terms of ρ, a price ρ buys Gaussian or rounded Laplace noise of that ρ; a price ε buys rounded Laplace
-            noise of that ε, which is charged what it costs in ρ. Choices cost `choices_rho`. δ is that of keys alone
+            noise of that ε, which is charged what it costs in ρ. Choices for a ρ are made by the exponential mechanism,
+            or by permute-and-flip where that misses by less; those for an ε by permute-and-flip, and cost
+            `choices_rho`. δ is that of keys alone
     Errors: InvalidPrice, InvalidArgument, DeltaRequired
     """
     if terms == "epsilon":

@@ -174,7 +174,9 @@ class Release(Habits):
         The threshold is what a noisy number of units must reach for its key to be released; with "truncated_geometric",
         the optimal rule, the number of units at which a key is as likely released as not. With "paired_laplace", on a
         sum and the count of its values, there are two independent Laplace noises of the scale (the same two on both,
-        one with the other sign), so that the standard deviation is twice the scale.
+        one with the other sign), so that the standard deviation is twice the scale. With "permute_and_flip" and
+        "exponential", which choose a quantile or a most frequent value among candidates, one that is worse by `scale`
+        rows is e times rarer.
         """
         return as_kind(noise_table(self._numbers.outputs, self._numbers.noise), self._kind)
 

@@ -45,6 +45,10 @@ PAIRED = (
     "count - sum. On each there are two independent Laplace noises of its scale, the same two; both together cost ε = "
     "l1 / scale of the sum."
 )
+CHOSEN = (
+    "permute_and_flip, exponential: a choice among candidates, which are scored by rows; one that is worse by `scale` "
+    "rows is e times rarer."
+)
 NOT_COVERED = (
     "Running time and memory use, which can depend on the rows.",
     "An analyst who runs hostile code in the same process.",
@@ -194,6 +198,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
             [
                 (MECHANISMS, _rows(items["mechanisms"], MECHANISMS)),
                 *_about_pairs(items["mechanisms"]),
+                *_about_choices(items["mechanisms"]),
                 *_about_keys(items["mechanisms"]),
             ],
         ),
@@ -213,6 +218,10 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
 
 def _about_pairs(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
     return [PAIRED] if any(row["mechanism"] == "paired_laplace" for row in mechanisms) else []
+
+
+def _about_choices(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [CHOSEN] if any(row["mechanism"] in ("permute_and_flip", "exponential") for row in mechanisms) else []
 
 
 def _about_keys(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:

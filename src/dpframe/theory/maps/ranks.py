@@ -55,7 +55,7 @@ def rank_terms(rank: Fraction) -> tuple[int, int]:
 def rank_prior(rank: Fraction, candidates: int, rate: Fraction) -> list[tuple[int, int]]:
     """What public rows, spread evenly over the candidates, add to the score of each; none under a minimum or maximum.
 
-    Input:  rank in (0, 1); candidates: how many; rate > 0 of permute-and-flip per score unit
+    Input:  rank in (0, 1); candidates: how many; rate > 0 of the choice per score unit
     Output: for each candidate what they add to (b - a)·L - a·(U + E), and to a·U - (b - a)·(L + E) (score units), see
             `rank_terms`; rounded down
     Bound:  each group is taken to have PRIOR·scale more rows, where `scale` is that of the choice, in rows, so that
