@@ -38,6 +38,9 @@ class PrivateGroupBy(Habits):
     def keys(self) -> Query:
         """The keys alone, of the groups that enough units are in: as many as the price allows, which needs a δ.
 
+        Where units have more groups than they may keep, many units keep the same ones: fewer groups are met, and more
+        of these are shown, than where numbers are asked for too.
+
         Bound:  see `dpframe.theory.maps.partitions.selection_scale`
         Errors: UnsupportedOperation for listed keys, with other=, which adds up numbers, and with limits=dp.Auto(),
                 which weighs the errors of numbers

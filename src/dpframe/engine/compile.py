@@ -52,11 +52,10 @@ def compiled(ask: Ask, salt: int, *, empty: bool = False, whole: bool = True) ->
     if units:
         made = _integers(rows, columns)
         if ask.keys is None or ask.keys.rows is None:  # else some of these rows are still of groups not listed
-            made = sifted(made, units, groups, ask.limits, ask.cells, salt)
+            made = sifted(made, units, groups, ask.limits, ask.cells, salt, alone=not ask.aggregates)
         weights = listed_only(ask, partials(made, units, groups, list(columns.values())))
-        weights = enforced(
-            weights, units, groups, measures.values(), list(columns.values()), ask.limits, ask.cells, salt
-        )
+        asked, alone = list(columns.values()), not ask.aggregates
+        weights = enforced(weights, units, groups, measures.values(), asked, ask.limits, ask.cells, salt, alone=alone)
         main = _totals(weights, groups, {i: (p.units, p.measure) for i, p in columns.items()})
     else:
         rows, weights = listed_only(ask, rows), None

@@ -35,6 +35,8 @@ from dpframe.theory.maps.sensitivity import Contribution
 
 __all__ = ["Partial", "distinct", "enforced", "partial_bits", "partials", "sifted", "spread"]
 
+_BLOCKS = 8
+
 
 @dataclass(frozen=True)
 class Partial:
@@ -64,18 +66,38 @@ def enforced(
     limits: Limits,
     cells: int | None,
     salt: int,
+    *,
+    alone: bool = False,
 ) -> Frame:
     """Stage 3: the same partials, with at most m groups of a unit, weighted down to k rows each and K in all.
 
-    The row weight is "w", in units of 2^-f, where some measure counts rows.
+    The row weight is "w", in units of 2^-f, where some measure counts rows; alone: nothing is asked but the keys.
     """
     if limits.max_groups is not None and _chosen(groups, limits, cells):
-        frame = _lowest(frame, [*units, *groups], units, limits.max_groups, salt)
+        frame = _preferred(frame, units, groups, salt, alone)
+        frame = backend_of(frame).lowest(frame, "h", units, limits.max_groups)
     if any(measure.total not in ("units", "unit_sum", "distinct") for measure in measures):
         frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
         frame = _row_weights(frame, units, limits)
     engine = backend_of(frame)
     return frame.with_columns(*(_partial(engine, p).alias(p.units) for p in columns)) if columns else frame
+
+
+def _preferred(frame: Frame, units: Sequence[str], groups: Sequence[str], salt: int, alone: bool) -> Frame:
+    """The hash "h", lowest in the groups that a unit keeps first.
+
+    Each unit has an order of its own, so that a group loses as much as any other, and its numbers no more than they
+    must. Where keys are asked for alone, there are no numbers, and a key is shown when enough units keep it: then all
+    units of a block, one of eight, have one order, and meet in the groups that are first in it. Of units with 68 groups
+    each that keep three, 671 show 10 keys so, and 4 with orders of their own; of units with five groups each, 31 and
+    32 (`benchmarks/results/compare.md`). Either way it is a function of the unit's own rows and the salt.
+    """
+    engine = backend_of(frame)
+    if not alone:
+        return engine.keyed_hash(frame, [*units, *groups], salt, "h")
+    frame = engine.keyed_hash(frame, units, salt, "o")
+    block = engine.remainder(engine.remainder(nw.col("o"), _BLOCKS) + _BLOCKS, _BLOCKS)
+    return engine.keyed_hash(frame.with_columns(block.alias("o")), ["o", *groups], salt, "h")
 
 
 def _lowest(frame: Frame, hashed: Sequence[str], within: Sequence[str], most: int, salt: int) -> Frame:
@@ -90,7 +112,14 @@ def _chosen(groups: Sequence[str], limits: Limits, cells: int | None) -> bool:
 
 
 def sifted(
-    rows: Frame, units: Sequence[str], groups: Sequence[str], limits: Limits, cells: int | None, salt: int
+    rows: Frame,
+    units: Sequence[str],
+    groups: Sequence[str],
+    limits: Limits,
+    cells: int | None,
+    salt: int,
+    *,
+    alone: bool = False,
 ) -> Frame:
     """Stage 1, for speed: the rows of an ask, perhaps without some of groups that stage 3 will not keep.
 
@@ -98,7 +127,7 @@ def sifted(
     """
     if limits.max_groups is None or not _chosen(groups, limits, cells) or not backend_of(rows).sifts:
         return rows
-    hashed = backend_of(rows).keyed_hash(rows, [*units, *groups], salt, "h")
+    hashed = _preferred(rows, units, groups, salt, alone)
     return backend_of(rows).sifted(hashed, "h", units, limits.max_groups)
 
 
