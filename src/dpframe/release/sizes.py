@@ -95,7 +95,7 @@ def read_groups(counts: Floats, scale: float, units: float, least: float, cases:
     mean and variance are those of a compound Poisson law.
     """
     draw = np.random.default_rng(1)  # not noise: the cases follow from the counts
-    bins = len(counts)
+    bins, units = len(counts), max(units, 1.0)
     rungs = math.ceil(math.log(16 * max(units, scale) / scale) / _LEVEL)
     edges = np.concatenate([[0.0], scale / 8 * np.exp(_LEVEL * np.arange(rungs + 1))])
     seen = np.diff(_laplace(edges - counts[:, None], scale), axis=1) / np.diff(edges)  # bins by levels
