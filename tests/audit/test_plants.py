@@ -405,7 +405,14 @@ PLANTS = [
         old_bounds_reach_new_values,
         2,
     ),
-    Plant("k groups are k - 1", limits._lowest, "within, most)", "within, most - 1)", groups_are_lost, 3),
+    Plant(
+        "k groups are k - 1",
+        limits.enforced,
+        "units, limits.max_groups)",
+        "units, limits.max_groups - 1)",
+        groups_are_lost,
+        3,
+    ),
     Plant(
         "the hash leaves the unit out",
         on_polars.PolarsBackend.keyed_hash,
