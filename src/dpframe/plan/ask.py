@@ -180,7 +180,7 @@ class Ask:
 
         A minimum or maximum has none: beyond it there may be anything up to its bound, whatever is paid.
         """
-        paying = any(m.rank is not None and 0 < m.rank < 1 for output in self.outputs for _, m in output.measures)
+        paying = any(m.between for output in self.outputs for _, m in output.measures)
         return replace(self, ci=ci) if paying else self
 
     def with_limits(self, chosen: Limits) -> Ask:

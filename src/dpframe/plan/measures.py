@@ -189,6 +189,11 @@ class Measure:
         """How many choices are made of each group, one after the other, for equal parts of the price."""
         return self.rounds if self.ci is None else 2
 
+    @property
+    def between(self) -> bool:
+        """Whether it is a quantile between the minimum and the maximum, which alone can have an interval."""
+        return self.rank is not None and 0 < self.rank < 1
+
     def surely(self, alpha: float) -> bool:
         """Whether ends were paid for that miss with at most this probability."""
         return self.ci is not None and alpha >= (1 - self.ci) * (1 - 1e-9)  # 1 - 0.95 is above 0.05

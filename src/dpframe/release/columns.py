@@ -46,7 +46,7 @@ def check_ci(ci: float, by: Sequence[str], outputs: Sequence[Output], layout: La
                 )
             taken.add(name)
         measure = output.measures[0][1]
-        if measure.rank is not None and 0 < measure.rank < 1 and not measure.surely(1 - ci):
+        if measure.between and not measure.surely(1 - ci):
             paid = "" if measure.ci is None else f", and was at ci={measure.ci:g}"
             raise UnsupportedOperation(
                 f"ci=: how far from {output.name!r} the true quantile may be has to be paid for in the release itself"

@@ -25,7 +25,7 @@ from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Limits
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import Drawn, NoisePlan
-from dpframe.release.sizes import Groups, Spread, quantiles
+from dpframe.release.sizes import Groups, Spread, laplace_below, normal_below, quantiles
 from dpframe.theory.maps.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
 __all__ = ["Expected", "People"]
@@ -39,8 +39,6 @@ _WEIGHTS: Floats = np.diff(np.concatenate([[0.0], (_AT[1:] + _AT[:-1]) / 2, [1.0
 _INSIDE: Floats = (np.arange(8) + 0.5) / 8  # groups of a unit, from the smallest to the largest
 _NODE = 1.5  # from one node to the next, at most, beyond the first few
 _UNEVEN = 1.3  # root mean square over mean, for groups of ordinary unevenness that nobody measured
-_NORMAL: Floats = np.linspace(-9, 9, 721)
-_BELOW: Floats = np.array([NormalDist().cdf(float(x)) for x in _NORMAL])
 _OFF: Floats = np.array([NormalDist().inv_cdf((i + 0.5) / 7) for i in range(7)])  # deviations, of equal weight
 _TILT = 0.02  # how far a mean is off, in half its bounds, when all of its weight is on other rows
 _TURNED = 0.06  # the same when all the weight of each unit is in other groups than it would be in without limits
@@ -237,10 +235,7 @@ class Expected:
         units = kept.presences[:, None] * self._presences
         off = np.exp(np.sqrt(self._mixing * (1 - self._mixing))[:, None, None] * _OFF)
         reach = (plan.threshold - 0.5 - step * units[..., None] * off) / noise.scale
-        if noise.family == "gaussian":
-            chance = np.interp(reach, _NORMAL, _BELOW)
-        else:
-            chance = np.where(reach < 0, np.exp(-np.abs(reach)) / 2, 1 - np.exp(-np.abs(reach)) / 2)
+        chance = normal_below(reach) if noise.family == "gaussian" else laplace_below(reach)
         return np.asarray(chance.mean(axis=-1))
 
     def _error(self, output: Output, noise: Mapping[Key, float], kept: _Kept, lost: Floats) -> Floats:

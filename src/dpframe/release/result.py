@@ -229,7 +229,7 @@ class Release(Habits):
     def _likely(self) -> list[str]:
         """The quantiles whose margins of error are not proved; see `accuracy`."""
         found = ((output.name, output.measures[0][1]) for output in self._numbers.outputs)
-        return [name for name, m in found if m.rank is not None and 0 < m.rank < 1 and not m.surely(0.05)]
+        return [name for name, m in found if m.between and not m.surely(0.05)]
 
     def __repr__(self) -> str:
         return f"{self.table}\n\nReleased at {self.cost}."

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframe.release.curves import draw_curves
 
-__all__ = ["Groups", "Spread", "quantiles", "read_groups", "read_spread"]
+__all__ = ["Groups", "Spread", "laplace_below", "normal_below", "quantiles", "read_groups", "read_spread"]
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ def read_groups(counts: Floats, scale: float, units: float, least: float, cases:
     bins, units = len(counts), max(units, 1.0)
     rungs = math.ceil(math.log(16 * max(units, scale) / scale) / _LEVEL)
     edges = np.concatenate([[0.0], scale / 8 * np.exp(_LEVEL * np.arange(rungs + 1))])
-    seen = np.diff(_laplace(edges - counts[:, None], scale), axis=1) / np.diff(edges)  # bins by levels
+    seen = np.diff(laplace_below(edges - counts[:, None], scale), axis=1) / np.diff(edges)  # bins by levels
     empty = np.exp(-np.abs(counts) / scale) / (2 * scale)
     first = int(np.searchsorted(_NUMBERS[:-1], least))
     numbers = [float(number) for number in _NUMBERS[first:] if number <= max(2 * least, units)]
@@ -122,7 +122,12 @@ def read_groups(counts: Floats, scale: float, units: float, least: float, cases:
     return Groups(sizes, each)
 
 
-def _laplace(x: Floats, scale: float) -> Floats:
+def normal_below(x: Floats) -> Floats:
+    """How likely a standard normal number is below x."""
+    return np.asarray(np.interp(x, _NORMAL, _BELOW))
+
+
+def laplace_below(x: Floats, scale: float = 1.0) -> Floats:
     """How likely Laplace noise is below x."""
     tail = np.exp(-np.abs(x) / scale) / 2
     return np.where(x < 0, tail, 1 - tail)
@@ -134,4 +139,4 @@ def _lognormal(edges: Floats, mean: float, law: tuple[float, float], bins: int) 
     full = 1 - (1 - 1 / bins) ** number
     spread = math.sqrt(math.log(max(full * (math.exp(uneven**2) * bins / number + 1), 1.001)))
     middle = math.log(mean) - spread**2 / 2
-    return np.diff(np.interp((np.log(np.maximum(edges, 1e-300)) - middle) / spread, _NORMAL, _BELOW))
+    return np.diff(normal_below((np.log(np.maximum(edges, 1e-300)) - middle) / spread))
