@@ -68,6 +68,22 @@ def test_auto_takes_the_smaller_noise(frame):
         assert sizes["auto"] == min(sizes.values())
 
 
+@pytest.mark.parametrize("groups", [1, 2, 3, 4, 5, 8, 20])
+def test_auto_weighs_released_columns_and_not_what_they_are_made_of(frame, groups):
+    """A mean is one column, of a sum and a count: beside a median it weighs as much. It decides at 4 groups."""
+    grouped = frame.group_by("city", keys=list("abcdefghijklmnopqrstuvwxyz"), max_groups=groups, max_rows_per_group=1)
+    query = grouped.agg(mean=dp.mean("x", bounds=(0, 1)), median=dp.median("x", bounds=(0, 1)))
+
+    def noisy(noise):
+        total, _, median = planned(query, 1, 1e-6, noise).drawn
+        return total.deviation * median.off  # a mean near the middle is off by its sum, over the same count of rows
+
+    assert noisy("auto") <= min(noisy("laplace"), noisy("gaussian")) * (1 + 1e-12)
+    shared = grouped.agg(n=dp.count("x"), mean=dp.mean("x", bounds=(0, 1)), var=dp.var("x", bounds=(0, 1)))
+    columns = {paid.names[0]: paid.columns for paid in shared._ask.paid}
+    assert columns == {"n": 1 + Fraction(5, 6), "mean.sum": Fraction(5, 6), "var.squares": Fraction(1, 3)}
+
+
 def test_delta_that_nothing_uses_is_not_charged(frame):
     assert planned(frame.count_units(), 1.0, 1e-6).cost.delta == 0
 

@@ -49,7 +49,8 @@ class Paid:
 
     `pure` is the weight where ε is split over Laplace noise, if it is another one. Without weight it is left out. What
     is `hidden` only finds the keys: its number is not released. A sum with a count `beside` it may be measured as a
-    pair with it, for the price of both: see `maps.pairs`.
+    pair with it, for the price of both: see `maps.pairs`. `columns` is how many released columns it makes: a part of
+    one that is made of several noisy measures.
     """
 
     names: tuple[str, ...]
@@ -58,6 +59,7 @@ class Paid:
     pure: Fraction | None = None
     hidden: bool = False
     beside: Paid | None = None
+    columns: Fraction = Fraction(1)
 
     @property
     def weight(self) -> int:
@@ -69,6 +71,11 @@ class Paid:
     def epsilon_share(self) -> Fraction:
         """The weight where ε is split."""
         return self.share if self.pure is None else self.pure
+
+    def and_also(self, other: Paid) -> Paid:
+        """The same measure for the columns of both."""
+        names, share = (*self.names, *other.names), max(self.share, other.share)
+        return replace(self, names=names, share=share, columns=self.columns + other.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,14 +243,12 @@ class Ask:
         """The distinct noisy totals: a count that several columns share is one of them."""
         shares: dict[tuple[object, ...], Paid] = {}
 
-        def add(name: str, measure: Measure, share: Fraction) -> None:
-            old = shares.get(measure.key)
-            names = (name,) if old is None else (*old.names, name)
-            shares[measure.key] = Paid(names, measure, share if old is None else max(share, old.share))
-
         for output, (_, aggregate) in zip(self.outputs, self.aggregates, strict=True):
+            part = Fraction(1, max(1, sum(measure.sensitivity.l0 > 0 for _, measure in output.measures)))
             for name, measure in output.measures:
-                add(name, measure, aggregate.share)
+                new = Paid((name,), measure, aggregate.share, columns=part)
+                old = shares.get(measure.key)
+                shares[measure.key] = new if old is None else old.and_also(new)
         if self.threshold is not None and self.threshold.key not in shares:
             taken = {name for paid in shares.values() for name in paid.names} | set(self.by)
             name = "units" if "units" not in taken else "units of the keys"
@@ -295,6 +300,7 @@ class Ask:
                 tuple(f"{name}.other" for name in paid.names),
                 replace(paid.measure, collects=True, sensitivity=merged(paid.measure.sensitivity, 1)),
                 Fraction(0),
+                columns=paid.columns,
             )
             for paid in read
             if not paid.hidden

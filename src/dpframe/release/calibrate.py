@@ -255,13 +255,15 @@ def thresholded(
 def worth(plan: NoisePlan) -> float:
     """How noisy a plan is, as a logarithm: what "less noise" means for several columns.
 
-    The product of the standard deviations of what noise is added to, and of how far choices are off (`Drawn.off`).
+    The product over released columns of the standard deviation of what noise is added to, or of how far a choice is off
+    (`Drawn.off`). A column that is made of several measures is one: each counts as much, together they weigh 1.
     For a number that decides which keys are released it is T + s²/T in place of its s, with T from `_fewest_units`:
     about the mean square error over keys of sizes as n^-2, of which those that are missing are off by all of their
     size. It is T where the number itself is not released.
     """
     seen = [d for d in plan.drawn if d.added and d.family != "none" and d.paid is not plan.decided_by]
-    choices = math.fsum(math.log(d.off) for d in plan.drawn if d.paid.measure.chosen and d.family != "none")
+    chosen = [d for d in plan.drawn if d.paid.measure.chosen and d.family != "none"]
+    choices = math.fsum(float(d.paid.columns) * math.log(d.off) for d in chosen)
     if plan.decided_by is None:
         return _published(seen, plan.shape) + choices
     keys, measure = _fewest_units(plan), plan.decided_by.measure
@@ -298,7 +300,7 @@ def _fewest_units(plan: NoisePlan) -> float:
 def _published(drawn: Sequence[Drawn], shape: tuple[int, int] | None) -> float:
     """The same of noises: for a crosstab with measured margins, of the cells and margins that it publishes."""
     if shape is None:
-        return math.fsum(math.log(d.deviation) for d in drawn)
+        return math.fsum(float(d.paid.columns) * math.log(d.deviation) for d in drawn)
     measured: dict[Source, float] = {d.paid.measure.merged or "cells": d.deviation**2 for d in drawn}
     return math.fsum(map(math.log, estimators(*shape, measured).variances(measured)))
 
