@@ -21,6 +21,7 @@ from dpframe.errors import (
     WrongType,
 )
 from dpframe.plan import habits
+from dpframe.release.marginals import MarginalsRelease
 
 TABLE = pd.DataFrame({"user": [1, 1, 2], "wage": [1.0, 2.0, 3.0], "city": ["a", "b", "c"], "n": [1, 2, 3]})
 
@@ -28,6 +29,11 @@ TABLE = pd.DataFrame({"user": [1, 1, 2], "wage": [1.0, 2.0, 3.0], "city": ["a", 
 @pytest.fixture
 def frame():
     return TABLE.dp(unit="user", budget=dp.Budget(epsilon=100))
+
+
+MARGINALS = TABLE.dp(unit="user", budget=dp.Budget(epsilon=100, delta=0.1)).marginals(
+    ["city", "n"], "2-way", keys={"city": ["a", "b"], "n": [1, 2]}, max_rows=1
+)
 
 
 def groups_of(frame):
@@ -52,6 +58,9 @@ NAMES = {
     "q.table": ".release(",
     "q.relese": "'release'",
     "out.head": ".table",
+    "tables.with_ci": "out['a', 'b'].accuracy()",
+    "tables.plot": "out['a', 'b']",
+    "tables.reprot": "'report'",
     "dp.avg": "dp.mean(",
     "dp.size": "dp.count()",
     "dp.nunique": "dp.n_unique(",
@@ -73,6 +82,8 @@ def test_a_name_from_elsewhere_is_answered_with_the_one_here(frame, typed):
     groups = groups_of(frame)
     query = groups.count()
     known = {"f": frame, "g": groups, "q": query, "dp": dp, "TABLE": TABLE, "out": query.release(epsilon=1)}
+    if typed.startswith("tables."):
+        known["tables"] = MARGINALS.release(epsilon=1, delta=1e-6)
     with pytest.raises(UnknownAttribute) as caught:
         eval(typed, known)
     assert isinstance(caught.value, AttributeError)
@@ -85,6 +96,7 @@ KINDS = {
     "GROUPS": dp.PrivateGroupBy,
     "QUERY": dp.Query,
     "RELEASE": dp.Release,
+    "MARGINALS": MarginalsRelease,
     "EXPRESSION": dp.Expr,
     "TEXT": type(dp.col("x").str),
     "CALENDAR": type(dp.col("x").dt),

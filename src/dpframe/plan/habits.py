@@ -14,6 +14,7 @@ __all__ = [
     "EXPRESSION",
     "FRAME",
     "GROUPS",
+    "MARGINALS",
     "MODULE",
     "NO_ROWS",
     "QUERY",
@@ -95,6 +96,20 @@ RELEASE = _table(
         "head tail columns iloc loc shape sort_values sort filter": "Type .table: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table.",
         "item result": "Type .value.",
+        "error errors": "Type .accuracy().",
+        "epsilon delta": "Type .cost.",
+        "explain": "Type .report() or .derivation.",
+        "to_json": "Type .report().to_json().",
+    }
+)
+MARGINALS = _table(
+    {
+        "with_ci": "Type .accuracy(): it has an interval for every number, and out['a', 'b'].accuracy() those of one "
+        "table.",
+        "nonnegative round suppress plot to_html to_latex": "One table has it: out['a', 'b'].",
+        "value": "Type .table, or out['a', 'b'].table.",
+        "head tail columns iloc loc shape sort_values sort filter": "Type .table: it is a table of the kind you know.",
+        "to_frame df data collect": "Type .table.",
         "error errors": "Type .accuracy().",
         "epsilon delta": "Type .cost.",
         "explain": "Type .report() or .derivation.",

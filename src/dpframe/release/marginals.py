@@ -21,6 +21,7 @@ from dpframe.errors import InvalidArgument, UnknownColumn
 from dpframe.noise import contrasts, rounded_contrasts
 from dpframe.plan.ask import Paid
 from dpframe.plan.explain import Derivation
+from dpframe.plan.habits import MARGINALS, Habits
 from dpframe.plan.marginals import COUNT, Marginals, Tables, titled
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.calibrate import Drawn, NoisePlan
@@ -101,13 +102,15 @@ def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Part, float]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MarginalsRelease(Mapping[tuple[str, ...], Release]):
+class MarginalsRelease(Habits, Mapping[tuple[str, ...], Release]):
     """Released marginals: a mapping from columns to tables that agree wherever they share columns.
 
     `out["a", "b"]` is a `Release` like any other, here a crosstab with its margins; there is one for every set of
     columns that some table of the workload has, in any order, down to `out["a"]` and the total, `out[()]`. Iterating
     gives the tables that were asked for. `cost` is the loss that all of them were charged, once.
     """
+
+    _habits = MARGINALS
 
     cost: Loss
     derivation: Derivation
