@@ -13,7 +13,7 @@ from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, CountUnits,
 from dpframe.plan.columns import Auto
 from dpframe.plan.features import Pick
 from dpframe.plan.steps import check_limit
-from dpframe.plan.types import plain
+from dpframe.plan.types import real
 
 __all__ = [
     "count",
@@ -147,10 +147,10 @@ def std(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float 
 
 
 def _spread(column: str, bounds: Pair | None, ddof: int, share: float, verb: str) -> Aggregate:
-    name, ddof = read_name(column, verb), plain(ddof)  # type: ignore[assignment]
-    if isinstance(ddof, bool) or not isinstance(ddof, int) or ddof not in (0, 1):
+    name, less = read_name(column, verb), real(ddof)
+    if not isinstance(less, int) or less not in (0, 1):
         raise InvalidArgument(f"{verb}({name!r}): ddof= is 0 or 1.")
-    return Var(read_share(share), name, read_bounds(bounds, f"{verb}({name!r})"), ddof, verb == "std")
+    return Var(read_share(share), name, read_bounds(bounds, f"{verb}({name!r})"), less, verb == "std")
 
 
 @explained

@@ -19,6 +19,7 @@ from dpframe.plan.ask import Ask
 from dpframe.plan.explain import Derivation, derivation
 from dpframe.plan.habits import QUERY, Habits
 from dpframe.plan.steps import rebased, source_of
+from dpframe.plan.types import real
 from dpframe.release.accuracy import check_alpha, check_rows, expected_error
 from dpframe.release.batch import Batch, batch
 from dpframe.release.calibrate import NoisePlan
@@ -105,7 +106,8 @@ class Query(Habits):
         Errors: those of `accuracy`; UnsupportedOperation when no ε below 1e9 is enough, or the error is not known
                 before a release (ratios and quantiles without assume_rows=)
         """
-        if isinstance(error, bool) or not isinstance(error, (int, float)) or not 0 < error < math.inf:
+        most = real(error)
+        if most is None or not 0 < most < math.inf:
             raise InvalidArgument("epsilon_for: error= is a number above 0, in the column's unit.")
         names = [output.name for output in self._ask.outputs]
         if column is not None and (not isinstance(column, str) or column not in names):
@@ -124,7 +126,7 @@ class Query(Habits):
                     "epsilon_for: the error of a ratio or a quantile depends on the data; say assume_rows=, a number "
                     "of values per group."
                 )
-            return bool(max(errors) <= error)
+            return bool(max(errors) <= most)
 
         low, high = 1e-9, 1e9
         if not enough(high):

@@ -13,6 +13,7 @@ from dpframe.audit.tables import Unit, eager, owners_of, taken
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.explain import render_html, render_text
 from dpframe.plan.steps import Rows
+from dpframe.plan.types import real
 from dpframe.theory.empirical import distances
 from dpframe.theory.maps.sensitivity import Sensitivity
 from dpframe.theory.progress import watched
@@ -118,15 +119,16 @@ def check_query(
     """
     rows = eager(universe)
     owners = owners_of(rows, unit)
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1 or not owners:
+    longest, tried = real(size), real(limit)
+    if not isinstance(longest, int) or longest < 1 or not owners:
         raise InvalidArgument(
             "check_query: size= is a whole number of at least 1, and the universe has at least a row."
         )
     if not callable(question):
         raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
-    if isinstance(limit, bool) or not isinstance(limit, int):
+    if not isinstance(tried, int):
         raise InvalidArgument("check_query: limit= is a whole number of tables.")
-    tables = _refused(len(owners), size, limit)
+    tables = _refused(len(owners), longest, tried)
     query = question(protect(rows, unit, neighbors=neighbors))
     if not isinstance(query, Query):
         raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")

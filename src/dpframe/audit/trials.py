@@ -10,6 +10,7 @@ from typing import Any
 from dpframe.audit.binomial import at_least, at_most
 from dpframe.audit.outcomes import Cells, Outcome, best_event, outcomes_of
 from dpframe.errors import InvalidArgument
+from dpframe.plan.types import real
 from dpframe.theory.plots import histograms
 from dpframe.theory.progress import watched
 
@@ -107,16 +108,17 @@ def audit(
     claim = _claim(epsilon, delta)
     if not callable(release):
         raise InvalidArgument("audit: release is a function that takes a table and releases it once.")
-    if isinstance(trials, bool) or not isinstance(trials, int) or not 4 <= trials <= MOST:
+    wanted = real(trials)
+    if not isinstance(wanted, int) or not 4 <= wanted <= MOST:
         raise InvalidArgument(f"audit: trials= is a whole number from 4 to {MOST}.")
     sides: tuple[list[Outcome], list[Outcome]] = ([], [])
-    for _ in watched(_until(sides, trials), trials, "releases", progress):
+    for _ in watched(_until(sides, wanted), wanted, "releases", progress):
         for side, data in zip(sides, (table, neighbour), strict=True):
             found = outcomes_of(release(data))
             if not found:
                 raise InvalidArgument("audit: the release function gave an empty list.")
             side += found
-    first, second = (side[:trials] for side in sides)
+    first, second = (side[:wanted] for side in sides)
     cells = Cells.learnt(first[::2], second[::2])
     chosen = [cells.counts(side[::2]) for side in (first, second)]
     event = best_event(chosen[0], chosen[1], len(first[::2]), claim[1])
@@ -125,7 +127,7 @@ def audit(
     size = len(first[1::2])
     surely, at_worst = at_least(likely, size, ALPHA / 2), at_most(rare, size, ALPHA / 2)
     lower = max(0.0, math.log((surely - claim[1]) / at_worst)) if surely > claim[1] else 0.0
-    return Audit(lower, claim, trials, (likely, rare), size, (first[1::2], second[1::2]), cells)
+    return Audit(lower, claim, wanted, (likely, rare), size, (first[1::2], second[1::2]), cells)
 
 
 def _until(sides: tuple[list[Outcome], list[Outcome]], trials: int) -> Iterator[int]:
@@ -137,7 +139,7 @@ def _until(sides: tuple[list[Outcome], list[Outcome]], trials: int) -> Iterator[
 
 
 def _claim(epsilon: Any, delta: Any) -> tuple[float, float]:
-    numbers = [x for x in (epsilon, delta) if isinstance(x, (int, float)) and not isinstance(x, bool)]
-    if len(numbers) != 2 or not 0 <= numbers[0] <= 1e300 or not 0 <= numbers[1] < 1:
+    typed = real(epsilon), real(delta)
+    if typed[0] is None or typed[1] is None or not 0 <= typed[0] <= 1e300 or not 0 <= typed[1] < 1:
         raise InvalidArgument("audit: the claim is epsilon=, a number of at least 0, and delta=, in [0, 1).")
-    return float(epsilon), float(delta)
+    return float(typed[0]), float(typed[1])

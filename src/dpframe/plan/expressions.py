@@ -13,7 +13,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation,
 from dpframe.plan.columns import Bounds, Facts, Table
 from dpframe.plan.habits import CALENDAR, EXPRESSION, TEXT, Habits
 from dpframe.plan.operations import OPERATIONS
-from dpframe.plan.types import Scalar, as_dtype, is_finite, kind_of_scalar, number, plain
+from dpframe.plan.types import Scalar, as_dtype, is_finite, kind_of_scalar, number, plain, real
 
 __all__ = [
     "Call",
@@ -114,12 +114,13 @@ def check_bound(value: object, what: str) -> Any:
     value = plain(value)
     if isinstance(value, (dt.date, dt.timedelta)):
         return value
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    end = real(value)
+    if end is None:
         raise InvalidBounds(f"{what}: a bound is a number or a time, not {kind_of(value)}.")
-    most = 2**64 - 1 if isinstance(value, int) else 1e270
-    if not -most <= value <= most:
+    most = 2**64 - 1 if isinstance(end, int) else 1e270
+    if not -most <= end <= most:
         raise InvalidBounds(f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits.")
-    return value
+    return end
 
 
 class Expr(Habits):
@@ -304,10 +305,10 @@ class _Listed(tuple[Any, ...]):
 
 
 def _whole(value: object, what: str) -> int:
-    value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, int):
+    whole = real(value)
+    if not isinstance(whole, int):
         raise WrongType(f"{what}: give a whole number, not {kind_of(value)}.")
-    return value
+    return whole
 
 
 def _word(value: object, what: str) -> str:
@@ -349,9 +350,10 @@ class TextNamespace(Habits):
 
     def head(self, n: int) -> Expr:
         """The first n characters."""
-        if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 2**31:
+        first = real(n)
+        if not isinstance(first, int) or not 0 <= first < 2**31:
             raise InvalidArgument("str.head takes a whole number of at least 0.")
-        return self._expr._call("str.head", n=_whole(n, "str.head"))
+        return self._expr._call("str.head", n=first)
 
 
 @dataclass(frozen=True)

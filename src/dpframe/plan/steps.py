@@ -20,7 +20,7 @@ from dpframe.plan.columns import Facts, Limits, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.operations import cast_facts, clip_facts, fill_facts
-from dpframe.plan.types import kind, plain, show
+from dpframe.plan.types import kind, real, show
 from dpframe.theory.maps.sensitivity import Relation
 
 __all__ = [
@@ -44,10 +44,10 @@ MOST = 2**31 - 1  # limits up to here leave room for every intermediate integer 
 
 def check_limit(value: object, name: str) -> int:
     """A limit as a whole number between 1 and 2^31 - 1, or a typed error."""
-    value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+    limit = real(value)
+    if not isinstance(limit, int) or not 1 <= limit <= MOST:
         raise InvalidArgument(f"{name} must be a whole number from 1 to {MOST}.")
-    return value
+    return limit
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ __all__ = [
     "moment",
     "number",
     "plain",
+    "real",
     "show",
     "ticks",
 ]
@@ -126,6 +127,16 @@ def plain(value: object) -> object:
     if module.startswith("pandas") and hasattr(value, "to_pytimedelta"):
         return value.floor("us").to_pytimedelta()  # type: ignore[attr-defined]
     return value
+
+
+def real(value: object) -> int | float | None:
+    """A number as typed, of Python or numpy, as Python's int or float; None for anything else, True and False too.
+
+    >>> real(np.float32(0.5)), real(np.int8(3)), real(True), real("3")
+    (0.5, 3, None, None)
+    """
+    value = plain(value)
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
 def is_finite(value: object) -> bool:

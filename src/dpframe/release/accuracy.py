@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 from dpframe.plan.measures import Output
+from dpframe.plan.types import real
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.choices import end_names
 from dpframe.release.ratios import expected_ratio_error, ratio_interval
@@ -33,16 +34,18 @@ Parts = Mapping[str, Floats]
 
 def check_alpha(alpha: object) -> float:
     """A probability of missing, strictly between 0 and 1. Errors: InvalidArgument."""
-    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
+    missing = real(alpha)
+    if missing is None or not 0 < missing < 1:
         raise InvalidArgument("alpha must be between 0 and 1; 0.05 gives 95% confidence.")
-    return float(alpha)
+    return float(missing)
 
 
 def check_rows(rows: object) -> float:
     """A number of rows per group to assume. Errors: InvalidArgument."""
-    if isinstance(rows, bool) or not isinstance(rows, (int, float)) or not 0 < rows <= 2**63:
+    assumed = real(rows)
+    if assumed is None or not 0 < assumed <= 2**63:
         raise InvalidArgument("assume_rows= is a number of rows above 0.")
-    return float(rows)
+    return float(assumed)
 
 
 def interval_of(

@@ -12,6 +12,7 @@ from dpframe.engine.tables import polars_dtype
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.ask import Layout
 from dpframe.plan.measures import Output
+from dpframe.plan.types import real
 from dpframe.release.formulas import in_ticks
 
 __all__ = ["check_ci", "interval_column", "low_and_high", "read_ci"]
@@ -27,9 +28,10 @@ def low_and_high(output: Output) -> tuple[str, str]:
 
 def read_ci(ci: object) -> float:
     """A confidence as typed. Errors: InvalidArgument."""
-    if isinstance(ci, bool) or not isinstance(ci, (int, float)) or not 0 < ci < 1:
+    confidence = real(ci)
+    if confidence is None or not 0 < confidence < 1:
         raise InvalidArgument("ci= is a probability between 0 and 1; ci=0.95 gives intervals of 95% confidence.")
-    return float(ci)
+    return float(confidence)
 
 
 def check_ci(ci: float, by: Sequence[str], outputs: Sequence[Output], layout: Layout) -> None:

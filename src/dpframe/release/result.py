@@ -18,6 +18,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.explain import Derivation
 from dpframe.plan.habits import RELEASE, Habits
 from dpframe.plan.measures import Output
+from dpframe.plan.types import real
 from dpframe.release.accuracy import check_alpha, check_rows
 from dpframe.release.charts import bars, heatmap, margin
 from dpframe.release.columns import check_ci, read_ci
@@ -149,12 +150,13 @@ class Release(Habits):
                 margins still count what is suppressed. Privacy does not ask for this: the numbers are noisy already
         Errors: InvalidArgument; UnsupportedOperation where no number was released
         """
-        if isinstance(below, bool) or not isinstance(below, (int, float)) or not 0 < below <= 1e300:
+        least = real(below)
+        if least is None or not 0 < least <= 1e300:
             raise InvalidArgument("suppress(below=): a number above 0, such as suppress(below=10).")
         if all(output.formula == "mode" for output in self._numbers.outputs):  # or there is none at all
             raise UnsupportedOperation("suppress(): this release has no count; ask for one beside: n=dp.count().")
-        said = f"suppress(below={below:g}): groups with fewer are not shown; margins count them."
-        return replace(self, _numbers=replace(self._numbers, below=float(below)), _steps=(*self._steps, said))
+        said = f"suppress(below={least:g}): groups with fewer are not shown; margins count them."
+        return replace(self, _numbers=replace(self._numbers, below=float(least)), _steps=(*self._steps, said))
 
     def _adjusted(
         self, change: Callable[[Floats], np.ndarray], meant: Callable[[Output], bool], verb: str, dtype: pl.DataType
