@@ -175,9 +175,10 @@ def _polars(table: pl.DataFrame, grid: Grid) -> pl.DataFrame:
 
 def _labels(keys: list[Key], taken: set[str]) -> list[str]:
     """Keys as different column names: ("a", 1) is "a, 1"; underscores tell apart what would look alike."""
-    labels: list[str] = []
+    labels, taken = [], set(taken)
     for key in keys:
-        labels.append(unlike(label_of(key), taken | set(labels)))
+        labels.append(unlike(label_of(key), taken))
+        taken.add(labels[-1])
     return labels
 
 
