@@ -66,7 +66,11 @@ def test_a_grouped_median_costs_l1_not_groups_times_rows(frame):
 
 
 @pytest.mark.parametrize(
-    "rank", [Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(1, 3)]
+    "rank",
+    [
+        *(Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(1, 3)),
+        *(Fraction(1, 10**6), Fraction(999_999, 10**6)),
+    ],
 )
 def test_one_row_moves_a_score_by_no_more_than_claimed_and_by_that_much(rank):
     measure = type("M", (), {"rank": rank, "fraction": 0})()
@@ -81,10 +85,25 @@ def test_one_row_moves_a_score_by_no_more_than_claimed_and_by_that_much(rank):
     assert seen == change
 
 
-def test_scores_do_not_wrap_however_many_rows():
-    measure = type("M", (), {"rank": Fraction(999, 1000), "fraction": 0})()
+@pytest.mark.parametrize("rank", [Fraction(999, 1000), Fraction(1, 10**6)])
+def test_scores_do_not_wrap_however_many_rows(rank):
+    measure = type("M", (), {"rank": rank, "fraction": 0})()
     scores = rank_scores(measure, np.array([[2**60, 2**60, 2**60]]), Fraction(1))
     assert (scores <= 0).all()
+
+
+def test_a_rank_near_an_end_is_not_the_extreme():
+    """Ten of 40,000 values on either side are a part of 0.00025."""
+    rows = {"id": range(40_000), "x": [0.0] * 10 + [500.0] * 39_980 + [1000.0] * 10}
+    query = protect(rows).quantile("x", [0.0002, 0.0003, 0.9997, 0.9998], (0, 1023), max_rows=1)
+    assert query.release(epsilon=CERTAIN).table.row(0) == (0.0, 500.0, 500.0, 1000.0)
+
+
+@pytest.mark.parametrize(("q", "said"), [(1e-7, "min("), (1 - 1e-9, "max("), (np.float32(1e-8), "min(")])
+def test_a_rank_that_would_be_an_extreme_says_which_to_type(frame, q, said):
+    with pytest.raises(errors.InvalidArgument, match="six decimals") as caught:
+        frame.quantile("x", q, (0, 1), max_rows=1)
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.9])

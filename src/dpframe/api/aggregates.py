@@ -172,7 +172,7 @@ def n_unique(column: str, *, share: float = 1) -> Aggregate:
 def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """The value that a part q of a column's values is not above.
 
-    Input:  q in [0, 1], to three decimals; bounds (column unit) as in `sum`
+    Input:  q in [0, 1], to six decimals; bounds (column unit) as in `sum`
     Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
             fewer); dates, times and durations keep their type
     Bound:  a choice among them, scored by the rows below and above: by permute-and-flip, which over all groups costs

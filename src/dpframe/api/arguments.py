@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 
+_RANKS = 10**6  # the largest denominator of a rank
 _MISSPELT = 2  # names that are not there, at most, before they are taken for values
 Pair = tuple[Any, Any] | Auto  # two numbers, or two dates, times or timedeltas; or chosen inside the release
 
@@ -107,11 +108,21 @@ def read_share(value: object) -> Fraction:
 
 
 def read_rank(value: object) -> Fraction:
-    """A quantile's rank: a number in [0, 1], to three decimals."""
+    """A quantile's rank: a number in [0, 1], to six decimals.
+
+    Errors: InvalidArgument; also for what would be rounded to an extreme, which is another question
+    """
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not 0 <= value <= 1:
         raise InvalidArgument("q= is a number from 0 to 1, such as 0.5 for the median.")
-    return Fraction(value).limit_denominator(1000)
+    rank = Fraction(value).limit_denominator(_RANKS)
+    if rank in (0, 1) and rank != value:
+        verb, word = ("max", "maximum") if rank else ("min", "minimum")
+        raise InvalidArgument(
+            f"q={float(value)!r}: ranks are held to six decimals, and this one would be the {word}. Type "
+            f"{verb}('x', bounds=(0, 100)), or a q from 0.000001 to 0.999999."
+        )
+    return rank
 
 
 def read_expr(value: object, asked: str) -> Expr:
