@@ -229,6 +229,23 @@ def test_explain_reads_as_text_and_html(frame):
     assert "declared by dp.Rows(2)" in str(declared)
 
 
+def test_long_lists_are_cut_where_people_read_them(frame):
+    towns = [f"town {number}" for number in range(40)]
+    among, edges = dp.col("city").is_in(towns), list(range(60))
+    steps = frame.filter(among).with_columns(known=~among, few=dp.col("city").is_in(towns[:5])).cut("age", edges)
+    few, many = f"city.is_in({towns[:5]})", "city.is_in(['town 0', 'town 1', 'town 2', … (40 values)])"
+    query = steps.clip("spend", 0, 100).sum("spend", max_rows=1)
+    for text in (str(query.explain()), query.explain()._repr_html_().replace("&#x27;", "'"), repr(among)):
+        assert many in text
+        assert "town 5" not in text
+    text = str(query.explain())
+    assert f"with_columns(known=(~{many}), few={few})" in text
+    assert "cut('age', [0, 1, 2, … (60 values)])" in text
+    with pytest.raises(errors.WrongType) as caught:
+        frame.filter(dp.col("age").is_in(towns))
+    assert "… (40 values)" in str(caught.value)
+
+
 def test_default_budget_and_its_absence():
     frame = dp.protect(pl.DataFrame(ROWS), unit="id")
     with pytest.raises(errors.BudgetRequired, match=r"dp\.set_budget"):

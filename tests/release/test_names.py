@@ -12,6 +12,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.budget import Ledger
+from dpframe.budget.names import fingerprint
 from dpframe.plan.fingerprint import described
 from dpframe.release import run
 from dpframe.release.stored import Answer, packed, unpacked
@@ -170,6 +171,25 @@ def test_long_lists_of_keys_are_described_by_their_hash():
 
     assert len(str(keys("x"))) < 2000
     assert keys("x") == keys("x") != keys("y")
+
+
+def test_a_name_stands_for_every_value_of_a_list_also_where_people_read_the_first():
+    def question(towns, edges):
+        frame = dp.protect(pl.DataFrame(ROWS), unit="id")
+        steps = frame.filter(dp.col("city").is_in(towns)).with_columns(away=~dp.col("city").is_in(towns))
+        return steps.cut("x", edges).count(max_rows=1)
+
+    towns, edges = list("abcdefgh"), list(range(8))
+    first, *others = [
+        question(towns, edges),
+        question([*towns[:7], "i"], edges),
+        question(towns, [*edges[:7], 9]),
+        question([str(n) for n in range(8)], edges),
+    ]
+    assert str(first.explain()) == str(others[0].explain()) == str(others[1].explain())
+    names = [fingerprint(described(query._ask)) for query in (first, *others)]
+    assert len(set(names)) == 4
+    assert described(first._ask)["steps"][0][""] == f"filter(city.is_in({towns}))"
 
 
 def test_tables_survive_bytes():

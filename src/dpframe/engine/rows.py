@@ -41,7 +41,7 @@ def lower(step: steps.Step, live: AbstractSet[str], *, empty: bool = False) -> F
 def lowered(step: steps.Step, live: frozenset[str], empty: bool) -> Frame:
     """Steps that change no value: select, drop, rename, bound."""
     if not isinstance(step, (steps.Select, steps.Drop, steps.Rename, steps.Bound)) or step.parent is None:
-        raise UnsupportedOperation(f"{step.typed}: no engine can run this step.")  # and its rows pass through none
+        raise UnsupportedOperation(f"{step.shown}: no engine can run this step.")  # and its rows pass through none
     return lowered(step.parent, live, empty)
 
 

@@ -23,13 +23,13 @@ def check_supported(step: steps.Step) -> None:
     others = [source.data.scan((), empty=True) for source in sources] if len(sources) > 1 else []
     if len(names) > 1 or not all(engine.together(others[0], other) for other in others[1:]):
         raise UnsupportedOperation(
-            f"{step.typed}: the tables are in different places ({', '.join(names)}), and rows do not leave theirs. "
+            f"{step.shown}: the tables are in different places ({', '.join(names)}), and rows do not leave theirs. "
             "Protect tables of one engine and one connection."
         )
     for dtype, what in _types(step):
         why = engine.reason_against(dtype)
         if why:
-            raise UnsupportedOperation(f"{step.typed}: {what} {show(dtype)} is not for {engine.name}; {why}.")
+            raise UnsupportedOperation(f"{step.shown}: {what} {show(dtype)} is not for {engine.name}; {why}.")
 
 
 def _types(step: steps.Step) -> Iterator[tuple[DType, str]]:

@@ -78,7 +78,7 @@ def _lines(step: Step, indent: str = "") -> list[tuple[str, str, str]]:
     for earlier in lineage(step):
         for other in earlier.others:
             lines += _lines(other, f"{indent}· ")
-        lines.append((f"{indent}{earlier.typed}", _held(earlier), _written(earlier)))
+        lines.append((f"{indent}{earlier.shown}", _held(earlier), _written(earlier)))
     return lines
 
 

@@ -13,7 +13,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation,
 from dpframe.plan.columns import Bounds, Facts, Table
 from dpframe.plan.habits import CALENDAR, EXPRESSION, TEXT, Habits
 from dpframe.plan.operations import OPERATIONS
-from dpframe.plan.types import Scalar, as_dtype, is_finite, kind_of_scalar, number, plain, real
+from dpframe.plan.types import Scalar, as_dtype, is_finite, kind_of_scalar, listed, number, plain, real
 
 __all__ = [
     "Call",
@@ -71,15 +71,16 @@ _LITERAL_TYPES: Mapping[str, nw.dtypes.DType] = {
 }
 
 
-def text(node: Node) -> str:
-    """An expression as the user would type it."""
+def text(node: Node, *, short: bool = False) -> str:
+    """An expression as the user would type it; if `short`, without the rest of long lists, for people to read."""
     match node:
         case Name(name):
             return name
         case Literal(value):
             return repr(value)
         case Call(operation, args, options):
-            return OPERATIONS[operation].text.format(*(text(a) for a in args), **dict(options))
+            said = {name: listed(o) if short and isinstance(o, _Listed) else o for name, o in options}
+            return OPERATIONS[operation].text.format(*(text(a, short=short) for a in args), **said)
 
 
 def facts(node: Node, table: Table, asked: str) -> Facts:
@@ -95,7 +96,7 @@ def facts(node: Node, table: Table, asked: str) -> Facts:
             return Facts(nw.Datetime("us", "UTC") if zoned else _LITERAL_TYPES[family], value is None, bounds)
         case Call(operation, args, options):
             known = [facts(a, table, asked) for a in args]
-            return OPERATIONS[operation].rule(f"{asked}: {text(node)}", known, dict(options))
+            return OPERATIONS[operation].rule(f"{asked}: {text(node, short=True)}", known, dict(options))
 
 
 def names(node: Node) -> frozenset[str]:
@@ -143,7 +144,7 @@ class Expr(Habits):
         self._node = node
 
     def __repr__(self) -> str:
-        return f"dp.Expr: {text(self._node)}"
+        return f"dp.Expr: {text(self._node, short=True)}"
 
     def __bool__(self) -> bool:
         raise UnsupportedOperation(
@@ -242,10 +243,10 @@ class Expr(Habits):
         """Whether a value is one of those listed."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InvalidArgument("is_in takes a list of values.")
-        listed = [plain(v) for v in values]
-        for value in listed:
+        found = [plain(v) for v in values]
+        for value in found:
             kind_of_scalar(value)
-        return self._call("is_in", values=_Listed(listed))
+        return self._call("is_in", values=_Listed(found))
 
     # Logic
 
@@ -296,7 +297,7 @@ class Expr(Habits):
 
 
 class _Listed(tuple[Any, ...]):
-    """Values of `is_in`, shown as a list."""
+    """Values of `is_in`, written as a list."""
 
     __slots__ = ()
 

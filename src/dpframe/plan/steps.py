@@ -20,7 +20,7 @@ from dpframe.plan.columns import Facts, Limits, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.operations import cast_facts, clip_facts, fill_facts
-from dpframe.plan.types import kind, real, show
+from dpframe.plan.types import kind, listed, real, show
 from dpframe.theory.maps.sensitivity import Relation
 
 __all__ = [
@@ -99,6 +99,11 @@ class Step:
         """The line as the user typed it."""
         raise NotImplementedError
 
+    @property
+    def shown(self) -> str:
+        """The same for people to read, without the rest of long lists."""
+        return self.typed
+
 
 @dataclass(frozen=True, eq=False)
 class Source(Step):
@@ -165,6 +170,10 @@ class Filter(Step):
     def typed(self) -> str:
         return f"filter({expressions.text(self.condition._node)})"
 
+    @property
+    def shown(self) -> str:
+        return f"filter({expressions.text(self.condition._node, short=True)})"
+
 
 @dataclass(frozen=True, eq=False)
 class WithColumns(Step):
@@ -182,12 +191,19 @@ class WithColumns(Step):
             known = expressions.facts(expr._node, table, asked)
             if kind(known.dtype) == "other":
                 raise WrongType(f"{asked}: the expression is of type {show(known.dtype)}.")
-            changed.append((name, replace(known, origin=known.origin or self.typed)))
+            changed.append((name, replace(known, origin=known.origin or self.shown)))
         return table.with_versions(changed)
 
     @property
     def typed(self) -> str:
-        return f"with_columns({', '.join(f'{n}={expressions.text(e._node)}' for n, e in self.columns)})"
+        return self._line(short=False)
+
+    @property
+    def shown(self) -> str:
+        return self._line(short=True)
+
+    def _line(self, *, short: bool) -> str:
+        return f"with_columns({', '.join(f'{n}={expressions.text(e._node, short=short)}' for n, e in self.columns)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,11 +370,15 @@ class Cut(Step):
         table, asked = self.before.table, f"cut({self.name!r})"
         _not_the_unit(table, self.into, asked)
         self.intervals.edges_of(table.column(self.name, asked).facts.dtype, asked)
-        return table.with_versions([(self.into, self.intervals.facts(self.typed))])
+        return table.with_versions([(self.into, self.intervals.facts(self.shown))])
 
     @property
     def typed(self) -> str:
         return f"cut({self.name!r}, {list(self.intervals.edges)!r})"
+
+    @property
+    def shown(self) -> str:
+        return f"cut({self.name!r}, {listed(self.intervals.edges)})"
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 import narwhals as nw
@@ -25,6 +25,7 @@ __all__ = [
     "is_finite",
     "kind",
     "kind_of_scalar",
+    "listed",
     "moment",
     "number",
     "plain",
@@ -91,6 +92,20 @@ def number(value: float | dt.date | dt.timedelta) -> str:
     if isinstance(value, (dt.date, dt.timedelta)):
         return str(value)
     return str(value) if isinstance(value, int) else repr(value).removesuffix(".0")
+
+
+_FEW = 5  # values that are shown in full; of more, the first three
+
+
+def listed(values: Sequence[object]) -> str:
+    """Values in words for people, who need not read all of a long list.
+
+    >>> listed([1, 2, 3, 4, 5]), listed(range(10))
+    ('[1, 2, 3, 4, 5]', '[0, 1, 2, … (10 values)]')
+    """
+    if len(values) <= _FEW:
+        return repr(list(values))
+    return f"[{', '.join(map(repr, values[:3]))}, … ({len(values)} values)]"
 
 
 def kind_of_scalar(value: object) -> str:
