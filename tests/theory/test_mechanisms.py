@@ -349,7 +349,11 @@ def test_noisy_max(kind):
     assert rho.map(1) == 0.5
     assert {rho([0, 0, 20, 90]) for _ in range(30)} == {3}
     assert {t.noisy_max(*space, scale=1.0)([0, 0, 20, 90]) for _ in range(30)} == {3}
-    assert {t.noisy_max(*space, scale=1.0, negate=True)([90, 0, 90, 90]) for _ in range(30)} == {1}
+    for measure in (t.MaxDivergence(), t.ZeroConcentratedDivergence()):
+        least = t.noisy_max(*space, scale=1.0, negate=True, output_measure=measure)
+        assert {least([90, 0, 90, 90]) for _ in range(30)} == {1}
+        if kind is int:
+            assert least([0, 2**63 - 1, -(2**63)]) == 2
 
 
 @pytest.mark.parametrize("kind", [int, float])

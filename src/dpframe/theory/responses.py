@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
-from dpframe.noise import bernoulli_exp, permute_and_flip, uniform_index
+from dpframe.noise import bernoulli_exp, exponential_choice, permute_and_flip, uniform_index
 from dpframe.noise import randomized_response as drawn_response
 from dpframe.theory.additive import checked_scale
 from dpframe.theory.domains import AtomDomain, Domain, VectorDomain
@@ -146,25 +146,24 @@ def noisy_max(
         raise InvalidArgument(
             f"noisy_max: output_measure={measure!r}; it is MaxDivergence() or ZeroConcentratedDivergence()."
         )
-    choose = _exponential if measure == ZeroConcentratedDivergence() else _flipped
+    flips = measure == MaxDivergence()
     return Measurement(
-        input_domain, input_metric, measure, lambda scores: _choose(scores, atom, width, negate, choose), privacy_map
+        input_domain, input_metric, measure, lambda scores: _choose(scores, atom, width, negate, flips), privacy_map
     )
 
 
-def _choose(
-    scores: Any, atom: AtomDomain, scale: Fraction, negate: bool, choose: Callable[[list[Any], Fraction], int]
-) -> int:
+def _choose(scores: Any, atom: AtomDomain, scale: Fraction, negate: bool, flips: bool) -> int:
+    """By permute-and-flip or the exponential mechanism; `dpframe.noise` has both for integers, not for real scores."""
     entries = scores.tolist() if hasattr(scores, "tolist") else list(scores)
     if len(entries) == 0:
         raise InvalidArgument("noisy_max: there is no score to choose from.")
-    if not atom.is_float and choose is _flipped:
+    if not atom.is_float:
         whole = np.array([entries], dtype=atom.dtype)
         if negate:
             whole = ~whole  # reverses the order of integers, distances kept, without overflow
-        return int(permute_and_flip(whole, 1 / scale)[0])
-    numbers = [float(v) if atom.is_float else int(v) for v in entries]
-    return choose([-v for v in numbers] if negate else numbers, scale)
+        return int((permute_and_flip if flips else exponential_choice)(whole, 1 / scale)[0])
+    numbers = [-float(v) if negate else float(v) for v in entries]
+    return (_flipped if flips else _exponential)(numbers, scale)
 
 
 def _accepted(score: Any, best: Any, scale: Fraction) -> bool:
