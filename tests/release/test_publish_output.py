@@ -87,6 +87,74 @@ def test_a_crosstab_is_a_heatmap_with_unshaded_margins(frame, options):
     assert 400 < png(out.plot())[0] < 900
 
 
+START = dt.datetime(2026, 3, 1)
+TIMES = {
+    "day": (START.date(), START.date() + dt.timedelta(days=100), pl.Date()),
+    "clock": (START, START + dt.timedelta(days=2), pl.Datetime("us")),
+    "zoned": (*(at.replace(tzinfo=dt.UTC) for at in (START, START + dt.timedelta(days=2))), pl.Datetime("ms", "UTC")),
+    "spent": (dt.timedelta(0), dt.timedelta(hours=10), pl.Duration("us")),
+}
+
+
+def at_times(column, aggregate, number=3):
+    """A release by group without noise to speak of: the values lie evenly between their bounds."""
+    low, high, dtype = TIMES[column]
+    keys = [f"group {i}" for i in range(number)]
+    rows = {
+        "id": range(900),
+        "g": [keys[i % number] for i in range(900)],
+        "x": [low + (high - low) * i / 899 for i in range(900)],
+    }
+    table = pl.DataFrame(rows).with_columns(pl.col("x").cast(dtype))
+    if column == "zoned":
+        table = table.with_columns(pl.col("x").dt.convert_time_zone("Asia/Tokyo"))
+    frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=1e9, delta=0.5))
+    groups = frame.group_by("g", keys=keys, max_groups=1, max_rows_per_group=1)
+    return groups.agg(v=aggregate("x", (low, high)), n=dp.count()).release(epsilon=1e6)
+
+
+@pytest.mark.parametrize("number", [3, 20])
+@pytest.mark.parametrize("column", ["day", "clock", "zoned"])
+@pytest.mark.parametrize("aggregate", [dp.mean, dp.median])
+def test_dates_and_times_are_points_on_an_axis_of_time(column, aggregate, number):
+    out = at_times(column, aggregate, number)
+    chart = out.plot("v")
+    made = chart.to_dict()
+    point, axis = made["layer"][0], "y" if number == 3 else "x"
+    shown = point["encoding"][axis]
+    assert point["mark"]["type"] == "point"
+    assert (shown["type"], shown["scale"]["type"]) == ("temporal", "utc")
+    rows, values = rows_of(chart), out.to_polars()["v"]
+    assert [row["value_text"] for row in rows] == [str(value)[:19] for value in values]
+    wall = values.cast(pl.Datetime("ms")) if values.dtype == pl.Date else values.dt.replace_time_zone(None)
+    assert [row["value"] for row in rows] == wall.dt.epoch("ms").to_list()
+    low, high = shown["scale"]["domain"]
+    assert all(low <= row[end] <= high for row in rows for end in ("value", "lower", "upper"))
+    assert png(chart)[0] < 900
+    assert {layer["mark"]["type"] for layer in out.plot("n").to_dict()["layer"]} == {"bar", "rule", "tick"}
+
+
+@pytest.mark.parametrize(
+    ("column", "aggregate", "unit", "value"), [("spent", dp.mean, "hours", 5), ("day", dp.std, "days", 29)]
+)
+def test_durations_are_bars_in_a_unit(column, aggregate, unit, value):
+    chart = at_times(column, aggregate).plot()
+    bar = chart.to_dict()["layer"][0]
+    assert bar["mark"]["type"] == "bar"
+    assert bar["encoding"]["y"]["axis"]["title"].startswith(f"v ({unit})")
+    assert [row["value"] for row in rows_of(chart)] == pytest.approx([value] * 3, abs=0.3)
+    assert png(chart)[0] < 900
+
+
+def test_suppressed_groups_have_no_interval_either(frame):
+    chart = grouped(frame).suppress(below=1e6).plot()
+    assert {row[part] for row in rows_of(chart) for part in ("value", "lower", "upper")} == {None}
+    assert png(chart)[0] < 900
+    times = at_times("clock", dp.mean).suppress(below=1e6).plot()
+    assert {row["lower"] for row in rows_of(times)} == {None}
+    assert png(times)[0] < 900
+
+
 def test_suppressed_cells_are_dashes(frame):
     out = crosstab(frame).suppress(below=1e6)
     assert [row["text"] for row in rows_of(out.plot())] == ["–"] * 6

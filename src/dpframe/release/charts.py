@@ -19,6 +19,7 @@ _ABOVE = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -10}  
 _LABEL = 260  # of the longest label
 _STEP = 24
 _MOST = 400  # bars, or cells, that can be told apart
+_PARTS = ("value", "lower", "upper")
 _DAY = 86_400
 _TIMES = (_DAY, "days"), (3_600, "hours"), (60, "minutes")
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -32,44 +33,90 @@ def _altair() -> Any:
     return altair
 
 
-def bars(errors: pl.DataFrame, by: tuple[str, ...], column: str) -> Any:
-    """One bar per group with its interval.
+def bars(errors: pl.DataFrame, by: tuple[str, ...], column: str, dtype: pl.DataType | None = None) -> Any:
+    """One bar per group with its interval; one point for a date or time, which has no zero for a bar to start at.
 
-    Input:  errors: the table of `Release.accuracy`, of one column; by: the keys
+    Input:  errors: the table of `Release.accuracy`, of one column; by: the keys; dtype: that of the column, times are
+            in its ticks
     Output: Altair chart; bars lie where labels are long or many, so that these can be read
     """
     alt = _altair()
     if errors.height > _MOST:
         raise UnsupportedOperation(f"plot(): {errors.height} bars cannot be told apart; plot fewer groups.")
     labels = [", ".join("null" if part is None else str(part) for part in key) for key in errors.select(by).rows()]
-    data = errors.select("value", "lower", "upper").insert_column(0, pl.Series("label", labels)).to_pandas()
+    kept = pl.col("value").is_not_null()  # those of suppressed groups have no interval either
+    numbers, unit = errors.select(pl.when(kept).then(pl.col(*_PARTS))), ""
+    moments = isinstance(dtype, pl.Date | pl.Datetime)
+    if isinstance(dtype, pl.Duration):
+        numbers, unit = _durations(numbers, dtype)
+    if moments:
+        numbers = _moments(numbers, dtype)
+    data = numbers.insert_column(0, pl.Series("label", labels)).to_pandas()
+    known = [x for part in _PARTS for x in data[part] if x == x]
     flat = len(labels) <= 12 and sum(len(label) for label in labels) * 7 < _WIDTH
     order = list(dict.fromkeys(labels))
     name = alt.Axis(title=", ".join(by), labelLimit=_LABEL, labelAngle=0, **({} if flat else _ABOVE))
     label = alt.X if flat else alt.Y
     number = alt.Y if flat else alt.X
     at = label("label:N", sort=order, axis=name, scale=alt.Scale(paddingInner=0.25))
-    known = [x for x in (*data["lower"], *data["upper"], *data["value"]) if x == x]
-    most = max(map(abs, known), default=0.0)
-    format_ = "~s" if most >= 1e6 else ",.0f" if most >= 20 else ",.4~g"
-    axis = alt.Axis(title=f"{column}, with 95% margins of error", format=format_, tickCount=8)
-    low, high = min([*known, 0.0]), max([*known, 0.0])
-    room = 0.03 * (high - low)
-    ends_at = alt.Scale(domain=[low - room * (low < 0), high + room if high > low else 1.0], nice=False)
     tips = [alt.Tooltip("label:N", title=", ".join(by))]
-    tips += [alt.Tooltip(f"{part}:Q", format=format_) for part in ("value", "lower", "upper")]
+    if moments:
+        kind, scale, format_ = "T", alt.Scale(type="utc", domain=_around(known), nice=False), _time_format(known)
+        tips += [alt.Tooltip(f"{part}_text:N", title=part) for part in _PARTS]
+    else:
+        most = max(map(abs, known), default=0.0)
+        kind, format_ = "Q", "~s" if most >= 1e6 else ",.0f" if most >= 20 else ",.4~g"
+        low, high = min([*known, 0.0]), max([*known, 0.0])
+        room = 0.03 * (high - low)
+        scale = alt.Scale(domain=[low - room * (low < 0), high + room if high > low else 1.0], nice=False)
+        tips += [alt.Tooltip(f"{part}:Q", format=format_) for part in _PARTS]
+    axis = alt.Axis(title=f"{column}{unit}, with 95% margins of error", format=format_, tickCount=4 if moments else 8)
     base = alt.Chart(data)
-    bar = base.mark_bar(color=_BLUE).encode(at, number("value:Q", axis=axis, scale=ends_at), tooltip=tips)
+    shape = base.mark_point(color=_BLUE, filled=True, opacity=1, size=70) if moments else base.mark_bar(color=_BLUE)
+    bar = shape.encode(at, number(f"value:{kind}", axis=axis, scale=scale), tooltip=tips)
     second = alt.Y2 if flat else alt.X2
-    rule = base.mark_rule(color=_DARK, strokeWidth=1.5).encode(at, number("lower:Q"), second("upper:Q"), tooltip=tips)
+    rule = base.mark_rule(color=_DARK, strokeWidth=1.5).encode(
+        at, number(f"lower:{kind}"), second("upper"), tooltip=tips
+    )
     ends = [
         base.mark_tick(color=_DARK, thickness=1.5, size=8, orient="horizontal" if flat else "vertical").encode(
-            at, number(f"{end}:Q"), tooltip=tips
+            at, number(f"{end}:{kind}"), tooltip=tips
         )
         for end in ("lower", "upper")
     ]
     size = {"width": _WIDTH, "height": 260} if flat else {"width": _WIDTH, "height": alt.Step(_STEP)}
     return alt.layer(bar, rule, *ends).properties(**size)
+
+
+def _durations(ticks: pl.DataFrame, dtype: pl.Duration) -> tuple[pl.DataFrame, str]:
+    """Durations in the unit that suits the largest of them, and its name in words."""
+    seconds = ticks / _PER_SECOND[dtype.time_unit]
+    size, unit = _unit(max((abs(x) for row in seconds.rows() for x in row if x is not None), default=0.0))
+    return seconds / size, f" ({unit})"
+
+
+def _moments(ticks: pl.DataFrame, dtype: pl.DataType | None) -> pl.DataFrame:
+    """Dates or times as milliseconds since 1970, as a clock on the wall of their zone counts them, and as texts."""
+    times = ticks.select(pl.all().round().cast(pl.Int64).cast(dtype or pl.Date))
+    texts = times.select(pl.all().dt.to_string("iso").str.slice(0, 19).name.suffix("_text"))
+    if isinstance(dtype, pl.Datetime):
+        times = times.select(pl.all().dt.replace_time_zone(None))
+    return pl.concat([times.select(pl.all().cast(pl.Datetime("ms")).cast(pl.Int64)), texts], how="horizontal")
+
+
+def _around(known: list[float]) -> list[float]:
+    """The ends of an axis of time (milliseconds), a little beyond what is known."""
+    if not known:
+        return [0.0, 1000.0 * _DAY]
+    low, high = min(known), max(known)
+    room = 0.05 * (high - low) or 500.0 * _DAY
+    return [low - room, high + room]
+
+
+def _time_format(known: list[float]) -> str:
+    """How the ticks of an axis of time are written: as in ISO 8601, without what they have in common."""
+    span = (max(known, default=0.0) - min(known, default=0.0)) / 1000
+    return "%Y-%m-%d" if span == 0 or span > 6 * _DAY else "%Y-%m-%d %H:%M" if span > 600 else "%Y-%m-%d %H:%M:%S"
 
 
 def heatmap(grid: Grid, title: str) -> Any:
@@ -156,6 +203,11 @@ def shown(value: float, error: float | None = None) -> str:
     return f"{value:.4g}"
 
 
+def _unit(seconds: float) -> tuple[int, str]:
+    """The unit in which a time is read: how many seconds it has, and its name."""
+    return next((time for time in _TIMES if seconds >= 2 * time[0]), (1, "seconds"))
+
+
 def margin(error: float, dtype: pl.DataType | None = None) -> str:
     """A margin of error to three digits, rounded up; of a column of times, whose errors are in ticks, in a unit.
 
@@ -164,7 +216,7 @@ def margin(error: float, dtype: pl.DataType | None = None) -> str:
     """
     if dtype is not None and dtype.is_temporal():
         seconds = error * (_DAY if dtype == pl.Date else 1 / _PER_SECOND[dtype.time_unit])  # type: ignore[attr-defined]
-        size, unit = next((time for time in _TIMES if seconds >= 2 * time[0]), (1, "seconds"))
+        size, unit = _unit(seconds)
         return f"{margin(seconds / size)} {unit}"
     if error <= 0 or not math.isfinite(error):
         return f"{error:g}"

@@ -257,6 +257,8 @@ class Release(Habits):
     def plot(self, column: str | None = None) -> Any:
         """A chart (Altair): bars with 95% margins of error for groups and bins, shaded cells for a crosstab.
 
+        Dates and times are points on an axis of time, since they have no zero for a bar to start at.
+
         Input:  column: which released column, by default the first
         Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes
         Errors: UnsupportedOperation without the extra `charts`, for one number, and for more groups than can be seen;
@@ -277,7 +279,8 @@ class Release(Habits):
         chosen = column or names[0]
         if any(output.name == chosen and output.formula == "mode" for output in numbers.outputs):
             raise UnsupportedOperation(f"plot(): {chosen!r} holds chosen values, which have no height.")
-        return bars(error_table(numbers, 0.05).filter(pl.col("column") == chosen), numbers.by, chosen)
+        errors = error_table(numbers, 0.05).filter(pl.col("column") == chosen)
+        return bars(errors, numbers.by, chosen, numbers.shown.schema[chosen])
 
     # Out
 
