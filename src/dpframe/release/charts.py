@@ -44,8 +44,7 @@ def bars(errors: pl.DataFrame, by: tuple[str, ...], column: str, dtype: pl.DataT
     if errors.height > _MOST:
         raise UnsupportedOperation(f"plot(): {errors.height} bars cannot be told apart; plot fewer groups.")
     labels = [", ".join("null" if part is None else str(part) for part in key) for key in errors.select(by).rows()]
-    kept = pl.col("value").is_not_null()  # those of suppressed groups have no interval either
-    numbers, unit = errors.select(pl.when(kept).then(pl.col(*_PARTS))), ""
+    numbers, unit = errors.select(_PARTS), ""
     moments = isinstance(dtype, pl.Date | pl.Datetime)
     if isinstance(dtype, pl.Duration):
         numbers, unit = _durations(numbers, dtype)

@@ -30,11 +30,12 @@ def error_table(numbers: Numbers, alpha: float, rows: float | None = None) -> pl
         long = pl.concat([long.with_columns(pl.col(numbers.by).cast(pl.String)), margin_errors(numbers, alpha)])
     error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
     error = pl.when(pl.col("value").is_not_null()).then(error)
+    ends = pl.when(pl.col("value").is_not_null()).then(pl.col("lower", "upper"))  # a suppressed group has none
     for output in numbers.outputs:
         if output.formula == "mode":
             fewer = rows_fewer(output, numbers.noise, alpha)
             error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
-    return long.select(*numbers.by, "column", "value", error.alias("error"), "lower", "upper")
+    return long.select(*numbers.by, "column", "value", error.alias("error"), ends)
 
 
 def largest_errors(numbers: Numbers, alpha: float) -> list[tuple[str, float]]:
