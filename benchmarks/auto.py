@@ -31,6 +31,7 @@ from dpframe import engine
 from dpframe.release.auto import choose, read_offer
 from dpframe.release.draw import drawn_table
 from dpframe.release.pricing import noise_plan, read_price
+from dpframe.release.scaling import scaled
 
 CHOICES, DRAWS, FIRST, DELTA = 30, 4, 8, 1e-6
 RANDOM = np.random.default_rng(0)
@@ -66,7 +67,7 @@ class Panel:
         query = self.frame.group_by("g", keys=keys, **limits)
         return (query.count() if what == "count" else query.mean("v", bounds=self.bounds))._ask
 
-    def squares(self, what, ask, plan, draws) -> np.ndarray:
+    def squares(self, what, ask, plan, draws, left=None) -> np.ndarray:
         """The mean square error over groups of each of some releases."""
         truth = self.truth(what)
         nothing = 0.0 if what == "count" else sum(self.bounds) / 2
@@ -74,7 +75,9 @@ class Panel:
         for draw in range(draws):
             if draw % DRAWS == 0:
                 raw = engine.totals(ask, int(RANDOM.integers(2**63)))
-            out, _ = drawn_table(ask, plan, raw)
+            out, parts = drawn_table(ask, plan, raw)
+            if left is not None:
+                out, _ = scaled(ask, plan, left, out, parts)
             said = np.full(len(truth), nothing)
             said[out["g"].to_numpy()] = out[:, -1].to_numpy()
             found.append(np.mean((said - truth) ** 2))
@@ -172,8 +175,8 @@ def chosen(panel, what, listed, delta) -> tuple[float, float, list[tuple]]:
     offer = read_offer("epsilon", {"epsilon": 1, "delta": delta, "rho": None}, "auto")
     squares, limits = [], []
     for _ in range(CHOICES):
-        made, plan, said = choose(ask, offer)
-        squares.append(panel.squares(what, made, plan, DRAWS).mean())
+        made, plan, said, left = choose(ask, offer)
+        squares.append(panel.squares(what, made, plan, DRAWS, left).mean())
         limits.append(tuple(said["limits"].get(n) for n in ("max_groups", "max_rows_per_group", "max_rows")))
     error = float(np.sqrt(np.mean(squares)))
     return error, float(np.std(squares, ddof=1) / np.sqrt(CHOICES) / 2 / error**2), limits

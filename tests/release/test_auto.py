@@ -215,7 +215,7 @@ def test_the_parts_of_a_price_add_up(monkeypatch):
         n=dp.count(), m=dp.mean("x", bounds=dp.Auto(share=0.125)), s=dp.sum("x", bounds=dp.Auto(share=0.0625))
     )
     offer = Offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto")
-    _, plan, said = choose(query._ask, offer)
+    _, plan, said, _ = choose(query._ask, offer)
     assert sum(paid) == Fraction(2) * Fraction(3, 8)  # the larger share of the two for x
     assert plan.cost.epsilon == 2 * 0.625
     assert said["cost"] == {"in": "epsilon", "limits": 0.5, "x": 0.25}
@@ -308,7 +308,7 @@ def test_limits_and_bounds_hold_for_what_is_released(table):
     """What the derivation claims after the choice is what the totals of neighbouring tables keep."""
     frame = protect(table)
     ask = frame.group_by("g", keys=[0, 1, 2], limits=dp.Auto()).agg(s=dp.sum("x", bounds=dp.Auto()))._ask
-    made, plan, _ = choose(ask, Offer("epsilon", Fraction(1), Fraction(0), "auto"))
+    made, plan, _, _ = choose(ask, Offer("epsilon", Fraction(1), Fraction(0), "auto"))
     less = protect(table.filter(pl.col("id") != 7)).group_by("g", keys=[0, 1, 2], limits=dp.Auto()).count()._ask
     one, other = (
         engine.totals(made, 5),
@@ -488,7 +488,7 @@ def test_what_is_chosen_shows_the_groups_that_nobody_listed(monkeypatch, what):
     query = protect(table).group_by("g", limits=dp.Auto())
     ask = (query.count() if what == "count" else query.mean("x", bounds=(0, 10)))._ask
     for _ in range(5):  # the same histograms each time the test runs
-        made, plan, said = choose(ask, Offer("epsilon", Fraction(1), Fraction(1, 10**6), "auto"))
+        made, plan, said, _ = choose(ask, Offer("epsilon", Fraction(1), Fraction(1, 10**6), "auto"))
         assert plan.threshold < sizes[0]  # in two groups or more it would be near it
         assert made.limits.max_groups == 1
         assert said["noise"] in {d.family.removeprefix("discrete_").removeprefix("paired_") for d in plan.drawn}

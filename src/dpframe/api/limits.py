@@ -11,22 +11,31 @@ from dpframe.plan.columns import Auto as Chosen
 __all__ = ["Auto"]
 
 
-def Auto(share: float = 0.1) -> Chosen:  # noqa: N802 - a value to type, like dp.Rows(1)
+def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - a value to type, like dp.Rows(1)
     """In place of a limit set or of bounds: chosen privately inside the release, for that share of its price.
 
     `limits=dp.Auto()` in every asking verb, `bounds=dp.Auto()` in `dp.sum`, `dp.mean`, `dp.quantile` and the like.
 
     Input:  share, strictly between 0 and 1; of several in one question each has its own, and one column's bounds are
-            chosen once
+            chosen once; scaled, whether counts of rows are scaled up by what limits that were chosen leave out, and
+            sums beside such a count too: see below
+    Output: limits that leave less out cost more noise, so the best ones leave something out: often a twentieth of the
+            rows, more where few people have many. By how much, the same histograms say, and released numbers are
+            multiplied by that factor, which the report states, as their margins of error are. It is one factor for all
+            groups, so those whose people have few rows come out too large. That is done in twelve listed groups and
+            more, where rows in all are limited and nothing else; `scaled=False` leaves numbers as they are
     Bound:  what is open is chosen from noisy histograms in which each unit counts once; the rest of the price pays for
             the answer: composition of adaptively chosen parts, see `dpframe.release.auto`. All of the price is charged,
-            δ too, since what is chosen may need it. The release's report says what was chosen, at what cost and why
+            δ too, since what is chosen may need it. The release's report says what was chosen, at what cost and why.
+            Scaling is free, it reads nothing: see `dpframe.release.scaling`
     Errors: InvalidArgument; UnsupportedOperation where several queries are priced together
 
-    >>> Auto(0.2).share
-    Fraction(1, 5)
+    >>> Auto(0.2).share, Auto(scaled=False)
+    (Fraction(1, 5), dp.Auto(scaled=False))
     """
     part = read_share(share)
     if part >= 1:
         raise InvalidArgument("dp.Auto(share=...): a share of the price is below 1, such as 0.1.")
-    return Chosen(Fraction(part))
+    if not isinstance(scaled, bool):
+        raise InvalidArgument("dp.Auto(scaled=...) is True or False.")
+    return Chosen(Fraction(part), scaled)

@@ -65,14 +65,19 @@ class Column:
 
 @dataclass(frozen=True)
 class Auto:
-    """In place of limits or bounds: chosen privately inside the release, for this share of its price."""
+    """In place of limits or bounds: chosen privately inside the release, for this share of its price.
+
+    Where `scaled`, counts and sums are scaled up by what such limits leave out.
+    """
 
     share: Fraction = Fraction(1, 10)
+    scaled: bool = True
 
     @property
     def typed(self) -> str:
         """As the user typed it."""
-        return "dp.Auto()" if self == Auto() else f"dp.Auto({float(self.share):g})"
+        said = [f"{float(self.share):g}"] if self.share != Auto.share else []
+        return f"dp.Auto({', '.join(said if self.scaled else [*said, 'scaled=False'])})"
 
     def __repr__(self) -> str:
         return self.typed

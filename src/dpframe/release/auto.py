@@ -31,6 +31,7 @@ from dpframe.release.calibrate import NoisePlan
 from dpframe.release.clipping import as_typed, choose_bounds
 from dpframe.release.expected import Expected, People
 from dpframe.release.pricing import Terms, priced, read_price
+from dpframe.release.scaling import Left
 from dpframe.release.sizes import Groups, read_groups, read_spread
 from dpframe.theory.maps import calibration
 
@@ -125,12 +126,12 @@ def check_choice(ask: Ask, offer: Offer) -> Loss:
     return Loss.charged(offer.amount, offer.delta)
 
 
-def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any]]:
+def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any], Left | None]:
     """Choose what is open, each for its share of the price, and what the rest buys then.
 
     Input:  an ask with `dp.Auto`; the whole price
-    Output: the ask with its limits and bounds; its noise; what was chosen, at what cost and why, as JSON. It never
-            fails on data
+    Output: the ask with its limits and bounds; its noise; what was chosen, at what cost and why, as JSON; what the
+            limits leave out, where the answer is scaled up by that. It never fails on data
     Bound:  each histogram costs its part of the price by `Offer.scale`, the answer has what is left, and these add up.
             What is read and asked later depends on the rows through earlier noisy answers alone
     Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise;
@@ -138,9 +139,9 @@ def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any]]:
     """
     rest, sign = offer.part(1 - ask.chosen_share), "ε" if offer.terms == "epsilon" else "ρ"
     said: dict[str, Any] = {"cost": {"in": offer.terms}, "reason": []}
-    made = ask
+    made, left = ask, None
     if ask.auto is not None:
-        limits, noise, errors = _best(ask, rest, read_people(ask, offer.part(ask.auto.share), rest))
+        limits, noise, errors, left = _best(ask, rest, read_people(ask, offer.part(ask.auto.share), rest))
         made = made.with_limits(limits)
         said |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
         with_noise = ""
@@ -164,7 +165,7 @@ def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any]]:
         )
     if bounds:
         said["bounds"] = {column: list(pair) for column, pair in bounds.items()}
-    return *restored(ask, said, offer), said
+    return *restored(ask, said, offer), said, left
 
 
 def restored(ask: Ask, said: Mapping[str, Any], offer: Offer) -> tuple[Ask, NoisePlan]:
@@ -249,10 +250,11 @@ def _found(ask: Ask, counts: Floats, scale: float, people: People) -> Groups:
     return read_groups(counts, scale, people.rows.units, least, len(people.rows.odds))
 
 
-def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, str, dict[str, float]]:
-    """The candidate limits with the smallest expected error beside the best in hindsight; noise; each column's error.
+def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, str, dict[str, float], Left | None]:
+    """The candidate limits with the smallest expected error beside the best in hindsight.
 
-    What is best depends on who is there, and the histograms leave several cases open.
+    With them: the noise, each column's error, and what they leave out, where numbers are scaled up by that. What is
+    best depends on who is there, and the histograms leave several cases open.
     """
     model = Expected(ask, people, rest.plans)
     found: dict[Limits, tuple[Floats, str, dict[str, float]]] = {}
@@ -274,7 +276,7 @@ def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, str, dict[str,
             limits = best(_near(ask, limits, "max_rows"))
     told = [o.name for o in ask.outputs if not any(open_bounds_of(ask, m) for _, m in o.measures)]
     _, noise, errors = found[limits]
-    return limits, noise, {name: float(f"{errors[name]:.3g}") for name in told}
+    return limits, noise, {name: float(f"{errors[name]:.3g}") for name in told}, model.left(limits)
 
 
 def expected_errors(ask: Ask, people: People, rest: Offer, choices: Iterable[Limits]) -> list[dict[str, float]]:

@@ -17,6 +17,7 @@ from dpframe.release.layout import Grid, Merged, grid_of
 from dpframe.release.numbers import Numbers
 from dpframe.release.ratios import merged_mean_interval
 from dpframe.release.reconcile import error_of_part
+from dpframe.release.scaling import rounding_of
 
 __all__ = ["crosstab", "margin_errors"]
 
@@ -99,6 +100,7 @@ def _mean_of(numbers: Numbers, output: Output, at: NDArray[Any]) -> float:
 
 def _margin_error(numbers: Numbers, output: Output, alpha: float, number: int, in_a_row: bool) -> float:
     if not numbers.noise.reconciled:
-        return error_of_sum(output, numbers.noise, alpha, number)
+        error, factor = error_of_sum(output, numbers.noise, alpha, number), numbers.factor_of(output)
+        return error if factor == 1 else error * factor + rounding_of(output) * number
     part = "total" if number == numbers.long.height else "row" if in_a_row else "column"
     return error_of_part(output, numbers.noise, part, alpha)  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Limits
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import Drawn, NoisePlan
+from dpframe.release.scaling import LEAST, Left, is_scaled, is_scaled_by
 from dpframe.release.sizes import Groups, Spread, laplace_below, normal_below, quantiles
 from dpframe.theory.maps.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
@@ -46,6 +47,7 @@ _WITHIN = 0.3  # how far rows of a unit are apart in a group, in half its bounds
 _VARIED = 0.2  # how far units are apart in a group, in half its bounds
 _TYPICAL = 0.5  # the size of a value beside the largest one
 _FAR = _TYPICAL**2  # square of how far a suppressed mean is from the middle, in half its bounds
+_UNLIKE = 0.5  # how far groups are unlike in the part of their rows that is left out, beside that part
 _ALONE = 0.5  # the same where noise is all there is, and nothing is suppressed
 
 
@@ -101,6 +103,10 @@ class _Kept:
     tilt: Floats
     turned: Floats
     even: Floats
+
+    def left(self, odds: Floats) -> Left:
+        """What is left out, in the cases and how likely these are."""
+        return Left(self.rows, self.of_rows, odds)
 
 
 @dataclass(frozen=True)
@@ -204,18 +210,25 @@ class Expected:
             even,
         )
 
+    def left(self, limits: Limits) -> Left | None:
+        """What limits leave out, where numbers are scaled up by that."""
+        if not is_scaled_by(self.ask, limits):
+            return None
+        return self.kept(limits).left(self.people.rows.odds)
+
     # Errors
 
     def best(self, limits: Limits) -> tuple[Floats, str, dict[str, float]]:
         """The least error that is offered: the geometric mean in each case; of which noise; each column's error."""
         kept, offered, found = self.kept(limits), self._offered(limits), []
+        factor = kept.left(self.people.rows.odds).before if is_scaled_by(self.ask, limits) else 1.0
         for family, plan, factors in offered.noise:
             noise = {
                 d.paid.measure.key: factors[d.paid.measure.key] * self._size(d.paid.measure, limits, d.family)
                 for d in plan.drawn
             }
             lost = self._lost(plan, kept)
-            errors = {o.name: self._error(o, noise, kept, lost) for o in offered.ask.outputs}
+            errors = {o.name: self._error(o, noise, kept, lost, factor) for o in offered.ask.outputs}
             scores = np.exp(np.mean([np.log(e + 1e-12) for e in errors.values()], axis=0))
             found.append((scores, family, errors))
         odds = self.people.rows.odds
@@ -238,10 +251,13 @@ class Expected:
         chance = normal_below(reach) if noise.family == "gaussian" else laplace_below(reach)
         return np.asarray(chance.mean(axis=-1))
 
-    def _error(self, output: Output, noise: Mapping[Key, float], kept: _Kept, lost: Floats) -> Floats:
+    def _error(
+        self, output: Output, noise: Mapping[Key, float], kept: _Kept, lost: Floats, factor: float = 1.0
+    ) -> Floats:
         """Root mean square error of a column over its groups in each case, in units of its largest row value.
 
-        A group that is suppressed says nothing: its total counts as 0, its mean as the middle of the bounds.
+        A group that is suppressed says nothing: its total counts as 0, its mean as the middle of the bounds. By the
+        factor counts and sums are scaled up for what is left out.
         """
         spread = [noise[measure.key] for _, measure in output.measures]
         shares, present = self._groups.shares(), self._presences
@@ -250,9 +266,13 @@ class Expected:
             missed, there = kept.of_rows - kept.rows, kept.of_rows
             if total in ("units", "unit_sum"):
                 missed, there = kept.of_presences - kept.presences, kept.of_presences
+            scale = factor if factor >= LEAST and is_scaled(output) else 1.0
+            if scale > 1:  # what is left of the bias: the factor is not that of this case, and groups are unlike
+                missed = np.hypot(there - scale * kept.rows, _UNLIKE * missed)
             weigh = 1.0 if output.formula == "count" else _TYPICAL
             bias = weigh * missed[:, None] * shares
-            squares = lost * (weigh * there[:, None] * shares) ** 2 + (1 - lost) * (bias**2 + spread[0] ** 2)
+            noisy = (scale * spread[0]) ** 2
+            squares = lost * (weigh * there[:, None] * shares) ** 2 + (1 - lost) * (bias**2 + noisy)
         else:
             weight = kept.rows[:, None] * self._groups.shares(kept.even * self._mixing)
             both = math.hypot(max(spread[:-1], default=0.0), (_TYPICAL if len(spread) > 1 else 1.0) * spread[-1])

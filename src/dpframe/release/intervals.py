@@ -11,6 +11,7 @@ from dpframe.release.accuracy import interval_of
 from dpframe.release.columns import interval_column, low_and_high
 from dpframe.release.numbers import Numbers
 from dpframe.release.postprocess import known_nonnegative
+from dpframe.release.scaling import rounding_of
 
 __all__ = ["intervals", "known", "with_intervals"]
 
@@ -27,7 +28,10 @@ def intervals(numbers: Numbers, output: Output, alpha: float, rows: float | None
         return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
     value = numbers.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
     values = _rows_of(numbers, output) if rows is None else np.full(len(value), rows)
-    low, high = interval_of(output, numbers.noise, alpha, value, numbers.parts, values)
+    factor = numbers.factor_of(output)
+    low, high = interval_of(output, numbers.noise, alpha, value / factor, numbers.parts, values)
+    if factor > 1:
+        low, high = low * factor - rounding_of(output), high * factor + rounding_of(output)
     rest = numbers.noise.collected
     if rest is not None:  # the last row has noise of its own
         parts = {name: totals[-1:] for name, totals in numbers.parts.items()}

@@ -13,6 +13,7 @@ from dpframe.plan.ask import Layout
 from dpframe.plan.measures import Output
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.postprocess import adds_up, table_of
+from dpframe.release.scaling import is_scaled
 
 __all__ = ["Numbers"]
 
@@ -25,7 +26,7 @@ class Numbers:
 
     `long` has the keys `by` and a column for each of the `outputs`; `parts` are the noisy totals under derived columns
     (column unit). `before` is the table as it was drawn, where post-processing has changed it; groups in which fewer
-    than `below` were counted are not shown.
+    than `below` were counted are not shown. Counts and sums have been multiplied by `factor`, see `release.scaling`.
     """
 
     long: pl.DataFrame
@@ -36,10 +37,15 @@ class Numbers:
     parts: Mapping[str, Floats] = field(default_factory=dict)
     before: pl.DataFrame | None = None
     below: float | None = None
+    factor: float = 1.0
+
+    def factor_of(self, output: Output) -> float:
+        """What the numbers of a column have been multiplied by."""
+        return self.factor if is_scaled(output) else 1.0
 
     @property
     def drawn(self) -> pl.DataFrame:
-        """The long table as it was drawn."""
+        """The long table as it was drawn (and multiplied)."""
         return self.long if self.before is None else self.before
 
     @property

@@ -173,6 +173,7 @@ class Release(Habits):
     def noise(self) -> Any:
         """One row per released measure: column, aggregate, mechanism, scale (column unit) and threshold (units).
 
+        It is the noise as it was drawn; where `dp.Auto` scaled a number, it was multiplied with it.
         The threshold is what a noisy number of units must reach for its key to be released; with "truncated_geometric",
         the optimal rule, the number of units at which a key is as likely released as not. With "paired_laplace", on a
         sum and the count of its values, there are two independent Laplace noises of the scale (the same two on both,
@@ -191,18 +192,18 @@ class Release(Habits):
                 error is the largest distance from the value to its ends. Margins of a crosstab follow its cells, with
                 "All" for the key; their error is at most the sum of the cells'
         Bound:  the error is the noise's: the interval holds the number that the release would have without its noise,
-                under the stated limits and bounds. For counts, sums, means, variances and standard deviations that is
-                proved, and for a quantile of `release(..., ci=0.95)` too, where alpha is at least 1 - ci: its interval
-                is chosen from the data, for half of its price (`dpframe.theory.maps.reaches`). Any other quantile is
-                right in rank, and how far that is in value depends on how densely values lie around it: its interval
-                takes them to lie at least as densely as they do on average between it and either of its bounds, which
-                is so where they become rarer towards the bounds, and not in a gap between two clusters. It takes their
-                number from assume_rows, else from a count in the same release; where there is none, or the number is
-                so small that the choice may be beyond all values, and for a minimum or maximum, it is all that is
-                known: the bounds. A most frequent value has no interval; its error is a
-                number of rows: how many fewer than the truly most frequent one (of those not yet listed) it may have.
-                Groups that were found in the data are shown because their noisy counts were large, which the interval
-                does not undo
+                under the stated limits and bounds, times the factor by which `dp.Auto` scaled it. For counts, sums,
+                means, variances and standard deviations that is proved, and for a quantile of `release(..., ci=0.95)`
+                too, where alpha is at least 1 - ci: its interval is chosen from the data, for half of its price
+                (`dpframe.theory.maps.reaches`). Any other quantile is right in rank, and how far that is in value
+                depends on how densely values lie around it: its interval takes them to lie at least as densely as they
+                do on average between it and either of its bounds, which is so where they become rarer towards the
+                bounds, and not in a gap between two clusters. It takes their number from assume_rows, else from a count
+                in the same release; where there is none, or the number is so small that the choice may be beyond all
+                values, and for a minimum or maximum, it is all that is known: the bounds. A most frequent value has no
+                interval; its error is a number of rows: how many fewer than the truly most frequent one (of those not
+                yet listed) it may have. Groups that were found in the data are shown because their noisy counts were
+                large, which the interval does not undo
         """
         rows = None if assume_rows is None else check_rows(assume_rows)
         return as_kind(error_table(self._numbers, check_alpha(alpha), rows), self._kind)

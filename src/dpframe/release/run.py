@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from dpframe import engine
@@ -29,12 +30,18 @@ from dpframe.release.marginals import MarginalsRelease, drawn_interactions
 from dpframe.release.numbers import Numbers
 from dpframe.release.pricing import Terms, described_price, priced
 from dpframe.release.result import Release
+from dpframe.release.scaling import scaled
 from dpframe.release.statement import loss_json, statement
 from dpframe.release.stored import Answer, packed, unpacked
 
 __all__ = ["Account", "Question", "release", "settled", "subject_of"]
 
 Question = tuple[Ask, NoisePlan]
+_SCALED = (
+    "Counts and sums are multiplied by {}, one factor for all groups: so many rows there are, by the same histograms, "
+    "for each that counts under these limits. Their margins of error are multiplied too. dp.Auto(scaled=False) leaves "
+    "numbers as they are."
+)
 
 
 class Account(Protocol):
@@ -131,23 +138,22 @@ def settled(
     said: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
     receipt = account.charge(cost, subjects.pop(), query, **said)
     if receipt.stored is None:
-        decided = [_decided(question, account, price, noise) for question in questions]
-        questions = [question for question, _ in decided]
+        found = [_found(question, account, price, noise) for question in questions]
+        questions, answers = [question for question, _, _ in found], [answer for _, answer, _ in found]
         reasons = [derivation(ask) for ask, _ in questions]
-        answers = [_answer(ask, noisy) for ask, noisy in questions]
         about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
         statements = [
             {**_statement(question, why, account, receipt, about), **chosen}
-            for (question, chosen), why in zip(decided, reasons, strict=True)
+            for (question, _, chosen), why in zip(found, reasons, strict=True)
         ]
         stored = account.store(receipt, packed(answers), {"releases": statements})
     else:
         stored = receipt.stored
         answers = unpacked(stored.data)
-        found = [said.get("chosen") for said in stored.statement["releases"]]
+        decided = [said.get("chosen") for said in stored.statement["releases"]]
         questions = [
             question if chosen is None else restored(question[0], chosen, read_offer(account.terms, price, noise))
-            for question, chosen in zip(questions, found, strict=True)
+            for question, chosen in zip(questions, decided, strict=True)
         ]
         reasons = [derivation(ask) for ask, _ in questions]
     return [
@@ -174,18 +180,24 @@ def _described(questions: Sequence[Question], price: Mapping[str, Any], noise: s
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
-def _decided(
+def _found(
     question: Question, account: Account, price: Mapping[str, Any], noise: str
-) -> tuple[Question, dict[str, Any]]:
-    """A question whose limits and bounds are chosen, if it asked for that, and what is said of it.
+) -> tuple[Question, Answer, dict[str, Any]]:
+    """A question with its answer, and what is said of what it left open.
 
-    The first part of its price is spent on it here.
+    Limits and bounds that it asked for are chosen here, for the first part of its price.
     """
-    ask, _ = question
+    ask, plan = question
     if not ask.undecided:
-        return question, {}
-    made, plan, said = choose(ask, read_offer(account.terms, price, noise))
-    return (made, plan), {"chosen": said}
+        return question, _answer(ask, plan), {}
+    made, plan, said, left = choose(ask, read_offer(account.terms, price, noise))
+    answer = _answer(made, plan)
+    if left is not None:
+        long, factor = scaled(made, plan, left, answer.long, answer.parts)
+        answer, said = replace(answer, long=long), {**said, "scaled": factor}
+        if factor > 1:
+            said["reason"] = [*said["reason"], _SCALED.format(f"{factor:g}")]
+    return (made, plan), answer, {"chosen": said}
 
 
 def _answer(ask: Ask, plan: NoisePlan) -> Answer:
@@ -221,5 +233,6 @@ def _release(
     if isinstance(ask, Marginals):
         keys = tuple(engine.marginal_keys(ask, (i,)) for i in range(len(ask.by)))
         return MarginalsRelease(receipt.loss, why, ask.tables, keys, plan, answer.long, kind, when, said)
-    numbers = Numbers(answer.long, ask.row_names, ask.outputs, plan, ask.layout, answer.parts)
+    factor = said.get("chosen", {}).get("scaled", 1.0)
+    numbers = Numbers(answer.long, ask.row_names, ask.outputs, plan, ask.layout, answer.parts, factor=factor)
     return Release(receipt.loss, why, numbers, kind, when, said)

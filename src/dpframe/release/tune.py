@@ -52,7 +52,7 @@ def tuned(
     limits = _choices(grid)
     if ask.open_bounds:
         raise UnsupportedOperation("tune: errors depend on the bounds; say bounds=(0, 100) in the question.")
-    free = replace(ask, given=Limits(auto=Auto()), chosen=None)
+    free = replace(ask, given=Limits(auto=Auto(scaled=False)), chosen=None)
     paid = read_offer(account.terms, {**price, "delta": None}, noise)
     planned = replace(paid, amount=9 * paid.amount if at is None else read_epsilon(at, "at"), delta=read_delta(delta))
     for choice in limits:
