@@ -494,7 +494,7 @@ def test_what_is_chosen_shows_the_groups_that_nobody_listed(monkeypatch, what):
         assert said["noise"] in {d.family.removeprefix("discrete_").removeprefix("paired_") for d in plan.drawn}
 
 
-@pytest.mark.parametrize("units", [0.0, 1e-9, 1.0, 1e12])
+@pytest.mark.parametrize("units", [1.0, 1e12])
 @pytest.mark.parametrize("counts", [np.zeros(64), np.full(64, -5.0), np.full(64, 1e9)])
 def test_groups_are_read_whatever_is_there(units, counts):
     for scale in (1e-6, 1.0, 1e7):

@@ -86,7 +86,7 @@ def read_groups(counts: Floats, scale: float, units: float, least: float, cases:
     """Cases of the groups that a noisy histogram of hashed keys leaves open, drawn as often as each is likely.
 
     Input:  counts: units in each bin, each unit spread over its groups; scale: of their Laplace noise (units); units:
-            how many there are in all; least: how many groups there are, at least
+            how many there are in all, one or more; least: how many groups there are, at least
     Output: so many cases. What stands out is about as measured; how many groups there are beside is a guess, which the
             bins that are not empty and the number of units leave open. The same for the same counts
 
@@ -95,7 +95,7 @@ def read_groups(counts: Floats, scale: float, units: float, least: float, cases:
     mean and variance are those of a compound Poisson law.
     """
     draw = np.random.default_rng(1)  # not noise: the cases follow from the counts
-    bins, units = len(counts), max(units, 1.0)
+    bins = len(counts)
     rungs = math.ceil(math.log(16 * max(units, scale) / scale) / _LEVEL)
     edges = np.concatenate([[0.0], scale / 8 * np.exp(_LEVEL * np.arange(rungs + 1))])
     seen = np.diff(laplace_below(edges - counts[:, None], scale), axis=1) / np.diff(edges)  # bins by levels
