@@ -191,7 +191,8 @@ def test_only_in_many_groups_where_rows_in_all_are_limited_and_their_number_is_r
     assert not is_scaled_by(undecided(table, keys=GROUPS[:11]), Limits(5, None, None))
     assert not is_scaled_by(protect(table).count(limits=dp.Auto())._ask, Limits(5, None, None))
     frame = protect(table).group_by("g", keys=GROUPS, limits=dp.Auto())
-    for asked in (frame.sum("x", bounds=(0, 5)), frame.count_units(), frame.median("x", bounds=(0, 5))):
+    bounds = (0, 5)
+    for asked in (frame.sum("x", bounds), frame.mean("x", bounds), frame.count_units(), frame.median("x", bounds)):
         assert not is_scaled_by(asked._ask, Limits(5, None, None))
 
 

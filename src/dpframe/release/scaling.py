@@ -74,7 +74,7 @@ def is_scaled_by(ask: Ask, limits: Limits) -> bool:
     """
     said = replace(ask.table.limits.and_also(ask.given), auto=None)
     alone = said == Limits() and limits.max_groups is None and limits.max_rows_per_group is None
-    wanted = ask.auto is not None and ask.auto.scaled
+    wanted = ask.auto is not None and ask.auto.scaled and any(map(is_scaled, ask.outputs))
     return alone and wanted and bool(ask.by) and (ask.cells or 0) >= _GROUPS and _counted(ask) is not None
 
 
