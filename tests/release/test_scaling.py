@@ -10,7 +10,8 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.plan.columns import Limits
-from dpframe.release.scaling import LEAST, Left, _multiplied, is_scaled_by
+from dpframe.release.pricing import noise_plan, read_price
+from dpframe.release.scaling import Left, _multiplied, is_scaled_by, scaled
 
 GROUPS = list(range(20))
 
@@ -59,8 +60,9 @@ def test_cases_that_make_other_totals_than_were_seen_do_not_count_and_it_is_neve
     assert cases.factor(4000.0, 10.0) == pytest.approx(1.3)
 
 
-def test_a_small_factor_is_none():
-    assert left(1.0, LEAST - 0.002, 1.0).factor(1000.0, 10.0) == 1.0
+def test_a_small_factor_is_none_and_so_is_one_that_is_mostly_a_guess():
+    assert left(2.1, 2.1).before == left(2.1, 2.1).factor(1000.0, 10.0) == 1.0
+    assert left(1.0, 1.008, 1.0).factor(1000.0, 10.0) == 1.0
     assert left(0.9, 0.9).factor(1000.0, 10.0) == 1.0  # nothing is scaled down
 
 
@@ -71,13 +73,24 @@ def test_it_is_a_number_whatever_was_seen(total, deviation):
         assert 1 <= cases.factor(total, deviation) < np.inf
 
 
-def test_whole_numbers_and_times_stay_what_they_are():
-    assert _multiplied(pl.Series([10, -3, 0]), 1.26).to_list() == [13, -4, 0]
-    assert _multiplied(pl.Series([1.5]), 1.2).to_list() == pytest.approx([1.8])
-    times = _multiplied(pl.Series([dt.timedelta(seconds=10)], dtype=pl.Duration("ms")), 1.5)
-    assert times.dtype == pl.Duration("ms")
-    assert times.to_list() == [dt.timedelta(seconds=15)]
-    assert _multiplied(pl.Series([2**63 - 1, -(2**63)]), 3.0).abs().min() > 2**62
+def output_of(table, aggregate):
+    (output,) = grouped(table).agg(y=aggregate)._ask.outputs
+    return output
+
+
+def test_whole_numbers_and_times_stay_what_they_are_and_can_be_shown(table):
+    count, total = output_of(table, dp.count()), output_of(table, dp.sum("x", bounds=(0, 5)))
+    assert _multiplied(count, pl.Series([10, -3, 0]), 1.26).to_list() == [13, -4, 0]
+    assert _multiplied(count, pl.Series([2**63 - 1, -(2**63)]), 1.5).abs().min() > 2**62
+    assert _multiplied(total, pl.Series([1.5]), 1.2).to_list() == pytest.approx([1.8])
+    waits = table.with_columns(x=pl.duration(seconds=pl.col("x"), time_unit="ms"))
+    day = dt.timedelta(days=1)
+    times = output_of(waits, dp.sum("x", bounds=(0 * day, day)))
+    longest = 999_999_000 * 86_400_000
+    made = _multiplied(times, pl.Series([10_000, longest]).cast(pl.Duration("ms")), 1.5)
+    assert made.dtype == pl.Duration("ms")
+    assert made[0] == dt.timedelta(seconds=15)
+    assert 999_999_000 * day < made[1] < dt.timedelta.max
 
 
 # What it is good for
@@ -118,7 +131,7 @@ def test_counts_and_sums_are_multiplied_and_their_margins_with_them(table):
     assert errors_["n"] == pytest.approx(factor * plain["n"] + 0.5)
     assert errors_["s"] == pytest.approx(factor * plain["s"])
     assert out.table["m"].mean() == pytest.approx(3.0, abs=0.5)
-    assert f"multiplied by {factor:g}" in str(out.report())
+    assert f"Multiplied by {factor:g}: n, s." in str(out.report())
 
 
 @pytest.mark.usefixtures("same_noise")
@@ -132,6 +145,30 @@ def test_an_interval_holds_the_limited_number_times_the_factor(table):
         low, high = (out.table[f"count_{end}"].to_numpy() for end in ("low", "high"))
         held.append((low - rounded <= exact) & (exact <= high + rounded))
     assert 0.87 < np.mean(held) < 0.95
+
+
+@pytest.mark.usefixtures("same_noise")
+def test_the_interval_of_a_median_is_that_of_the_rows_that_were_counted(table):
+    query = grouped(table).agg(n=dp.count(), m=dp.median("x", bounds=(1, 5)))
+    outs = [query.release(epsilon=0.5) for _ in range(20)]
+    out = max(outs, key=factor_of)
+    assert factor_of(out) > 1.2
+    group, shown = out.table.filter(pl.col("n") > 0).select("g", "n").row(0)
+    told = out.accuracy().filter((pl.col("g") == group) & (pl.col("column") == "m"))
+    same = out.accuracy(assume_rows=shown / factor_of(out)).filter((pl.col("g") == group) & (pl.col("column") == "m"))
+    assert told["error"].item() == pytest.approx(same["error"].item(), rel=0.05)
+
+
+def test_a_count_that_is_called_like_a_part_of_a_mean_is_itself(table):
+    nulls = table.with_columns(x=pl.when(pl.col("x") > 4.9).then(pl.col("x")))
+    ask = grouped(nulls).agg(**{"m": dp.mean("x", bounds=(0, 5)), "m.count": dp.count()})._ask.with_limits(Limits(5))
+    drawn = pl.DataFrame({"g": GROUPS, "m": [3.0] * 20, "m.count": [100] * 20})
+    parts = {"m.sum": np.full(20, 30.0), "m.count": np.full(20, 10.0)}
+    cases = left(1.1, 1.9, rows=[2000.0, 200.0], odds=[0.3, 0.7])  # 20 times 100 rows are the first case
+    made, factor = scaled(ask, noise_plan(ask, read_price(1, 0)), cases, drawn, parts)
+    assert factor == pytest.approx(1.1)
+    assert made["m.count"].to_list() == [110] * 20
+    assert made["m"].to_list() == [3.0] * 20
 
 
 @pytest.mark.usefixtures("same_noise")
@@ -202,6 +239,6 @@ def test_what_is_typed_is_what_is_done(table):
     assert repr(dp.Auto(0.2, scaled=False)) == "dp.Auto(0.2, scaled=False)"
     out = grouped(table, limits=dp.Auto(scaled=False)).agg(n=dp.count()).release(epsilon=1)
     assert "scaled" not in out.report().items["chosen"]
-    assert "multiplied" not in str(out.report()).replace("Margins", "")
+    assert "Multiplied" not in str(out.report())
     with pytest.raises(errors.InvalidArgument, match="True or False"):
         dp.Auto(scaled="no")

@@ -17,13 +17,12 @@ def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - 
     `limits=dp.Auto()` in every asking verb, `bounds=dp.Auto()` in `dp.sum`, `dp.mean`, `dp.quantile` and the like.
 
     Input:  share, strictly between 0 and 1; of several in one question each has its own, and one column's bounds are
-            chosen once; scaled, whether counts of rows are scaled up by what limits that were chosen leave out, and
-            sums beside such a count too: see below
-    Output: limits that leave less out cost more noise, so the best ones leave something out: often a twentieth of the
-            rows, more where few people have many. By how much, the same histograms say, and released numbers are
-            multiplied by that factor, which the report states, as their margins of error are. It is one factor for all
-            groups, so those whose people have few rows come out too large. That is done in twelve listed groups and
-            more, where rows in all are limited and nothing else; `scaled=False` leaves numbers as they are
+            chosen once; scaled, for limits: whether numbers are scaled up by what limits that were chosen leave out
+    Output: limits that leave less out cost more noise, so the best ones leave something out. How much, the same
+            histograms say, and in twelve listed groups and more, where rows in all are limited and nothing else, counts
+            of rows (and sums beside such a count) are multiplied by that factor, at most 2, which the report states. It
+            is one factor for all groups, so those whose people have few rows come out too large, as without it the
+            others come out too small. Margins of error are multiplied too; they leave out how far the factor is off
     Bound:  what is open is chosen from noisy histograms in which each unit counts once; the rest of the price pays for
             the answer: composition of adaptively chosen parts, see `dpframe.release.auto`. All of the price is charged,
             δ too, since what is chosen may need it. The release's report says what was chosen, at what cost and why.

@@ -25,7 +25,7 @@ from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Limits
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import Drawn, NoisePlan
-from dpframe.release.scaling import LEAST, Left, is_scaled, is_scaled_by
+from dpframe.release.scaling import Left, is_scaled, is_scaled_by
 from dpframe.release.sizes import Groups, Spread, laplace_below, normal_below, quantiles
 from dpframe.theory.maps.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
@@ -266,7 +266,7 @@ class Expected:
             missed, there = kept.of_rows - kept.rows, kept.of_rows
             if total in ("units", "unit_sum"):
                 missed, there = kept.of_presences - kept.presences, kept.of_presences
-            scale = factor if factor >= LEAST and is_scaled(output) else 1.0
+            scale = factor if is_scaled(output) else 1.0
             if scale > 1:  # what is left of the bias: the factor is not that of this case, and groups are unlike
                 missed = np.hypot(there - scale * kept.rows, _UNLIKE * missed)
             weigh = 1.0 if output.formula == "count" else _TYPICAL

@@ -10,7 +10,7 @@ import numpy as np
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import NoisePlan
 
-__all__ = ["in_ticks", "mean_of", "real", "released"]
+__all__ = ["in_ticks", "mean_of", "real", "released", "shown"]
 
 Noisy = Mapping[tuple[object, ...], Any]
 
@@ -39,13 +39,19 @@ def released(output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
 
 def in_ticks(output: Output, values: Any) -> Any:
     """Released times as whole ticks of their type, inside their bounds and inside what Python and pandas can show."""
-    assert output.dtype is not None
-    unit = getattr(output.dtype, "time_unit", "us")
-    longest = float(min(86_399_999_800_000 * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[unit], 9.2e18))
-    whole = np.clip(np.rint(values * output.ticks), -longest, longest).astype(np.int64)
+    whole = shown(output, values * output.ticks)
     if output.bounds is None or output.formula == "std":
         return whole
     return np.clip(whole, int(output.bounds.lower) * output.ticks, int(output.bounds.upper) * output.ticks)
+
+
+def shown(output: Output, values: Any) -> Any:
+    """Numbers as whole ones that fit: an int64, or as many ticks of a time as Python and pandas can show."""
+    longest = 9.2e18
+    if output.dtype is not None:
+        unit = getattr(output.dtype, "time_unit", "us")
+        longest = min(86_399_999_800_000.0 * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[unit], longest)
+    return np.clip(np.rint(values), -longest, longest).astype(np.int64)
 
 
 def real(measure: Measure, noisy: Noisy) -> Any:

@@ -73,13 +73,13 @@ def _rows_of(numbers: Numbers, output: Output) -> Floats | None:
     if output.measures[0][1].rank in (0, 1):
         return None
     best, counted = 4, None
-    for name, measure in (other.measures[-1] for other in numbers.outputs):
+    for other in numbers.outputs:
+        name, measure = other.measures[-1]
         if measure.total not in _COUNTED:
             continue
         same = measure.column is not None and column is not None and measure.column.id == column.id
         place = 0 if same else _COUNTED.index(measure.total) + 1
         if place < best:
-            parts = numbers.parts
-            counts = parts[name] if name in parts else numbers.drawn[name].cast(pl.Float64).to_numpy()
-            best, counted = place, counts
+            drawn = numbers.drawn[other.name].cast(pl.Float64).to_numpy() / numbers.factor_of(other)
+            best, counted = place, numbers.parts[name] if len(other.measures) > 1 else drawn
     return counted

@@ -30,7 +30,7 @@ from dpframe.release.marginals import MarginalsRelease, drawn_interactions
 from dpframe.release.numbers import Numbers
 from dpframe.release.pricing import Terms, described_price, priced
 from dpframe.release.result import Release
-from dpframe.release.scaling import scaled
+from dpframe.release.scaling import is_scaled, scaled
 from dpframe.release.statement import loss_json, statement
 from dpframe.release.stored import Answer, packed, unpacked
 
@@ -38,9 +38,9 @@ __all__ = ["Account", "Question", "release", "settled", "subject_of"]
 
 Question = tuple[Ask, NoisePlan]
 _SCALED = (
-    "Counts and sums are multiplied by {}, one factor for all groups: so many rows there are, by the same histograms, "
-    "for each that counts under these limits. Their margins of error are multiplied too. dp.Auto(scaled=False) leaves "
-    "numbers as they are."
+    "Multiplied by {}: {}. So many rows there are, by the same histograms, for each that counts under these limits. It "
+    "is one factor for all groups, so those whose people have few rows come out too large; margins of error are "
+    "multiplied too, and leave out how far the factor is off. dp.Auto(scaled=False) leaves numbers as they are."
 )
 
 
@@ -196,7 +196,8 @@ def _found(
         long, factor = scaled(made, plan, left, answer.long, answer.parts)
         answer, said = replace(answer, long=long), {**said, "scaled": factor}
         if factor > 1:
-            said["reason"] = [*said["reason"], _SCALED.format(f"{factor:g}")]
+            names = ", ".join(output.name for output in made.outputs if is_scaled(output))
+            said["reason"] = [*said["reason"], _SCALED.format(f"{factor:g}", names)]
     return (made, plan), answer, {"chosen": said}
 
 

@@ -25,11 +25,12 @@ from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Limits
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import NoisePlan
+from dpframe.release.formulas import shown
 
-__all__ = ["LEAST", "Left", "is_scaled", "is_scaled_by", "rounding_of", "scaled"]
+__all__ = ["Left", "is_scaled", "is_scaled_by", "rounding_of", "scaled"]
 
 Floats = NDArray[np.float64]
-LEAST = 1.01  # a factor below that is not worth a guess
+_LEAST, _MOST = 1.01, 2.0  # a factor below is not worth a guess; one above rests on it more than on what was counted
 _GROUPS = 12  # in fewer, what the factor is off by is more than what is left out
 _GUESSED = 0.05  # how far the rows that a case makes count are off, in their number
 
@@ -44,8 +45,9 @@ class Left:
 
     @property
     def before(self) -> float:
-        """Rows there are for each that counts, by the histograms alone."""
-        return self._median(self.odds)
+        """Rows there are for each that counts, by the histograms alone; 1 where numbers are better not scaled."""
+        found = self._median(self.odds)
+        return found if _LEAST <= found <= _MOST else 1.0
 
     def factor(self, total: float, deviation: float) -> float:
         """The same where the noisy total of the rows that count is known: at least 1, to three decimals.
@@ -56,7 +58,7 @@ class Left:
         likely = -(((total - self.rows) / spread) ** 2) / 2 - np.log(spread)
         after = self._median(self.odds * np.exp(likely - likely.max()))
         found = round(min(self.before, after), 3)
-        return found if found >= LEAST else 1.0
+        return found if found >= _LEAST else 1.0
 
     def _median(self, odds: Floats) -> float:
         ratios = self.of_rows / np.maximum(self.rows, 1e-9)
@@ -72,10 +74,11 @@ def is_scaled_by(ask: Ask, limits: Limits) -> bool:
     unlike parts of their rows where rows in each are limited, what is suppressed is in no total, and a limit that was
     typed says what is meant.
     """
+    if ask.auto is None or not ask.auto.scaled or not any(map(is_scaled, ask.outputs)):
+        return False
     said = replace(ask.table.limits.and_also(ask.given), auto=None)
     alone = said == Limits() and limits.max_groups is None and limits.max_rows_per_group is None
-    wanted = ask.auto is not None and ask.auto.scaled and any(map(is_scaled, ask.outputs))
-    return alone and wanted and bool(ask.by) and (ask.cells or 0) >= _GROUPS and _counted(ask) is not None
+    return alone and bool(ask.by) and (ask.cells or 0) >= _GROUPS and _counting(ask) is not None
 
 
 def is_scaled(output: Output) -> bool:
@@ -96,25 +99,27 @@ def scaled(
     Input:  an ask that `is_scaled_by` its limits; its noise; what the limits leave out; the table as it was drawn, and
             the noisy totals under derived columns
     """
-    found = _counted(ask)
+    found = _counting(ask)
     assert found is not None
-    name, measure = found
-    counts = parts[name] if name in parts else table.get_column(name).cast(pl.Float64).to_numpy()
+    output, name, measure = found
+    counts = parts[name] if len(output.measures) > 1 else table.get_column(name).cast(pl.Float64).to_numpy()
     factor = left.factor(float(counts.sum()), plan.of(measure).deviation * len(counts) ** 0.5)
-    columns = [_multiplied(table.get_column(o.name), factor) for o in ask.outputs if is_scaled(o)]
-    return (table if factor == 1 else table.with_columns(columns)), factor
+    if factor == 1:
+        return table, factor
+    return table.with_columns(
+        _multiplied(o, table.get_column(o.name), factor) for o in ask.outputs if is_scaled(o)
+    ), factor
 
 
-def _multiplied(column: pl.Series, factor: float) -> pl.Series:
-    """Whole numbers stay whole, and inside their type; times are whole ticks."""
-    values = column.to_physical()
-    if not values.dtype.is_integer():
-        return column * factor
-    most = 2.0**63 - 2.0**11  # the largest float that an int64 holds
-    return (values.cast(pl.Float64) * factor).round().clip(-most, most).cast(pl.Int64).cast(column.dtype)
+def _multiplied(output: Output, column: pl.Series, factor: float) -> pl.Series:
+    """Whole numbers stay whole, and times whole ticks."""
+    values = column.to_physical().cast(pl.Float64).to_numpy() * factor
+    if not rounding_of(output):
+        return pl.Series(column.name, values)
+    return pl.Series(column.name, shown(output, values)).cast(column.dtype)
 
 
-def _counted(ask: Ask) -> tuple[str, Measure] | None:
-    """The count of rows in each group, with its name: of a column, or under one."""
-    measures = (pair for output in ask.outputs for pair in output.measures)
-    return next((pair for pair in measures if pair[1].total == "rows"), None)
+def _counting(ask: Ask) -> tuple[Output, str, Measure] | None:
+    """The count of rows in each group: a column, or a part of one that is made of several."""
+    found = ((output, name, measure) for output in ask.outputs for name, measure in output.measures)
+    return next((one for one in found if one[2].total == "rows"), None)
