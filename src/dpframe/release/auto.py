@@ -276,7 +276,7 @@ def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, str, dict[str,
             limits = best(_near(ask, limits, "max_rows"))
     told = [o.name for o in ask.outputs if not any(open_bounds_of(ask, m) for _, m in o.measures)]
     _, noise, errors = found[limits]
-    return limits, noise, {name: float(f"{errors[name]:.3g}") for name in told}, model.left(limits)
+    return limits, noise, {name: float(f"{errors[name]:.3g}") for name in told}, model.left(limits, model.kept(limits))
 
 
 def expected_errors(ask: Ask, people: People, rest: Offer, choices: Iterable[Limits]) -> list[dict[str, float]]:

@@ -104,10 +104,6 @@ class _Kept:
     turned: Floats
     even: Floats
 
-    def left(self, odds: Floats) -> Left:
-        """What is left out, in the cases and how likely these are."""
-        return Left(self.rows, self.of_rows, odds)
-
 
 @dataclass(frozen=True)
 class _Offered:
@@ -210,18 +206,19 @@ class Expected:
             even,
         )
 
-    def left(self, limits: Limits) -> Left | None:
+    def left(self, limits: Limits, kept: _Kept) -> Left | None:
         """What limits leave out, where numbers are scaled up by that."""
         if not is_scaled_by(self.ask, limits):
             return None
-        return self.kept(limits).left(self.people.rows.odds)
+        return Left(kept.rows, kept.of_rows, self.people.rows.odds)
 
     # Errors
 
     def best(self, limits: Limits) -> tuple[Floats, str, dict[str, float]]:
         """The least error that is offered: the geometric mean in each case; of which noise; each column's error."""
         kept, offered, found = self.kept(limits), self._offered(limits), []
-        factor = kept.left(self.people.rows.odds).before if is_scaled_by(self.ask, limits) else 1.0
+        left = self.left(limits, kept)
+        factor = 1.0 if left is None else left.before
         for family, plan, factors in offered.noise:
             noise = {
                 d.paid.measure.key: factors[d.paid.measure.key] * self._size(d.paid.measure, limits, d.family)
@@ -251,9 +248,7 @@ class Expected:
         chance = normal_below(reach) if noise.family == "gaussian" else laplace_below(reach)
         return np.asarray(chance.mean(axis=-1))
 
-    def _error(
-        self, output: Output, noise: Mapping[Key, float], kept: _Kept, lost: Floats, factor: float = 1.0
-    ) -> Floats:
+    def _error(self, output: Output, noise: Mapping[Key, float], kept: _Kept, lost: Floats, factor: float) -> Floats:
         """Root mean square error of a column over its groups in each case, in units of its largest row value.
 
         A group that is suppressed says nothing: its total counts as 0, its mean as the middle of the bounds. By the
