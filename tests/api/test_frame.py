@@ -85,6 +85,12 @@ REFUSED = [
     (lambda f: f.sum("age", bounds=(0, float("inf")), max_rows=1), errors.InvalidBounds, "finite"),
     (lambda f: f.sum("age", bounds=5, max_rows=1), errors.InvalidBounds, "pair"),
     (lambda f: f.sum("age", bounds=dp.Auto, max_rows=1), errors.InvalidBounds, r"dp.Auto\(\)"),
+    (
+        lambda f: f.sum("age", bounds=dp.Auto(0.2, scaled=False), max_rows=1),
+        errors.InvalidBounds,
+        r"about limits.* bounds=dp\.Auto\(0\.2\) here.* limits=dp\.Auto\(scaled=False\)",
+    ),
+    (lambda f: f.median("age", bounds=dp.Auto(scaled=False), max_rows=1), errors.InvalidBounds, "about limits"),
     (lambda f: f.sum("age", bounds=(0, 1), unit_bounds=(0, 1)), errors.InvalidBounds, "not both"),
     (lambda f: f.bound(max_rows=0), errors.InvalidArgument, "max_rows"),
     (lambda f: f.bound(max_rows=True), errors.InvalidArgument, "max_rows"),

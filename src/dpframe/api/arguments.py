@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -78,6 +79,11 @@ def read_limits(
 
 def read_bounds(value: object, asked: str) -> Bounds | Auto | None:
     """A pair (lower, upper) of finite numbers or of times, in order; dp.Auto(), which chooses them; or None."""
+    if isinstance(value, Auto) and not value.scaled:
+        raise InvalidBounds(
+            f"{asked}: scaled= is about limits, which leave rows out, and says nothing of bounds. Type "
+            f"bounds={replace(value, scaled=True)} here, and limits=dp.Auto(scaled=False) where limits are chosen."
+        )
     if value is None or isinstance(value, Auto):
         return value
     if isinstance(value, str) and value.lower() == "auto":

@@ -17,7 +17,7 @@ def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - 
     `limits=dp.Auto()` in every asking verb, `bounds=dp.Auto()` in `dp.sum`, `dp.mean`, `dp.quantile` and the like.
 
     Input:  share, strictly between 0 and 1; of several in one question each has its own, and one column's bounds are
-            chosen once; scaled, for limits: whether numbers are scaled up by what limits that were chosen leave out
+            chosen once; scaled, of limits alone: whether numbers are scaled up by what chosen limits leave out
     Output: limits that leave less out cost more noise, so the best ones leave something out. How much, the same
             histograms say, and in twelve listed groups and more, where rows in all are limited and nothing else, counts
             of rows (and sums beside such a count) are multiplied by that factor, at most 2, which the report states. It
@@ -27,7 +27,8 @@ def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - 
             the answer: composition of adaptively chosen parts, see `dpframe.release.auto`. All of the price is charged,
             δ too, since what is chosen may need it. The release's report says what was chosen, at what cost and why.
             Scaling is free, it reads nothing: see `dpframe.release.scaling`
-    Errors: InvalidArgument; UnsupportedOperation where several queries are priced together
+    Errors: InvalidArgument; InvalidBounds for scaled=False in bounds; UnsupportedOperation where several queries are
+            priced together
 
     >>> Auto(0.2).share, Auto(scaled=False)
     (Fraction(1, 5), dp.Auto(scaled=False))
