@@ -258,6 +258,22 @@ def test_parquet_keeps_the_table_and_the_statement(frame, tmp_path):
         assert said == json.loads(out.report().to_json())
 
 
+def test_machines_read_lists_in_full_and_people_the_first_of_them(tmp_path):
+    jobs, edges = [f"job {number}" for number in range(40)], list(range(60))
+    budget = dp.Ledger(tmp_path / "a.sqlite").budget("b", epsilon=10)
+    for _ in range(2):  # drawn, and then stored
+        frame = dp.protect(pl.DataFrame(ROWS), unit="id", budget=budget)
+        steps = frame.filter(dp.col("job").is_in(jobs)).cut("age", edges, into="band").clip("age", 0, 9)
+        out = steps.sum("age", max_rows=1).release(epsilon=1, name="age")
+        said = json.loads(out.report().to_json())["bounds"]
+        assert [step["step"] for step in said[1:3]] == [f"filter(job.is_in({jobs}))", f"cut('age', {edges})"]
+        assert said[1]["shown"] == "filter(job.is_in(['job 0', 'job 1', 'job 2', … (40 values)]))"
+        assert set(said[3]) == {"step", "one_unit_has", "known"}  # of clip all is shown
+        for text in (str(out.report()), out.report().to_html(), str(out.derivation)):
+            assert "[0, 1, 2, … (60 values)]" in text
+            assert "job 5" not in text
+
+
 def test_csv_latex_and_html(frame, tmp_path):
     out = crosstab(frame, margins=True)
     out.to_csv(tmp_path / "out.csv")

@@ -31,13 +31,15 @@ class Derivation:
     """How the sensitivity of each noisy total follows from the steps; prints as text, and as HTML in a notebook.
 
     `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys` says which groups
-    appear; `measures` has (name, total, bounds and where they come from, l0, l1, l2, linf).
+    appear; `measures` has (name, total, bounds and where they come from, l0, l1, l2, linf); `typed` has the lines of
+    `steps` with all values of their lists, of which people are shown a few.
     """
 
     title: str
     steps: tuple[tuple[str, str, str], ...]
     keys: str
     measures: tuple[tuple[str, ...], ...]
+    typed: tuple[str, ...]
 
     STEPS = ("step", "one unit has", "known of the columns")
     MEASURES = ("noisy total", "made of", "bounds", "l0", "l1", "l2", "linf")
@@ -58,10 +60,11 @@ class Derivation:
 
 def derivation(ask: Ask) -> Derivation:
     """The derivation of an ask, from its source to the sensitivity of each noisy total."""
-    steps = _lines(ask.step)
-    steps.append((asked(ask), _at_ask(ask), ""))
+    lines = _lines(ask.step)
+    steps = (*(line for _, line in lines), (asked(ask), _at_ask(ask), ""))
+    typed = (*(typed for typed, _ in lines), asked(ask))
     keys = f"{_keys(ask)}{_together(ask)}"
-    return Derivation(_title(ask.step), tuple(steps), keys, tuple(_measure(ask, p) for p in ask.paid))
+    return Derivation(_title(ask.step), steps, keys, tuple(_measure(ask, p) for p in ask.paid), typed)
 
 
 def _together(ask: Ask) -> str:
@@ -72,13 +75,17 @@ def _together(ask: Ask) -> str:
     return f" All that is chosen inside the release takes {share:.0%} of its price; {1 - share:.0%} is for the answer."
 
 
-def _lines(step: Step, indent: str = "") -> list[tuple[str, str, str]]:
-    """A row for each step; those of other plans that meet this one come before the step where they do, indented."""
+def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]]]:
+    """A row for each step, with its line in full.
+
+    Those of other plans that meet this one come before the step where they do, indented.
+    """
     lines = []
     for earlier in lineage(step):
         for other in earlier.others:
             lines += _lines(other, f"{indent}· ")
-        lines.append((f"{indent}{earlier.shown}", _held(earlier), _written(earlier)))
+        row = (f"{indent}{earlier.shown}", _held(earlier), _written(earlier))
+        lines.append((f"{indent}{earlier.typed}", row))
     return lines
 
 

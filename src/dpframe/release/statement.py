@@ -89,7 +89,7 @@ def statement(
         "guarantee": {"kind": _kind(cost), **loss_json(cost), "implies": _implied(cost), "charged_for_queries": batch},
         "unit_of_privacy": unit,
         "neighbours": {"relation": relation, "meaning": why.title},
-        "bounds": [dict(zip(STEPS, step, strict=True)) for step in why.steps],
+        "bounds": [_step(typed, row) for typed, row in zip(why.typed, why.steps, strict=True)],
         "keys": why.keys,
         "sensitivity": [dict(zip(why.MEASURES, row, strict=True)) for row in why.measures],
         "mechanisms": [dict(row) for row in noise],
@@ -99,6 +99,12 @@ def statement(
         "bias": BIAS,
         "not_covered": list(NOT_COVERED),
     }
+
+
+def _step(typed: str, row: Sequence[str]) -> dict[str, str]:
+    """A step with all values of its lists; where these are long, `shown` is the line for people to read."""
+    found = dict(zip(STEPS, row, strict=True))
+    return found if typed == found["step"] else {**found, "step": typed, "shown": found["step"]}
 
 
 @cache
@@ -150,7 +156,7 @@ class Report(str):
         return {**self.items, "error_95": dict(self.errors)}
 
     def to_json(self) -> str:
-        """The statement as JSON."""
+        """The statement as JSON, lists in full."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     def to_html(self) -> str:
@@ -183,11 +189,12 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
     name = f", under the name {items['name']!r}" if items["name"] else ""
     versions = ", ".join(f"{k} {v}" for k, v in sorted(items["implementation"]["versions"].items()))
     left, limit = (_words(budget[key]) for key in ("remaining", "limit"))
+    steps = [{**row, "step": row.get("shown", row["step"])} for row in items["bounds"]]
     return [
         ("Guarantee", [f"Privacy loss: {_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
         ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing."]),
         ("Unit of privacy", [items["unit_of_privacy"], items["neighbours"]["meaning"]]),
-        ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(items["bounds"], STEPS)), items["keys"]]),
+        ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(steps, STEPS)), items["keys"]]),
         *([("Chosen inside the release", list(items["chosen"]["reason"]))] if "chosen" in items else []),
         (
             "Sensitivity: how far one unit moves each total",
