@@ -233,6 +233,33 @@ def test_only_in_many_groups_where_rows_in_all_are_limited_and_their_number_is_r
         assert not is_scaled_by(asked._ask, Limits(5, None, None))
 
 
+def test_the_derivation_says_before_a_release_what_may_be_scaled(table):
+    asked = {"n": dp.count(), "s": dp.sum("x", bounds=(0, 5)), "m": dp.mean("x", bounds=(0, 5))}
+    query = grouped(table).agg(**asked)
+    assert "n, s may be multiplied by one factor for all groups, at most 2" in str(query.explain())
+    assert "n, s may be multiplied" in query.explain()._repr_html_()
+    assert "multiplied" not in str(query.release(epsilon=1).derivation)  # its report says what was done
+    frame = protect(table).group_by("g", keys=GROUPS, limits=dp.Auto())
+    for other in (
+        grouped(table, limits=dp.Auto(scaled=False)).count(),
+        grouped(table, limits=None, max_rows=5).count(),
+        grouped(table, max_rows=5).count(),
+        grouped(table, keys=GROUPS[:11]).count(),
+        grouped(table, keys=None).count(),
+        protect(table).count(limits=dp.Auto()),
+        frame.sum("x", (0, 5)),
+        frame.mean("x", (0, 5)),
+        frame.agg(n=dp.count(), u=dp.count_units()),  # by units, so that groups are limited
+    ):
+        assert "multiplied" not in str(other.explain())
+
+
+@pytest.mark.usefixtures("same_noise")
+def test_beside_a_count_of_units_nothing_is_scaled(table):
+    outs = [grouped(table).agg(n=dp.count(), u=dp.count_units()).release(epsilon=1) for _ in range(5)]
+    assert all("scaled" not in out.report().items["chosen"] for out in outs)
+
+
 @pytest.mark.usefixtures("same_noise")
 def test_what_is_typed_is_what_is_done(table):
     assert repr(dp.Auto(scaled=False)) == "dp.Auto(scaled=False)"

@@ -27,6 +27,7 @@ from dpframe.release.columns import check_ci, read_ci
 from dpframe.release.pricing import Terms, priced
 from dpframe.release.result import Release
 from dpframe.release.run import Account, release
+from dpframe.release.scaling import may_be_scaled
 from dpframe.release.tune import tuned
 from dpframe.theory.maps.sensitivity import Sensitivity
 
@@ -44,7 +45,7 @@ class Query(Habits):
 
     def explain(self) -> Derivation:
         """The derivation: every step, what one unit can have after it, the sensitivity of each noisy total."""
-        return derivation(self._ask)
+        return derivation(self._ask, may_be_scaled(self._ask))
 
     @property
     def sensitivity(self) -> Mapping[str, Sensitivity]:

@@ -58,12 +58,12 @@ class Derivation:
         )
 
 
-def derivation(ask: Ask) -> Derivation:
-    """The derivation of an ask, from its source to the sensitivity of each noisy total."""
+def derivation(ask: Ask, also: str = "") -> Derivation:
+    """The derivation of an ask, from its source to the sensitivity of each noisy total; `also` is said of groups."""
     lines = _lines(ask.step)
     steps = (*(line for _, line in lines), (asked(ask), _at_ask(ask), ""))
     typed = (*(typed for typed, _ in lines), asked(ask))
-    keys = f"{_keys(ask)}{_together(ask)}"
+    keys = f"{_keys(ask)}{_together(ask)}{also and ' '}{also}"
     return Derivation(_title(ask.step), steps, keys, tuple(_measure(ask, p) for p in ask.paid), typed)
 
 

@@ -27,7 +27,7 @@ from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.formulas import shown
 
-__all__ = ["Left", "is_scaled", "is_scaled_by", "rounding_of", "scaled"]
+__all__ = ["Left", "is_scaled", "is_scaled_by", "may_be_scaled", "rounding_of", "scaled"]
 
 Floats = NDArray[np.float64]
 _LEAST, _MOST = 1.01, 2.0  # a factor below is not worth a guess; one above rests on it more than on what was counted
@@ -70,15 +70,32 @@ class Left:
 def is_scaled_by(ask: Ask, limits: Limits) -> bool:
     """Whether the numbers of an ask with `dp.Auto` are scaled under limits that it may choose.
 
-    In many listed groups, where rows in all are limited and nothing else, and their number is released. Groups lose
-    unlike parts of their rows where rows in each are limited, what is suppressed is in no total, and a limit that was
+    Where rows in all are limited and nothing else: groups lose unlike parts of their rows where rows in each are.
+    """
+    return _scalable(ask) and limits.max_groups is None and limits.max_rows_per_group is None
+
+
+def may_be_scaled(ask: Ask) -> str:
+    """What is said before a release of the numbers that may be scaled by it; nothing where that cannot be."""
+    if not _scalable(ask) or any(m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures):
+        return ""  # beside units, groups are limited
+    names = ", ".join(output.name for output in ask.outputs if is_scaled(output))
+    return (
+        f"For what the chosen limits leave out, {names} may be multiplied by one factor for all groups, at most "
+        f"{_MOST:g}; dp.Auto(scaled=False) leaves numbers as they are."
+    )
+
+
+def _scalable(ask: Ask) -> bool:
+    """Whether limits can be chosen by which numbers are scaled.
+
+    In many listed groups, where the number of rows is released: what is suppressed is in no total, and a limit that was
     typed says what is meant.
     """
     if ask.auto is None or not ask.auto.scaled or not any(map(is_scaled, ask.outputs)):
         return False
     said = replace(ask.table.limits.and_also(ask.given), auto=None)
-    alone = said == Limits() and limits.max_groups is None and limits.max_rows_per_group is None
-    return alone and bool(ask.by) and (ask.cells or 0) >= _GROUPS and _counting(ask) is not None
+    return said == Limits() and bool(ask.by) and (ask.cells or 0) >= _GROUPS and _counting(ask) is not None
 
 
 def is_scaled(output: Output) -> bool:
