@@ -21,6 +21,7 @@ from dpframe.release.exactness import error_table
 
 LONG = ["Administrative and support service workers", "Craft and related trades workers", "<b>other</b>"]
 ROWS = {"id": range(300), "job": [LONG[i % 3] for i in range(300)], "sex": ["f", "m"] * 150, "age": range(300)}
+STAY = dt.timedelta(hours=5)
 KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 
 
@@ -300,6 +301,41 @@ def test_excel_opens_with_the_table_and_a_sheet_for_the_statement(frame, tmp_pat
     assert list(sheets) == ["table", "privacy"]
     assert sheets["table"].to_numpy().tolist() == out.to_pandas().to_numpy().tolist()
     assert any("ε = 1" in str(line) for line in sheets["privacy"].index)
+
+
+def test_excel_gets_times_with_a_zone_as_text_and_durations_as_hours(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    times = [dt.datetime(2026, 1, day, tzinfo=dt.UTC) for day in (1, 2)]
+    table = pl.DataFrame({"id": range(40), "at": times * 20, "sex": ["f", "f", "m", "m"] * 10, "took": [STAY] * 40})
+    frame = dp.protect(table, unit="id", budget=dp.Budget(epsilon=1000))
+    stays = frame.group_by("at", keys=times, max_rows=1).mean("took", bounds=(dt.timedelta(0), 2 * STAY))
+    down = frame.crosstab(["sex", "at"], "took", keys={"sex": ["f", "m"], "at": times, "took": [STAY]}, max_rows=1)
+    for query, written in (
+        (stays, [["at", "took"], ["2026-01-01 00:00:00+00:00", STAY], ["2026-01-02 00:00:00+00:00", STAY]]),
+        (down, [["sex", "at", STAY], ["f", "2026-01-01 00:00:00+00:00", 10]]),
+    ):
+        query.release(epsilon=400).to_excel(tmp_path / "out.xlsx")
+        cells = list(openpyxl.load_workbook(tmp_path / "out.xlsx")["table"].iter_rows())
+        rows = [[_whole_hours(cell.value) for cell in row] for row in cells]
+        assert rows[: len(written)] == written
+        assert {cell.number_format for row in cells for cell in row} == {"General", "[h]:mm:ss"}
+
+
+def _whole_hours(value):
+    return dt.timedelta(hours=round(value / dt.timedelta(hours=1))) if isinstance(value, dt.timedelta) else value
+
+
+def test_excel_takes_no_key_for_a_formula_and_any_key_for_a_text(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    frame = dp.protect(pl.DataFrame({"id": [1], "=a": ["=1+1"]}), unit="id", budget=dp.Budget(epsilon=9))
+    out = frame.group_by("=a", keys=["=1+1", "a\x00b"], max_groups=1).count_units().release(epsilon=1)
+    out.to_excel(tmp_path / "out.xlsx")
+    cells = [row[0] for row in openpyxl.load_workbook(tmp_path / "out.xlsx")["table"].iter_rows()]
+    assert [(cell.value, cell.data_type) for cell in cells] == [
+        ("=a", "s"),
+        ("=1+1", "s"),
+        ("a\N{REPLACEMENT CHARACTER}b", "s"),
+    ]
 
 
 def test_without_openpyxl_the_error_says_what_to_type(frame, tmp_path, monkeypatch):

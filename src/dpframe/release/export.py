@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 import re
@@ -19,6 +20,7 @@ from dpframe.release.layout import Grid, Key
 __all__ = ["grid_html", "long_html", "write_excel", "write_parquet"]
 
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # in the name of a sheet, which has at most 31 characters
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # what XML, and so Excel, has no sign for
 STATEMENT = b"dpframe.privacy_statement"  # the key of the statement in the metadata of a Parquet file
 _ROWS = 60  # of a table in a notebook
 _SMALL = "font-size:75%;opacity:.7;white-space:nowrap"
@@ -44,12 +46,41 @@ def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str) 
         raise UnsupportedOperation("to_excel() needs openpyxl. Install it with: pip install 'dpframe[excel]'")
     import pandas as pd
 
+    ready = []
+    for number, (name, (table, index)) in enumerate(sheets.items(), 1):
+        title = name if len(sheets) == 1 else f"{number} {name}"
+        ready.append((_FORBIDDEN.sub("_", title)[:31], _for_excel(table), index))
+    ready.append(("privacy", _for_excel(pd.DataFrame({"Privacy statement": report.splitlines()[1:]})), False))
     with pd.ExcelWriter(path, engine="openpyxl") as book:
-        for number, (name, (table, index)) in enumerate(sheets.items(), 1):
-            title = name if len(sheets) == 1 else f"{number} {name}"
-            table.to_excel(book, sheet_name=_FORBIDDEN.sub("_", title)[:31], index=index)
-        lines = pd.DataFrame({"Privacy statement": report.splitlines()[1:]})
-        lines.to_excel(book, sheet_name="privacy", index=False)
+        for title, table, index in ready:
+            table.to_excel(book, sheet_name=title, index=index)
+        for cell in (cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row):
+            if cell.data_type == "f":
+                cell.data_type = "s"  # a text that begins with "=" is no formula
+            if cell.number_format == "0":  # what pandas gives to durations, which then show as whole days
+                cell.number_format = "[h]:mm:ss"
+
+
+def _for_excel(table: Any) -> Any:
+    """A pandas table of what a cell of Excel can hold: see `_excel_cell`."""
+    table = table.copy()
+    for at, dtype in enumerate(table.dtypes):
+        if dtype.kind not in "iufbm":  # a table may have two columns of one name
+            table.isetitem(at, table.iloc[:, at].map(_excel_cell))
+    return table.set_axis(_excel_axis(table.index), axis=0).set_axis(_excel_axis(table.columns), axis=1)
+
+
+def _excel_axis(axis: Any) -> Any:
+    """The labels of rows or columns, and the names of these, as Excel can hold them."""
+    labels = axis.map(_excel_cell if axis.nlevels == 1 else lambda key: tuple(map(_excel_cell, key)))
+    return labels.set_names([_excel_cell(name) for name in axis.names])
+
+
+def _excel_cell(value: object) -> object:
+    """A value as Excel can hold it: times with a zone as text, and texts without control characters."""
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.isoformat(" ")
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
 
 
 def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]], keys: Sequence[str]) -> str:

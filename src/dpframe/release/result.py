@@ -306,6 +306,8 @@ class Release(Habits):
     def to_excel(self, path: Any) -> None:
         """The released table as an Excel file, with the privacy statement on a second sheet; needs the extra `excel`.
 
+        Excel has no zones: a time with one is written as text, in ISO 8601. Durations are in hours, minutes, seconds.
+
         Errors: UnsupportedOperation without it
         """
         write_excel({"table": (self.to_pandas(), self._numbers.layout.form == "crosstab")}, path, self.report())
