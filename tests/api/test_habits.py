@@ -208,6 +208,10 @@ def test_right_refusals_name_a_line_to_type(frame):
         (InvalidPrice, "accuracy(epsilon=0.1)", query.accuracy),
         (InvalidPrice, "it is a str.", lambda: query.accuracy(epsilon="1")),
         (InvalidArgument, "not an int.", lambda: frame.select(1)),
+        (WrongType, "dp.col('x') == 'yes'", lambda: frame.filter("city")),
+        (WrongType, "cast('city', 'float64')", lambda: frame.sum("city", bounds=(0, 1), max_rows=1)),
+        (WrongType, "astype({'city': 'boolean'})", lambda: frame.mean("city", max_rows=1)),
+        (InvalidBounds, "datetime.date(2026, 1, 31)", lambda: frame.mean("n", bounds=("2026-01-01", 5), max_rows=1)),
     ):
         with pytest.raises(kind) as caught:
             ask()

@@ -392,6 +392,22 @@ def test_what_does_not_go_with_a_time_is_refused(ask, error):
         ask(frame)
 
 
+def test_what_does_not_go_with_a_time_is_answered_with_what_does():
+    zone = pl.DataFrame({"u": [1]}).with_columns(at=pl.lit(TIME(2020, 1, 1)).dt.replace_time_zone("Europe/Berlin"))
+    frame, there = dp.protect(made([]), unit="u"), dp.protect(zone, unit="u")
+    utc = zoned(SPAN["time"], "UTC")
+    for ask, words in (
+        (lambda: frame.sum("day", SPAN["day"], max_rows=1), "Ask for mean('day')."),
+        (lambda: frame.var("long", SPAN["long"], max_rows=1), "Ask for std('long')."),
+        (lambda: frame.mean("time", utc, max_rows=1), "datetime.datetime(2026, 1, 31, 12)."),
+        (lambda: there.mean("at", SPAN["time"], max_rows=1), "12, tzinfo=datetime.timezone.utc)."),
+        (lambda: there.group_by("at", keys=[SPAN["time"][0]]), "12, tzinfo=datetime.timezone.utc)."),
+    ):
+        with pytest.raises(WrongType) as caught:
+            ask()
+        assert str(caught.value).endswith(words)
+
+
 def test_a_derivation_shows_times():
     frame = dp.protect(made([]), unit="u").clip("day", *SPAN["day"])
     shown = str(frame.agg(max_rows=1, m=dp.mean("day"), q=dp.max("time", SPAN["time"])).explain())

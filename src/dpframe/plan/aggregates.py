@@ -115,7 +115,7 @@ class Sum(Aggregate):
         return f"sum({self.column!r}{limit})"
 
     def output(self, name: str, scope: Scope) -> Output:
-        column = number_column(self.column, scope, self.typed, "duration")
+        column = number_column(self.column, scope, self.typed, "duration", other="mean")
         whole = is_whole(column)
         if self.unit_bounds is None:
             bounds = bounds_of(column, self.bounds, self.column, self.typed)
@@ -171,7 +171,7 @@ class Var(Aggregate):
         return f"{'std' if self.root else 'var'}({self.column!r}{limit})"
 
     def output(self, name: str, scope: Scope) -> Output:
-        column = number_column(self.column, scope, self.typed, *(TIMES if self.root else ()))
+        column = number_column(self.column, scope, self.typed, *(TIMES if self.root else ()), other="std")
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         total = sum_total(column, bounds, scope, self.typed, centred=True)
         squares = square_total(column, bounds, scope, self.typed)

@@ -117,7 +117,9 @@ def check_bound(value: object, what: str) -> Any:
         return value
     end = real(value)
     if end is None:
-        raise InvalidBounds(f"{what}: a bound is a number or a time, not {kind_of(value)}.")
+        raise InvalidBounds(
+            f"{what}: a bound is a number or a time, such as datetime.date(2026, 1, 31), not {kind_of(value)}."
+        )
     most = 2**64 - 1 if isinstance(end, int) else 1e270
     if not -most <= end <= most:
         raise InvalidBounds(f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits.")

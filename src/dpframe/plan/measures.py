@@ -269,15 +269,30 @@ def units_total(scope: Scope, what: str) -> Measure:
     return Measure("units", None, UNIT_GRID, 0, maps.unit_counts(scope.groups(what), scope.table.relation, scope.cells))
 
 
-def number_column(name: str, scope: Scope, what: str, *times: str) -> Column:
-    """A column of numbers, or of the kinds of times named, which are whole numbers of ticks; or a typed error."""
+def number_column(name: str, scope: Scope, what: str, *times: str, other: str = "") -> Column:
+    """A column of numbers, or of the kinds of times named, which are whole numbers of ticks; or a typed error.
+
+    Input:  name; scope; what was asked; times: the kinds of times that it may be; other: what to ask of other times
+    Errors: UnknownColumn, WrongType
+    """
     column = scope.table.column(name, what)
-    if kind(column.facts.dtype) not in ("integer", "float", "decimal", "boolean", *times):
-        besides = "".join(f", {time}s" for time in times)
-        raise WrongType(
-            f"{what}: needs numbers{besides} or true and false, not a column of type {show(column.facts.dtype)}."
-        )
+    family = kind(column.facts.dtype)
+    if family not in ("integer", "float", "decimal", "boolean", *times):
+        dtype, besides = show(column.facts.dtype), "".join(f", {time}s" for time in times)
+        instead = f" Ask for {other}({name!r})." if other and family in TIMES else _of_text(name, family)
+        raise WrongType(f"{what}: needs numbers{besides} or true and false, not a column of type {dtype}.{instead}")
     return column
+
+
+def _of_text(name: str, family: str) -> str:
+    """What to do with a column that is read as text, as the end of a message."""
+    if family != "string":
+        return ""
+    return (
+        f" Numbers that are held as text: cast({name!r}, 'float64') before it. A pandas column of other Python objects "
+        "is read as text too: give it its type before the table is protected, as in "
+        f"astype({{{name!r}: 'boolean'}})."
+    )
 
 
 def is_whole(column: Column) -> bool:

@@ -162,7 +162,8 @@ class Filter(Step):
         known = expressions.facts(self.condition._node, self.before.table, "filter")
         if kind(known.dtype) != "boolean":
             raise WrongType(
-                f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row."
+                f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row, as in "
+                "filter(dp.col('x') == 'yes')."
             )
         return replace(self.before.table, everyone=False)
 

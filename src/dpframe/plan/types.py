@@ -181,12 +181,21 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
         raise InvalidArgument(f"{what}: whole numbers must fit in 64 bits.")
     zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
     if have == want == "datetime" and zoned != (getattr(dtype, "time_zone", None) is not None):
-        raise WrongType(f"{what}: a time must have a zone just where the column has one.")
+        raise _other_zone(what, zoned=zoned)
     numbers = {"integer", "float", "decimal"}
     if have == "null" or have == want or (have in numbers and want in numbers):
         return value  # type: ignore[return-value]
     give = f" Give {_GIVE[want]}." if want in _GIVE else ""
     raise WrongType(f"{what}: a {have} does not go with a column of type {show(dtype)}.{give}")
+
+
+def _other_zone(what: str, *, zoned: bool) -> WrongType:
+    """The error for a time with a zone, `zoned`, beside a column without one, or the other way round."""
+    zone = "" if zoned else ", tzinfo=datetime.timezone.utc"
+    return WrongType(
+        f"{what}: a time must have a zone just where the column has one. Type it as "
+        f"datetime.datetime(2026, 1, 31, 12{zone})."
+    )
 
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -231,7 +240,7 @@ def _since_epoch(value: dt.date, zone: str | None, what: str) -> dt.timedelta:
             tzinfo = None
         value = dt.datetime(value.year, value.month, value.day, tzinfo=tzinfo)
     if (value.tzinfo is None) != (zone is None):
-        raise WrongType(f"{what}: a time must have a zone just where the column has one.")
+        raise _other_zone(what, zoned=zone is None)
     if zone is not None and not 1 < value.year < 9999:
         raise WrongType(f"{what}: a time with a zone must be in the years 2 to 9998.")
     return value - dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)

@@ -109,7 +109,7 @@ class _Ibis(SqlBackend):
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_zone", None) is not None:
-            return "databases do not agree on zones: cast the column to UTC without a zone first"
+            return "databases do not agree on zones: make it UTC without a zone before it comes to dpframe"
         return super().reason_against(dtype)
 
 

@@ -117,8 +117,10 @@ class SqlBackend(Backend):
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_unit", "") == "ns":
-            return "times are held in microseconds there: cast the column first"
-        return "a duration has no fixed length there: cast it to a number" if kind(dtype) == "duration" else ""
+            return "times are held in microseconds there: cast it before it comes to dpframe"
+        if kind(dtype) == "duration":
+            return "a duration has no fixed length there: make it a number before it comes to dpframe"
+        return ""
 
 
 def our_names(names: Iterable[str]) -> dict[str, str]:
