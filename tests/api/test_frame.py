@@ -105,6 +105,7 @@ REFUSED = [
     (lambda f: f.group_by("city", "age", keys={"city": ["a"]}, max_groups=1), errors.InvalidArgument, "'age'"),
     (lambda f: f.group_by("city", keys={"age": [1]}, max_groups=1), errors.InvalidArgument, "'age'"),
     (lambda f: f.group_by("age", max_rows=1).sum("age", bounds=(0, 1)), errors.InvalidArgument, "two columns"),
+    (lambda f: f.rename({"age": "count"}).histogram("count", keys=[1]), errors.InvalidArgument, "rename\\({'count': '"),
     (lambda f: f.agg(), errors.InvalidArgument, "aggregate"),
     (lambda f: f.agg(n=3), errors.InvalidArgument, r"dp.count\(\)"),
     (lambda f: f.agg(n=dp.count(share=0), max_rows=1), errors.InvalidArgument, "share"),

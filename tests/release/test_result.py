@@ -121,6 +121,51 @@ def test_the_error_of_a_count_is_that_of_its_noise():
     assert out.noise.row(0) == ("count_units", "count", "discrete_laplace", 10.0, None)
 
 
+@pytest.mark.parametrize(
+    ("down", "across", "beside"),
+    [
+        ("value", "error", ("value_key", "error_key")),
+        ("column", "lower", ("column_key", "lower_key")),
+        ("upper", "upper_key", ("upper_key_", "upper_key")),
+        ("", "count", ("", "count")),
+    ],
+)
+def test_keys_may_have_any_name_that_the_tables_about_them_have(down, across, beside, tmp_path):
+    rows = {"id": range(40), down: ["a", "b"] * 20, across: ["x", "x", "x", "y"] * 10, "age": [30] * 40}
+    frame = dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e9, delta=0.5))
+    keys, limit = {down: ["a", "b"], across: ["x", "y"]}, {"max_rows": 1}
+    counts = {("a", "x"): 20.0, ("b", "x"): 10.0, ("b", "y"): 10.0}
+    for query in (
+        frame.group_by(down, across, keys=keys, **limit).agg(n=dp.count(), age=dp.mean("age", bounds=(0, 60))),
+        frame.crosstab(down, across, "age", "mean", bounds=(0, 60), keys=keys, margins=True, **limit),
+        frame.group_by(down, across, other=("-", "-"), max_groups=1, **limit).agg(n=dp.count()),
+    ):
+        out = query.release(epsilon=400, delta=1e-3)
+        errors = out.accuracy()
+        assert errors.columns == [*beside, "column", "value", "error", "lower", "upper"]
+        found = {row[:2]: row[3] for row in errors.filter(pl.col("column") == "n").iter_rows()}
+        assert {key: found.get(key, count) for key, count in counts.items()} == counts
+        for read in (
+            repr,
+            out.__class__._repr_html_,
+            lambda made: str(made.report()),
+            lambda made: made.plot().to_dict(),
+        ):
+            assert read(out)
+        out.to_parquet(tmp_path / "out.parquet")
+    if "count" not in keys:
+        tables = frame.marginals([down, across], [(down, across), (across,)], keys=keys, **limit)
+        assert tables.release(epsilon=400, delta=1e-3).accuracy().columns[:2] == list(beside)
+
+
+def test_a_released_column_may_have_no_name():
+    units = protect("polars").per_unit(**{"": dp.mean("age")})
+    out = units.mean("", bounds=(0, 90)).release(epsilon=CERTAIN)
+    assert out.accuracy().row(0)[0] == ""
+    assert round(out.value) == 49
+    assert out.with_ci(0.95).table.columns == ["", "_low", "_high"]
+
+
 def test_everything_shown_is_public():
     frame = protect("pandas")
     out = frame.group_by("sex", keys=["f", "m"], max_groups=1, max_rows=2).agg(n=dp.count()).release(epsilon=1)

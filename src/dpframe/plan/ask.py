@@ -223,8 +223,8 @@ class Ask:
         for name, _ in self.aggregates:
             if name in self.by:
                 raise InvalidArgument(
-                    f"The result would have two columns {name!r}; name it otherwise: "
-                    f".agg(total_{name}=...) after group_by."
+                    f"The result would have two columns {name!r}; name one of them otherwise: .agg(total_{name}=...) "
+                    f"after group_by, or rename({{{name!r}: '{name}_key'}}) before."
                 )
         return tuple(aggregate.output(name, self.scope) for name, aggregate in self.aggregates)
 

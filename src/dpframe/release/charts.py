@@ -36,14 +36,17 @@ def _altair() -> Any:
 def bars(errors: pl.DataFrame, by: tuple[str, ...], column: str, dtype: pl.DataType | None = None) -> Any:
     """One bar per group with its interval; one point for a date or time, which has no zero for a bar to start at.
 
-    Input:  errors: the table of `Release.accuracy`, of one column; by: the keys; dtype: that of the column, times are
-            in its ticks
+    Input:  errors: the table of `Release.accuracy`, of one column; by: what its first columns, the keys, are called;
+            dtype: that of the column, times are in its ticks
     Output: Altair chart; bars lie where labels are long or many, so that these can be read
     """
     alt = _altair()
     if errors.height > _MOST:
         raise UnsupportedOperation(f"plot(): {errors.height} bars cannot be told apart; plot fewer groups.")
-    labels = [", ".join("null" if part is None else str(part) for part in key) for key in errors.select(by).rows()]
+    labels = [
+        ", ".join("null" if part is None else str(part) for part in key)
+        for key in errors.select(errors.columns[: len(by)]).rows()
+    ]
     numbers, unit = errors.select(_PARTS), ""
     moments = isinstance(dtype, pl.Date | pl.Datetime)
     if isinstance(dtype, pl.Duration):

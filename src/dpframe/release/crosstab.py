@@ -14,7 +14,7 @@ from dpframe.release.accuracy import error_of_sum
 from dpframe.release.formulas import mean_of
 from dpframe.release.intervals import intervals, known
 from dpframe.release.layout import Grid, Merged, grid_of
-from dpframe.release.numbers import Numbers
+from dpframe.release.numbers import Numbers, keys_beside
 from dpframe.release.ratios import merged_mean_interval
 from dpframe.release.reconcile import error_of_part
 from dpframe.release.scaling import rounding_of
@@ -37,10 +37,10 @@ def crosstab(numbers: Numbers, alpha: float | None = None) -> Grid | None:
 
 
 def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
-    """One row per margin: the keys as text, column, value, lower, upper."""
+    """One row per margin: the keys as text, named as `keys_beside` says, column, value, lower, upper."""
     grid = crosstab(numbers, alpha)
     assert grid is not None
-    height, width = grid.sizes
+    by, (height, width) = keys_beside(numbers.by), grid.sizes
     margins = [*((i, width) for i in range(height)), *((height, j) for j in range(width + 1))]
     order = [(*grid.down, *grid.across).index(name) for name in numbers.by]
     keys = [[(*grid.rows[i], *grid.columns[j])[part] for part in order] for i, j in margins]
@@ -48,11 +48,11 @@ def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
     found = {"value": grid.numbers[at], "lower": grid.lower[at], "upper": grid.upper[at]}
     return pl.DataFrame(
         {
-            **{name: [None if key[n] is None else str(key[n]) for key in keys] for n, name in enumerate(numbers.by)},
+            **{name: [None if key[n] is None else str(key[n]) for key in keys] for n, name in enumerate(by)},
             "column": [numbers.outputs[0].name] * len(keys),
             **{name: pl.Series(ends).fill_nan(None) for name, ends in found.items()},
         },
-        schema_overrides=dict.fromkeys(numbers.by, pl.String),
+        schema_overrides=dict.fromkeys(by, pl.String),
     )
 
 

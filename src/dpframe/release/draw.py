@@ -92,7 +92,7 @@ def _columns(ask: Ask, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> tup
         keys = keys[rows].with_columns(places) if ask.by else places.to_frame()
     columns = [_column(o, released(o, noisy, plan)) for o in ask.outputs]
     parts = {name: real(m, noisy) for o in ask.outputs for name, m in o.measures if len(o.measures) > 1}
-    return keys.with_columns(columns) if ask.row_names else pl.DataFrame(columns), parts
+    return keys.with_columns(columns) if ask.row_names else pl.DataFrame({c.name: c for c in columns}), parts
 
 
 def _ends(choices: Mapping[Drawn, Any], noisy: Noisy) -> Parts:
@@ -184,9 +184,8 @@ def _large(values: Any) -> bool:
 
 def _label(other: Key, keys: pl.DataFrame) -> pl.DataFrame:
     """The key of the row that collects suppressed groups."""
-    return pl.DataFrame(
-        [pl.Series(name, [part], dtype=dtype) for part, (name, dtype) in zip(other, keys.schema.items(), strict=True)]
-    )
+    parts = {name: [part] for name, part in zip(keys.columns, other, strict=True)}
+    return pl.DataFrame(parts, schema=keys.schema)
 
 
 def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> NDArray[np.bool_]:

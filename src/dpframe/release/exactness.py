@@ -9,25 +9,28 @@ from dpframe.release.accuracy import rows_fewer
 from dpframe.release.calibrate import NoisePlan
 from dpframe.release.crosstab import margin_errors
 from dpframe.release.intervals import intervals
-from dpframe.release.numbers import Numbers
+from dpframe.release.numbers import Numbers, keys_beside
 
 __all__ = ["error_table", "largest_errors", "noise_table"]
 
 
 def error_table(numbers: Numbers, alpha: float, rows: float | None = None) -> pl.DataFrame:
-    """One row per group and released column: the keys, column, value, error, lower, upper; see `Release.accuracy`."""
-    parts = []
+    """One row per group and released column: the keys, column, value, error, lower, upper; see `Release.accuracy`.
+
+    The keys come first, and are named as `keys_beside` says.
+    """
+    parts, by = [], keys_beside(numbers.by)
+    keys = numbers.long.select(pl.col(old).alias(new) for old, new in zip(numbers.by, by, strict=True))
     for output in numbers.outputs:
         value = _floats(numbers.shown.get_column(output.name))
         lower, upper = intervals(numbers, output, alpha, rows)
-        keys = numbers.long.select(numbers.by)
         known = pl.DataFrame({"column": [output.name] * len(value), "value": value, "lower": lower, "upper": upper})
-        parts.append(pl.concat([keys, known], how="horizontal") if numbers.by else known)
+        parts.append(pl.concat([keys, known], how="horizontal") if by else known)
     if not parts:  # keys alone
-        parts = [numbers.long.clear().with_columns(column=pl.lit(""), value=0.0, lower=0.0, upper=0.0)]
+        parts = [keys.clear().with_columns(column=pl.lit(""), value=0.0, lower=0.0, upper=0.0)]
     long = pl.concat(parts).with_columns(pl.col("lower", "upper").fill_nan(None))
     if numbers.layout.margins and not numbers.layout.normalize:
-        long = pl.concat([long.with_columns(pl.col(numbers.by).cast(pl.String)), margin_errors(numbers, alpha)])
+        long = pl.concat([long.with_columns(pl.col(by).cast(pl.String)), margin_errors(numbers, alpha)])
     error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
     error = pl.when(pl.col("value").is_not_null()).then(error)
     ends = pl.when(pl.col("value").is_not_null()).then(pl.col("lower", "upper"))  # a suppressed group has none
@@ -35,7 +38,7 @@ def error_table(numbers: Numbers, alpha: float, rows: float | None = None) -> pl
         if output.formula == "mode":
             fewer = rows_fewer(output, numbers.noise, alpha)
             error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
-    return long.select(*numbers.by, "column", "value", error.alias("error"), ends)
+    return long.select(*by, "column", "value", error.alias("error"), ends)
 
 
 def largest_errors(numbers: Numbers, alpha: float) -> list[tuple[str, float]]:

@@ -28,7 +28,7 @@ from dpframe.release.calibrate import Drawn, NoisePlan
 from dpframe.release.exactness import error_table, largest_errors, noise_table
 from dpframe.release.export import write_excel, write_parquet
 from dpframe.release.layout import ALL, unlike
-from dpframe.release.numbers import Numbers
+from dpframe.release.numbers import Numbers, keys_beside
 from dpframe.release.result import Release
 from dpframe.release.statement import Report
 from dpframe.theory.maps.marginals import Part, cell_variance, marginal, rounding_reach
@@ -185,7 +185,7 @@ class MarginalsRelease(Habits, Mapping[tuple[str, ...], Release]):
 
     def to_polars(self) -> pl.DataFrame:
         """The same as a Polars DataFrame."""
-        return self._together([self[names]._numbers.long for names in self])
+        return self._together([self[names]._numbers.long for names in self], self._tables.by)
 
     def to_pandas(self) -> Any:
         """The same as a pandas DataFrame."""
@@ -195,9 +195,9 @@ class MarginalsRelease(Habits, Mapping[tuple[str, ...], Release]):
         """The same as a PyArrow Table."""
         return as_kind(self.to_polars(), "pyarrow")
 
-    def _together(self, tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-        """Tables with some of the columns, one below the other."""
-        levels = zip(self._tables.by, self._tables.levels, strict=True)
+    def _together(self, tables: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
+        """Tables with some of the columns, which they call `by`, one below the other."""
+        levels = zip(by, self._tables.levels, strict=True)
         every = {name: unlike(ALL, {str(key) for key in level}) for name, level in levels}
         full = [
             table.select(
@@ -225,8 +225,13 @@ class MarginalsRelease(Habits, Mapping[tuple[str, ...], Release]):
         """
         alpha = check_alpha(alpha)
         tables = [self[names]._numbers for names in self]
-        cells = [error_table(numbers, alpha).head(numbers.long.height) for numbers in tables]
-        return as_kind(self._together(cells), self._kind)
+        beside = dict(zip(self._tables.by, keys_beside(self._tables.by), strict=True))
+        cells = []
+        for numbers in tables:
+            errors = error_table(numbers, alpha).head(numbers.long.height)
+            keys = zip(errors.columns, numbers.by, strict=False)
+            cells.append(errors.rename({column: beside[name] for column, name in keys}))
+        return as_kind(self._together(cells, tuple(beside.values())), self._kind)
 
     def report(self) -> Report:
         """The privacy statement of all tables together: prints as text, shows as HTML, `to_json()` for machines."""

@@ -15,9 +15,26 @@ from dpframe.release.calibrate import NoisePlan
 from dpframe.release.postprocess import adds_up, table_of
 from dpframe.release.scaling import is_scaled
 
-__all__ = ["Numbers"]
+__all__ = ["Numbers", "keys_beside"]
 
 Floats = NDArray[np.float64]
+
+_ERRORS = ("column", "value", "error", "lower", "upper")  # the columns of `Release.accuracy` beside the keys
+
+
+def keys_beside(by: Sequence[str]) -> tuple[str, ...]:
+    """The keys as a table of errors names them: `value_key` for one that is called as another of its columns.
+
+    >>> keys_beside(["city", "value"])
+    ('city', 'value_key')
+    """
+    names: list[str] = []
+    for name in by:
+        beside = f"{name}_key" if name in _ERRORS else name
+        while name in _ERRORS and beside in (*by, *names):
+            beside += "_"
+        names.append(beside)
+    return tuple(names)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -187,10 +187,11 @@ class Release(Habits):
         """One row per group and released column: the value, and an error that it is within with probability 1 - alpha.
 
         Input:  alpha: the probability of a larger error; assume_rows: how many values each group has, for quantiles
-        Output: the keys, then column, value, error, lower, upper (each in the column's unit, times in ticks). The
-                interval is that of the numbers as drawn (without what is below 0, where post-processing says so); the
-                error is the largest distance from the value to its ends. Margins of a crosstab follow its cells, with
-                "All" for the key; their error is at most the sum of the cells'
+        Output: the keys, then column, value, error, lower, upper (each in the column's unit, times in ticks). A key
+                that has one of these names is called `value_key`. The interval is that of the numbers as drawn
+                (without what is below 0, where post-processing says so); the error is the largest distance from the
+                value to its ends. Margins of a crosstab follow its cells, with "All" for the key; their error is at
+                most the sum of the cells'
         Bound:  the error is the noise's: the interval holds the number that the release would have without its noise,
                 under the stated limits and bounds, times the factor by which `dp.Auto` scaled it. For counts, sums,
                 means, variances and standard deviations that is proved, and for a quantile of `release(..., ci=0.95)`
