@@ -402,6 +402,13 @@ def test_what_does_not_go_with_a_time_is_answered_with_what_does():
         (lambda: frame.mean("time", utc, max_rows=1), "datetime.datetime(2026, 1, 31, 12)."),
         (lambda: there.mean("at", SPAN["time"], max_rows=1), "12, tzinfo=datetime.timezone.utc)."),
         (lambda: there.group_by("at", keys=[SPAN["time"][0]]), "12, tzinfo=datetime.timezone.utc)."),
+        (lambda: there.filter(dp.col("at") > SPAN["time"][0]), "tzinfo=datetime.timezone.utc."),
+        (
+            lambda: frame.filter(dp.col("day") > "2020-01-01"),
+            "datetime.date(2026, 1, 31), or cast the texts before: dp.col('x').cast('date').",
+        ),
+        (lambda: frame.filter(dp.col("long") > "1 day"), "datetime.timedelta(hours=1)."),
+        (lambda: frame.filter(dp.col("day") > SPAN["time"][0]), "dp.col('x').cast('datetime')."),
     ):
         with pytest.raises(WrongType) as caught:
             ask()

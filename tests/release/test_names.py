@@ -192,6 +192,25 @@ def test_a_name_stands_for_every_value_of_a_list_also_where_people_read_the_firs
     assert described(first._ask)["steps"][0][""] == f"filter(city.is_in({towns}))"
 
 
+def test_a_set_is_the_same_question_in_every_process():
+    frame = dp.protect(pl.DataFrame({"u": [1], "x": [1], "y": [1]}), unit="u")
+    assert list({1, 8}) == [8, 1]  # numbers show it here; the order of texts is another one in each process
+    for ask in (
+        lambda listed: frame.group_by("x", keys=listed, max_rows=1).count(),
+        lambda listed: frame.group_by("x", "y", keys={"x": listed, "y": [1]}, max_rows=1).count(),
+        lambda listed: frame.group_by(
+            "x", "y", keys=type(listed)(zip(listed, listed, strict=True)), max_rows=1
+        ).count(),
+        lambda listed: frame.filter(dp.col("x").is_in(listed)).count(max_rows=1),
+        lambda listed: frame.mode("x", keys=listed, max_rows=1),
+        lambda listed: frame.top_k("x", 2, keys=listed, max_rows=1),
+    ):
+        names = {fingerprint(described(ask(listed)._ask)) for listed in ({1, 8}, frozenset((8, 1)), [1, 8])}
+        assert len(names) == 1
+    mixed = frame.mode("x", keys={8, None, 1}, max_rows=1)
+    assert fingerprint(described(mixed._ask)) == fingerprint(described(frame.mode("x", [1, 8, None], max_rows=1)._ask))
+
+
 def test_tables_survive_bytes():
     long = pl.DataFrame(
         {"k": pl.Series(["a", None], dtype=pl.Enum(["a"])), "d": [dt.date(2026, 1, 1), None], "n": [1, 2]}

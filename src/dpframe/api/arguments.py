@@ -11,7 +11,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, kind_o
 from dpframe.plan.columns import Auto, Bounds, Limits
 from dpframe.plan.expressions import Expr, check_interval, col, lit
 from dpframe.plan.steps import check_limit
-from dpframe.plan.types import plain
+from dpframe.plan.types import in_order, plain
 
 __all__ = [
     "Pair",
@@ -102,7 +102,7 @@ def read_values(values: object, asked: str) -> tuple[Any, ...] | None:
         return None
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable) or hasattr(values, "columns"):
         raise InvalidArgument(f"{asked}: keys= is a list of values.")
-    return tuple(plain(value) for value in values)
+    return tuple(plain(value) for value in in_order(values))
 
 
 def read_share(value: object) -> Fraction:

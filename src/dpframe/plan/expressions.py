@@ -13,7 +13,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation,
 from dpframe.plan.columns import Bounds, Facts, Table
 from dpframe.plan.habits import CALENDAR, EXPRESSION, TEXT, Habits
 from dpframe.plan.operations import OPERATIONS
-from dpframe.plan.types import Scalar, as_dtype, is_finite, kind_of_scalar, listed, number, plain, real
+from dpframe.plan.types import Scalar, as_dtype, in_order, is_finite, kind_of_scalar, listed, number, plain, real
 
 __all__ = [
     "Call",
@@ -245,7 +245,7 @@ class Expr(Habits):
         """Whether a value is one of those listed."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InvalidArgument("is_in takes a list of values.")
-        found = [plain(v) for v in values]
+        found = [plain(v) for v in in_order(values)]
         for value in found:
             kind_of_scalar(value)
         return self._call("is_in", values=_Listed(found))

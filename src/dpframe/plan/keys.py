@@ -15,7 +15,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Facts
-from dpframe.plan.types import Scalar, check_scalar, integer_range, kind, show
+from dpframe.plan.types import Scalar, check_scalar, in_order, integer_range, kind, show
 
 __all__ = ["Key", "Keys", "read_keys", "read_other"]
 
@@ -106,7 +106,7 @@ def _fixed(facts: Facts) -> tuple[Scalar, ...] | None:
 def _level(values: object, facts: Facts, name: str, asked: str) -> tuple[Scalar | None, ...]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InvalidArgument(f"{asked}: the keys of {name!r} are a list of values.")
-    listed = _column(tuple(values), facts, name, asked)
+    listed = _column(tuple(in_order(values)), facts, name, asked)
     if not listed:
         raise InvalidArgument(f"{asked}: keys= lists no key for {name!r}.")
     if len(set(listed)) != len(listed):
@@ -171,7 +171,7 @@ def _check_moment(value: dt.datetime, dtype: Any, what: str) -> None:
 def _rows(keys: object, by: Sequence[str], facts: Sequence[Facts], asked: str) -> tuple[Key, ...]:
     if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
         raise InvalidArgument(f"{asked}: keys= is a dict of lists, a list of tuples or a public dataframe.")
-    given = list(keys)
+    given = in_order(keys)
     if not all(isinstance(row, (tuple, list)) and len(row) == len(by) for row in given):
         raise InvalidArgument(f"{asked}: each key of keys= is a tuple of {len(by)} values, for {', '.join(by)}.")
     columns = [_column(v, f, n, asked) for v, f, n in zip(zip(*given, strict=True), facts, by, strict=False)]

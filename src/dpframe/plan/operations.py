@@ -17,7 +17,7 @@ import narwhals as nw
 
 from dpframe.errors import WrongType
 from dpframe.plan.columns import Bounds, Facts
-from dpframe.plan.types import TIMES, Scalar, check_cast, check_scalar, integer_range, kind, show, ticks
+from dpframe.plan.types import GIVE, TIMES, Scalar, check_cast, check_scalar, integer_range, kind, show, ticks
 
 __all__ = ["OPERATIONS", "Operation", "cast_facts", "clip_facts", "fill_facts", "overflows"]
 
@@ -145,11 +145,30 @@ def _compare(asked: str, args: Sequence[Facts], options: Options) -> Facts:
     first, second = (kind(a.dtype) for a in args)
     if "other" in (first, second) or not (first == second or (first in _NUMBERS and second in _NUMBERS)):
         types = " with ".join(show(a.dtype) for a in args)
-        both = " Cast one before, as in dp.col('x').cast('float64')." if any(map(_is_text, args)) else ""
-        raise WrongType(f"{asked}: cannot compare {types}.{both}")
+        raise WrongType(f"{asked}: cannot compare {types}.{_comparison({first, second})}")
     if len({getattr(a.dtype, "time_zone", None) is None for a in args}) > 1:
-        raise WrongType(f"{asked}: a time with a zone does not compare with one that has none.")
+        raise WrongType(
+            f"{asked}: a time with a zone does not compare with one that has none; that of a time as typed is "
+            "tzinfo=datetime.timezone.utc."
+        )
     return Facts(nw.Boolean(), _nullable(args), Bounds(0, 1))
+
+
+def _comparison(families: set[str]) -> str:
+    """What to type to compare values of two families, as the end of a message."""
+    if families == {"date", "datetime"}:
+        return " Cast one before, as in dp.col('x').cast('datetime')."
+    if "string" in families and families & set(_NUMBERS):
+        return " Cast one before, as in dp.col('x').cast('float64')."
+    typed = sorted(families & {*TIMES, "boolean"})
+    if not typed or "other" in families:
+        return ""
+    cast = (
+        f", or cast the texts before: dp.col('x').cast({typed[0]!r})"
+        if families < {"date", "datetime", "string"}
+        else ""
+    )
+    return f" Compare with {' or '.join(GIVE[family] for family in typed)}{cast}."
 
 
 def _logic(asked: str, args: Sequence[Facts], options: Options) -> Facts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import zoneinfo
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 import narwhals as nw
@@ -15,12 +15,14 @@ from narwhals.dtypes import DType
 from dpframe.errors import InvalidArgument, WrongType, kind_of
 
 __all__ = [
+    "GIVE",
     "TIMES",
     "Scalar",
     "as_dtype",
     "check_cast",
     "check_choice",
     "check_scalar",
+    "in_order",
     "integer_range",
     "is_finite",
     "kind",
@@ -108,6 +110,20 @@ def listed(values: Sequence[object]) -> str:
     return f"[{', '.join(map(repr, values[:3]))}, … ({len(values)} values)]"
 
 
+def in_order(values: Iterable[object]) -> list[object]:
+    """Listed values in an order that stays: those of a set, which has another one in each process, are sorted.
+
+    >>> in_order({"b", "a"}), in_order(["b", "a"])
+    (['a', 'b'], ['b', 'a'])
+    """
+    if not isinstance(values, (set, frozenset)):
+        return list(values)
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=repr)
+
+
 def kind_of_scalar(value: object) -> str:
     """The family of a Python (or numpy) value that stands in a plan; null is "null"."""
     value = plain(value)
@@ -159,7 +175,7 @@ def is_finite(value: object) -> bool:
     return value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)
 
 
-_GIVE = {
+GIVE = {  # what to type for each family, in words
     "integer": "whole numbers, such as 1",
     "float": "numbers, such as 1.5",
     "decimal": "numbers, such as 1.5",
@@ -185,7 +201,7 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     numbers = {"integer", "float", "decimal"}
     if have == "null" or have == want or (have in numbers and want in numbers):
         return value  # type: ignore[return-value]
-    give = f" Give {_GIVE[want]}." if want in _GIVE else ""
+    give = f" Give {GIVE[want]}." if want in GIVE else ""
     raise WrongType(f"{what}: a {have} does not go with a column of type {show(dtype)}.{give}")
 
 
