@@ -183,6 +183,24 @@ def test_every_line_that_is_named_for_a_step_works(verb):
     eval(f"frame.{line}", {"frame": frame, "dp": dp})
 
 
+def test_every_line_that_is_named_for_a_query_or_a_batch_works():
+    budget = dp.Budget(epsilon=100)
+    query = PEOPLE.dp(unit="user_id", budget=budget).count(max_rows=5)
+    for verb in usage.PRICED:
+        ask = (lambda **wrong: budget.plan([query], **wrong)) if verb == "batch" else getattr(query, verb)
+        with pytest.raises(WrongCall) as caught:
+            ask(nothing=0)
+        line = str(caught.value).partition("Type ")[2].removesuffix(".").replace("[query, ...]", "[query]")
+        assert line.startswith("budget.plan(" if verb == "batch" else f".{verb}(")
+        eval(line if verb == "batch" else f"query{line}", {"query": query, "budget": budget})
+    with pytest.raises(InvalidPrice, match=r"budget.plan\(\[...\], epsilon=1.0"):
+        budget.plan([query])
+    batch = budget.plan([query], epsilon=1)
+    for name in ("accuracy", "explain", "epsilon_for", "table"):
+        with pytest.raises(UnknownAttribute, match="ype "):
+            getattr(batch, name)
+
+
 def test_an_error_inside_a_question_stays_what_it_is(frame):
     with pytest.raises(WrongType):  # which is a TypeError too
         frame.mean("city", bounds=(0, 1), max_rows=1)

@@ -13,6 +13,7 @@ import polars as pl
 
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
+from dpframe.api.usage import PRICED, explained, explains
 from dpframe.engine.tables import as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation, kind_of
 from dpframe.plan.ask import Ask
@@ -34,6 +35,7 @@ from dpframe.theory.maps.sensitivity import Sensitivity
 __all__ = ["Query"]
 
 
+@explains(".{}({})", PRICED)
 class Query(Habits):
     """A question about a protected frame. Nothing has been read and nothing paid; `release` does both, once."""
 
@@ -271,7 +273,7 @@ class Query(Habits):
         for query in queries:
             if not isinstance(query, Query) or query._budget not in (None, budget):
                 raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
-        return batch([query._ask for query in queries], budget, **price)
+        return explained(batch, "budget.plan({1})")([query._ask for query in queries], budget, **price)
 
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self._ask.outputs)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from dpframe.errors import WrongCall
 
-__all__ = ["STEPS", "explained", "explains"]
+__all__ = ["PRICED", "STEPS", "explained", "explains"]
 
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
 _ARGUMENTS = {
@@ -43,6 +43,13 @@ STEPS = {
     "partition": "'city', keys=['Bonn', 'Kiel']",
     "group_by": "'city', keys=['Bonn', 'Kiel'], max_groups=1, max_rows_per_group=5",
 }
+PRICED = {
+    "release": "epsilon=0.1",
+    "accuracy": "epsilon=0.1",
+    "epsilon_for": "error=10",
+    "tune": "{'max_rows': [1, 10, 100]}, epsilon=0.1",
+    "batch": "[query, ...], epsilon=0.1",
+}
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -69,7 +76,7 @@ def explained(question: F, line: str = "dp.{}({})") -> F:
             if wrong is None:
                 raise
         verb = question.__name__
-        typed = {**_ARGUMENTS, **STEPS}[verb]
+        typed = {**_ARGUMENTS, **STEPS, **PRICED}[verb]
         raise WrongCall(f"{verb}: {wrong}. Type {line.format(verb, typed).replace('(, ', '(')}.")
 
     return checked  # type: ignore[return-value]

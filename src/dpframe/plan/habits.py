@@ -10,6 +10,7 @@ from dpframe.errors import UnknownAttribute
 
 __all__ = [
     "ACCESSOR",
+    "BATCH",
     "CALENDAR",
     "EXPRESSION",
     "FRAME",
@@ -126,6 +127,14 @@ EXPRESSION = _table(
         "astype": "Type .cast('float64').",
         "mean sum count min max median std var quantile n_unique nunique len": _IN_AGG,
         "alias name": "The keyword is the name: with_columns(weekly=dp.col('wage') / 52).",
+    }
+)
+BATCH = _table(
+    {
+        "accuracy error": "Type .noise for the scale of each column; each answer of .release() has .accuracy().",
+        "explain sensitivity": "Type it of one of the queries: query.explain(), query.sensitivity.",
+        "epsilon_for": "Type it of one of the queries: query.epsilon_for(error=10).",
+        "table value to_pandas to_polars to_arrow": "Nothing is released yet: type .release(), which gives a list.",
     }
 )
 TEXT = _table(

@@ -289,9 +289,9 @@ def _of_text(name: str, family: str) -> str:
     if family != "string":
         return ""
     return (
-        f" Numbers that are held as text: cast({name!r}, 'float64') before it. A pandas column of other Python objects "
-        "is read as text too: give it its type before the table is protected, as in "
-        f"astype({{{name!r}: 'boolean'}})."
+        f" Numbers and times that are held as text: cast({name!r}, 'float64'), 'date' or 'datetime', before it. A "
+        "pandas column of other Python objects is read as text too: give it its type before the table is protected, as "
+        f"in astype({{{name!r}: 'boolean'}})."
     )
 
 

@@ -14,6 +14,7 @@ from dpframe.budget.losses import Loss, exact, read_delta, read_rho
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan.ask import Ask
 from dpframe.plan.explain import render_text
+from dpframe.plan.habits import BATCH, Habits
 from dpframe.plan.marginals import Marginals
 from dpframe.release.calibrate import (
     Drawn,
@@ -45,7 +46,7 @@ __all__ = ["Batch", "batch"]
 
 
 @dataclass(frozen=True, repr=False)
-class Batch:
+class Batch(Habits):
     """Queries with their noise and what they cost together. Nothing has been read and nothing paid.
 
     `cost` is the loss that `release` will charge, once for all of them.
@@ -57,6 +58,7 @@ class Batch:
     _account: Account = field(repr=False)
     _typed: tuple[dict[str, Any], str] = field(repr=False)
     _ci: float | None = field(repr=False)
+    _habits = BATCH
 
     @property
     def noise(self) -> pl.DataFrame:
@@ -112,6 +114,11 @@ def batch(
     Errors: InvalidArgument, InvalidPrice, DeltaRequired
     """
     check_noise(noise)
+    if epsilon is None and rho is None:
+        raise InvalidPrice(
+            "Say what the batch may cost: "
+            f"budget.plan([...], {'rho=0.1' if account.terms == 'rho' else 'epsilon=1.0, delta=1e-6'})."
+        )
     asks = [replace(ask if ci is None else ask.with_ci(read_ci(ci))) for ask in asks]  # named twice, it is two
     if any(ask.shape is not None for ask in asks):
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
