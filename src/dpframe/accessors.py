@@ -59,6 +59,9 @@ class _Accessor(Habits):
         """Protect the table; see `dpframe.protect`."""
         return protect(self._native, unit, budget, neighbors)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: protect the table with .dp(unit='user_id', budget=dp.Budget(epsilon=1.0))."
+
     def __getitem__(self, asked: object) -> NoReturn:
         name = asked if isinstance(asked, str) else "x"
         raise InvalidArgument(

@@ -27,6 +27,7 @@ def test_calling_protects(table, budget):
     assert frame.columns == ["id", "city", "spend"]
     assert frame.unit == ("id",)
     assert frame.neighbors == "add-remove"
+    assert "protect the table with .dp(unit='user_id'" in repr(table.dp)
 
 
 def test_one_liners_release_at_once(table, budget):

@@ -220,6 +220,8 @@ def test_right_refusals_name_a_line_to_type(frame):
     for kind, words, ask in (
         (WrongType, "whole numbers", lambda: frame.group_by("n", keys=["x"], max_groups=1)),
         (WrongType, "cast('x', 'float64')", lambda: frame.clip("city", 0, 1)),
+        (WrongType, "cast('x', 'float64')", lambda: frame.cut("city", [0, 1])),
+        (WrongType, "cast('x', 'float64')", lambda: frame.per_unit(m=dp.max("city"))),
         (WrongType, "cast('float64')", lambda: frame.filter(dp.col("n") > "3")),
         (InvalidBounds, "bounds=dp.Auto()", lambda: frame.mean("wage", bounds="auto", max_rows=1)),
         (UnknownColumn, "mean 'wage'", lambda: frame.mean("wag", bounds=(0, 1), max_rows=1)),

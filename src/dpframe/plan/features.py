@@ -15,7 +15,7 @@ from dpframe.plan.columns import Auto, Bounds, Facts, Table
 from dpframe.plan.expressions import Call, Name, Node
 from dpframe.plan.measures import Output, Scope
 from dpframe.plan.operations import clip_facts
-from dpframe.plan.types import kind, show
+from dpframe.plan.types import cast_first, kind, show
 
 __all__ = ["Feature", "Pick", "feature", "small"]
 
@@ -119,7 +119,9 @@ def _clipped(column: str, bounds: Bounds | Auto | None, table: Table, asked: str
     """A column's value clipped to the bounds given, and what is known of it then."""
     facts = _known(column, table, asked)
     if kind(facts.dtype) not in kinds:
-        raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}.")
+        raise WrongType(
+            f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}.{cast_first(facts.dtype)}"
+        )
     if isinstance(bounds, Auto):
         raise UnsupportedOperation(f"{asked}: a feature of a unit needs bounds that are said, no dp.Auto().")
     if bounds is None:

@@ -13,7 +13,7 @@ from narwhals.dtypes import DType
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Facts
 from dpframe.plan.expressions import check_bound, comparable
-from dpframe.plan.types import TIMES, kind, number, show, ticks
+from dpframe.plan.types import TIMES, cast_first, kind, number, show, ticks
 
 __all__ = ["Intervals"]
 
@@ -67,7 +67,9 @@ class Intervals:
         if kind(dtype) in TIMES:
             return [ticks(edge, dtype, f"{asked}: bins") for edge in self.edges]
         if kind(dtype) not in ("integer", "float", "decimal"):
-            raise WrongType(f"{asked}: needs a number or a time, not a column of type {show(dtype)}.")
+            raise WrongType(
+                f"{asked}: needs a number or a time, not a column of type {show(dtype)}.{cast_first(dtype)}"
+            )
         if not all(isinstance(edge, (int, float)) for edge in self.edges):
             raise WrongType(f"{asked}: a column of type {show(dtype)} goes with bins of numbers, not of times.")
         return [float(edge) for edge in self.edges]

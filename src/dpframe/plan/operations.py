@@ -17,7 +17,18 @@ import narwhals as nw
 
 from dpframe.errors import WrongType
 from dpframe.plan.columns import Bounds, Facts
-from dpframe.plan.types import GIVE, TIMES, Scalar, check_cast, check_scalar, integer_range, kind, show, ticks
+from dpframe.plan.types import (
+    GIVE,
+    TIMES,
+    Scalar,
+    cast_first,
+    check_cast,
+    check_scalar,
+    integer_range,
+    kind,
+    show,
+    ticks,
+)
 
 __all__ = ["OPERATIONS", "Operation", "cast_facts", "clip_facts", "fill_facts", "overflows"]
 
@@ -42,12 +53,8 @@ def _nullable(args: Sequence[Facts]) -> bool:
 
 def _need(asked: str, facts: Facts, *kinds: str) -> None:
     if kind(facts.dtype) not in kinds:
-        number = " Cast it before, as in cast('x', 'float64')." if "float" in kinds and _is_text(facts) else ""
+        number = cast_first(facts.dtype) if "float" in kinds else ""
         raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}.{number}")
-
-
-def _is_text(facts: Facts) -> bool:
-    return kind(facts.dtype) == "string"
 
 
 def overflows(bounds: Bounds | None) -> bool:

@@ -19,6 +19,7 @@ __all__ = [
     "TIMES",
     "Scalar",
     "as_dtype",
+    "cast_first",
     "check_cast",
     "check_choice",
     "check_scalar",
@@ -185,6 +186,11 @@ GIVE = {  # what to type for each family, in words
     "datetime": "times, such as datetime.datetime(2026, 1, 31, 12)",
     "duration": "durations, such as datetime.timedelta(hours=1)",
 }
+
+
+def cast_first(dtype: DType) -> str:
+    """What to do with a column of texts where numbers are needed, as the end of a message; "" for other types."""
+    return " Cast it before, as in cast('x', 'float64')." if kind(dtype) == "string" else ""
 
 
 def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
