@@ -13,20 +13,23 @@ import polars as pl
 import pytest
 from plants import Plant, changed
 from test_exhaustive import LIMITS, UNIT, Tally, asked
+from test_transcripts import held
 from watched import Watched
 
 import dpframe as dp
 from dpframe import engine
+from dpframe.api import partition
 from dpframe.audit.binomial import at_least
 from dpframe.budget import account, losses, memory, parts, store
 from dpframe.engine import compile as compiler
-from dpframe.engine import integers, keys, limits, lowest, rows
+from dpframe.engine import integers, keys, limits, lowest, profile, rows
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.totals import _assembled, guarded
 from dpframe.errors import BudgetError, DpFrameError, EngineError
 from dpframe.noise import bits
 from dpframe.plan import columns, combine, operations, steps
-from dpframe.release import calibrate, choices, draw, pricing, run
+from dpframe.plan.ask import Ask
+from dpframe.release import auto, batch, calibrate, choices, clipping, draw, pricing, run
 from dpframe.release.numbers import Numbers
 from dpframe.release.pricing import Price, noise_plan, priced
 from dpframe.theory.maps import calibration, privacy, ranks, sensitivity
@@ -387,6 +390,11 @@ def scales_round_down():
     )
 
 
+def more_is_told(question, terms="epsilon", relation="add-remove", pairs=6):
+    """Given the same answers, two neighbours show something else, or the answers cost more than was charged."""
+    return raises(AssertionError, lambda: held(question, terms, relation, pairs))
+
+
 PLANTS = [
     # What others shipped
     Plant(
@@ -721,6 +729,77 @@ PLANTS = [
         "return 1 / (",
         "return 2 / (",
         lambda: choice_is_too_sharp(),
+    ),
+    # Of two stages
+    Plant(
+        "the answer has the whole price, beside what dp.Auto takes",
+        auto.restored,
+        "offer.part(1 - ask.chosen_share)",
+        "offer",
+        lambda: more_is_told("limits of units"),
+    ),
+    Plant(
+        "each histogram has all that dp.Auto takes",
+        auto.read_people,
+        "offer.part(parts[name])",
+        "offer",
+        lambda: more_is_told("limits of means"),
+    ),
+    Plant(
+        "both histograms of values have all that dp.Auto takes",
+        clipping.choose_bounds,
+        "offer.part(Fraction(1, 2))",
+        "offer",
+        lambda: more_is_told("bounds of a median"),
+    ),
+    Plant(
+        "a unit between two nodes counts at one of them as a whole",
+        profile._at_nodes,
+        "units * (ONE - upper)",
+        "units * ONE",
+        lambda: more_is_told("tune"),
+    ),
+    Plant(
+        "each row counts in a histogram of values",
+        profile._with_parts,
+        'backend_of(frame).quotient(nw.col("n") * ONE, nw.col("a"))',
+        '(nw.col("n") * ONE)',
+        lambda: more_is_told("bounds of a sum"),
+    ),
+    Plant(
+        "an exchange moves a histogram once",
+        auto.Offer.scale,
+        '(2 if relation == "replace" else 1)',
+        "1",
+        lambda: more_is_told("tune", relation="replace"),
+    ),
+    Plant(
+        "the errors that are told follow from the rows",
+        auto.read_people,
+        "read_spread(*offer.part(parts[name]).noisy(ask, counts), nodes)",
+        "read_spread((offer.part(parts[name]).noisy(ask, counts), counts / engine.ONE)[1], 1.0, nodes)",
+        lambda: more_is_told("tune"),
+    ),
+    Plant(
+        "each query of a batch has the whole price",
+        batch._weights,
+        "(ask, share / whole)",
+        "(ask, share)",
+        lambda: more_is_told("a batch"),
+    ),
+    Plant(
+        "a margin moves no further than the cells under it",
+        Ask._with_margins,
+        "sensitivity=merged(bound, number[source])",
+        "sensitivity=bound",
+        lambda: more_is_told("measured margins", "gaussian", pairs=20),
+    ),
+    Plant(
+        "a unit is in one part, whatever was said",
+        partition.partitioned,
+        "min(most, len(values))",
+        "1",
+        lambda: more_is_told("parts"),
     ),
 ]
 

@@ -1,0 +1,201 @@
+"""Releases of several stages and parts, answer by answer: nothing else is told, and what is told costs no more.
+
+Every two neighbouring tables here are given the same noisy answers, whatever these may be (`transcripts`). All that can
+be seen must then be the same, and the exact loss of these answers at most what was charged. Nothing is random: a right
+library never fails. How near the charge the loss comes is the power of the check, and asked for too.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from fractions import Fraction
+
+import polars as pl
+import pytest
+from transcripts import given, loss
+
+import dpframe as dp
+from dpframe.release.auto import Offer, choose
+
+SCHEMA = {"u": pl.Int64, "g": pl.Int64, "c": pl.String, "x": pl.Float64, "n": pl.Int64}
+KEYS = {"g": [0, 1, 2, 3], "c": ["a", "b", "c"]}
+INF, NAN = float("inf"), float("nan")
+_X = [0.0, -0.0, 1.0, 2.5, -7.5, 3e40, 1e-40, INF, -INF, NAN, None]
+_N = [0, 1, 5, -3, 2**63 - 1, -(2**63), None]
+_AUTO = {"limits": dp.Auto()}
+
+
+def rows_of(rng, unit, number):
+    return [
+        (
+            unit,
+            rng.choice([0, 1, 2, 3, 4, None]),
+            rng.choice(["a", "b", "c", "d", None]),
+            rng.choice(_X),
+            rng.choice(_N),
+        )
+        for _ in range(number)
+    ]
+
+
+def heavy(unit, groups, texts, sign, times):
+    """A unit with as many rows in each of some groups, all at one end of whatever is asked."""
+    return [(unit, g, c, sign * INF, sign * 2**62) for g in groups for c in texts for _ in range(times)]
+
+
+def table(rows):
+    return pl.DataFrame(rows, SCHEMA, orient="row")
+
+
+def neighbours(rng, relation):
+    """A table and one with another unit more, or in the place of one: few and many, ordinary and extreme."""
+    rest = [row for unit in [*range(rng.choice([0, 1, 6])), None] for row in rows_of(rng, unit, rng.randint(1, 4))]
+    ordinary = [rows_of(rng, 7, rng.choice([1, 9])), [(7, None, None, None, None)]]
+    groups, texts, times = rng.choice([range(20), [0]]), rng.choice(["abc", "b"]), rng.choice([1, 9, 99])
+    sign = rng.choice([-1, 1])
+    one = rng.choice([*ordinary, *[heavy(7, groups, texts, sign, times)] * 3])
+    other = heavy(8, rng.choice([groups, [2]]), rng.choice(["a", texts]), -sign, rng.choice([1, times]))
+    another = rng.choice([other, other, rows_of(rng, 8, 3), [(8, None, None, None, None)]])
+    return (table(rest + one), table(rest + another)) if relation == "replace" else (table(rest), table(rest + one))
+
+
+def same(words):
+    """The words of a report without the time."""
+    said = {name: value for name, value in words.to_dict().items() if name != "drawn"}
+    return json.dumps(said, sort_keys=True, default=str)
+
+
+def seen(release):
+    """All that a release shows."""
+    if isinstance(release, pl.DataFrame):
+        return [dict(release.schema), release.rows()]
+    said = [dict(release.to_polars().schema), release.to_polars().rows(), same(release.report()), str(release.cost)]
+    said += [str(release.noise), str(release.accuracy()), repr(release), release._repr_html_()]
+    return [*said, [str(dtype) for dtype in release.to_pandas().dtypes], str(release.derivation)]
+
+
+def parts(frame, price):
+    """Every part of a partition, of which each person is in two."""
+    made = frame.partition("c", keys=KEYS["c"], max_groups=2)
+    return [part.group_by("g", keys=KEYS["g"], **_AUTO).count().release(**price) for part in made.values()]
+
+
+def batch(frame, price):
+    groups = frame.group_by("g", keys=KEYS["g"], max_groups=2, max_rows_per_group=3)
+    queries = [groups.agg(n=dp.count(), m=dp.mean("x", (0, 5))), frame.median("n", (0, 9), max_rows=2)]
+    return frame.budget.plan([*queries, groups.mode("c", KEYS["c"])], **price).release()
+
+
+def alone(ask):
+    return lambda frame, price: [ask(frame).release(**price)]
+
+
+def grouped(frame, **more):
+    return frame.group_by("g", keys=KEYS["g"], **{**_AUTO, **more})
+
+
+TERMS = ("epsilon", "rho")
+LIMITED = {"max_groups": 2, "max_rows_per_group": 3}
+MANY = {"g": list(range(20))}
+QUESTIONS = {
+    "limits of a count": alone(lambda f: grouped(f).count()),
+    "limits of a count, alone": alone(lambda f: f.count(**_AUTO)),
+    "limits of many counts": alone(lambda f: f.group_by("g", keys=MANY["g"], **_AUTO).count()),
+    "limits of units": alone(lambda f: grouped(f).count_units()),
+    "limits of means": alone(lambda f: grouped(f).agg(m=dp.mean("x", (0, 5)), n=dp.count())),
+    "limits of totals of units": alone(lambda f: grouped(f).sum("x", unit_bounds=(-5, 5))),
+    "limits of choices": alone(lambda f: grouped(f).mode("c", KEYS["c"])),
+    "limits of different values": alone(lambda f: grouped(f, limits=dp.Auto(0.5)).n_unique("n")),
+    "bounds of a sum": alone(lambda f: f.sum("x", bounds=dp.Auto(), max_rows=3)),
+    "bounds of a median": alone(lambda f: f.median("n", bounds=dp.Auto(share=0.5), max_rows=1)),
+    "limits and bounds": alone(
+        lambda f: grouped(f).agg(s=dp.sum("x", dp.Auto()), v=dp.var("n", dp.Auto(0.25)), k=dp.count_units())
+    ),
+    "tune": lambda f, p: [grouped(f).count().tune({"max_rows": [1, 9]}, **{k: p[k] for k in p if k in TERMS})],
+    "measured margins": alone(
+        lambda f: f.crosstab("g", "c", keys=KEYS | MANY, margins="measured", max_groups=2, max_rows_per_group=1)
+    ),
+    "measured margins of sums": alone(
+        lambda f: f.crosstab("g", "c", "x", "sum", bounds=(-1, 3), keys=KEYS, margins="measured", max_rows=2)
+    ),
+    "marginals": alone(lambda f: f.marginals(["g", "c"], "2-way", keys=KEYS, max_rows=2)),
+    "the two most frequent": alone(lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).top_k("c", 2, KEYS["c"])),
+    "a batch": batch,
+    "parts": parts,
+}
+PRICES = {
+    "epsilon": (lambda: dp.Budget(epsilon=100, delta=0.1), {"epsilon": 2.0}),
+    "delta": (lambda: dp.Budget(epsilon=100, delta=0.1), {"epsilon": 0.5, "delta": 1e-5}),
+    "gaussian": (lambda: dp.Budget(epsilon=100, delta=0.1), {"epsilon": 0.5, "delta": 1e-5, "noise": "gaussian"}),
+    "rho": (lambda: dp.Budget(rho=100, delta=0.1), {"rho": 0.5}),
+}
+
+
+def transcript(ask, rows, relation, budget, price, seed, choosing):
+    """What is seen of a release with the answers of a seed, and what these answers were about."""
+    with given(seed, choosing=choosing) as said:
+        frame = dp.protect(rows, unit="u", budget=budget, neighbors=relation)
+        shown = [seen(release) for release in ask(frame, price)]
+    history = [(c.query, c.epsilon, c.delta, c.rho, c.status) for c in budget.history()]
+    return [*shown, history, str(budget.remaining)], said
+
+
+def held(name, terms, relation, pairs, *, choosing=False):
+    """The largest part of its charge that a release was seen to use."""
+    ask, price, most = QUESTIONS[name], PRICES[terms][1], 0.0
+    rng = random.Random(f"{name} {terms} {relation}")
+    for number in range(pairs):
+        tables, budgets = neighbours(rng, relation), [PRICES[terms][0]() for _ in range(2)]
+        (here, one), (there, other) = (
+            transcript(ask, rows, relation, budget, price, number, choosing)
+            for rows, budget in zip(tables, budgets, strict=True)
+        )
+        assert here == there, (name, terms, relation, tables)
+        charged = budgets[0].spent
+        used = loss(one, other, "rho" if terms == "rho" else "epsilon", charged.delta)
+        claim = charged.rho if terms == "rho" else charged.epsilon
+        assert used <= claim * (1 + 1e-9), (name, terms, relation, used, claim, tables)
+        most = max(most, used / claim)
+    return most
+
+
+def cases(name):
+    """Every price and relation that a question can be asked with."""
+    terms = [t for t in PRICES if t not in {"marginals": ("epsilon",), "tune": ("delta", "gaussian")}.get(name, ())]
+    relations = ["add-remove"] if name == "parts" else ["add-remove", "replace"]
+    return [(t, relation) for t in terms for relation in relations]
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_nothing_is_told_but_answers_and_they_cost_what_is_charged(name):
+    assert max(held(name, *case, pairs=2) for case in cases(name)) > 0.5, "the check has no power here"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_nothing_is_told_but_answers_and_they_cost_what_is_charged_at_length(name):
+    assert max(held(name, *case, pairs=40) for case in cases(name)) > 0.95
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in QUESTIONS if name.startswith(("limits", "bounds", "tune"))])
+def test_the_same_where_limits_and_bounds_are_chosen_as_they_are(name):
+    assert max(held(name, *case, pairs=3, choosing=True) for case in cases(name)) > 0.1
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_histograms_beside_keys_that_nobody_listed_cost_their_share(relation):
+    """The second stage shows which keys there are, so it is not compared."""
+    rng, most = random.Random("keys"), 0.0
+    for seed in range(12):
+        found = []
+        for rows in neighbours(rng, relation):
+            with given(seed) as said:
+                query = dp.protect(rows, unit="u", neighbors=relation).group_by("g", **_AUTO).agg(n=dp.count())
+                chosen = choose(query._ask, Offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto"))[2]
+            found.append((said, chosen))
+        (one, here), (other, there) = found
+        assert here == there
+        most = max(most, loss(one, other, "epsilon", 0.0) / (2 * 0.1))
+    assert 0.9 < most <= 1 + 1e-9
