@@ -338,6 +338,14 @@ def test_excel_takes_no_key_for_a_formula_and_any_key_for_a_text(tmp_path):
     ]
 
 
+def test_without_a_group_there_is_no_picture(frame):
+    for query in (frame.crosstab("job", "sex", max_groups=1, max_rows=1), frame.group_by("age", max_rows=1).count()):
+        out = query.release(epsilon=0.01, delta=1e-9)
+        assert out.to_polars().is_empty()
+        with pytest.raises(UnsupportedOperation, match="no group was released"):
+            out.plot()
+
+
 def test_without_openpyxl_the_error_says_what_to_type(frame, tmp_path, monkeypatch):
     monkeypatch.setattr("dpframe.release.export.find_spec", lambda name: None)
     with pytest.raises(UnsupportedOperation, match=r"dpframe\[excel\]"):

@@ -149,6 +149,26 @@ def test_intervals_still_hold_after_steps():
     assert missed <= 90
 
 
+def test_what_is_only_rounded_keeps_its_interval_in_its_type():
+    frame = people(kind=pl.DataFrame).with_columns(half=dp.col("age") / 2)
+    groups = frame.group_by("sex", keys=[*"fmabcdeghi"], max_rows=1)
+    out = groups.agg(n=dp.count(), s=dp.sum("half", bounds=(0, 45))).release(epsilon=0.05)
+    for shown, dtype in (
+        (out.round(), pl.Int64),
+        (out.nonnegative(), pl.Float64),
+        (out.nonnegative().round(), pl.Int64),
+    ):
+        table = shown.with_ci(0.95).table
+        for name in ("n", "s"):
+            low, value, high = (table[f"{name}{end}"] for end in ("_low", "", "_high"))
+            assert {column.dtype for column in (low, value, high)} == {dtype()}
+            if shown._steps[0].startswith("round"):  # 16 of 20 numbers are about 0, and so negative half of the time
+                assert (low <= value).all()
+                assert (value <= high).all()
+            else:
+                assert min(low.min(), value.min()) >= 0
+
+
 def test_the_error_of_a_margin_holds_and_is_below_the_sum_of_its_cells():
     """At 90%, 150 totals: more than 40 misses have a chance below 1e-6."""
     missed, query = 0, tabulated()

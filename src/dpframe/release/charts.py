@@ -41,6 +41,8 @@ def bars(errors: pl.DataFrame, by: tuple[str, ...], column: str, dtype: pl.DataT
     Output: Altair chart; bars lie where labels are long or many, so that these can be read
     """
     alt = _altair()
+    if not errors.height:
+        raise UnsupportedOperation("plot(): no group was released, so there is nothing to show.")
     if errors.height > _MOST:
         raise UnsupportedOperation(f"plot(): {errors.height} bars cannot be told apart; plot fewer groups.")
     labels = [
@@ -129,6 +131,8 @@ def heatmap(grid: Grid, title: str) -> Any:
     """
     alt = _altair()
     height, width = grid.sizes
+    if not height * width:
+        raise UnsupportedOperation("plot(): no group was released, so there is nothing to show.")
     if len(grid.rows) * len(grid.columns) > _MOST:
         raise UnsupportedOperation(f"plot(): a table of {height} by {width} has too many cells to read as a picture.")
     down, across = _labels(grid.rows), _labels(grid.columns)

@@ -57,13 +57,13 @@ def check_ci(ci: float, by: Sequence[str], outputs: Sequence[Output], layout: La
             )
 
 
-def interval_column(output: Output, ends: NDArray[np.float64], name: str, *, upper: bool) -> pl.Series:
-    """One end of the intervals of a released column, in that column's type; whole numbers are rounded outward."""
+def interval_column(output: Output, ends: NDArray[np.float64], name: str, *, whole: bool, upper: bool) -> pl.Series:
+    """One end of the intervals of a released column, a time beside times; rounded outward where they are whole."""
     missing = np.isnan(ends)
     if output.dtype is not None:
         ticks = in_ticks(output, np.where(missing, 0.0, ends) / output.ticks)
         column = pl.Series(name, ticks, dtype=pl.Int64).cast(polars_dtype(output.dtype))
-    elif output.whole:
+    elif whole:
         column = pl.Series(name, _whole(np.where(missing, 0.0, ends), upper=upper), dtype=pl.Int64)
     else:
         column = pl.Series(name, ends, dtype=pl.Float64)

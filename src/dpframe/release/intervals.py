@@ -41,7 +41,7 @@ def intervals(numbers: Numbers, output: Output, alpha: float, rows: float | None
 
 def known(numbers: Numbers, output: Output, ends: Floats) -> Floats:
     """Ends of intervals, without what is below 0 where post-processing says that nothing is."""
-    return np.maximum(ends, 0.0) if numbers.before is not None and known_nonnegative(output) else ends
+    return np.maximum(ends, 0.0) if numbers.lifted and known_nonnegative(output) else ends
 
 
 def with_intervals(numbers: Numbers, alpha: float) -> pl.DataFrame:
@@ -52,10 +52,10 @@ def with_intervals(numbers: Numbers, alpha: float) -> pl.DataFrame:
             columns.append(output.name)
             continue
         low, high = intervals(numbers, output, alpha)
-        names = low_and_high(output)
+        names, whole = low_and_high(output), table.schema[output.name].is_integer()
         ends = (
-            interval_column(output, low, names[0], upper=False),
-            interval_column(output, high, names[1], upper=True),
+            interval_column(output, low, names[0], whole=whole, upper=False),
+            interval_column(output, high, names[1], whole=whole, upper=True),
         )
         table = table.with_columns(
             pl.when(pl.col(output.name).is_not_null()).then(column).alias(column.name) for column in ends

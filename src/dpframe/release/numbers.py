@@ -42,8 +42,9 @@ class Numbers:
     """The numbers of a release, one row per group, with the noise that is in them.
 
     `long` has the keys `by` and a column for each of the `outputs`; `parts` are the noisy totals under derived columns
-    (column unit). `before` is the table as it was drawn, where post-processing has changed it; groups in which fewer
-    than `below` were counted are not shown. Counts and sums have been multiplied by `factor`, see `release.scaling`.
+    (column unit). `before` is the table as it was drawn, where post-processing has changed it, and `lifted` whether it
+    has moved away what is below 0; groups in which fewer than `below` were counted are not shown. Counts and sums have
+    been multiplied by `factor`, see `release.scaling`.
     """
 
     long: pl.DataFrame
@@ -53,6 +54,7 @@ class Numbers:
     layout: Layout = field(default_factory=Layout)
     parts: Mapping[str, Floats] = field(default_factory=dict)
     before: pl.DataFrame | None = None
+    lifted: bool = False
     below: float | None = None
     factor: float = 1.0
 

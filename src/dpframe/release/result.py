@@ -165,7 +165,9 @@ class Release(Habits):
         if not chosen:
             raise UnsupportedOperation(f"{verb}(): this release has no {_MEANT[verb]}, so there is nothing to change.")
         said = f"{verb}(): {_SAID[verb]} ({', '.join(output.name for output in chosen)})"
-        return replace(self, _numbers=self._numbers.changed(chosen, change, dtype), _steps=(*self._steps, said))
+        numbers = self._numbers.changed(chosen, change, dtype)
+        numbers = replace(numbers, lifted=numbers.lifted or verb == "nonnegative")
+        return replace(self, _numbers=numbers, _steps=(*self._steps, said))
 
     # How exact it is
 
