@@ -16,14 +16,14 @@ from dpframe.plan.columns import Limits
 from dpframe.plan.steps import MOST
 from dpframe.release import auto
 from dpframe.release.auto import Offer, _candidates, _found, choose
-from dpframe.release.expected import Expected, People
+from dpframe.release.expected import Expected, People, _middling
 from dpframe.release.pricing import noise_plan, read_price
 from dpframe.release.sizes import Groups, read_groups, read_spread
 
 
-def panel(seed, units=2000, groups=10):
+def panel(seed, units=2000, groups=10, spread=1.2):
     draw = np.random.default_rng(seed)
-    rows = np.ceil(draw.lognormal(2.0, 1.2, units)).astype(int)
+    rows = np.ceil(draw.lognormal(2.0, spread, units)).astype(int)
     ids = np.repeat(np.arange(units), rows)
     return pl.DataFrame({"id": ids, "g": draw.integers(0, groups, len(ids)), "x": draw.uniform(1, 5, len(ids))})
 
@@ -50,6 +50,27 @@ def test_chosen_limits_are_nearly_as_good_as_the_best_in_hindsight(table):
     chosen = error(frame, truth, limits=dp.Auto())
     assert chosen < 2 * best  # about 1.1; twice as much would take a choice four times too high or too low
     assert chosen < error(frame, truth, max_groups=3, max_rows_per_group=2) / 3
+
+
+@pytest.mark.usefixtures("same_noise")
+def test_the_error_that_is_said_of_counts_is_about_the_real_one():
+    ratios = []
+    for spread in (0.7, 1.2, 1.5):
+        rows = panel(1, spread=spread)
+        truth = rows.group_by("g").len().sort("g")["len"].to_numpy()
+        query = protect(rows).group_by("g", keys=list(range(10)), limits=dp.Auto()).count()
+        outs = [query.release(epsilon=1) for _ in range(20)]
+        said = [out.report().items["chosen"]["expected_error"]["count"] for out in outs]
+        real = np.sqrt(np.mean([(out.table["count"].to_numpy() - truth) ** 2 for out in outs]))
+        ratios.append(float(np.exp(np.mean(np.log(said))) / real))
+    assert 2 / 3 < np.exp(np.mean(np.log(ratios))) < 3 / 2  # about 1.1; nearly 4 with the mean over the cases
+    assert all(1 / 3 < ratio < 3 for ratio in ratios)
+
+
+def test_what_is_shown_is_the_middle_of_the_cases_that_are_open():
+    assert _middling(np.array([1.0, 100.0]), np.array([0.5, 0.5])) == pytest.approx(10.0)
+    assert _middling(np.array([3.0]), np.array([0.25, 0.75])) == pytest.approx(3.0)
+    assert _middling(np.array([0.0, 2.0]), np.array([0.5, 0.5])) == 0.0  # an exact number
 
 
 @pytest.mark.usefixtures("same_noise")

@@ -258,7 +258,8 @@ class Query(Habits):
                 once; at: the ε or ρ of the release that is planned, nine times as much by default, delta its δ, which
                 is not charged here; noise, name, refresh as in `release`
         Output: one row for each combination: the limits, and the expected error of each column, `n_error` for `n`
-                (column unit): the root mean square over the groups of what limits leave out and of the noise
+                (column unit): the root mean square over the groups of what limits leave out and of the noise, as
+                near to the real one as `dp.Auto` says; nothing is scaled here
         Bound:  ε (or ρ) differential privacy; the table is made of noisy histograms
         Errors: as in `release`; UnsupportedOperation with `dp.Rows(k)`, and for bounds that are not said
         """

@@ -7,6 +7,8 @@ measured by `benchmarks/auto.py`.
 A model of who is there: units in order of their rows, the number of their groups and their largest group in the same
 order, and inside a unit groups that fall off as a power that fits both. Groups that nobody listed have several cases,
 as many as the histogram of keys leaves open. What it says is a guess that choices are made by; no bound rests on it.
+Different values (`dp.n_unique`) are taken for rows, each of which would be missed: how many units share a value is in
+none of the histograms.
 """
 
 from __future__ import annotations
@@ -215,7 +217,10 @@ class Expected:
     # Errors
 
     def best(self, limits: Limits) -> tuple[Floats, str, dict[str, float]]:
-        """The least error that is offered: the geometric mean in each case; of which noise; each column's error."""
+        """The least error that is offered: the columns' geometric mean in each case; of which noise; each column's.
+
+        A column's error is one for all cases, see `_middling`; it is shown, and nothing is chosen by it.
+        """
         kept, offered, found = self.kept(limits), self._offered(limits), []
         left = self.left(limits, kept)
         factor = 1.0 if left is None else left.before
@@ -230,7 +235,7 @@ class Expected:
             found.append((scores, family, errors))
         odds = self.people.rows.odds
         scores, family, errors = min(found, key=lambda one: float(odds @ one[0]))
-        return scores, family, {o.name: float(odds @ errors[o.name]) * _reach(o) for o in offered.ask.outputs}
+        return scores, family, {o.name: _middling(errors[o.name], odds) * _reach(o) for o in offered.ask.outputs}
 
     def _lost(self, plan: NoisePlan, kept: _Kept) -> Floats:
         """How likely each group is suppressed, in each case, by the rule for keys found in the data.
@@ -332,6 +337,18 @@ def _evenness(cells: Floats, kept: Floats, weights: Floats) -> tuple[Floats, Flo
     even = 1 - (did * by).sum(axis=-1) / np.maximum((could * by).sum(axis=-1), 1e-300)
     rows = (cells * weights).sum(axis=-1)
     return (moved / 2 * rows).sum(axis=-1) / rows.sum(axis=-1), np.asarray(even).clip(0.0, 1.0)
+
+
+def _middling(errors: Floats, odds: Floats) -> float:
+    """The geometric mean of errors over the cases.
+
+    Their mean is far above most of them: in few cases a handful of units have most of the rows, and the error is ten
+    times as large. On the panels of `benchmarks/auto.py`, at ε = 1, this was 1.05 times the real error for counts in
+    listed groups (geometric average), where the mean was 1.8 times; 0.8 times for counts in groups found in the data,
+    and for means 0.9 and 1.5 times. It was within a factor of two for 36 of 38 counts in listed groups, 15 of 19 in
+    found ones, and for 34 of 38 and 11 of 18 means.
+    """
+    return float(np.prod(errors**odds))
 
 
 def _reach(output: Output) -> float:
