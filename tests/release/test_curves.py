@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpframe.engine import NODES
-from dpframe.release.curves import _BEGIN, _END, _JUMP, _backward, _Chain, _forward, draw_curves
+from dpframe.release.curves import _BACK, _BEGIN, _END, _JUMP, _backward, _Chain, _forward, draw_curves
 from dpframe.release.sizes import quantiles, read_spread
 
 NODE = NODES.astype(float)
@@ -68,13 +68,36 @@ def test_heaps_far_apart_and_hardly_any_noise(nodes):
     assert np.abs(curves - counts).max() < 1 or nodes > 203
 
 
-def test_draws_are_as_likely_as_the_chain_says():
+def test_few_with_many_rows_are_seen_behind_many_with_few():
+    counts, scale = np.zeros(len(NODES)), 10.0
+    counts[2], counts[19], counts[20] = 2850.0, 96.0, 62.0
+    behind = [_behind(read_spread(noisy(counts, scale, seed), scale, NODE)) for seed in range(10)]
+    assert 80 < np.median(behind) < 300  # 158; next to none where nobody comes again
+    counts[19:21] = 0
+    nobody = [_behind(read_spread(noisy(counts, scale, seed), scale, NODE)) for seed in range(10)]
+    assert np.median(nobody) < 5  # control: noise is not taken for them
+
+
+def _behind(spread):
+    return float((spread.odds @ spread.masses)[5:].sum())
+
+
+@pytest.mark.parametrize(
+    ("counts", "scale", "again", "node"),
+    [
+        ([0.0, 30.0, 12.0, 0.0], 8.0, 0.0, 2),
+        ([0.0, 30.0, 12.0, 0.0], 8.0, 0.3, 2),
+        ([60.0, 0.0, 0.0, 0.0, 25.0], 4.0, 0.05, 2),
+        ([60.0, 0.0, 0.0, 0.0, 25.0], 4.0, 0.3, 4),
+        ([60.0, 0.0, 25.0, 0.0, 0.0], 4.0, 0.3, 1),
+    ],
+)
+def test_draws_are_as_likely_as_the_chain_says(counts, scale, again, node):
     """Drawn states at a node in the middle, beside the product of what is known before and after it by brute force."""
-    counts, scale = np.array([0.0, 30.0, 12.0, 0.0]), 8.0
-    chain = _Chain.over(counts, scale)
+    chain = _Chain.over(np.array(counts), scale, again=again)
     levels = _backward(chain, _forward(chain), 20_000)
-    exact = _marginal(chain, node=2)
-    drawn = np.bincount(levels[:, 2], minlength=len(chain.levels)) / len(levels)
+    exact = _marginal(chain, node)
+    drawn = np.bincount(levels[:, node], minlength=len(chain.levels)) / len(levels)
     assert np.abs(drawn - exact).max() < 5.5 * 0.5 / np.sqrt(len(levels))  # of 25 levels, by chance 1e-6
     assert np.abs(np.roll(drawn, 1) - exact).max() > 0.05  # control: the levels are told apart
 
@@ -82,26 +105,32 @@ def test_draws_are_as_likely_as_the_chain_says():
 def _marginal(chain, node):
     """How likely each level is at a node, given all counts and that there is somebody: every path by a dense matrix."""
     rungs, moves = chain.origin.shape
-    size = rungs * moves + 2  # and nobody yet, nobody any more
-    before, after = size - 2, size - 1
+    size = rungs * moves + 3  # and nobody yet, nobody for a while, nobody any more
+    before, away, after = size - 3, size - 2, size - 1
     step = np.zeros((size, size))
-    step[before, before], step[after, after] = 1 - _BEGIN, 1
+    step[before, before], step[away, away], step[after, after] = 1 - _BEGIN, 1 - _BACK, 1
+    step[away, : rungs * moves] = _BACK * chain.returns.ravel()
+    gone = np.zeros(size)
+    gone[[away, after]] = chain.again, 1 - chain.again
     shift = np.arange(moves) - moves // 2
     for level in range(1, rungs):
         for new in range(moves):
             step[before, level * moves + new] = _BEGIN * chain.fresh[new]
         for move in range(moves):
             at = level * moves + move
-            step[at, after] += _END
+            step[at] += _END * gone
             for new in range(moves):
                 to = level + shift[new]
-                inside = 1 <= to < rungs
-                step[at, to * moves + new if inside else after] += chain.moved[move, new] * (1 - _END - _JUMP)
+                moved = chain.moved[move, new] * (1 - _END - _JUMP)
+                if 1 <= to < rungs:
+                    step[at, to * moves + new] += moved
+                else:
+                    step[at] += moved * gone
             for other in range(1, rungs):
                 for new in range(moves):
                     step[at, other * moves + new] += _JUMP * chain.fresh[new]
     assert np.allclose(step.sum(axis=1)[moves:], 1)
-    likely = np.concatenate([np.repeat(chain.likely, moves, axis=1), chain.likely[:, :1], chain.likely[:, :1]], axis=1)
+    likely = np.column_stack([np.repeat(chain.likely, moves, axis=1), *[chain.likely[:, 0]] * 3])
     state = np.eye(size)[before]
     ahead = []
     for weights in likely:
@@ -113,8 +142,8 @@ def _marginal(chain, node):
         known = step @ (weights * known)
     both = ahead[node] * known
     both /= both.sum()
-    found = both[:-2].reshape(rungs, moves).sum(axis=1)
-    found[0] += both[before] + both[after]
+    found = both[:before].reshape(rungs, moves).sum(axis=1)
+    found[0] += both[before:].sum()
     return found
 
 

@@ -3,8 +3,9 @@
 Few units have the most rows, and their counts drown in the noise; they matter all the same. So a histogram is read not
 bin by bin, but as a hidden Markov chain along its nodes. At each node the curve stands at one of some levels, a
 constant factor apart. From one node to the next it moves by a whole number of levels, much like it moved before: curves
-bend slowly. It begins somewhere, it may end anywhere (a survey has no sixth wave), and rarely jumps. What is seen is
-the level, a unit more or less, and the Laplace noise.
+bend slowly. It begins somewhere, it may end anywhere (a survey has no sixth wave), and rarely jumps. Where sizes are
+read it may also come again after a gap (most people come once, and some every day). What is seen is the level, a unit
+more or less, and the Laplace noise.
 
 Source: the recursions forward and the draws backward are those of Carter and Kohn 1994, "On Gibbs sampling for state
 space models", section 2, for finitely many states. The weights of begin, end, jump and bend are guesses that hardly
@@ -30,18 +31,23 @@ _MOVES: Integers = np.arange(-7, 8)
 _BEND = 0.7  # levels by which a move is ordinarily unlike the one before
 _NEW = 3.0  # levels by which a curve ordinarily moves where it begins or has jumped
 _BEGIN, _END, _JUMP = 0.1, 0.07, 0.001  # at each node
+_BACK = 0.1  # at each node of a gap, the curve comes again
+_SEEN, _MANY = 3.0, 10.0  # scales and units that it then at least has: fewer are taken for noise
 _NEVER = 1e-250  # no level is less likely beside another, so that the states of a node never vanish all together
 _EXACT = 0.1  # units: a scale at which counts leave no doubt
 _ROUGH = 0.2  # how far a count is off its curve, beside what chance does to whole units
 
 
-def draw_curves(counts: Floats, scale: float, number: int, *, begin: float = _BEGIN, jump: float = _JUMP) -> Floats:
+def draw_curves(
+    counts: Floats, scale: float, number: int, *, begin: float = _BEGIN, jump: float = _JUMP, again: float = 0.0
+) -> Floats:
     """Curves (number by nodes) of the units at each node, given noisy counts of at least one unit.
 
-    Input:  scale: of the Laplace noise of the counts (units); begin, jump: how likely a curve does so at each node
+    Input:  scale: of the Laplace noise of the counts (units); begin, jump: how likely a curve does so at each node;
+            again: how likely one that has ended comes again after a gap
     Output: where noise leaves no doubt they are the counts; the same for the same counts
     """
-    chain = _Chain.over(counts, max(scale, _EXACT), begin, jump)
+    chain = _Chain.over(counts, max(scale, _EXACT), begin, jump, again)
     curves = chain.levels[_backward(chain, _forward(chain), number)]
     spread = _variance(curves)
     return np.maximum(curves + spread / (spread + 2 * scale**2) * (counts - curves), 0.0)
@@ -65,7 +71,7 @@ def _variance(level: Floats) -> Floats:
 class _Chain:
     """What is likely at each node, and where a curve can go from one to the next.
 
-    A curve is at a level by a move. Level 0 is nobody: nobody yet, or nobody any more.
+    A curve is at a level by a move. Level 0 is nobody: nobody yet, nobody for a while, or nobody any more.
     """
 
     levels: Floats
@@ -76,9 +82,13 @@ class _Chain:
     falls: Floats  # levels by moves: a curve that moved so last ends here, as it does anywhere, or by falling to nobody
     begin: float  # how likely a curve begins at a node
     jump: float
+    again: float  # how likely it comes again
+    returns: Floats  # levels by moves: where it does
 
     @classmethod
-    def over(cls, counts: Floats, scale: float, begin: float = _BEGIN, jump: float = _JUMP) -> _Chain:
+    def over(
+        cls, counts: Floats, scale: float, begin: float = _BEGIN, jump: float = _JUMP, again: float = 0.0
+    ) -> _Chain:
         highest = max(float(np.cumsum(counts).max()), 0.0) + 10 * scale
         rungs = max(math.ceil(math.log(highest / _LEAST) / _STEP), len(_MOVES))
         levels = np.concatenate([[0.0], _LEAST * np.exp(_STEP * np.arange(rungs))])
@@ -94,7 +104,10 @@ class _Chain:
         falls = _END + (1 - _END - jump) * gone @ moved.T
         falls[0] = 0.0
         likely = np.maximum(np.exp(nats - nats.max(axis=1, keepdims=True)), _NEVER)
-        return cls(levels, likely, moved, origin, fresh / (fresh.sum() * rungs), falls, begin, jump)
+        fresh /= fresh.sum()
+        high = levels >= max(_SEEN * scale, _MANY)
+        returns = high[:, None] / high.sum() * fresh
+        return cls(levels, likely, moved, origin, fresh / rungs, falls, begin, jump, again, returns)
 
 
 @dataclass(frozen=True)
@@ -104,22 +117,26 @@ class _Filtered:
     there: Floats  # nodes by levels by moves
     before: Floats  # nodes: nobody yet
     after: Floats  # nodes: nobody any more
+    away: Floats  # nodes: nobody for a while
 
 
 def _forward(chain: _Chain) -> _Filtered:
     nodes, shape = len(chain.likely), chain.origin.shape
-    there, before, after = np.zeros((nodes, *shape)), np.zeros(nodes), np.zeros(nodes)
+    there, before, after, away = np.zeros((nodes, *shape)), np.zeros(nodes), np.zeros(nodes), np.zeros(nodes)
     moves = np.arange(shape[1])
-    now, waiting, ended = np.zeros(shape), 1.0, 0.0
+    now, waiting, ended, gap = np.zeros(shape), 1.0, 0.0, 0.0
     for node, likely in enumerate(chain.likely):
-        ended += float((now * chain.falls).sum())
+        fallen = float((now * chain.falls).sum())
         arrived = np.where(chain.origin > 0, (now @ chain.moved)[chain.origin, moves], 0.0) * (1 - _END - chain.jump)
         arrived[1:] += (waiting * chain.begin + float(now.sum()) * chain.jump) * chain.fresh
-        now, waiting, ended = arrived * likely[:, None], waiting * (1 - chain.begin) * likely[0], ended * likely[0]
-        total = float(now.sum()) + waiting + ended
-        now, waiting, ended = now / total, waiting / total, ended / total
-        there[node], before[node], after[node] = now, waiting, ended
-    return _Filtered(there, before, after)
+        arrived += gap * _BACK * chain.returns
+        now, waiting = arrived * likely[:, None], waiting * (1 - chain.begin) * likely[0]
+        ended = (ended + fallen * (1 - chain.again)) * likely[0]
+        gap = (gap * (1 - _BACK) + fallen * chain.again) * likely[0]
+        total = float(now.sum()) + waiting + ended + gap
+        now, waiting, ended, gap = now / total, waiting / total, ended / total, gap / total
+        there[node], before[node], after[node], away[node] = now, waiting, ended, gap
+    return _Filtered(there, before, after, away)
 
 
 def _backward(chain: _Chain, known: _Filtered, number: int) -> Integers:
@@ -134,26 +151,33 @@ def _backward(chain: _Chain, known: _Filtered, number: int) -> Integers:
 
     found = np.zeros((number, nodes), np.int64)
     level, move = np.zeros(number, np.int64), np.zeros(number, np.int64)
-    over = draw.random(number) * (1 - known.before[-1]) < known.after[-1]  # nobody any more; there was somebody
-    level[~over], move[~over] = states(known.there[-1], int((~over).sum()))
+    last = draw.random(number) * (1 - known.before[-1])  # there was somebody
+    over = last < known.after[-1]  # nobody any more
+    gap = ~over & (last < known.after[-1] + known.away[-1])  # nobody for a while
+    level[~over & ~gap], move[~over & ~gap] = states(known.there[-1], int((~over & ~gap).sum()))
     found[:, -1] = level
     for node in range(nodes - 2, -1, -1):
         there, now = known.there[node], float(known.there[node].sum())
-        up, gone = np.flatnonzero(level > 0), np.flatnonzero(over)
-        if len(gone):
-            ending = there * chain.falls
-            here = gone[draw.random(len(gone)) * (ending.sum() + known.after[node]) < ending.sum()]
+        up, ending = np.flatnonzero(level > 0), there * chain.falls
+        for gone, part, stayed in (
+            (over, 1 - chain.again, known.after[node]),
+            (gap, chain.again, known.away[node] * (1 - _BACK)),
+        ):
+            nobody, fell = np.flatnonzero(gone), float(ending.sum()) * part
+            here = nobody[draw.random(len(nobody)) * (fell + stayed) < fell]
             level[here], move[here] = states(ending, len(here))
-            over[here] = False
+            gone[here] = False
         if len(up):
             fresh = chain.fresh[move[up]]
             origin = chain.origin[level[up], move[up]]
             moved = there[origin] * chain.moved[:, move[up]].T * (1 - _END - chain.jump) * (origin > 0)[:, None]
             begun, jumped = known.before[node] * chain.begin * fresh, now * chain.jump * fresh
-            reached = np.cumsum(np.column_stack([moved, jumped, begun]), axis=1)
+            returned = known.away[node] * _BACK * chain.returns[level[up], move[up]]
+            reached = np.cumsum(np.column_stack([moved, jumped, begun, returned]), axis=1)
             picked = (reached < (draw.random(len(up)) * reached[:, -1])[:, None]).sum(axis=1)
             level[up], move[up] = np.where(picked < moves, origin, 0), np.minimum(picked, moves - 1)
             leapt = up[picked == moves]
             level[leapt], move[leapt] = states(there, len(leapt))
+            gap[up[picked == moves + 2]] = True
         found[:, node] = level
     return found

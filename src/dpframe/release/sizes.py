@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 
 _DRAWN = 192  # curves
 _CASES = 16  # that stand for them
+_AGAIN = 0.05  # how likely there are more behind a gap: a few who come far more often
 _NUMBERS: Floats = np.unique(np.rint(2 ** (np.arange(65) / 4)))  # of groups there may be, four to an octave
 _UNEVEN = (0.05, 0.4, 0.8, 1.2, 1.6, 2.0)  # deviations of the logarithm of their sizes
 _KINDS = 64  # of groups, where there are more
@@ -66,7 +67,7 @@ def read_spread(counts: Floats, scale: float, nodes: Floats) -> Spread:
 
     Input:  scale: of its Laplace noise (units)
     """
-    curves = draw_curves(counts, scale, _DRAWN)
+    curves = draw_curves(counts, scale, _DRAWN, again=_AGAIN)
     curves = curves[np.argsort(curves @ nodes, kind="stable")]
     weights = np.clip(curves.sum(axis=1) / (_FEW * scale), 1e-3, 1.0) ** 2
     case = np.minimum((np.cumsum(weights) - weights / 2) / weights.sum() * _CASES, _CASES - 1).astype(int)
