@@ -46,8 +46,25 @@ def found(release):
     return table[table.columns[1]].to_list()
 
 
+def batch(table, relation, **price):
+    """Two questions that are priced and released together: what they say of each group."""
+    budget = dp.Budget(epsilon=1e6, delta=0.5)
+    groups = grouped(table, relation, budget=budget)
+    return np.stack([numbers(r) for r in budget.plan([groups.count(), groups.sum("x", (0, 15))], **price).release()], 1)
+
+
+def parts(table, relation):
+    """Two parts of a partition, each released at half of the price, which two parts of one unit cost together."""
+    budget = dp.Budget(epsilon=1.0)
+    made = dp.protect(table, unit="u", budget=budget).partition("n", keys=[2, 15], max_groups=2)
+    asked = [part.group_by("g", keys=KEYS, max_groups=1, max_rows_per_group=2).count() for part in made.values()]
+    found = np.stack([numbers(query.release(epsilon=0.5)) for query in asked], 1)
+    assert budget.remaining.epsilon == 0
+    return found
+
+
 ADD, REPLACE = ("add-remove", [*BASE, LAST], BASE), ("replace", [*BASE, LAST], [*BASE, OTHER])
-RHO = 0.05
+RHO, FEW = 0.05, [0, 4, 15]
 KINDS = {
     "count": (ADD, lambda t, r: numbers(grouped(t, r).count().release(epsilon=1.0)), 1.0, 0.0),
     "count, replace": (
@@ -81,6 +98,13 @@ KINDS = {
     ),
     "median": (ADD, lambda t, r: numbers(grouped(t, r).median("n", (0, 15)).release(epsilon=1.0)), 1.0, 0.0),
     "maximum": (REPLACE, lambda t, r: numbers(grouped(t, r).max("n", (0, 15)).release(epsilon=1.0)), 1.0, 0.0),
+    "most frequent": (ADD, lambda t, r: numbers(grouped(t, r).mode("n", FEW).release(epsilon=1.0)), 1.0, 0.0),
+    "two most frequent": (
+        REPLACE,
+        lambda t, r: grouped(t, r).top_k("n", 2, FEW).release(epsilon=1.0).table["n"].to_numpy().reshape(-1, 2),
+        1.0,
+        0.0,
+    ),
     "found keys": (
         ("add-remove", [(unit, [1]) for unit in range(4)], [(unit, [1]) for unit in range(3)]),
         lambda t, r: found(grouped(t, r, None).count_units().release(epsilon=1.0, delta=0.02)),
@@ -93,6 +117,9 @@ KINDS = {
         1.0,
         0.02,
     ),
+    "batch": (ADD, lambda t, r: batch(t, r, epsilon=1.0), 1.0, 0.0),
+    "gaussian batch": (ADD, lambda t, r: batch(t, r, epsilon=1.0, delta=1e-3, noise="gaussian"), 1.0, 1e-3),
+    "parts": (("add-remove", [*BASE, (2, [2, 2, 15, 15])], BASE), parts, 1.0, 0.0),
     "in ρ": (  # ρ-zCDP is (ρ + 2·√(ρ·log(1/δ)), δ)-DP: Bun and Steinke 2016, proposition 1.3
         ADD,
         lambda t, r: numbers(grouped(t, r, budget=dp.Budget(rho=1e6)).sum("x", (0, 15)).release(rho=RHO)),
