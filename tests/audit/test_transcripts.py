@@ -121,6 +121,10 @@ QUESTIONS = {
     ),
     "marginals": alone(lambda f: f.marginals(["g", "c"], "2-way", keys=KEYS, max_rows=2)),
     "the two most frequent": alone(lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).top_k("c", 2, KEYS["c"])),
+    "intervals": lambda f, p: [
+        f.group_by("g", keys=KEYS["g"], **LIMITED).agg(m=dp.median("n", (0, 9)), k=dp.count()).release(**p, ci=0.9)
+    ],
+    "a row for each unit": alone(lambda f: f.per_unit(t=dp.sum("x", bounds=(-3, 9))).mean("t", bounds=dp.Auto())),
     "a batch": batch,
     "parts": parts,
 }
@@ -132,10 +136,10 @@ PRICES = {
 }
 
 
-def transcript(ask, rows, relation, budget, price, seed, choosing):
+def transcript(ask, rows, relation, budget, price, seed, unit="u", *, choosing=False):
     """What is seen of a release with the answers of a seed, and what these answers were about."""
     with given(seed, choosing=choosing) as said:
-        frame = dp.protect(rows, unit="u", budget=budget, neighbors=relation)
+        frame = dp.protect(rows, unit=unit, budget=budget, neighbors=relation)
         shown = [seen(release) for release in ask(frame, price)]
     history = [(c.query, c.epsilon, c.delta, c.rho, c.status) for c in budget.history()]
     return [*shown, history, str(budget.remaining)], said
@@ -148,7 +152,7 @@ def held(name, terms, relation, pairs, *, choosing=False):
     for number in range(pairs):
         tables, budgets = neighbours(rng, relation), [PRICES[terms][0]() for _ in range(2)]
         (here, one), (there, other) = (
-            transcript(ask, rows, relation, budget, price, number, choosing)
+            transcript(ask, rows, relation, budget, price, number, choosing=choosing)
             for rows, budget in zip(tables, budgets, strict=True)
         )
         assert here == there, (name, terms, relation, tables)
@@ -176,6 +180,25 @@ def test_nothing_is_told_but_answers_and_they_cost_what_is_charged(name):
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_nothing_is_told_but_answers_and_they_cost_what_is_charged_at_length(name):
     assert max(held(name, *case, pairs=40) for case in cases(name)) > 0.95
+
+
+@pytest.mark.parametrize("terms", PRICES)
+def test_the_same_where_people_are_declared_to_have_some_rows(terms):
+    ask = alone(lambda f: f.group_by("g", keys=KEYS["g"]).agg(s=dp.sum("x", bounds=dp.Auto()), n=dp.count()))
+    rng, most = random.Random(f"declared {terms}"), 0.0
+    for seed in range(5):
+        rest, few = rows_of(rng, None, rng.choice([0, 9])), heavy(None, [0, rng.choice([0, 1])], "b", 1, 3)
+        found = [
+            transcript(ask, table(rows), "add-remove", PRICES[terms][0](), PRICES[terms][1], seed, dp.Rows(6))
+            for rows in (rest, rest + few)
+        ]
+        (here, one), (there, other) = found
+        assert here == there
+        charged = PRICES[terms][1].get("epsilon", PRICES[terms][1].get("rho"))
+        used = loss(one, other, "rho" if terms == "rho" else "epsilon", PRICES[terms][1].get("delta", 0.0))
+        assert used <= charged * (1 + 1e-9)
+        most = max(most, used / charged)
+    assert most > 0.5
 
 
 @pytest.mark.long
