@@ -16,6 +16,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine
 from dpframe.audit import audit
+from dpframe.audit.binomial import at_least
 from dpframe.plan.columns import Limits
 from dpframe.plan.steps import source_of
 from dpframe.release import auto
@@ -158,6 +159,13 @@ def test_an_answer_that_has_the_whole_price_is_found(monkeypatch):
     whole = lambda ask, said, offer: restored(ask, said, replace(offer, amount=2 * offer.amount))  # noqa: E731
     monkeypatch.setattr(auto, "restored", whole)
     assert not staged(12_000).holds
+
+
+def test_who_is_alone_in_a_group_is_shown_no_more_often_than_delta_allows_where_limits_are_chosen():
+    groups = 30_000
+    frame = dp.protect(pl.DataFrame({"u": range(groups), "g": range(groups)}), unit="u", budget=dp.Budget(9, 0.1))
+    found = frame.group_by("g", limits=dp.Auto()).count().release(epsilon=2.0, delta=0.01).table.height
+    assert 0 < at_least(found, groups, 1e-6) <= 0.01
 
 
 # Numbers that hang together
