@@ -16,7 +16,7 @@ from dpframe.plan.columns import Limits
 from dpframe.plan.steps import MOST
 from dpframe.release import auto
 from dpframe.release.auto import Offer, _candidates, _found, choose
-from dpframe.release.expected import Expected, People, _middling
+from dpframe.release.expected import Expected, People, _geometric_mean
 from dpframe.release.pricing import noise_plan, read_price
 from dpframe.release.sizes import Groups, read_groups, read_spread
 
@@ -68,9 +68,9 @@ def test_the_error_that_is_said_of_counts_is_about_the_real_one():
 
 
 def test_what_is_shown_is_the_middle_of_the_cases_that_are_open():
-    assert _middling(np.array([1.0, 100.0]), np.array([0.5, 0.5])) == pytest.approx(10.0)
-    assert _middling(np.array([3.0]), np.array([0.25, 0.75])) == pytest.approx(3.0)
-    assert _middling(np.array([0.0, 2.0]), np.array([0.5, 0.5])) == 0.0  # an exact number
+    assert _geometric_mean(np.array([1.0, 100.0]), np.array([0.5, 0.5])) == pytest.approx(10.0)
+    assert _geometric_mean(np.array([3.0]), np.array([0.25, 0.75])) == pytest.approx(3.0)
+    assert _geometric_mean(np.array([0.0, 2.0]), np.array([0.5, 0.5])) == 0.0  # an exact number
 
 
 @pytest.mark.usefixtures("same_noise")

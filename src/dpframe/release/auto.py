@@ -251,22 +251,19 @@ def _found(ask: Ask, counts: Floats, scale: float, people: People) -> Groups:
 
 
 def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, str, dict[str, float], Left | None]:
-    """The candidate limits with the smallest expected error beside the best in hindsight.
+    """The candidate limits with the smallest expected error.
 
-    With them: the noise, each column's error, and what they leave out, where numbers are scaled up by that. What is
-    best depends on who is there, and the histograms leave several cases open.
+    With them: the noise, each column's error, and what they leave out, where numbers are scaled up by that.
     """
     model = Expected(ask, people, rest.plans)
-    found: dict[Limits, tuple[Floats, str, dict[str, float]]] = {}
+    found: dict[Limits, tuple[float, str, dict[str, float]]] = {}
 
     def best(more: Iterable[Limits]) -> Limits:
         for limits in more:
             if limits not in found:
-                scores, noise, errors = model.best(limits)
-                scores = scores * (1.0 if limits.max_rows_per_group is None else _SIMPLER)
-                found[limits] = scores, noise, errors
-        scores = np.array([scores for scores, _, _ in found.values()])
-        return list(found)[int(np.argmin((scores / scores.min(axis=0)) @ people.rows.odds))]
+                score, noise, errors = model.best(limits)
+                found[limits] = score * (1.0 if limits.max_rows_per_group is None else _SIMPLER), noise, errors
+        return min(found, key=lambda limits: found[limits][0])
 
     limits = best(_candidates(ask, people))
     if people.groups is not None:
