@@ -193,3 +193,13 @@ def test_what_cannot_be_meant_is_refused():
     with pytest.raises(UnsupportedOperation, match="cannot be negative"):
         signed.nonnegative()
     assert isinstance(people().sum("age", bounds=(0, 9), max_rows=1).release(epsilon=1).round().value, int)
+
+
+def test_of_several_suppressions_the_strictest_holds():
+    """The report says of each what is not shown."""
+    out = people().cut("age", [0, 10, 80, 90], right=False).group_by("age", max_groups=1, max_rows_per_group=1)
+    released = out.count().release(epsilon=CERTAIN)
+    for first, second in ((50, 5), (5, 50)):
+        shown = released.suppress(below=first).suppress(below=second).table["count"]
+        assert (shown.isna() == (released.table["count"] < 50)).all()
+        assert shown.isna().any()

@@ -147,7 +147,8 @@ class Release(Habits):
         Input:  below: a number above 0. It is compared with the first count of the release; where there is none, with
                 the noisy number of values under its first mean, else with its first column of numbers
         Output: a release in which these groups are null, and so are margins that are below themselves; the other
-                margins still count what is suppressed. Privacy does not ask for this: the numbers are noisy already
+                margins still count what is suppressed. Of several such steps the strictest holds. Privacy does not ask
+                for this: the numbers are noisy already
         Errors: InvalidArgument; UnsupportedOperation where no number was released
         """
         least = real(below)
@@ -156,7 +157,8 @@ class Release(Habits):
         if all(output.formula == "mode" for output in self._numbers.outputs):  # or there is none at all
             raise UnsupportedOperation("suppress(): this release has no count; ask for one beside: n=dp.count().")
         said = f"suppress(below={least:g}): groups with fewer are not shown; margins count them."
-        return replace(self, _numbers=replace(self._numbers, below=float(least)), _steps=(*self._steps, said))
+        strictest = max(float(least), self._numbers.below or 0.0)
+        return replace(self, _numbers=replace(self._numbers, below=strictest), _steps=(*self._steps, said))
 
     def _adjusted(
         self, change: Callable[[Floats], np.ndarray], meant: Callable[[Output], bool], verb: str, dtype: pl.DataType
