@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import random
 from fractions import Fraction
@@ -339,3 +340,52 @@ def test_a_composite_or_hidden_unit_has_one_row_too():
     pairs = {(row[0], row[1]) for row in rows if row[0] is not None}
     assert answer(hidden.count())[0] == {(): len(pairs)}
     assert answer(private.per_unit(n=dp.count()).per_unit(m=dp.sum("n")).count_units())[0] == {(): len(pairs)}
+
+
+def _times(rng):
+    """(unit, time, date, duration), far apart and nearly the same, some missing."""
+    rows = []
+    for _ in range(rng.randint(1, 40)):
+        day = dt.date(rng.choice([1, 1969, 2020, 9999]), rng.choice([2, 12]), rng.randint(1, 28))
+        time = dt.datetime.combine(day, dt.time(23, 59, 59, 1000 * rng.randrange(1000)))
+        gap = dt.timedelta(milliseconds=rng.choice([rng.randint(-(10**12), 10**12), rng.randrange(3)]))
+        rows.append((rng.randint(1, 4), *(rng.choice([None, x, x]) for x in (time, day, gap))))
+    return pl.DataFrame(rows, {"u": pl.Int64, "t": pl.Datetime, "d": pl.Date, "l": pl.Duration}, orient="row")
+
+
+def _mean_ticks(values):
+    ticks = [int(x) for x in values.to_physical().drop_nulls()]
+    return sum(ticks) // len(ticks) if ticks else None
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+@pytest.mark.parametrize("seed", range(8))
+def test_means_of_times_are_exact_and_of_the_type_of_means_over_rows(seed, unit):
+    drawn = _times(random.Random(seed)).with_columns(pl.col("t", "l").dt.cast_time_unit(unit))
+    first, last = dt.date(1990, 1, 1), dt.date(2000, 1, 1)
+    features = {name: dp.mean(name) for name in ("t", "d", "l")}
+    made = table_of(dp.protect(drawn, unit="u").per_unit(**features, near=dp.mean("d", bounds=(first, last))))
+    assert made.schema == {
+        "u": pl.Int64(),
+        "t": pl.Datetime(unit),
+        "d": pl.Datetime("us"),
+        "l": pl.Duration(unit),
+        "near": pl.Datetime("us"),
+    }
+    for row in made.with_columns(pl.exclude("u").to_physical()).rows(named=True):
+        mine = drawn.filter(pl.col("u") == row["u"])
+        assert row["t"] == _mean_ticks(mine["t"])
+        assert row["l"] == _mean_ticks(mine["l"])
+        assert row["d"] == _mean_ticks(mine["d"].cast(pl.Datetime("us")))
+        assert row["near"] == _mean_ticks(mine["d"].clip(first, last).cast(pl.Datetime("us")))
+
+
+def test_means_of_times_are_the_same_on_every_engine(engine):
+    days = [dt.date(2020, 1, 1), dt.date(2020, 1, 2), dt.date(2020, 1, 5), dt.date(1969, 1, 1), None]
+    times = [day and dt.datetime(day.year, day.month, day.day, 7) for day in days]
+    frame = pl.DataFrame({"u": [1, 1, 1, 2, 3], "d": days, "t": times})
+    units = dp.protect(engine(frame), unit="u", budget=dp.Budget(epsilon=1e9)).per_unit(d=dp.mean("d"), t=dp.mean("t"))
+    keys = {"d": [dt.datetime(2020, 1, 2, 16), dt.date(1969, 1, 1)], "t": [dt.datetime(2020, 1, 2, 23)]}
+    for name, expected in (("d", [1, 1]), ("t", [1])):
+        query = units.group_by(name, keys=keys[name], max_groups=1, max_rows_per_group=1).count()
+        assert list(answer(query)[0].values()) == expected

@@ -432,3 +432,23 @@ def test_a_named_release_of_times_is_kept():
     assert isinstance(first.value, TIME)
     with pytest.raises(DpFrameError):
         query.release(epsilon=0.5, name="when")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_date_among_keys_stands_for_its_midnight_as_in_bounds(kind, unit):
+    """One second besides midnight is another key; in a zone it is the midnight of that zone."""
+    first, second = TIME(2020, 1, 1), TIME(2020, 1, 2)
+    rows = [(i, None, time, None) for i, time in enumerate([first, first, second, second + LONG(seconds=1)])]
+    for zone in (None, "Europe/Berlin"):
+        private = dp.protect(brought(made(rows, unit, zone), kind), unit="u")
+        asked = private.group_by("time", keys=[first.date(), second.date()], max_groups=1, max_rows_per_group=1)
+        keys = [key.replace(tzinfo=ZoneInfo(zone)) if zone else key for key in (first, second)]
+        assert answer(asked.count())[0] == {(keys[0],): 2, (keys[1],): 1}
+        assert private.mode("time", keys=[first.date()], max_rows=1)
+        with pytest.raises(InvalidArgument, match="twice"):
+            private.histogram("time", keys=[first.date(), keys[0]], max_groups=1, max_rows_per_group=1)
+    days = dp.protect(brought(made([(1, first.date(), None, None)]), kind), unit="u")
+    midnight = days.group_by("day", keys=[first], max_groups=1, max_rows_per_group=1)
+    assert answer(midnight.count())[0] == {(first.date(),): 1}
+    with pytest.raises(WrongType, match=r"datetime\.date"):
+        days.group_by("day", keys=[first + LONG(hours=1)], max_groups=1, max_rows_per_group=1)

@@ -211,9 +211,10 @@ class Questions(Habits):
         """Groups of rows, and how much one unit may be in them.
 
         Input:  by: columns; keys: the groups to release, listed without looking at the data: a list, a dict of lists
-                (every combination), a list of tuples or a public dataframe. Without keys, groups are found in the data
-                and released when enough units are in them (needs δ); columns of type Enum or Boolean, and those made by
-                `cut`, bring their keys. max_groups, max_rows_per_group, max_rows: of one unit, counts. other: the key,
+                (every combination), a list of tuples or a public dataframe; in a column of times
+                a date stands for its midnight. Without keys, groups are found in the data and released when enough
+                units are in them (needs δ); columns of type Enum or Boolean, and those made by `cut`, bring their keys.
+                max_groups, max_rows_per_group, max_rows: of one unit, counts. other: the key,
                 such as "(other)", of one more row, always the last, with the counts, sums, means and variances of all
                 suppressed groups together (units are counted in each); a group that has this key is in it as well. For
                 several columns a tuple has a label for each, None for null

@@ -18,7 +18,7 @@ from dpframe.engine.backends import Backend, Frame
 from dpframe.engine.expressions import Lowering, to_float
 from dpframe.plan.columns import Facts
 from dpframe.plan.features import Feature, small
-from dpframe.plan.types import integer_range, kind
+from dpframe.plan.types import TIMES, integer_range, kind
 
 __all__ = ["per_unit"]
 
@@ -93,13 +93,14 @@ def _pick(here: Lowering, feature: Feature, value: nw.Expr, into: str, name: str
 
 
 def _sum(engine: Backend, value: nw.Expr, feature: Feature, name: str) -> _Stages:
-    """The sum of integers as `name`, held inside int64; for a mean, as a float."""
+    """The sum of integers as `name`, held inside int64; for a mean, as a float; of times, their mean, rounded down."""
     known = feature.known
     assert known is not None
+    times = feature.made == "mean" and kind(known.dtype) in TIMES
     if isinstance(known.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
         value = value.clip(max(-(2**63), integer_range(known.dtype)[0]), 2**63 - 1)
-    value = value.cast(nw.Int64)
-    if small(known):
+    value = value.cast(nw.Int64) * feature.ticks
+    if small(known) and not times:
         return _Stages([[value.alias(name)]], [nw.col(name).sum().fill_null(0).cast(nw.Int64).alias(name)], [])
     high, low, one = nw.col(f"{name}h"), nw.col(f"{name}l"), 2**_LIMB
     upper = engine.quotient(nw.col(name), one)
@@ -107,12 +108,24 @@ def _sum(engine: Backend, value: nw.Expr, feature: Feature, name: str) -> _Stage
     sums = [part.sum().fill_null(0).cast(nw.Int64).alias(f"{name}{end}") for part, end in ((high, "h"), (low, "l"))]
     over = engine.quotient(low, one)
     carry = [(high + over).alias(f"{name}h"), (low - over * one).alias(f"{name}l")]
+    if times:  # high and low by the number of values, as by hand; no step leaves int64
+        many, part = _positive(nw.col(f"{name}c")), nw.col(f"{name}p")
+        rest = (high - part * many) * one + low
+        divided = [
+            [engine.quotient(high, many).alias(f"{name}p")],
+            [(part * one + engine.quotient(rest, many)).alias(name)],
+        ]
+        return _Stages([[value.alias(name)], split], sums, [carry, *divided])
     total = to_float(high) * float(one) + to_float(low)
     if feature.made == "mean":
         return _Stages([[value.alias(name)], split], sums, [carry, [total.alias(name)]])
     exact = nw.when(total.abs() < _INSIDE).then(high) * one + low
     end = nw.when(total > 0).then(nw.lit(2**63 - 1)).otherwise(nw.lit(-(2**63)))
     return _Stages([[value.alias(name)], split], sums, [carry, [nw.coalesce(exact, end).alias(name)]])
+
+
+def _positive(count: nw.Expr) -> nw.Expr:
+    return nw.when(count > 0).then(count)
 
 
 def _float_sum(engine: Backend, value: nw.Expr, known: Facts, name: str) -> _Stages:
@@ -150,15 +163,14 @@ def _carried(engine: Backend, limbs: list[str]) -> list[list[nw.Expr]]:
 
 def _finished(engine: Backend, stages: _Stages, feature: Feature, value: nw.Expr, into: str, name: str) -> _Stages:
     """A sum as it is, or within its bounds, or over the number of values."""
-    total = nw.col(name)
+    total, times = nw.col(name), kind(feature.facts.dtype) in TIMES
     if feature.made == "mean":
         stages.sums.append((~value.is_null()).cast(nw.Int64).sum().fill_null(0).alias(f"{name}c"))
-        count = nw.col(f"{name}c")
-        total = to_float(total) / to_float(nw.when(count > 0).then(count))
+        total = total if times else to_float(total) / to_float(_positive(nw.col(f"{name}c")))
     bounds = feature.facts.bounds
     if bounds is not None:
         total = total.clip(bounds.lower, bounds.upper)
-    if kind(feature.facts.dtype) == "duration":
+    if times:
         total = engine.from_ticks(total, feature.facts.dtype)
     stages.after.append([total.alias(into)])
     return stages

@@ -28,12 +28,9 @@ from dpframe.plan.measures import (
     units_total,
     value_total,
 )
-from dpframe.plan.types import TIMES, Scalar, kind, show
+from dpframe.plan.types import TIMES, Scalar, kind, mean_type, show
 
 __all__ = ["Aggregate", "Count", "CountDistinct", "CountUnits", "Mean", "Mode", "Quantile", "Sum", "Var"]
-
-
-_DAY = 86_400_000_000  # microseconds
 
 
 def _time_type(column: Column) -> DType | None:
@@ -147,12 +144,9 @@ class Mean(Aggregate):
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         total = sum_total(column, bounds, scope, self.typed, centred=True)
         count = value_total(column, scope, self.typed)
-        dtype, per = _time_type(column), 1
-        if isinstance(dtype, nw.Date):  # as in Polars
-            dtype, per = nw.Datetime("us"), _DAY
-        return Output(
-            name, "mean", ((f"{name}.sum", total), (f"{name}.count", count)), False, bounds, dtype=dtype, ticks=per
-        )
+        dtype, per = mean_type(column.facts.dtype)
+        parts = ((f"{name}.sum", total), (f"{name}.count", count))
+        return Output(name, "mean", parts, False, bounds, dtype=dtype, ticks=per)
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,10 +171,8 @@ class Var(Aggregate):
         squares = square_total(column, bounds, scope, self.typed)
         count = value_total(column, scope, self.typed)
         parts = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.count", count))
-        dtype, per = _time_type(column), 1
-        if dtype is not None:
-            per = _DAY if isinstance(dtype, nw.Date) else 1
-            dtype = nw.Duration(getattr(dtype, "time_unit", "us"))
+        dtype, per = mean_type(column.facts.dtype)
+        dtype = dtype and nw.Duration(getattr(dtype, "time_unit", "us"))
         return Output(name, "std" if self.root else "var", parts, False, bounds, self.ddof, dtype, per)
 
 

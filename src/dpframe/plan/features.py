@@ -15,7 +15,7 @@ from dpframe.plan.columns import Auto, Bounds, Facts, Table
 from dpframe.plan.expressions import Call, Name, Node
 from dpframe.plan.measures import Output, Scope
 from dpframe.plan.operations import clip_facts
-from dpframe.plan.types import cast_first, kind, show
+from dpframe.plan.types import TIMES, cast_first, kind, mean_type, show
 
 __all__ = ["Feature", "Pick", "feature", "small"]
 
@@ -48,7 +48,7 @@ class Feature:
 
     `made` is "rows", "values", "distinct", "sum", "mean", "min", "max", "first" or "last"; `value` is the expression of
     a row that it is made of, of which `known` is known; `by` is the column that "first" and "last" go by. Sums and
-    means are clipped to the bounds in `facts`.
+    means are clipped to the bounds in `facts`. A mean of times is `ticks` of its type for each of the values.
     """
 
     made: str
@@ -56,6 +56,7 @@ class Feature:
     known: Facts | None
     by: str | None
     facts: Facts
+    ticks: int = 1
 
     @property
     def reads(self) -> frozenset[str]:
@@ -85,9 +86,11 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
         case Sum(column=column, bounds=bounds, unit_bounds=unit_bounds):
             return _sum(column, bounds, unit_bounds, table, asked)
         case Mean(column=column, bounds=bounds):
-            value, known = _clipped(column, bounds, table, asked, *_NUMBERS)
-            inside = known.bounds and Bounds(float(known.bounds.lower), float(known.bounds.upper))
-            return Feature("mean", value, known, None, Facts(nw.Float64(), known.nullable, inside))
+            value, known = _clipped(column, bounds, table, asked, *_NUMBERS, *TIMES)
+            dtype, ticks = mean_type(known.dtype)
+            inside = known.bounds and Bounds(*(float(x) if dtype is None else x * ticks for x in known.bounds))
+            facts = Facts(dtype or nw.Float64(), known.nullable, inside)
+            return Feature("mean", value, known, None, facts, ticks)
         case Quantile(column=column, bounds=bounds, verb="min" | "max" as verb):
             value, known = _clipped(column, bounds, table, asked, *_ORDERED)
             return Feature(verb, value, known, None, replace(known, dtype=_held(known), keys=None))
@@ -120,7 +123,8 @@ def _clipped(column: str, bounds: Bounds | Auto | None, table: Table, asked: str
     facts = _known(column, table, asked)
     if kind(facts.dtype) not in kinds:
         raise WrongType(
-            f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}.{cast_first(facts.dtype)}"
+            f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}."
+            f"{cast_first(facts.dtype, column)}"
         )
     if isinstance(bounds, Auto):
         raise UnsupportedOperation(f"{asked}: a feature of a unit needs bounds that are said, no dp.Auto().")

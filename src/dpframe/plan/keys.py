@@ -15,7 +15,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Facts
-from dpframe.plan.types import Scalar, check_scalar, in_order, integer_range, kind, show
+from dpframe.plan.types import Scalar, as_held, check_scalar, in_order, integer_range, kind, plain, show
 
 __all__ = ["Key", "Keys", "read_keys", "read_other"]
 
@@ -130,7 +130,7 @@ def _column(values: tuple[object, ...], facts: Facts, name: str, asked: str) -> 
 def _key(value: object, facts: Facts, name: str, asked: str) -> Scalar | None:
     if (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType"):
         return None
-    value = check_scalar(value, facts.dtype, f"{asked}: keys of {name!r}")
+    value = check_scalar(as_held(plain(value), facts.dtype), facts.dtype, f"{asked}: keys of {name!r}")
     if value is None:
         return None
     family = kind(facts.dtype)

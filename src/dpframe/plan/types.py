@@ -18,7 +18,9 @@ __all__ = [
     "GIVE",
     "TIMES",
     "Scalar",
+    "Unread",
     "as_dtype",
+    "as_held",
     "cast_first",
     "check_cast",
     "check_choice",
@@ -29,6 +31,7 @@ __all__ = [
     "kind",
     "kind_of_scalar",
     "listed",
+    "mean_type",
     "moment",
     "number",
     "plain",
@@ -83,8 +86,19 @@ def kind(dtype: DType) -> str:
     return next((name for family, name in simple.items() if isinstance(dtype, family)), "other")
 
 
+class Unread(nw.Unknown):
+    """A column that cannot be read here: what it is, and what to type before its table is protected."""
+
+    __slots__ = ("what",)
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+
 def show(dtype: DType) -> str:
     """A type as a person writes it, without its categories."""
+    if isinstance(dtype, Unread):
+        return dtype.what
     return "Enum" if isinstance(dtype, nw.Enum) else str(dtype)
 
 
@@ -188,9 +202,15 @@ GIVE = {  # what to type for each family, in words
 }
 
 
-def cast_first(dtype: DType) -> str:
-    """What to do with a column of texts where numbers are needed, as the end of a message; "" for other types."""
-    return " Cast it before, as in cast('x', 'float64')." if kind(dtype) == "string" else ""
+def cast_first(dtype: DType, name: str = "x") -> str:
+    """What to do with a column of texts where something else is needed, as the end of a message; else ""."""
+    if kind(dtype) != "string":
+        return ""
+    return (
+        f" Numbers and times that are held as text: cast({name!r}, 'float64'), 'date' or 'datetime', before it. A "
+        "pandas column of other Python objects is read as text too: give it its type before the table is protected, as "
+        f"in astype({{{name!r}: 'float64'}}), or 'boolean' for True and False."
+    )
 
 
 def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
@@ -228,16 +248,15 @@ def ticks(value: object, dtype: DType, what: str) -> int:
     """A date, time or duration as the whole number that a column of `dtype` holds for it, or a typed error.
 
     Days since 1970 for a date; for a time or a duration its type's units, since 1970 (UTC where the column has a zone).
-    A date stands for its midnight.
+    Dates and midnights stand for each other, see `as_held`.
 
     >>> ticks(dt.date(1970, 1, 31), nw.Date(), "bounds"), ticks(dt.timedelta(seconds=2), nw.Duration("ms"), "bounds")
     (30, 2000)
     """
-    value, family = plain(value), kind(dtype)
-    midnight = isinstance(value, dt.datetime) and value.tzinfo is None and value.time() == dt.time()
-    if family == "date" and isinstance(value, dt.date) and (midnight or not isinstance(value, dt.datetime)):
+    value, family = as_held(plain(value), dtype), kind(dtype)
+    if family == "date" and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return value.toordinal() - _EPOCH.toordinal()
-    if family == "datetime" and isinstance(value, dt.date):
+    if family == "datetime" and isinstance(value, dt.datetime):
         since = _since_epoch(value, getattr(dtype, "time_zone", None), what)
     elif family == "duration" and isinstance(value, dt.timedelta):
         since = value
@@ -253,14 +272,43 @@ def ticks(value: object, dtype: DType, what: str) -> int:
     return count
 
 
-def _since_epoch(value: dt.date, zone: str | None, what: str) -> dt.timedelta:
+def as_held(value: object, dtype: DType) -> object:
+    """A date beside a column of times as its midnight there, a midnight beside one of dates as its date; else itself.
+
+    >>> as_held(dt.date(2026, 1, 31), nw.Datetime()), as_held(dt.datetime(2026, 1, 31), nw.Date())
+    (datetime.datetime(2026, 1, 31, 0, 0), datetime.date(2026, 1, 31))
+    """
+    if isinstance(value, dt.datetime):
+        midnight = value.tzinfo is None and value.time() == dt.time()
+        return value.date() if midnight and kind(dtype) == "date" else value
+    if not isinstance(value, dt.date) or kind(dtype) != "datetime":
+        return value
+    zone = getattr(dtype, "time_zone", None)
+    try:
+        tzinfo = None if zone is None else zoneinfo.ZoneInfo(zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError):
+        tzinfo = None  # and a time without a zone is refused here
+    return dt.datetime(value.year, value.month, value.day, tzinfo=tzinfo)
+
+
+_DAY = 86_400_000_000  # microseconds
+
+
+def mean_type(dtype: DType) -> tuple[DType | None, int]:
+    """The type of a mean of times, and how many of its ticks one of theirs is; None for numbers.
+
+    Of dates it is a time, as in Polars.
+
+    >>> mean_type(nw.Date()), mean_type(nw.Duration("ms")), mean_type(nw.Int8())
+    ((Datetime(time_unit='us', time_zone=None), 86400000000), (Duration(time_unit='ms'), 1), (None, 1))
+    """
+    if isinstance(dtype, nw.Date):
+        return nw.Datetime("us"), _DAY
+    return (dtype if kind(dtype) in TIMES else None), 1
+
+
+def _since_epoch(value: dt.datetime, zone: str | None, what: str) -> dt.timedelta:
     """How long after 1970 a time is. Errors: WrongType where just one of time and column has a zone."""
-    if not isinstance(value, dt.datetime):
-        try:
-            tzinfo = None if zone is None else zoneinfo.ZoneInfo(zone)
-        except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-            tzinfo = None
-        value = dt.datetime(value.year, value.month, value.day, tzinfo=tzinfo)
     if (value.tzinfo is None) != (zone is None):
         raise _other_zone(what, zoned=zone is None)
     if zone is not None and not 1 < value.year < 9999:
