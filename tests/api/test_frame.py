@@ -47,7 +47,11 @@ def test_limits_said_before_and_here_are_both_kept(frame):
 REFUSED = [
     (lambda f: f.sum("spend", max_rows=2), errors.MissingBounds, r"clip\('spend', 0, 100\).*bounds=dp.Auto\(\)"),
     (lambda f: f.sum("spend", bounds=(0, 1)), errors.UnboundedContribution, r"sum\('spend'.*max_rows=20\);.*dp.Auto"),
-    (lambda f: f.group_by("city"), errors.UnboundedContribution, r"group_by\('city', max_groups=3\);.*limits=dp.Auto"),
+    (
+        lambda f: f.group_by("city"),
+        errors.UnboundedContribution,
+        r"group_by\('city', max_groups=3, max_rows_per_group=2\);.*limits=dp.Auto",
+    ),
     (
         lambda f: f.group_by("city", max_groups=2).count(),
         errors.UnboundedContribution,
@@ -58,12 +62,20 @@ REFUSED = [
         errors.UnboundedContribution,
         r"group_by\('city', max_groups=3, max_rows_per_group=9\)",
     ),
-    (lambda f: f.histogram("age", bins=[0, 1]), errors.UnboundedContribution, r"histogram\('age', max_groups=3\)"),
-    (lambda f: f.crosstab("city", "age"), errors.UnboundedContribution, r"crosstab\('city', 'age', max_groups=3\)"),
+    (
+        lambda f: f.histogram("age", bins=[0, 1]),
+        errors.UnboundedContribution,
+        r"histogram\('age', max_groups=3, max_rows_per_group=2\)",
+    ),
+    (
+        lambda f: f.crosstab("city", "age"),
+        errors.UnboundedContribution,
+        r"crosstab\('city', 'age', max_groups=3, max_rows_per_group=2\)",
+    ),
     (
         lambda f: f.crosstab("city", "age", keys={"city": ["a"], "age": [1]}, margins="measured"),
         errors.UnboundedContribution,
-        r"crosstab\('city', 'age', max_groups=3\)\.$",  # not dp.Auto(), which is refused there
+        r"crosstab\('city', 'age', max_groups=3, max_rows_per_group=2\)\.$",  # not dp.Auto(), which is refused there
     ),
     (lambda f: f.group_by("id", max_groups=1), errors.UnsupportedOperation, "one person"),
     (lambda f: f.with_columns(id=dp.col("age")), errors.UnsupportedOperation, "another name"),
@@ -324,3 +336,57 @@ def test_brute_force_over_a_small_universe_reaches_the_claim(neighbors):
         assert found[name].linf <= claim.linf
     if neighbors == "add-remove":
         assert found["s"].l1 == query.sensitivity["s"].l1 == 20
+
+
+def test_one_refusal_names_all_the_limits_that_a_grouped_question_needs(frame):
+    """What it says to type is enough, and the second limit is no cost to a question that needs only the first."""
+    for ask in (
+        lambda **limits: frame.group_by("city", keys=["a", "b"], **limits).count(),
+        lambda **limits: frame.group_by("city", keys=["a", "b"], **limits).mean("age", bounds=(0, 9)),
+        lambda **limits: frame.histogram("age", bins=[0, 9], **limits),
+        lambda **limits: frame.crosstab("city", "age", keys={"city": ["a"], "age": [1]}, **limits),
+    ):
+        with pytest.raises(errors.UnboundedContribution, match=r"max_groups=3, max_rows_per_group=2\)"):
+            ask()
+        assert ask(max_groups=3, max_rows_per_group=2).sensitivity
+    for limits in ({"max_groups": 3}, {"max_groups": 3, "max_rows_per_group": 2}):
+        grouped = frame.group_by("city", keys=["a", "b", "c"], **limits)
+        assert grouped.count_units().sensitivity["count_units"].l1 == 3
+        assert grouped.sum("age", unit_bounds=(0, 9)).sensitivity["age"].l1 == 27
+
+
+@pytest.mark.parametrize(
+    ("upper", "rows", "whole"), [(2**26, 2**16, True), (2**26 + 1, 1, False), (2**26, 2**17, False)]
+)
+def test_a_sum_of_integers_is_an_integer_up_to_the_size_that_its_docstring_says(frame, upper, rows, whole):
+    out = frame.sum("age", bounds=(0, upper), max_rows=rows).release(epsilon=1)
+    assert isinstance(out.value, int if whole else float)
+    assert "2^26" in dp.sum.__doc__
+    assert "2^42" in dp.sum.__doc__
+
+
+def test_a_column_that_cannot_be_read_says_what_to_type_first():
+    table = pd.DataFrame([[1, 2, 3, 4]], columns=["id", "a", "a", 7]).assign(when=pd.period_range("2020", periods=1))
+    frame = dp.protect(table, unit="id")
+    for name, line in (
+        ("a", r"2 columns have this name; first: df.columns = \[...\]"),
+        ("7", r"df.columns.astype\(str\)"),
+        ("when", r"df\['when'\].dt.to_timestamp\(\)"),
+    ):
+        assert name in frame.columns
+        for ask in (lambda n=name: frame.count(n, max_rows=1), lambda n=name: frame.group_by(n, max_groups=1)):
+            with pytest.raises(errors.WrongType, match=line):
+                ask()
+    assert "df.columns.astype(str)" in repr(frame)
+    flat = table["when"].dt.to_timestamp()
+    assert dp.protect(pd.DataFrame({"id": [1], "when": flat}), unit="id").count("when", max_rows=1)
+    nested = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("id", ""), ("spend", "sum")]))
+    with pytest.raises(errors.UnknownColumn, match=r"df.columns = \['_'.join\(map\(str, c\)\) for c in df.columns\]"):
+        dp.protect(nested, unit="id")
+    nested.columns = ["_".join(map(str, c)) for c in nested.columns]
+    assert dp.protect(nested, unit="id_").columns == ["id_", "spend_sum"]
+
+
+def test_a_column_that_cannot_be_read_does_not_take_the_place_of_one_that_can():
+    table = pd.DataFrame([[1, 2]], columns=["0", 0])
+    assert dp.protect(table, unit="0").count_units().sensitivity["count_units"].l1 == 1

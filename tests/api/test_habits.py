@@ -221,7 +221,7 @@ def test_right_refusals_name_a_line_to_type(frame):
         (WrongType, "whole numbers", lambda: frame.group_by("n", keys=["x"], max_groups=1)),
         (WrongType, "cast('x', 'float64')", lambda: frame.clip("city", 0, 1)),
         (WrongType, "cast('x', 'float64')", lambda: frame.cut("city", [0, 1])),
-        (WrongType, "cast('x', 'float64')", lambda: frame.per_unit(m=dp.max("city"))),
+        (WrongType, "cast('city', 'float64')", lambda: frame.per_unit(m=dp.max("city"))),
         (WrongType, "cast('float64')", lambda: frame.filter(dp.col("n") > "3")),
         (InvalidBounds, "bounds=dp.Auto()", lambda: frame.mean("wage", bounds="auto", max_rows=1)),
         (UnknownColumn, "mean 'wage'", lambda: frame.mean("wag", bounds=(0, 1), max_rows=1)),
@@ -230,7 +230,9 @@ def test_right_refusals_name_a_line_to_type(frame):
         (InvalidArgument, "not an int.", lambda: frame.select(1)),
         (WrongType, "dp.col('x') == 'yes'", lambda: frame.filter("city")),
         (WrongType, "cast('city', 'float64')", lambda: frame.sum("city", bounds=(0, 1), max_rows=1)),
-        (WrongType, "astype({'city': 'boolean'})", lambda: frame.mean("city", max_rows=1)),
+        (WrongType, "astype({'city': 'float64'}), or 'boolean'", lambda: frame.mean("city", max_rows=1)),
+        (WrongType, "astype({'x': 'float64'}), or 'boolean'", lambda: frame.clip("city", 0, 1)),
+        (WrongType, "leave it out", lambda: frame.with_columns(old=dp.col("n") > 3).clip("old", 0, 1)),
         (InvalidBounds, "datetime.date(2026, 1, 31)", lambda: frame.mean("n", bounds=("2026-01-01", 5), max_rows=1)),
     ):
         with pytest.raises(kind) as caught:

@@ -74,7 +74,9 @@ def sum(  # the field's word, used as dp.sum
     Input:  bounds (column unit): each value is clipped to them, needed unless the column was clipped before;
             dp.Auto() chooses them inside the release;
             unit_bounds (column unit): instead, each unit's total per group is clipped, and no limit on rows is needed
-    Output: column unit; an integer for an integer column
+    Output: column unit; a duration for durations; an integer for a column of integers whose bounds are at most 2^26
+            (67,108,864) in size, and at most 2^42 divided by max_rows_per_group (else max_rows, rounded up to a power
+            of two). With larger bounds a float, of values in steps of a power of two: see `dpframe.plan.grid.grid_for`
     Bound:  see `dpframe.theory.maps.sensitivity.row_sums` and `unit_sums`
     Errors: InvalidBounds; MissingBounds, UnknownColumn, WrongType, UnboundedContribution where it is asked
 
@@ -233,7 +235,8 @@ def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) ->
 
     Input:  keys: the values to choose from, listed without looking at the data; a column of type Enum or Boolean, and
             one made by `cut`, brings them. Null counts where it is listed. Rows with other values are not looked at
-    Output: one of the listed values, in the column's type
+    Output: one of the listed values, in the type that the column has as a key: its own, but text for categories and
+            float for decimals, as everywhere inside the engine
     Bound:  a choice, scored by the rows that have each value; by which mechanism, and what it costs, as in `quantile`:
             see `dpframe.theory.maps.ranks`
     Errors: InvalidArgument, UnknownColumn, WrongType, UnboundedContribution where it is asked

@@ -22,7 +22,7 @@ from dpframe.plan.expressions import Expr, check_interval, lit
 from dpframe.plan.habits import FRAME, NO_ROWS
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.steps import Rows, Source, source_of
-from dpframe.plan.types import as_dtype, check_choice, kind, plain
+from dpframe.plan.types import Unread, as_dtype, check_choice, kind, plain, show
 
 __all__ = ["PrivateFrame", "protect"]
 
@@ -66,7 +66,10 @@ def protect(
     except UnknownColumn as error:
         pandas = data.kind == "pandas" and data.engine == "polars"
         hint = " If it is the index of a pandas table, call reset_index() first." if pandas else ""
-        message = f"{error}{hint}"
+        unread = [
+            f" {name!r} is {show(facts.dtype)}." for name, facts in data.schema if isinstance(facts.dtype, Unread)
+        ]
+        message = f"{error}{hint}{''.join(unread[:1])}"
     else:
         return PrivateFrame(source, check_budget(budget))
     raise UnknownColumn(message)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 
 from dpframe.engine.tables import Data, facts_of
 from dpframe.plan.columns import Facts
+from dpframe.plan.types import Unread
 
 __all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type"]
 
@@ -40,6 +42,22 @@ def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, Facts], ...]:
             known = Facts(nw.Unknown())
         facts.append((f.name, known))
     return tuple(facts)
+
+
+def _and_unnamed(schema: tuple[tuple[str, Facts], ...], names: Iterable[object]) -> tuple[tuple[str, Facts], ...]:
+    """The columns of a schema, and those that no name can mean, each with the line that gives it one; never read."""
+    found = dict(schema)
+    for name, many in Counter(names).items():
+        if isinstance(name, tuple):
+            what = "unread (flatten its name first: df.columns = ['_'.join(map(str, c)) for c in df.columns])"
+        elif not isinstance(name, str):
+            what = "unread (its name is no text; first: df.columns = df.columns.astype(str))"
+        elif many > 1:
+            what = f"unread ({many} columns have this name; first: df.columns = [...], each with its own)"
+        else:
+            continue
+        found.setdefault(str(name), Facts(Unread(what)))
+    return tuple(found.items())
 
 
 def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
@@ -80,7 +98,7 @@ def from_pyarrow(table: Any) -> Data | None:
         return _from_arrow({name: _decoded(rows.column(name)) for name in wanted}, rows.num_rows)
 
     schema = _arrow_schema([table.schema.field(name) for name in unique])
-    return Data("pyarrow", schema, scan)
+    return Data("pyarrow", _and_unnamed(schema, names), scan)
 
 
 # pandas
@@ -99,8 +117,18 @@ def from_pandas(frame: Any) -> Data | None:
         rows = frame.iloc[:0] if empty else frame
         return _from_arrow({name: _from_pandas(rows[name]) for name in wanted}, len(rows))
 
-    schema = _arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()])
-    return Data("pandas", schema, scan)
+    schema = dict(_arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()]))
+    schema |= {name: Facts(Unread(what)) for name, dtype in dtypes.items() if (what := _unread(name, dtype))}
+    return Data("pandas", _and_unnamed(tuple(schema.items()), frame.columns), scan)
+
+
+def _unread(name: str, dtype: Any) -> str:
+    """A type that Arrow does not take, and what to type before; "" for others."""
+    if isinstance(dtype, pd.PeriodDtype):
+        return f"{dtype} (make it a time first: df[{name!r}].dt.to_timestamp())"
+    if isinstance(dtype, pd.SparseDtype):
+        return f"{dtype} (first: df[{name!r}].sparse.to_dense())"
+    return f"{dtype} (make it a text first: df[{name!r}].astype(str))" if isinstance(dtype, pd.IntervalDtype) else ""
 
 
 def from_modin(frame: Any) -> Data | None:
@@ -119,7 +147,7 @@ def from_modin(frame: Any) -> Data | None:
         part = frame[list(wanted)].modin.to_pandas()
         return pl.DataFrame({name: of_type(part[name], dtypes[name]) for name in wanted}).lazy()
 
-    return Data("pandas", types.schema, scan)
+    return Data("pandas", _and_unnamed(types.schema, frame.columns), scan)
 
 
 def _pandas_type(dtype: Any) -> pa.DataType:

@@ -24,7 +24,6 @@ from dpframe.plan.columns import Facts
 from dpframe.plan.expressions import Expr
 from dpframe.plan.marginals import Marginals
 from dpframe.plan.steps import Source, Step, lineage
-from dpframe.plan.types import show
 
 __all__ = ["described", "described_table"]
 
@@ -91,7 +90,7 @@ def _plain(value: Any) -> Json:
     if isinstance(value, (dt.date, dt.datetime, dt.timedelta)):
         return f"{type(value).__name__} {value}"
     if isinstance(value, DType):
-        return f"Enum of {_plain(list(value.categories))}" if isinstance(value, nw.Enum) else show(value)
+        return f"Enum of {_plain(list(value.categories))}" if isinstance(value, nw.Enum) else str(value)
     if isinstance(value, Step):
         return described_table(value)
     if isinstance(value, Expr):

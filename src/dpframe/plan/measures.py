@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnboundedContribution, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column, Table
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Grid, grid_for
-from dpframe.plan.types import TIMES, Scalar, kind, show, ticks
+from dpframe.plan.types import TIMES, Scalar, cast_first, kind, show, ticks
 from dpframe.theory.maps import sensitivity as maps
 from dpframe.theory.maps.sensitivity import Contribution, Sensitivity
 
@@ -79,10 +79,10 @@ class Scope:
     def groups(self, what: str) -> int:
         """The limit on groups, or an error that names it."""
         if self.max_groups is None:
-            rows = "" if self.max_rows_per_group is None else f", max_rows_per_group={self.max_rows_per_group}"
+            limits = f"max_groups=3, max_rows_per_group={self.max_rows_per_group or 2}"
             raise UnboundedContribution(
                 f"{what} by {_listed(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
-                f"groups, so no finite noise hides it. {self._advice(f'max_groups=3{rows}')}"
+                f"groups, so no finite noise hides it. {self._advice(limits)}"
             )
         return self.max_groups
 
@@ -279,20 +279,9 @@ def number_column(name: str, scope: Scope, what: str, *times: str, other: str = 
     family = kind(column.facts.dtype)
     if family not in ("integer", "float", "decimal", "boolean", *times):
         dtype, besides = show(column.facts.dtype), "".join(f", {time}s" for time in times)
-        instead = f" Ask for {other}({name!r})." if other and family in TIMES else _of_text(name, family)
+        instead = f" Ask for {other}({name!r})." if other and family in TIMES else cast_first(column.facts.dtype, name)
         raise WrongType(f"{what}: needs numbers{besides} or true and false, not a column of type {dtype}.{instead}")
     return column
-
-
-def _of_text(name: str, family: str) -> str:
-    """What to do with a column that is read as text, as the end of a message."""
-    if family != "string":
-        return ""
-    return (
-        f" Numbers and times that are held as text: cast({name!r}, 'float64'), 'date' or 'datetime', before it. A "
-        "pandas column of other Python objects is read as text too: give it its type before the table is protected, as "
-        f"in astype({{{name!r}: 'boolean'}})."
-    )
 
 
 def is_whole(column: Column) -> bool:

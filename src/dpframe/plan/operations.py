@@ -207,6 +207,8 @@ def clip_facts(asked: str, facts: Facts, lower: Any, upper: Any, origin: str = "
         return Facts(
             facts.dtype, facts.nullable, _finite(inside.clamp(known.lower), inside.clamp(known.upper)), origin=origin
         )
+    if kind(facts.dtype) == "boolean":
+        raise WrongType(f"{asked}: true and false lie between 0 and 1 as they are; leave it out.")
     _need(asked, facts, *_NUMBERS)
     if any(isinstance(x, (dt.date, dt.timedelta)) for x in (lower, upper)):
         raise WrongType(f"{asked}: a column of type {show(facts.dtype)} goes with numbers, not with times.")
