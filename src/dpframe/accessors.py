@@ -10,12 +10,12 @@ import polars as pl
 
 from dpframe.api.arguments import Pair
 from dpframe.api.frame import PrivateFrame, protect
-from dpframe.api.usage import explains
 from dpframe.errors import InvalidArgument
 from dpframe.plan.habits import ACCESSOR, Habits
 from dpframe.plan.steps import Rows
 from dpframe.release.marginals import MarginalsRelease
 from dpframe.release.result import Release
+from dpframe.usage import DOORS, explains
 
 __all__ = ["FrameAccessor", "SeriesAccessor", "register"]
 
@@ -149,6 +149,7 @@ class _Accessor(Habits):
         return self._once("histogram", column, **options)
 
 
+@explains("df.dp({1})", DOORS)
 @explains("df.dp.{}({}, unit='user_id', max_rows=5, epsilon=0.1)")
 class FrameAccessor(_Accessor):
     """`df.dp(unit="user_id")` protects; `df.dp.sum("spend", unit="user_id", ...)` asks and releases at once."""
@@ -169,6 +170,7 @@ class FrameAccessor(_Accessor):
         return self._once("marginals", columns, workload, **options)  # type: ignore[return-value]
 
 
+@explains("series.dp({1})", {"__call__": "unit=df['user_id']"})
 @explains("series.dp.{}({}, unit=df['user_id'], max_rows=5, epsilon=0.1)")
 class SeriesAccessor(_Accessor):
     """`series.dp`: one column, with `unit=dp.Rows(1)` or a series of identifiers of the same length."""

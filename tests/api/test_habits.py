@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import dpframe as dp
-from dpframe.api import usage
+from dpframe import usage
 from dpframe.errors import (
     BudgetRequired,
     DpFrameError,
@@ -199,6 +199,26 @@ def test_every_line_that_is_named_for_a_query_or_a_batch_works():
     for name in ("accuracy", "explain", "epsilon_for", "table"):
         with pytest.raises(UnknownAttribute, match="ype "):
             getattr(batch, name)
+
+
+def test_wrong_names_at_the_doors_and_of_released_tables_are_answered_with_a_line_that_works(tmp_path):
+    budget, ledger = dp.Budget(epsilon=100), dp.Ledger(tmp_path / "study.sqlite")
+    out = PEOPLE.dp(unit="user_id", budget=budget).count(max_rows=5).release(epsilon=1)
+    known = {"dp": dp, "table": PEOPLE, "df": PEOPLE}
+    for ask, line in (
+        (lambda: dp.Budget(eps=1), ""),
+        (lambda: ledger.budget("visits", eps=1), "ledger"),
+        (lambda: dp.protect(PEOPLE, user="user_id"), ""),
+        (lambda: PEOPLE.dp(user_id="user_id"), ""),
+        (lambda: out.with_ci(level=0.9), "out"),
+        (lambda: out.suppress(min=10), "out"),
+        (lambda: out.accuracy(confidence=0.9), "out"),
+    ):
+        with pytest.raises(WrongCall, match=r"argument:? '\w+'\. Type ") as caught:
+            ask()
+        assert "__" not in str(caught.value)
+        typed = str(caught.value).partition("Type ")[2].removesuffix(".")
+        assert eval(f"{line}{typed}", {**known, "out": out, "ledger": ledger}) is not None
 
 
 def test_an_error_inside_a_question_stays_what_it_is(frame):

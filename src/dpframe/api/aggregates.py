@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.api.arguments import Pair, read_bounds, read_name, read_rank, read_share, read_values
-from dpframe.api.usage import explained
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, CountUnits, Mean, Mode, Quantile, Sum, Var
 from dpframe.plan.columns import Auto
 from dpframe.plan.features import Pick
 from dpframe.plan.steps import check_limit
 from dpframe.plan.types import real
+from dpframe.usage import explained
 
 __all__ = [
     "count",

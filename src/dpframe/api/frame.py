@@ -12,7 +12,6 @@ from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
 from dpframe.api.settings import check_budget, check_same_budget
-from dpframe.api.usage import STEPS, explains
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.plan import combine, steps
 from dpframe.plan.aggregates import Aggregate
@@ -23,10 +22,12 @@ from dpframe.plan.habits import FRAME, NO_ROWS
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.steps import Rows, Source, source_of
 from dpframe.plan.types import Unread, as_dtype, check_choice, kind, plain, show
+from dpframe.usage import STEPS, explained, explains
 
 __all__ = ["PrivateFrame", "protect"]
 
 
+@explained
 def protect(
     frame: Any,
     unit: str | tuple[str, ...] | list[str] | Rows | None = None,

@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_rank
 from dpframe.api.query import Query
-from dpframe.api.usage import explains
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan.aggregates import Aggregate
 from dpframe.plan.ask import Ask
 from dpframe.plan.habits import GROUPS, Habits
 from dpframe.release.run import Account
+from dpframe.usage import explains
 
 __all__ = ["PrivateGroupBy", "named", "quantiles"]
 

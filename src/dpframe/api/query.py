@@ -13,7 +13,6 @@ import polars as pl
 
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
-from dpframe.api.usage import PRICED, explained, explains
 from dpframe.engine.tables import as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation, kind_of
 from dpframe.plan.ask import Ask
@@ -31,6 +30,7 @@ from dpframe.release.run import Account, release
 from dpframe.release.scaling import may_be_scaled
 from dpframe.release.tune import tuned
 from dpframe.theory.maps.sensitivity import Sensitivity
+from dpframe.usage import PRICED, explained, explains
 
 __all__ = ["Query"]
 

@@ -12,7 +12,6 @@ from dpframe.api.cells import cell_of, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named, quantiles
 from dpframe.api.marginals import MarginalsQuery, listed_levels, workload_of
 from dpframe.api.query import Query
-from dpframe.api.usage import explains
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import steps
 from dpframe.plan.aggregates import Aggregate
@@ -24,6 +23,7 @@ from dpframe.plan.marginals import Marginals
 from dpframe.plan.steps import Step
 from dpframe.plan.types import kind
 from dpframe.release.run import Account
+from dpframe.usage import explains
 
 __all__ = ["Questions"]
 

@@ -23,6 +23,7 @@ from dpframe.errors import (
     ReleasePending,
     UnsupportedOperation,
 )
+from dpframe.usage import BUDGET, explains
 
 __all__ = ["Budget", "now"]
 
@@ -34,6 +35,7 @@ def now() -> dt.datetime:
     return dt.datetime.now(dt.UTC)
 
 
+@explains("dp.Budget({1})", BUDGET)
 class Budget:
     """How much privacy releases may cost together: in memory, for this process.
 

@@ -16,6 +16,7 @@ from dpframe.budget.entries import GENESIS, Entry, canonical, loss_of, sealed, u
 from dpframe.budget.export import exported
 from dpframe.budget.witness import Witness
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
+from dpframe.usage import LEDGER, explains
 
 if TYPE_CHECKING:
     from dpframe.budget.store import Store
@@ -25,6 +26,7 @@ __all__ = ["Ledger"]
 SKEW = dt.timedelta(minutes=10)
 
 
+@explains(".{}({})", LEDGER)
 class Ledger:
     """Budgets that survive restarts, crashes and other processes.
 

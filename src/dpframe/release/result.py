@@ -30,12 +30,14 @@ from dpframe.release.layout import laid_out
 from dpframe.release.numbers import Numbers
 from dpframe.release.postprocess import is_total, known_nonnegative, nonnegative, rounded
 from dpframe.release.statement import Report
+from dpframe.usage import RELEASED, explains
 
 __all__ = ["Release"]
 
 Floats = NDArray[np.float64]
 
 
+@explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(Habits):
     """A released table, what it cost, and how exact it is.

@@ -1,15 +1,15 @@
-"""A question or step typed with wrong arguments is answered with the line to write, in place of Python's TypeError."""
+"""A call with wrong arguments is answered with the line to write, in place of Python's TypeError."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any, TypeVar
 
 from dpframe.errors import WrongCall
 
-__all__ = ["PRICED", "STEPS", "explained", "explains"]
+__all__ = ["BUDGET", "DOORS", "LEDGER", "PRICED", "RELEASED", "STEPS", "explained", "explains"]
 
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
 _ARGUMENTS = {
@@ -50,15 +50,19 @@ PRICED = {
     "tune": "{'max_rows': [1, 10, 100]}, epsilon=0.1",
     "batch": "[query, ...], epsilon=0.1",
 }
+RELEASED = {"with_ci": "0.95", "suppress": "below=10", "accuracy": "alpha=0.05"}
+BUDGET = {"__init__": "epsilon=1.0, delta=1e-6"}
+LEDGER = {"budget": "'visits-2026', epsilon=1.0, delta=1e-6"}
+DOORS = {"protect": "table, unit='user_id'", "__call__": "unit='user_id', budget=dp.Budget(epsilon=1.0)"}
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
 
-def explained(question: F, line: str = "dp.{}({})") -> F:
+def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) -> F:
     """The same function; a call that does not fit its signature is answered with the line to write.
 
-    Input:  line: where its name and its arguments go
+    Input:  line: where its name and its arguments go; typed: these arguments, by default those known for its name
     Errors: WrongCall
 
     >>> def n_unique(column): ...
@@ -76,8 +80,9 @@ def explained(question: F, line: str = "dp.{}({})") -> F:
             if wrong is None:
                 raise
         verb = question.__name__
-        typed = {**_ARGUMENTS, **STEPS, **PRICED}[verb]
-        raise WrongCall(f"{verb}: {wrong}. Type {line.format(verb, typed).replace('(, ', '(')}.")
+        said = {**_ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
+        asked = line.partition("(")[0] if verb.startswith("__") else verb
+        raise WrongCall(f"{asked}: {wrong}. Type {line.format(verb, said).replace('(, ', '(')}.")
 
     return checked  # type: ignore[return-value]
 
@@ -90,13 +95,13 @@ def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     return None
 
 
-def explains(line: str, verbs: Iterable[str] = _ARGUMENTS) -> Callable[[C], C]:
+def explains(line: str, verbs: Mapping[str, str] = _ARGUMENTS) -> Callable[[C], C]:
     """A class whose questions, or other verbs, are explained, each by its line."""
 
     def changed(kind: C) -> C:
         for verb in filter(partial(hasattr, kind), verbs):
             one = line.replace(", max_rows=5", "") if verb == "count_units" else line
-            setattr(kind, verb, explained(getattr(kind, verb), one))
+            setattr(kind, verb, explained(getattr(kind, verb), one, verbs[verb]))
         return kind
 
     return changed
