@@ -105,11 +105,11 @@ def read_values(values: object, asked: str) -> tuple[Any, ...] | None:
     return tuple(plain(value) for value in in_order(values))
 
 
-def read_share(value: object) -> Fraction:
-    """The weight of an aggregate when the price is split: a number above 0."""
+def read_share(value: object, such_as: str = "2 for twice the part of the price") -> Fraction:
+    """A number above 0: the weight of an aggregate when the price is split, or a part of the price."""
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not 1e-9 < value < 1e9:
-        raise InvalidArgument("share= is a number above 0, such as 2 for twice the part of the price.")
+        raise InvalidArgument(f"share= is a number above 0, such as {such_as}.")
     return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
 
 

@@ -38,7 +38,7 @@ def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - 
     >>> Auto(0.2).share, Auto(scaled=False)
     (Fraction(1, 5), dp.Auto(scaled=False))
     """
-    part = read_share(share)
+    part = read_share(share, "0.1 for a tenth of the price")
     if part >= 1:
         raise InvalidArgument("dp.Auto(share=...): a share of the price is below 1, such as 0.1.")
     if not isinstance(scaled, bool):
