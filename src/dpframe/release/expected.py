@@ -172,10 +172,18 @@ class Expected:
 
     # Bias
 
+    @cached_property
+    def _cells(self) -> Floats:
+        """Rows of a unit in each of its groups, some of which stand for all: cases by units by groups."""
+        size, groups, peaks = self.people.sizes
+        power = np.clip(peaks * groups / size - 1, 0.0, 50.0)
+        cells = peaks[..., None] * _INSIDE ** power[..., None]
+        return np.asarray(cells * (size / groups / cells.mean(axis=-1))[..., None])
+
     def kept(self, limits: Limits) -> _Kept:
         """What counts under limits."""
         most, per_group, rows = (float(x) for x in _within(self.ask, limits))
-        size, groups, peaks = self.people.sizes
+        size, groups, _ = self.people.sizes
         units = self.people.rows.masses.sum(axis=1)
         if not self.ask.by:
             part = np.minimum(size, rows)
@@ -183,10 +191,8 @@ class Expected:
             all_rows, kept_rows = (size * weights).sum(axis=1), (part * weights).sum(axis=1)
             tilt = _moved(size * weights, part * weights)
             return _Kept(kept_rows, all_rows, units, units, tilt, np.zeros(len(units)), np.zeros(len(units)))
-        power = np.clip(peaks * groups / size - 1, 0.0, 50.0)
-        cells = peaks[..., None] * _INSIDE ** power[..., None]
-        cells *= (size / groups / cells.mean(axis=-1))[..., None]
-        weights = (_WEIGHTS * units[:, None] * groups)[..., None] / len(_INSIDE)
+        cells, present = self._cells, _WEIGHTS * units[:, None] * groups
+        weights = present[..., None] / len(_INSIDE)
         here = np.minimum(1.0, most / groups)[..., None]  # the part of a unit's groups that is kept
         alike = 1 - np.clip((most - 1) / np.maximum(groups - 1, 1e-9), 0.0, 1.0)  # few groups share a limit on rows
         part = np.minimum(cells, per_group)
@@ -194,7 +200,6 @@ class Expected:
         over = np.minimum(1.0, rows / total)
         one_each = np.minimum(part, rows / np.minimum(most, groups)[..., None])
         scaled = np.where(over < 1, alike[..., None] * one_each + (1 - alike[..., None]) * part * over, part) * here
-        present = _WEIGHTS * units[:, None] * groups
         tilt = _moved(cells * weights, scaled * weights)
         turned, even = _evenness(cells, scaled, weights)
         axes = (-2, -1)
