@@ -776,8 +776,8 @@ PLANTS = [
     Plant(
         "the errors that are told follow from the rows",
         auto.read_people,
-        "read_spread(*offer.part(parts[name]).noisy(ask, counts), nodes)",
-        "read_spread((offer.part(parts[name]).noisy(ask, counts), counts / engine.ONE)[1], 1.0, nodes)",
+        "{name: offer.part(parts[name]).noisy(ask, counts) for name, counts in raw.items()}",
+        "{n: (offer.part(parts[n]).noisy(ask, c), (c / engine.ONE, 1.0))[1] for n, c in raw.items()}",
         lambda: more_is_told("tune"),
     ),
     Plant(

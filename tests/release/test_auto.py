@@ -67,6 +67,19 @@ def test_the_error_that_is_said_of_counts_is_about_the_real_one():
     assert all(1 / 3 < ratio < 3 for ratio in ratios)
 
 
+@pytest.mark.usefixtures("same_noise")
+@pytest.mark.parametrize(("units", "known"), [(600, False), (4000, True)])
+def test_of_few_people_the_largest_groups_are_not_limited(units, known):
+    """A histogram with a ninth of a tenth of ε shows next to nothing of 600 people, or something that is not so."""
+    price = auto.read_offer("epsilon", {"epsilon": 1, "rho": None, "delta": 1e-6}, "auto")
+    query = protect(panel(1, units)).group_by("g", keys=list(range(20)), limits=dp.Auto())
+    parts = price.part(Fraction(1, 10)), price.part(Fraction(9, 10))
+    assert (auto.read_people(query.count()._ask, *parts).peaks is not None) == known
+    for needed in (query.agg(m=dp.mean("x", bounds=(1, 5))), query.agg(n=dp.count(), m=dp.mean("x", bounds=(1, 5)))):
+        assert auto.read_people(needed._ask, *parts).peaks is not None
+    assert auto.read_people(query.count()._ask, *parts, also=["rows_per_group"]).peaks is not None
+
+
 def test_what_is_shown_is_the_middle_of_the_cases_that_are_open():
     assert _geometric_mean(np.array([1.0, 100.0]), np.array([0.5, 0.5])) == pytest.approx(10.0)
     assert _geometric_mean(np.array([3.0]), np.array([0.25, 0.75])) == pytest.approx(3.0)

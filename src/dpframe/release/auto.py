@@ -50,6 +50,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 _SIMPLER = 1.1  # how much better a further limit must seem, since less is known of what it costs
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
+_FEW = 20  # units beside the scale of the noise: of fewer, the largest groups are not known well enough to limit them
 _MANY = 0.5  # a quantile of units by their groups (as `People.sizes` has them): there are at least so many groups
 _GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
 
@@ -194,11 +195,15 @@ def read_people(ask: Ask, offer: Offer, rest: Offer, also: Collection[str] = ())
     parts = _parts(ask, rest, also)
     raw = engine.size_profile(ask, [name for name in parts if name != "keys"])
     nodes = engine.NODES.astype(np.float64)
-    read = {name: read_spread(*offer.part(parts[name]).noisy(ask, counts), nodes) for name, counts in raw.items()}
+    noisy = {name: offer.part(parts[name]).noisy(ask, counts) for name, counts in raw.items()}
     del raw
-    first = read.get("rows", read.get("groups"))
+    read = {name: read_spread(counts, scale, nodes) for name, (counts, scale) in noisy.items()}
+    first, peaks = read.get("rows", read.get("groups")), read.get("rows_per_group")
     assert first is not None
-    people = People(first, read.get("groups"), read.get("rows_per_group"), None, float(ask.cells or np.inf))
+    needed = ask.private_keys or _ratios(ask) or "rows_per_group" in (*_judged(ask), *also)
+    if peaks is not None and not needed and first.units < _FEW * noisy["rows_per_group"][1]:
+        peaks = None
+    people = People(first, read.get("groups"), peaks, None, float(ask.cells or np.inf))
     if "keys" not in parts:
         return people
     return replace(people, keys=_found(ask, *offer.part(parts["keys"]).noisy(ask, engine.key_profile(ask)), people))
@@ -207,7 +212,7 @@ def read_people(ask: Ask, offer: Offer, rest: Offer, also: Collection[str] = ())
 def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fraction]:
     """The histograms that can matter, and their parts of the price."""
     by_units = [m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures]
-    ratios = any(output.formula not in ("count", "sum") for output in ask.outputs)
+    ratios = _ratios(ask)
     weights = {} if all(by_units) else {"rows": 8}
     if ask.by and ask.cells != 1:
         normal = rest.noise != "laplace" and (rest.terms == "rho" or rest.delta > 0)
@@ -218,10 +223,20 @@ def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fract
             weights["rows_per_group"] = 2 if ratios else 3 if ask.private_keys else 1
         if ratios or ask.private_keys:
             weights["keys"] = 5
-        for name in [] if all(by_units) else [*judged_by(ask.table.limits.and_also(ask.given)), *also]:
+        for name in [] if all(by_units) else [*_judged(ask), *also]:
             weights.setdefault(name, 2)
     weights = weights or {"groups": 1}
     return {name: Fraction(weight, sum(weights.values())) for name, weight in weights.items()}
+
+
+def _ratios(ask: Ask) -> bool:
+    """Whether more is asked than counts and sums."""
+    return any(output.formula not in ("count", "sum") for output in ask.outputs)
+
+
+def _judged(ask: Ask) -> list[str]:
+    """The histograms without which what typed limits keep is not known."""
+    return judged_by(ask.table.limits.and_also(ask.given))
 
 
 def judged_by(limits: Limits) -> list[str]:
