@@ -746,6 +746,20 @@ PLANTS = [
         lambda: more_is_told("limits of means"),
     ),
     Plant(
+        "a unit moves the number of different values by one",
+        auto.Offer.noisy_values,
+        "moved = ask.scope",
+        "moved = 1 or ask.scope",
+        lambda: more_is_told("limits of different values"),
+    ),
+    Plant(
+        "both numbers of different values have all of their part",
+        auto._with_values,
+        "Fraction(1, 2 * len(asked))",
+        "Fraction(1, len(asked))",
+        lambda: more_is_told("limits of different values"),
+    ),
+    Plant(
         "both histograms of values have all that dp.Auto takes",
         clipping.choose_bounds,
         "offer.part(Fraction(1, 2))",

@@ -1,5 +1,7 @@
 """The histograms from which `dp.Auto` chooses: what one unit moves in each, on all small tables and neighbours."""
 
+from fractions import Fraction
+
 import batches
 import numpy as np
 import polars as pl
@@ -7,6 +9,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine import profile
+from dpframe.plan.columns import Limits
+from dpframe.release.auto import Offer
 
 SIZES = ("rows", "groups", "rows_per_group")
 
@@ -55,3 +59,19 @@ def test_declared_rows_give_one_to_each_histogram(relation):
 @pytest.mark.parametrize("unit", ["u", dp.Rows(1), dp.Rows(2)], ids=str)
 def test_one_unit_gives_one_to_each_histogram_of_larger_tables(unit, relation):
     hold(3, unit, ["x", "y"], relation)
+
+
+# Numbers of different values
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("limits", [Limits(1), Limits(2), Limits(3), Limits(None, 2, 1), Limits(None, 1, 2)], ids=str)
+def test_one_unit_moves_the_number_of_values_in_all_groups_by_what_it_is_charged_for(relation, limits):
+    frame = dp.protect(batches.frame(4), unit=("t", "u"), neighbors=relation)
+    ask = frame.group_by("g", keys=["x", "y"], limits=dp.Auto()).n_unique("v")._ask.with_limits(limits)
+    (counts, *_), _ = batches.totals(ask, len(batches.universe(4)))
+    numbers = counts.sum(axis=1)
+    here, there = batches.neighbours(relation, None, 4).T
+    moved = int(np.abs(numbers[there] - numbers[here]).max())
+    _, scale = Offer("epsilon", Fraction(1), Fraction(0), "auto").noisy_values(ask)
+    assert scale == moved

@@ -18,6 +18,7 @@ from dpframe.release import auto
 from dpframe.release.auto import Offer, _candidates, _found, choose
 from dpframe.release.expected import Expected, People, _geometric_mean
 from dpframe.release.pricing import noise_plan, read_price
+from dpframe.release.sharing import Laws, Shared
 from dpframe.release.sizes import Groups, read_groups, read_spread
 
 
@@ -258,12 +259,17 @@ def test_the_parts_of_a_price_add_up(monkeypatch):
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_it_never_fails_on_data(rows):
     frame = protect(
-        pl.DataFrame({"id": [1] * rows, "g": [0] * rows, "x": [1.0] * rows}, schema={"id": int, "g": int, "x": float})
+        pl.DataFrame(
+            {"id": [1] * rows, "g": [0] * rows, "x": [1.0] * rows, "id2": ["a"] * rows},
+            schema={"id": int, "g": int, "x": float, "id2": str},
+        )
     )
     for query in (
         frame.group_by("g", keys=[0, 1], limits=dp.Auto()).count(),
         frame.group_by("g", limits=dp.Auto()).mean("x", bounds=(0, 1)),
         frame.bound(limits=dp.Auto()).median("x", bounds=(0, 1)),
+        frame.group_by("g", keys=[0, 1], limits=dp.Auto()).n_unique("x"),
+        frame.group_by("g", limits=dp.Auto()).agg(n=dp.n_unique("x"), m=dp.n_unique("id2"), c=dp.count()),
     ):
         query.release(epsilon=0.01, delta=1e-9)
 
@@ -436,6 +442,90 @@ def test_a_part_of_a_partition_chooses_for_itself(table):
     for part in parts.values():
         assert part.mean("x", bounds=dp.Auto(), limits=dp.Auto()).release(epsilon=1).value > 0
     assert frame.budget.spent.epsilon == 1
+
+
+# Different values
+
+
+def differing(table, values):
+    """The same rows with values, and the question how many different ones there are in each group."""
+    rows = table.with_columns(
+        v=np.random.default_rng(5).integers(0, values, table.height) if values else pl.int_range(pl.len())
+    )
+    return protect(rows).group_by("g", keys=list(range(10)), limits=dp.Auto()).agg(n=dp.n_unique("v"))
+
+
+@pytest.mark.usefixtures("same_noise")
+def test_where_units_share_values_few_rows_are_enough(table):
+    offer = Offer("epsilon", Fraction(1), Fraction(0), "laplace")
+    for values, least, most in ((50, 1, 8), (None, 45, 362)):
+        chosen = [choose(differing(table, values)._ask, offer)[0].limits.max_rows for _ in range(6)]
+        assert least <= min(chosen) <= max(chosen) <= most
+
+
+@pytest.mark.usefixtures("same_noise")
+def test_what_is_chosen_for_others_is_what_was_chosen_before(table):
+    """Without dp.n_unique the histograms have all of the share, and no other number is read."""
+    ask = protect(table).group_by("g", keys=list(range(10)), limits=dp.Auto()).agg(n=dp.count())._ask
+    offer = Offer("epsilon", Fraction(1), Fraction(0), "laplace")
+    assert auto._parts(ask, offer) == {"rows": 1}
+    assert auto.read_people(ask, offer, offer).values == {}
+    assert auto._parts(differing(table, 5)._ask, offer) == {"rows": Fraction(2, 3), "values": Fraction(1, 3)}
+
+
+@pytest.mark.parametrize("terms", ["epsilon", "rho"])
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_the_parts_of_a_price_add_up_with_numbers_of_values(monkeypatch, terms, relation):
+    paid = []
+    laplace = Offer._laplace
+    monkeypatch.setattr(
+        Offer, "_laplace", lambda offer, moved: paid.append((offer.amount, moved)) or laplace(offer, moved)
+    )
+    frame = protect(panel(3, 300).with_columns(y=pl.col("x").round()), neighbors=relation)
+    query = frame.group_by("g", limits=dp.Auto(share=0.25)).agg(n=dp.n_unique("x"), m=dp.n_unique("y"), c=dp.count())
+    choose(query._ask, Offer(terms, Fraction(2), Fraction(1, 10**6), "auto"))
+    assert sum(amount for amount, _ in paid) == Fraction(1, 2)
+    histograms, numbers = paid[:-4], paid[-4:]
+    assert {moved for _, moved in histograms} == {ONE * (2 if relation == "replace" else 1)}
+    assert len({amount for amount, _ in numbers}) == 1
+    assert [moved for _, moved in numbers[:2]] == [1, 1]
+    assert numbers[2][1] == numbers[3][1] >= 1
+
+
+def test_a_number_of_values_has_the_noise_of_its_limits(monkeypatch):
+    rows = pl.DataFrame({"id": [1, 1, 1, 2, 2, 3], "g": [0, 0, 1, 0, 0, 5], "x": [1, 2, 1, 1, None, 7]})
+    monkeypatch.setattr(auto, "rounded_laplace", lambda scale, n: np.zeros(n, np.int64))
+    offer = Offer("epsilon", Fraction(1, 4), Fraction(0), "auto")
+    said = [(Limits(9), 3, 9), (Limits(9, 1, None), None, 9), (Limits(None, 2, 3), 3, 6), (Limits(4, 2, 1), None, 2)]
+    for limits, number, moved in said:  # the pairs are (0, 1), (0, 2), (1, 1); what is not listed counts nowhere
+        for relation in ("add-remove", "replace"):
+            ask = protect(rows, neighbors=relation).group_by("g", keys=[0, 1], limits=dp.Auto()).n_unique("x")._ask
+            found, scale = offer.noisy_values(ask.with_limits(limits))
+            assert scale == 4 * moved
+            assert number is None or found == number
+
+
+def test_values_are_read_near_the_truth():
+    rows = [np.array([float(n)]) for n in (2000, 20_000)]
+    for number, uneven in ((50.0, 0.0), (3000.0, 1.0), (40_000.0, 2.0), (1e6, 0.0)):
+        truth = Shared(np.array([number]), np.array([uneven]))
+        laws = Laws.beforehand(rows[1])
+        for seen in (np.array([2000.0]), np.array([7000.0])):
+            laws = laws.after(seen, float(truth.found(seen)[0]), 20.0)
+        read = laws.drawn(9).found(np.repeat(rows[1], 9))
+        assert np.median(read) == pytest.approx(truth.found(rows[1])[0], rel=0.25)
+    assert truth.found(np.array([1e12]))[0] == pytest.approx(1e6)
+
+
+def test_without_a_number_of_values_nothing_is_known_of_them():
+    laws = Laws.beforehand(np.array([1000.0, 1e6]))
+    found = laws.drawn(100).found(np.repeat([1000.0, 1e6], 100)).reshape(2, 100)
+    for seen, rows in zip(found, (1000, 1e6), strict=True):
+        assert 0.3 < np.mean(seen > 0.8 * rows) < 0.7
+        assert np.mean(seen < 0.1 * rows) > 0.2
+    for noisy in (-1e15, 0.0, 1e15):
+        after = laws.after(np.array([0.0, 3.0]), noisy, 1e-9).drawn(4)
+        assert np.all(np.isfinite(after.found(np.repeat([0.0, 1e12], 4))))
 
 
 # Histograms as they are read

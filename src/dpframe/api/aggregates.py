@@ -162,7 +162,7 @@ def n_unique(column: str, *, share: float = 1) -> Aggregate:
     Output: integer, signed
     Bound:  of a unit's different values at most max_rows_per_group in a group and max_rows in all are looked at, chosen
             at random; see `dpframe.theory.maps.sensitivity.row_counts`. Where many units share values, small limits
-            lose hardly any, which dp.Auto() does not know: say max_rows= there
+            lose hardly any; whether they do, dp.Auto() finds out privately
     Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
 
     >>> n_unique("shop").typed

@@ -26,12 +26,14 @@ def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - 
             `expected_error` in the report's JSON is the root mean square, over the groups, of what is released less the
             raw truth (column unit), noise and all that is left out together, as the histograms let expect: within a
             factor of two of the real one for nearly all counts of the panels in `benchmarks/auto.py`, and most means,
-            of whose values it knows nothing but the bounds. Limits of `dp.n_unique` are chosen as if each row had a
-            value of its own, so they are far too large where people share values: say them there
-    Bound:  what is open is chosen from noisy histograms in which each unit counts once; the rest of the price pays for
-            the answer: composition of adaptively chosen parts, see `dpframe.release.auto`. All of the price is charged,
-            δ too, since what is chosen may need it. The release's report says what was chosen, at what cost and why.
-            Scaling is free, it reads nothing: see `dpframe.release.scaling`
+            of whose values it knows nothing but the bounds. For `dp.n_unique` the same share pays for two noisy
+            numbers of different values, too: where people share values, low limits lose hardly any. In few groups they
+            say little of rare values, so where these are most, limits may come out too low
+    Bound:  what is open is chosen from noisy histograms in which each unit counts once, and for `dp.n_unique` also from
+            noisy numbers of values in all groups together; the rest of the price pays for the answer: composition of
+            adaptively chosen parts, see `dpframe.release.auto`. All of the price is charged, δ too, since what is
+            chosen may need it. The release's report says what was chosen, at what cost and why. Scaling is free, it
+            reads nothing: see `dpframe.release.scaling`
     Errors: InvalidArgument; InvalidBounds for scaled=False in bounds; UnsupportedOperation where several queries are
             priced together
 

@@ -2,8 +2,10 @@
 
 A limit that is too low throws rows away, one that is too high costs noise. The best one balances the two, and depends
 on how many rows people have, which is learnt from histograms in which each unit counts once: their noise is tiny beside
-that of the totals. The choice is then post-processing of these noisy histograms, and the totals are a further release
-under what was chosen: composition of adaptively chosen parts, whose ε (or ρ) add up.
+that of the totals. Where different values are counted, it also depends on whether units share them, which is learnt
+from the number of them in all groups together, under low limits. The choice is then post-processing of these noisy
+answers, and the totals are a further release under what was chosen: composition of adaptively chosen parts, whose ε (or
+ρ) add up.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from dpframe import engine
 from dpframe.budget.losses import Loss, read_delta, read_epsilon, read_rho
 from dpframe.engine import ONE
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.noise import rounded_laplace
+from dpframe.noise import bits, rounded_laplace
 from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Bounds, Limits
 from dpframe.plan.explain import limits_in_words, open_bounds_of
@@ -32,7 +34,8 @@ from dpframe.release.clipping import as_typed, choose_bounds
 from dpframe.release.expected import Expected, People
 from dpframe.release.pricing import Terms, priced, read_price
 from dpframe.release.scaling import Left
-from dpframe.release.sizes import Groups, read_groups, read_spread
+from dpframe.release.sharing import Laws
+from dpframe.release.sizes import Groups, Spread, read_groups, read_spread
 from dpframe.theory.maps import calibration
 
 __all__ = [
@@ -52,6 +55,8 @@ _SIMPLER = 1.1  # how much better a further limit must seem, since less is known
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
 _FEW = 20  # units beside the scale of the noise: of fewer, the largest groups are not known well enough to limit them
 _MANY = 0.5  # a quantile of units by their groups (as `People.sizes` has them): there are at least so many groups
+_AND_VALUES = ", and by noisy numbers of different values in all groups together"
+_LAWS = 4  # of values, for each case of the units
 _GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
 
 
@@ -84,16 +89,36 @@ class Offer:
 
         Bound:  its l1 is ONE when a unit joins or leaves, and 2·ONE when one is exchanged (see `engine.profile`)
         """
-        moved = ONE * (2 if relation == "replace" else 1)
-        if self.terms == "rho":
-            return calibration.laplace_scale_rho(moved, self.amount)
-        return calibration.laplace_scale(moved, self.amount)
+        return self._laplace(ONE * (2 if relation == "replace" else 1))
 
     def noisy(self, ask: Ask, counts: NDArray[np.int64]) -> tuple[Floats, float]:
         """A histogram with noise, and the scale of the noise, both in units."""
         scale = self.scale(ask.table.relation)
         drawn = np.asarray(counts + rounded_laplace(scale, len(counts)), np.float64)
         return drawn / ONE, scale / ONE
+
+    def noisy_values(self, ask: Ask) -> tuple[float, float]:
+        """The number of different values in all groups together, with noise, and the scale of the noise.
+
+        Input:  an ask of `dp.n_unique` of one column, under limits by which a unit brings K pairs of group and value
+        Bound:  which K pairs a unit brings depends on its own rows and the salt alone. So when it joins, the pairs of
+                all units together become more by 0 to K, and when it is exchanged, that number is from 0 to K above the
+                same number without it both before and after: it moves by K at most under either relation. (In L1 the
+                numbers of the groups move by up to 2K when a unit is exchanged.)
+        Source: Dwork, McSherry, Nissim, Smith 2006, for Laplace noise of scale K / ε
+        """
+        moved = ask.scope.contribution("n_unique").rows
+        raw = engine.totals(ask, int(bits.random_words(1)[0]))
+        numbers = [v.sum() for paid, v in zip(ask.read, raw.values, strict=True) if paid.measure.total == "distinct"]
+        scale = self._laplace(moved)
+        (noisy,) = np.asarray(np.array(numbers) + rounded_laplace(scale, 1), np.float64)
+        return float(noisy), scale
+
+    def _laplace(self, moved: int) -> float:
+        """The scale of Laplace noise on what moves by so much, in L1, and costs all of this."""
+        if self.terms == "rho":
+            return calibration.laplace_scale_rho(moved, self.amount)
+        return calibration.laplace_scale(moved, self.amount)
 
 
 def read_offer(terms: Terms, price: Mapping[str, Any], noise: str) -> Offer:
@@ -133,8 +158,9 @@ def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any], Left
     Input:  an ask with `dp.Auto`; the whole price
     Output: the ask with its limits and bounds; its noise; what was chosen, at what cost and why, as JSON; what the
             limits leave out, where the answer is scaled up by that. It never fails on data
-    Bound:  each histogram costs its part of the price by `Offer.scale`, the answer has what is left, and these add up.
-            What is read and asked later depends on the rows through earlier noisy answers alone
+    Bound:  each histogram costs its part of the price by `Offer.scale`, each number of different values by
+            `Offer.noisy_values`, the answer has what is left, and these add up. What is read and asked later depends on
+            the rows through earlier noisy answers alone
     Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise;
             Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
@@ -152,7 +178,7 @@ def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any], Left
         said["reason"].append(
             f"Limits, for {sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that were "
             "tried, they have the smallest expected error of the released columns, bias and noise together, by noisy "
-            "histograms in which each unit counts once."
+            f"histograms in which each unit counts once{_AND_VALUES if _distinct(ask) else ''}."
         )
     bounds: dict[str, Bounds] = {}
     for column, auto in ask.open_bounds.items():
@@ -183,17 +209,19 @@ def restored(ask: Ask, said: Mapping[str, Any], offer: Offer) -> tuple[Ask, Nois
 
 
 def try_people(ask: Ask, rest: Offer, also: Collection[str] = ()) -> None:
-    """Make the histograms of no rows, so that they cannot fail after they are paid."""
+    """Make the histograms and numbers of no rows, so that they cannot fail after they are paid."""
     wanted = _parts(ask, rest, also)
-    engine.size_profile(ask, [name for name in wanted if name != "keys"], empty=True)
+    engine.size_profile(ask, _sizes(wanted), empty=True)
     if "keys" in wanted:
         engine.key_profile(ask, empty=True)
+    for one in _distinct(ask).values():
+        engine.validate(one.with_limits(Limits(MOST)))
 
 
 def read_people(ask: Ask, offer: Offer, rest: Offer, also: Collection[str] = ()) -> People:
     """The histograms that matter to an ask, and others that are named, with noise, each for its part of a price."""
     parts = _parts(ask, rest, also)
-    raw = engine.size_profile(ask, [name for name in parts if name != "keys"])
+    raw = engine.size_profile(ask, _sizes(parts))
     nodes = engine.NODES.astype(np.float64)
     noisy = {name: offer.part(parts[name]).noisy(ask, counts) for name, counts in raw.items()}
     del raw
@@ -204,13 +232,59 @@ def read_people(ask: Ask, offer: Offer, rest: Offer, also: Collection[str] = ())
     if peaks is not None and not needed and first.units < _FEW * noisy["rows_per_group"][1]:
         peaks = None
     people = People(first, read.get("groups"), peaks, None, float(ask.cells or np.inf))
-    if "keys" not in parts:
-        return people
-    return replace(people, keys=_found(ask, *offer.part(parts["keys"]).noisy(ask, engine.key_profile(ask)), people))
+    if "keys" in parts:
+        counts, scale = offer.part(parts["keys"]).noisy(ask, engine.key_profile(ask))
+        people = replace(people, keys=_found(ask, counts, scale, people))
+    return _with_values(ask, offer.part(parts["values"]), rest, people) if "values" in parts else people
+
+
+def _sizes(names: Iterable[str]) -> list[str]:
+    """Those that are sizes of units."""
+    return [name for name in names if name not in ("keys", "values")]
+
+
+def _with_values(ask: Ask, offer: Offer, rest: Offer, people: People) -> People:
+    """Units with what their values have in common, from two noisy numbers of different values of each column.
+
+    Both are of few rows for each unit, where a number is known best beside its noise: of one row, and of as many as the
+    root of the limit that is best by the first. (The noise of a number grows as its limit does, and has a small part of
+    the price: at the best limit itself it drowns where there are few groups.) Each costs its part; the second limit
+    follows from noisy answers alone, so they add up, as adaptively chosen parts do.
+    """
+    asked, said = _distinct(ask), ask.table.limits.and_also(ask.given)
+    part, model = offer.part(Fraction(1, 2 * len(asked))), Expected(ask, people, rest.plans)
+
+    def after(laws: Mapping[str, Laws], rows: int) -> dict[str, Laws]:
+        limits = replace(Limits(rows).and_also(said), auto=None)
+        counted = model.kept(limits).rows
+        return {c: laws[c].after(counted, *part.noisy_values(one.with_limits(limits))) for c, one in asked.items()}
+
+    first = after(dict.fromkeys(asked, Laws.beforehand(model.kept(Limits(1)).of_rows)), 1)
+    best = _best(ask, rest, _sharing(people, first))[0]
+    return _sharing(people, after(first, round(math.sqrt(best.max_rows or 1))))
+
+
+def _sharing(people: People, laws: Mapping[str, Laws]) -> People:
+    """The same units, each case with some laws of values."""
+    rows, keys = people.rows, people.keys
+    rows = Spread(np.repeat(rows.masses, _LAWS, axis=0), np.repeat(rows.odds, _LAWS) / _LAWS)
+    if keys is not None and len(keys.sizes) > 1:
+        keys = Groups(np.repeat(keys.sizes, _LAWS, axis=0), np.repeat(keys.each, _LAWS, axis=0))
+    return replace(people, rows=rows, keys=keys, values={column: law.drawn(_LAWS) for column, law in laws.items()})
+
+
+def _distinct(ask: Ask) -> dict[str, Ask]:
+    """For each column whose different values are asked for, that question alone."""
+    return {
+        measure.column.id: replace(ask, aggregates=(one,))
+        for one, output in zip(ask.aggregates, ask.outputs, strict=True)
+        for _, measure in output.measures
+        if measure.total == "distinct" and measure.column is not None
+    }
 
 
 def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fraction]:
-    """The histograms that can matter, and their parts of the price."""
+    """The histograms that can matter, and numbers of different values; and their parts of the price."""
     by_units = [m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures]
     ratios = _ratios(ask)
     weights = {} if all(by_units) else {"rows": 8}
@@ -226,6 +300,8 @@ def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fract
         for name in [] if all(by_units) else [*_judged(ask), *also]:
             weights.setdefault(name, 2)
     weights = weights or {"groups": 1}
+    if any(measure.total == "distinct" for output in ask.outputs for _, measure in output.measures):
+        weights["values"] = 4
     return {name: Fraction(weight, sum(weights.values())) for name, weight in weights.items()}
 
 

@@ -7,15 +7,15 @@ measured by `benchmarks/auto.py`.
 A model of who is there: units in order of their rows, the number of their groups and their largest group in the same
 order, and inside a unit groups that fall off as a power that fits both. Groups that nobody listed have several cases,
 as many as the histogram of keys leaves open. What it says is a guess that choices are made by; no bound rests on it.
-Different values (`dp.n_unique`) are taken for rows, each of which would be missed: how many units share a value is in
-none of the histograms.
+How many different values (`dp.n_unique`) so many rows bring is another model, of how units share them: see
+`dpframe.release.sharing`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import NormalDist
 
@@ -28,6 +28,7 @@ from dpframe.plan.columns import Limits
 from dpframe.plan.measures import Measure, Output
 from dpframe.release.calibrate import Drawn, NoisePlan
 from dpframe.release.scaling import Left, is_scaled, is_scaled_by
+from dpframe.release.sharing import Shared
 from dpframe.release.sizes import Groups, Spread, laplace_below, normal_below, quantiles
 from dpframe.theory.maps.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
@@ -66,6 +67,7 @@ class People:
     peaks: Spread | None = None
     keys: Groups | None = None
     cells: float = math.inf
+    values: Mapping[str, Shared] = field(default_factory=dict)
 
     @cached_property
     def sizes(self) -> tuple[Floats, Floats, Floats]:
@@ -268,6 +270,8 @@ class Expected:
             missed, there = kept.of_rows - kept.rows, kept.of_rows
             if total in ("units", "unit_sum"):
                 missed, there = kept.of_presences - kept.presences, kept.of_presences
+            if total == "distinct":
+                missed, there = self._values(output.measures[0][1], kept)
             scale = factor if is_scaled(output) else 1.0
             if scale > 1:  # what is left of the bias: the factor is not that of this case, and groups are unlike
                 missed = np.hypot(there - scale * kept.rows, _UNLIKE * missed)
@@ -289,6 +293,15 @@ class Expected:
             told = np.minimum(ratio + drawn, most) + moved[:, None]
             squares = lost * _FAR + (1 - lost) * told
         return np.asarray(np.sqrt(self._groups.mean(squares)))
+
+    def _values(self, measure: Measure, kept: _Kept) -> tuple[Floats, Floats]:
+        """Different values that are missed, and those there are, in each case."""
+        assert measure.column is not None
+        shared = self.people.values.get(measure.column.id)
+        if shared is None:  # before any number of them is seen, each row has its own
+            return kept.of_rows - kept.rows, kept.of_rows
+        there = shared.found(kept.of_rows)
+        return there - shared.found(kept.rows), there
 
     # Groups
 
