@@ -56,7 +56,7 @@ _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).a
 _FEW = 20  # units beside the scale of the noise: of fewer, the largest groups are not known well enough to limit them
 _MANY = 0.5  # a quantile of units by their groups (as `People.sizes` has them): there are at least so many groups
 _AND_VALUES = ", and by noisy numbers of different values in all groups together"
-_LAWS = 4  # of values, for each case of the units
+_LAWS = 4  # of values, for each case of the units; one where far more limits are tried, for groups that nobody listed
 _GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
 
 
@@ -260,17 +260,18 @@ def _with_values(ask: Ask, offer: Offer, rest: Offer, people: People) -> People:
         return {c: laws[c].after(counted, *part.noisy_values(one.with_limits(limits))) for c, one in asked.items()}
 
     first = after(dict.fromkeys(asked, Laws.beforehand(model.kept(Limits(1)).of_rows)), 1)
-    best = _best(ask, rest, _sharing(people, first))[0]
-    return _sharing(people, after(first, round(math.sqrt(best.max_rows or 1))))
+    times = 1 if ask.private_keys else _LAWS
+    best = _best(ask, rest, _sharing(people, first, times))[0]
+    return _sharing(people, after(first, round(math.sqrt(best.max_rows or 1))), times)
 
 
-def _sharing(people: People, laws: Mapping[str, Laws]) -> People:
-    """The same units, each case with some laws of values."""
+def _sharing(people: People, laws: Mapping[str, Laws], times: int) -> People:
+    """The same units, each case with so many laws of values."""
     rows, keys = people.rows, people.keys
-    rows = Spread(np.repeat(rows.masses, _LAWS, axis=0), np.repeat(rows.odds, _LAWS) / _LAWS)
+    rows = Spread(np.repeat(rows.masses, times, axis=0), np.repeat(rows.odds, times) / times)
     if keys is not None and len(keys.sizes) > 1:
-        keys = Groups(np.repeat(keys.sizes, _LAWS, axis=0), np.repeat(keys.each, _LAWS, axis=0))
-    return replace(people, rows=rows, keys=keys, values={column: law.drawn(_LAWS) for column, law in laws.items()})
+        keys = Groups(np.repeat(keys.sizes, times, axis=0), np.repeat(keys.each, times, axis=0))
+    return replace(people, rows=rows, keys=keys, values={column: law.drawn(times) for column, law in laws.items()})
 
 
 def _distinct(ask: Ask) -> dict[str, Ask]:
