@@ -375,17 +375,17 @@ def expected_errors(ask: Ask, people: People, rest: Offer, choices: Iterable[Lim
 
 
 def _candidates(ask: Ask, people: People) -> list[Limits]:
-    """Limits four to an octave (one where there are several), up to the largest sizes there seem to be."""
+    """Limits four to an octave (one where there are several), up to about the largest sizes there seem to be."""
     by_units = {m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures}
     rows, groups, peaks = people.sizes
     several = people.groups is not None
-    totals: list[int | None] = list(_steps(rows.max(), 4 if several else 1)) if False in by_units else [None]
+    totals: list[int | None] = list(_steps(_largest(rows), 4 if several else 1)) if False in by_units else [None]
     widths: list[int | None] = [None]
     if several and (ask.private_keys or True in by_units):
         widths = [*_steps(float(np.quantile(groups, 0.8)), 4)]
     heights: list[int | None] = [None]
     if people.peaks is not None:
-        heights += _steps(peaks.max(), 4)
+        heights += _steps(_largest(peaks), 4)
     found = [
         Limits(total, width, height)
         for total in totals
@@ -398,6 +398,11 @@ def _candidates(ask: Ask, people: People) -> list[Limits]:
         found = [Limits(None, width, None) for width in widths]
     said = ask.table.limits.and_also(ask.given)
     return list(dict.fromkeys(replace(limits.and_also(said), auto=None) for limits in found))
+
+
+def _largest(sizes: Floats) -> float:
+    """The largest size there is in most cases: in few the noise looks like somebody with a billion rows."""
+    return float(np.quantile(sizes.max(axis=1), 0.75))
 
 
 def _near(ask: Ask, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:
