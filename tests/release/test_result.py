@@ -1,6 +1,7 @@
 """What a release gives back: the user's kind of table, in the layout asked for, that never changes."""
 
 import pickle
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -145,13 +146,10 @@ def test_keys_may_have_any_name_that_the_tables_about_them_have(down, across, be
         assert errors.columns == [*beside, "column", "value", "error", "lower", "upper"]
         found = {row[:2]: row[3] for row in errors.filter(pl.col("column") == "n").iter_rows()}
         assert {key: found.get(key, count) for key, count in counts.items()} == counts
-        for read in (
-            repr,
-            out.__class__._repr_html_,
-            lambda made: str(made.report()),
-            lambda made: made.plot().to_dict(),
-        ):
+        for read in (repr, out.__class__._repr_html_, lambda made: str(made.report())):
             assert read(out)
+        if find_spec("altair") is not None:
+            assert out.plot().to_dict()
         out.to_parquet(tmp_path / "out.parquet")
     if "count" not in keys:
         tables = frame.marginals([down, across], [(down, across), (across,)], keys=keys, **limit)
