@@ -251,11 +251,11 @@ def _with_values(ask: Ask, offer: Offer, rest: Offer, people: People) -> People:
     the price: at the best limit itself it drowns where there are few groups.) Each costs its part; the second limit
     follows from noisy answers alone, so they add up, as adaptively chosen parts do.
     """
-    asked, said = _distinct(ask), ask.table.limits.and_also(ask.given)
+    asked = _distinct(ask)
     part, model = offer.part(Fraction(1, 2 * len(asked))), Expected(ask, people, rest.plans)
 
     def after(laws: Mapping[str, Laws], rows: int) -> dict[str, Laws]:
-        limits = replace(Limits(rows).and_also(said), auto=None)
+        limits = _with_said(ask, Limits(rows))
         counted = model.kept(limits).rows
         return {c: laws[c].after(counted, *part.noisy_values(one.with_limits(limits))) for c, one in asked.items()}
 
@@ -301,7 +301,7 @@ def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fract
         for name in [] if all(by_units) else [*_judged(ask), *also]:
             weights.setdefault(name, 2)
     weights = weights or {"groups": 1}
-    if any(measure.total == "distinct" for output in ask.outputs for _, measure in output.measures):
+    if _distinct(ask):
         weights["values"] = 4
     return {name: Fraction(weight, sum(weights.values())) for name, weight in weights.items()}
 
@@ -396,8 +396,7 @@ def _candidates(ask: Ask, people: People) -> list[Limits]:
     ]
     if by_units == {True}:
         found = [Limits(None, width, None) for width in widths]
-    said = ask.table.limits.and_also(ask.given)
-    return list(dict.fromkeys(replace(limits.and_also(said), auto=None) for limits in found))
+    return list(dict.fromkeys(_with_said(ask, limits) for limits in found))
 
 
 def _largest(sizes: Floats) -> float:
@@ -411,8 +410,12 @@ def _near(ask: Ask, limits: Limits, name: Literal["max_rows", "max_groups"]) -> 
     at = int(np.searchsorted(_TRIED, getattr(limits, name) or 1))
     nodes = [int(x) for x in _TRIED[max(at - 3, 0) : at + 4]]
     found = [Limits(x, groups, peak) if name == "max_rows" else Limits(rows, x, peak) for x in nodes]
-    said = ask.table.limits.and_also(ask.given)
-    return [replace(x.and_also(said), auto=None) for x in found]
+    return [_with_said(ask, x) for x in found]
+
+
+def _with_said(ask: Ask, limits: Limits) -> Limits:
+    """Limits to try, within those that were typed."""
+    return replace(limits.and_also(ask.table.limits.and_also(ask.given)), auto=None)
 
 
 def _steps(largest: float, every: int) -> list[int]:
