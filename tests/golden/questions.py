@@ -105,11 +105,13 @@ def question(
     QUESTIONS.append(Question(topic, name, fill, everywhere, versions))
 
 
-def written(topic: str, name: str, *, everywhere: bool = False, versions: tuple[str, ...] = ()) -> Any:
+def written(
+    topic: str, name: str, *, everywhere: bool = False, versions: tuple[str, ...] = (), long: bool = False
+) -> Any:
     """A question that writes its page itself."""
 
     def registered(fill: Callable[[Page], None]) -> Callable[[Page], None]:
-        QUESTIONS.append(Question(topic, name, fill, everywhere, versions))
+        QUESTIONS.append(Question(topic, name, fill, everywhere, versions, long))
         return fill
 
     return registered
@@ -145,7 +147,15 @@ STATISTICS: Mapping[str, Any] = {
     "n_unique": dp.n_unique("items"),
     "mode": dp.mode("shop", keys=list(SHOPS)),
 }
-EVERYWHERE_ALONE = ("count of a column", "count_units", "sum of floats", "mean", "std, ddof=0", "median", "mean of days")
+EVERYWHERE_ALONE = (
+    "count of a column",
+    "count_units",
+    "sum of floats",
+    "mean",
+    "std, ddof=0",
+    "median",
+    "mean of days",
+)
 EVERYWHERE_GROUPED = ("sum of integers", "var", "quantile 0.9 of integers", "mode", "max of days", "n_unique")
 
 
@@ -191,7 +201,9 @@ for _name in ("count", "sum of integers", "mean", "var", "median", "n_unique", "
             {**_price, "noise": _noise},
         )
 question("noises", "gaussian without delta", _by_home(dp.count()), {"epsilon": 1.0, "noise": "gaussian"})
-question("noises", "many groups of one unit, epsilon and delta", lambda f: f.group_by("shop", **SHOP).count(), APPROXIMATE)
+question(
+    "noises", "many groups of one unit, epsilon and delta", lambda f: f.group_by("shop", **SHOP).count(), APPROXIMATE
+)
 
 
 # The same questions as verbs of a frame
@@ -228,7 +240,9 @@ VERBS: Mapping[str, Ask] = {
     "group_by().quantile(several)": lambda f: f.group_by("home", **HOME).quantile("age", [0.25, 0.75], bounds=(18, 90)),
 }
 for _name, _ask in VERBS.items():
-    question("verbs", _name, _ask, {"epsilon": 0.5, "delta": 1e-7}, ahead=True, everywhere=_name in ("several", "top_k()"))
+    question(
+        "verbs", _name, _ask, {"epsilon": 0.5, "delta": 1e-7}, ahead=True, everywhere=_name in ("several", "top_k()")
+    )
     question("intervals", f"{_name}, ci=0.9", _ask, {"epsilon": 2.0, "ci": 0.9}, words=_name in ("several", "median()"))
 
 
@@ -254,7 +268,9 @@ KEYS: Mapping[str, tuple[Ask, Mapping[str, Any]]] = {
         APPROXIMATE,
     ),
     "found, other, rho": (
-        lambda f: f.group_by("home", **FOUND, other="(other)").agg(u=dp.count_units(), m=dp.mean("age", bounds=(18, 90))),
+        lambda f: f.group_by("home", **FOUND, other="(other)").agg(
+            u=dp.count_units(), m=dp.mean("age", bounds=(18, 90))
+        ),
         {"rho": 0.1, "delta": 1e-6},
     ),
     "found, other of two columns": (
@@ -281,7 +297,10 @@ KEYS: Mapping[str, tuple[Ask, Mapping[str, Any]]] = {
         ).agg(n=dp.count(), m=dp.mean("spend", bounds=(0, 150))),
         PURE,
     ),
-    "listed, null and absent": (lambda f: f.group_by("home", **{**HOME, "keys": [None, "Nowhere"]}).count_units(), PURE),
+    "listed, null and absent": (
+        lambda f: f.group_by("home", **{**HOME, "keys": [None, "Nowhere"]}).count_units(),
+        PURE,
+    ),
     "listed days": (
         lambda f: f.group_by(
             "day", keys=[dt.date(2025, 1, 1), dt.date(2025, 2, 9)], max_groups=2, max_rows_per_group=5
@@ -289,12 +308,21 @@ KEYS: Mapping[str, tuple[Ask, Mapping[str, Any]]] = {
         PURE,
     ),
     "listed, all three limits": (
-        lambda f: f.group_by("shop", **{**SHOP, "max_rows": 3}).agg(n=dp.count(), s=dp.sum("items", bounds=(0, 12))),
+        lambda f: f.group_by("home", keys=list(HOMES), max_groups=2, max_rows_per_group=3, max_rows=2).agg(
+            n=dp.count(), s=dp.sum("items", bounds=(0, 12))
+        ),
         PURE,
     ),
 }
+SOMEWHERE = (
+    "keys alone, rho",
+    "found, rho",
+    "found, laplace",
+    "found, gaussian",
+    "listed days",
+)  # days are times in pandas
 for _name, (_ask, _price) in KEYS.items():
-    question("keys", _name, _ask, _price, everywhere=_name != "keys alone, rho", ahead=True, words="other" in _name)
+    question("keys", _name, _ask, _price, everywhere=_name not in SOMEWHERE, ahead=True, words="other" in _name)
     if "found" in _name and "whole" not in _name and "two" not in _name and "rho" not in _name:
         question("keys", f"{_name}, neighbors='replace'", _ask, _price, neighbors="replace")
 
@@ -357,7 +385,9 @@ AUTO: Mapping[str, tuple[Ask, Mapping[str, Any]]] = {
     "bounds of days": (lambda f: f.mean("day", bounds=dp.Auto(), max_rows=5), {"epsilon": 3.0}),
     "bounds of a mean, rho": (lambda f: f.mean("items", bounds=dp.Auto(), max_rows=5), {"rho": 0.3}),
     "bounds by group": (
-        lambda f: f.group_by("home", **HOME).agg(m=dp.mean("spend", bounds=dp.Auto()), v=dp.var("spend", bounds=dp.Auto())),
+        lambda f: f.group_by("home", **HOME).agg(
+            m=dp.mean("spend", bounds=dp.Auto()), v=dp.var("spend", bounds=dp.Auto())
+        ),
         {"epsilon": 3.0, "delta": 1e-6},
     ),
     "limits and bounds": (
@@ -393,10 +423,9 @@ def _tune(page: Page) -> None:
 STEPS: Mapping[str, Ask] = {
     "filter": lambda f: f.filter((c("spend") > 20) & c("home").is_in(["Bonn", "Kiel"])).count(max_rows=5),
     "filter, several": lambda f: f.filter(c("member") | c("spend").is_null(), c("age") < 60).count_units(),
-    "with_columns": lambda f: (
-        f.with_columns(each=c("spend") / (c("items") + 1), year=c("when").dt.year(), old=c("age") >= 65)
-        .agg(max_rows=5, e=dp.mean("each", bounds=(0, 50)), y=dp.count("year"), o=dp.sum("old"))
-    ),
+    "with_columns": lambda f: f.with_columns(
+        each=c("spend") / (c("items") + 1), year=c("when").dt.year(), old=c("age") >= 65
+    ).agg(max_rows=5, e=dp.mean("each", bounds=(0, 50)), y=dp.count("year"), o=dp.sum("old")),
     "when": lambda f: f.with_columns(x=dp.when(c("member")).then(c("spend")).otherwise(0.0)).sum(
         "x", bounds=(0, 100), max_rows=5
     ),
@@ -406,46 +435,76 @@ STEPS: Mapping[str, Ask] = {
         .group_by("month", keys=list(range(1, 13)), max_groups=5, max_rows_per_group=5)
         .count()
     ),
-    "clip": lambda f: f.clip("items", 2, 9).clip("day", dt.date(2025, 2, 1), None).agg(
-        max_rows=5, s=dp.sum("items"), n=dp.count("day")
+    "clip": lambda f: (
+        f.clip("items", 2, 9)
+        .clip("day", dt.date(2025, 2, 1), None)
+        .agg(max_rows=5, s=dp.sum("items"), n=dp.count("day"))
     ),
-    "cast and fill": lambda f: f.cast({"items": "float64", "spend": "int32"}).fill_null({"items": 0.5}).agg(
-        max_rows=5, a=dp.sum("items", bounds=(0, 12)), b=dp.sum("spend", bounds=(0, 150))
+    "cast and fill": lambda f: (
+        f.cast({"items": "float64", "spend": "int32"})
+        .fill_null({"items": 0.5})
+        .agg(max_rows=5, a=dp.sum("items", bounds=(0, 12)), b=dp.sum("spend", bounds=(0, 150)))
     ),
-    "drop_nulls": lambda f: f.drop_nulls("spend", "items").agg(max_rows=5, n=dp.count(), m=dp.mean("spend", bounds=(0, 150))),
-    "select, rename, drop": lambda f: f.rename({"home": "town"}).drop("site").select("town", "items").group_by(
-        "town", **HOME
-    ).count(),
-    "cut": lambda f: f.cut("age", [18, 30, 50, 90], labels=["young", "middle", "old"], right=False).group_by(
-        "age", max_groups=1, max_rows_per_group=5
-    ).count(),
-    "cut of times": lambda f: f.cut("when", [*TIMES[:1], dt.datetime(2025, 7, 1), *TIMES[1:]], into="half").group_by(
-        "half", max_groups=2, max_rows_per_group=5
-    ).count(),
+    "drop_nulls": lambda f: f.drop_nulls("spend", "items").agg(
+        max_rows=5, n=dp.count(), m=dp.mean("spend", bounds=(0, 150))
+    ),
+    "select, rename, drop": lambda f: (
+        f.rename({"home": "town"}).drop("site").select("town", "items").group_by("town", **HOME).count()
+    ),
+    "cut": lambda f: (
+        f.cut("age", [18, 30, 50, 90], labels=["young", "middle", "old"], right=False)
+        .group_by("age", max_groups=1, max_rows_per_group=5)
+        .count()
+    ),
+    "cut of times": lambda f: (
+        f.cut("when", [*TIMES[:1], dt.datetime(2025, 7, 1), *TIMES[1:]], into="half")
+        .group_by("half", max_groups=2, max_rows_per_group=5)
+        .count()
+    ),
     "bound": lambda f: f.bound(max_rows=2).group_by("home", keys=list(HOMES), max_groups=1).count(),
-    "per_unit": lambda f: f.per_unit(
-        n=dp.count(), total=dp.sum("spend", bounds=(0, 150)), last=dp.last("home", by="when"), top=dp.max("items")
-    ).group_by("last", keys=list(HOMES)).agg(u=dp.count(), m=dp.mean("total", bounds=(0, 500)), t=dp.mean("top", bounds=(0, 12))),
-    "join, public": lambda f: f.join(REGIONS, on="home").group_by("sea", max_groups=2, max_rows_per_group=5).agg(
-        n=dp.count(), a=dp.mean("area", bounds=(0, 200))
+    "per_unit": lambda f: (
+        f.per_unit(
+            n=dp.count(), total=dp.sum("spend", bounds=(0, 150)), last=dp.last("home", by="when"), top=dp.max("items")
+        )
+        .group_by("last", keys=list(HOMES))
+        .agg(u=dp.count(), m=dp.mean("total", bounds=(0, 500)), t=dp.mean("top", bounds=(0, 12)))
+    ),
+    "join, public": lambda f: (
+        f.join(REGIONS, on="home")
+        .group_by("sea", max_groups=2, max_rows_per_group=5)
+        .agg(n=dp.count(), a=dp.mean("area", bounds=(0, 200)))
     ),
     "join, left": lambda f: f.join(REGIONS, on="home", how="left").agg(max_rows=5, n=dp.count(), a=dp.count("area")),
-    "join, protected": lambda f: f.select("user", "items").join(
-        f.per_unit(total=dp.sum("spend", bounds=(0, 150))), on="user"
-    ).agg(max_rows=5, n=dp.count(), t=dp.sum("total", bounds=(0, 500))),
-    "concat": lambda f: dp.concat([f.select("user", "home"), f.filter(c("member")).select("user", "home")]).group_by(
-        "home", keys=list(HOMES), max_groups=1, max_rows_per_group=10
-    ).count(),
+    "join, protected": lambda f: (
+        f.select("user", "items")
+        .join(f.per_unit(total=dp.sum("spend", bounds=(0, 150))), on="user")
+        .agg(max_rows=5, n=dp.count(), t=dp.sum("total", bounds=(0, 500)))
+    ),
+    "concat": lambda f: (
+        dp.concat([f.select("user", "home"), f.filter(c("member")).select("user", "home")])
+        .group_by("home", keys=list(HOMES), max_groups=1, max_rows_per_group=10)
+        .count()
+    ),
     "median of times": lambda f: f.median("when", bounds=TIMES, max_rows=5),
     "mean and spread of days": lambda f: f.agg(max_rows=5, m=dp.mean("day", bounds=DAYS), s=dp.std("day", bounds=DAYS)),
 }
 for _name, _ask in STEPS.items():
-    question("steps", _name, _ask, {"epsilon": 1.5}, everywhere=_name in ("filter", "cut", "per_unit", "join, public", "concat"))
+    question(
+        "steps",
+        _name,
+        _ask,
+        {"epsilon": 1.5},
+        everywhere=_name in ("filter", "cut", "per_unit", "join, public", "concat"),
+    )
 DURATIONS: Mapping[str, Ask] = {
     "sum of durations": lambda f: f.sum("stay", bounds=STAYS, max_rows=5),
-    "mean and spread of durations": lambda f: f.agg(max_rows=5, m=dp.mean("stay", bounds=STAYS), s=dp.std("stay", bounds=STAYS)),
+    "mean and spread of durations": lambda f: f.agg(
+        max_rows=5, m=dp.mean("stay", bounds=STAYS), s=dp.std("stay", bounds=STAYS)
+    ),
     "quantile of durations": lambda f: f.quantile("stay", 0.75, bounds=STAYS, max_rows=5),
-    "histogram of durations": lambda f: f.histogram("stay", bins=[dt.timedelta(hours=h) for h in (0, 2, 4, 6)], max_rows=5),
+    "histogram of durations": lambda f: f.histogram(
+        "stay", bins=[dt.timedelta(hours=h) for h in (0, 2, 4, 6)], max_rows=5
+    ),
     "bounds of durations": lambda f: f.group_by("home", **HOME).sum("stay", unit_bounds=(STAYS[0], 4 * STAYS[1])),
 }
 for _name, _ask in DURATIONS.items():
@@ -460,7 +519,9 @@ question(
     "steps",
     "Enum, Decimal and zones",
     lambda f: f.group_by("level", max_groups=3, max_rows_per_group=5).agg(
-        n=dp.count(), s=dp.sum("spend", bounds=(0, 150)), w=dp.mean("when", bounds=tuple(t.replace(tzinfo=dt.UTC) for t in TIMES))
+        n=dp.count(),
+        s=dp.sum("spend", bounds=(0, 150)),
+        w=dp.mean("when", bounds=tuple(t.replace(tzinfo=dt.UTC) for t in TIMES)),
     ),
     table=_TYPED,
 )
@@ -485,7 +546,9 @@ def _partition(page: Page) -> None:
     budget = dp.Budget(epsilon=10.0, delta=1e-3)
     parts = visits(page, budget=budget).partition("home", keys=list(HOMES))
     for key, price in (("Bonn", 1.0), ("Kiel", 2.0), ("Bonn", 0.5)):
-        out = released(page, parts[key].agg(max_rows=5, n=dp.count(), m=dp.mean("spend", bounds=(0, 150))), {"epsilon": price})
+        out = released(
+            page, parts[key].agg(max_rows=5, n=dp.count(), m=dp.mean("spend", bounds=(0, 150))), {"epsilon": price}
+        )
         page.note("spent", repr(budget.spent))
     page.note("report", str(out.report()))
     shops = visits(page, budget=dp.Budget(rho=1.0)).partition("shop", keys=list(SHOPS), max_groups=5)
@@ -499,7 +562,10 @@ def _exact_totals(page: Page) -> None:
     frame = visits(page)
     for title, query in {
         "several": frame.group_by("home", **HOME).agg(
-            n=dp.count(), s=dp.sum("spend", bounds=(0, 150)), m=dp.mean("items", bounds=(0, 12)), v=dp.var("age", bounds=(18, 90))
+            n=dp.count(),
+            s=dp.sum("spend", bounds=(0, 150)),
+            m=dp.mean("items", bounds=(0, 12)),
+            v=dp.var("age", bounds=(18, 90)),
         ),
         "alone": frame.agg(max_rows=2, n=dp.count(), k=dp.n_unique("shop"), t=dp.mean("when", bounds=TIMES)),
     }.items():
@@ -530,7 +596,15 @@ def _crosstab(**options: Any) -> Ask:
 
 
 for _name, (_options, _price) in CROSSTABS.items():
-    question("crosstabs", _name, _crosstab(**_options), _price, ahead=True, words="measured" in _name, everywhere=_name == "margins")
+    question(
+        "crosstabs",
+        _name,
+        _crosstab(**_options),
+        _price,
+        ahead=True,
+        words="measured" in _name,
+        everywhere=_name == "margins",
+    )
 question(
     "crosstabs",
     "keys found",
@@ -542,10 +616,19 @@ question(
     "crosstabs",
     "two columns down",
     lambda f: f.crosstab(
-        ["home", "member"], "level", keys={"home": ["Bonn"], "member": [True, None], "level": list(LEVELS)}, max_rows=5, margins=True
+        ["home", "member"],
+        "level",
+        keys={"home": ["Bonn"], "member": [True, None], "level": list(LEVELS)},
+        max_rows=5,
+        margins=True,
     ),
 )
-question("crosstabs", "limits chosen", lambda f: f.crosstab("home", "member", keys=CELLS["keys"], limits=dp.Auto()), auto=True)
+question(
+    "crosstabs",
+    "limits chosen",
+    lambda f: f.crosstab("home", "member", keys=CELLS["keys"], limits=dp.Auto()),
+    auto=True,
+)
 
 WIDE = {"home": list(HOMES), "member": [True, False], "level": list(LEVELS)}
 for _name, (_work, _price) in {
@@ -576,6 +659,7 @@ for _name, (_work, _price) in {
 
 
 # Prices
+
 
 @written("prices", "epsilon_for")
 def _epsilon_for(page: Page) -> None:
@@ -617,13 +701,12 @@ def _batches(page: Page) -> None:
         page.note("report", str(outs[3].report()))
 
 
-@written("prices", "batches, accountant='pld'", versions=("dp-accounting", "scipy", "numpy"))
+@written("prices", "batches, accountant='pld'", versions=("dp-accounting", "scipy", "numpy"), long=True)
 def _distributions(page: Page) -> None:
     budget = dp.Budget(epsilon=5.0, delta=1e-5, accountant="pld")
     frame = visits(page, budget=budget)
     queries = [
         frame.count(max_rows=5),
-        frame.group_by("home", **HOME).agg(s=dp.sum("items", bounds=(0, 12)), m=dp.mean("age", bounds=(18, 90))),
         frame.group_by("shop", **SHOP).count(),
     ]
     plan = budget.plan(queries, epsilon=1.0, delta=1e-6, noise="laplace")
@@ -648,10 +731,19 @@ def _budgets(page: Page) -> None:
         page.note("budget", repr(budget))
         out = frame.count(max_rows=5).release(**price)
         frame.group_by("home", **HOME).agg(n=dp.count(), m=dp.mean("age", bounds=(18, 90))).release(**price)
-        page.note("after two", [repr(budget.spent), repr(budget.remaining), repr(budget.limit), budget.accountant, budget.terms])
-        page.note("history", [(repr(e.query), e.epsilon, e.delta, e.rho, e.name, e.status, e.number) for e in budget.history()])
+        page.note(
+            "after two",
+            [repr(budget.spent), repr(budget.remaining), repr(budget.limit), budget.accountant, budget.terms],
+        )
+        page.note(
+            "history",
+            [(repr(e.query), e.epsilon, e.delta, e.rho, e.name, e.status, e.number) for e in budget.history()],
+        )
         page.note("statement", as_json(out.report().to_dict()["guarantee"]) + as_json(out.report().to_dict()["budget"]))
-        page.refused("too much", lambda frame=frame, limit=limit: frame.count(max_rows=5).release(**{k: 3.0 for k in price_of(limit)}))
+        page.refused(
+            "too much",
+            lambda frame=frame, limit=limit: frame.count(max_rows=5).release(**dict.fromkeys(price_of(limit), 3.0)),
+        )
     page.note("rho from a budget in epsilon", "")
     page.refused("terms", lambda: visits(page).count(max_rows=5).release(rho=0.1))
 
@@ -678,7 +770,10 @@ def _ledgers(page: Page) -> None:
     page.note("reopened", repr(reopened))
     page.note("history", [(e.query, e.epsilon, e.delta, e.name, e.status, e.number) for e in reopened.history()])
     page.refused("another limit", lambda: ledger.budget("visits", epsilon=3.0))
-    page.refused("another unit", lambda: visits(page, unit=("user", "site"), budget=budget).count(max_rows=3).release(epsilon=0.1))
+    page.refused(
+        "another unit",
+        lambda: visits(page, unit=("user", "site"), budget=budget).count(max_rows=3).release(epsilon=0.1),
+    )
     page.refused("no budget of this name", lambda: ledger.budget("others"))
     page.note("report", str(again.report()))
     page.note("stored kinds", [str(query.release(epsilon=0.5, name="by home").to_polars().schema)])
@@ -689,8 +784,12 @@ def _limits(page: Page) -> None:
     frame = visits(page)
     for groups, rows, each in ((1, None, 1), (3, None, 2), (3, 4, 2), (2, 9, None), (5, 1, None)):
         query = frame.group_by("shop", keys=list(SHOPS), max_groups=groups, max_rows=rows, max_rows_per_group=each).agg(
-            n=dp.count(), u=dp.count_units(), s=dp.sum("spend", bounds=(-10, 99.5)), m=dp.mean("age", bounds=(18, 90)),
-            q=dp.median("age", bounds=(18, 90)), k=dp.n_unique("items"),
+            n=dp.count(),
+            u=dp.count_units(),
+            s=dp.sum("spend", bounds=(-10, 99.5)),
+            m=dp.mean("age", bounds=(18, 90)),
+            q=dp.median("age", bounds=(18, 90)),
+            k=dp.n_unique("items"),
         )
         page.note(f"sensitivity {(groups, rows, each)}", query.sensitivity)
         page.near(f"accuracy {(groups, rows, each)}", query.accuracy(epsilon=1.0, delta=1e-6, assume_rows=100))
@@ -699,11 +798,15 @@ def _limits(page: Page) -> None:
 
 # What comes out
 
+
 @written("outputs", "reports of a release")
 def _reports(page: Page) -> None:
     frame = visits(page)
-    query = frame.clip("spend", 0, 100).filter(c("age") > 20).group_by("home", **HOME).agg(
-        n=dp.count(), m=dp.mean("spend"), q=dp.median("age", bounds=(18, 90))
+    query = (
+        frame.clip("spend", 0, 100)
+        .filter(c("age") > 20)
+        .group_by("home", **HOME)
+        .agg(n=dp.count(), m=dp.mean("spend"), q=dp.median("age", bounds=(18, 90)))
     )
     report = query.release(epsilon=1.0, name="reported").report()
     page.note("text", str(report))
@@ -735,7 +838,9 @@ for _name, (_ask, _price) in {
 def _texts(page: Page) -> None:
     frame = visits(page)
     outs = {
-        "grouped": frame.group_by("home", **HOME).agg(n=dp.count(), d=dp.mean("day", bounds=DAYS), t=dp.mode("shop", keys=list(SHOPS))),
+        "grouped": frame.group_by("home", **HOME).agg(
+            n=dp.count(), d=dp.mean("day", bounds=DAYS), t=dp.mode("shop", keys=list(SHOPS))
+        ),
         "alone": frame.agg(max_rows=5, n=dp.count(), w=dp.median("when", bounds=TIMES)),
         "crosstab": frame.crosstab("home", "member", **CELLS, margins=True),
         "with ci": frame.group_by("home", **HOME).agg(n=dp.count(), q=dp.median("age", bounds=(18, 90))),
@@ -776,7 +881,9 @@ def _excel(page: Page) -> None:
 def _free(page: Page) -> None:
     frame = visits(page)
     small = frame.filter(c("age") > 60)
-    grouped = small.group_by("home", **HOME).agg(n=dp.count(), s=dp.sum("items", bounds=(0, 12)), m=dp.mean("age", bounds=(18, 90)))
+    grouped = small.group_by("home", **HOME).agg(
+        n=dp.count(), s=dp.sum("items", bounds=(0, 12)), m=dp.mean("age", bounds=(18, 90))
+    )
     tables = {
         "grouped": grouped.release(epsilon=0.2),
         "crosstab": small.crosstab("home", "member", **CELLS, margins=True).release(epsilon=0.1),
@@ -805,19 +912,30 @@ def _pandas() -> Any:
 
 @written("outputs", "kinds of tables", versions=("pandas",))
 def _kinds(page: Page) -> None:
-    for kind, table in {"pandas": _pandas(), "polars": PLAIN, "lazy": PLAIN.lazy(), "pyarrow": PLAIN.to_arrow()}.items():
+    for kind, table in {
+        "pandas": _pandas(),
+        "polars": PLAIN,
+        "lazy": PLAIN.lazy(),
+        "pyarrow": PLAIN.to_arrow(),
+    }.items():
         frame = dp.protect(table, unit="user", budget=dp.Budget(epsilon=50.0, delta=1e-3))
         for query in (
-            frame.group_by("home", **HOME).agg(n=dp.count(), d=dp.mean("day", bounds=DAYS), m=dp.mean("age", bounds=(18, 90))),
+            frame.group_by("home", **HOME).agg(
+                n=dp.count(), d=dp.mean("day", bounds=DAYS), m=dp.mean("age", bounds=(18, 90))
+            ),
             frame.crosstab("home", "member", **CELLS, margins=True),
-            frame.group_by("when", keys=list(TIMES), max_groups=2, max_rows_per_group=1).agg(q=dp.median("spend", bounds=(0, 150))),
+            frame.group_by("when", keys=list(TIMES), max_groups=2, max_rows_per_group=1).agg(
+                q=dp.median("spend", bounds=(0, 150))
+            ),
         ):
             out = query.release(epsilon=1.0)
             found = out.table
             module = type(found).__module__.partition(".")[0]
             page.note(f"{kind}: {module}.{type(found).__name__}", found)
             types = found.dtypes.to_dict() if module == "pandas" else found.schema
-            page.note(f"{kind}: types", str(types) if module != "pyarrow" else types.to_string(show_schema_metadata=False))
+            page.note(
+                f"{kind}: types", str(types) if module != "pyarrow" else types.to_string(show_schema_metadata=False)
+            )
             page.note(f"{kind}: to_pandas, to_arrow", [type(out.to_pandas()).__name__, type(out.to_arrow()).__name__])
             page.note(f"{kind}: accuracy", type(out.accuracy()).__module__.partition(".")[0])
 
@@ -832,7 +950,9 @@ def _accessors(page: Page) -> None:
         alone = {"budget": dp.Budget(epsilon=9.0), "epsilon": 1.0}
         mean = table["age"].dp.mean(bounds=(18, 90), unit=table["user"], max_rows=5, **alone)
         page.note(f"{kind}: series", mean.to_polars())
-        page.note(f"{kind}: rows", table["age"].dp.count(unit=dp.Rows(1), budget=dp.Budget(rho=1.0), rho=0.1).to_polars())
+        page.note(
+            f"{kind}: rows", table["age"].dp.count(unit=dp.Rows(1), budget=dp.Budget(rho=1.0), rho=0.1).to_polars()
+        )
         page.note(f"{kind}: in words", [repr(table.dp), repr(table["age"].dp)])
     dp.set_budget(dp.Budget(epsilon=1.0))
     try:
@@ -850,7 +970,9 @@ def _charts(page: Page) -> None:
         "crosstab": frame.crosstab("home", "member", **CELLS, margins=True),
         "parts": frame.crosstab("home", "member", **CELLS, normalize="index"),
         "days": frame.group_by("home", **HOME).agg(d=dp.mean("day", bounds=DAYS)),
-        "two keys": frame.group_by("home", "level", keys={"home": ["Bonn"], "level": list(LEVELS)}, max_groups=3, max_rows=5).count(),
+        "two keys": frame.group_by(
+            "home", "level", keys={"home": ["Bonn"], "level": list(LEVELS)}, max_groups=3, max_rows=5
+        ).count(),
     }.items():
         out = query.release(epsilon=2.0)
         for column in [None, "m"] if title == "groups" else [None]:

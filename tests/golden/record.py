@@ -1,6 +1,6 @@
 """A question's record: everything that it shows, as text that can be read and compared byte for byte.
 
-Random words come from a stream that follows from the question's name, so that released numbers are the same in each run.
+Random words come from a stream that follows from the question's name, so released numbers are the same in each run.
 What depends on the clock, on versions and on folders is replaced by <now>, <version> and <folder>. Floats are written
 with all their digits. Those of mathematical functions, whose last digit is the processor's, are written with twelve:
 see `Page.near`.
@@ -44,7 +44,7 @@ class Question:
     """What is asked, and in which file its record is.
 
     `everywhere`: each engine must give the same record. `versions`: packages whose versions must be those that the
-    expected records were made with, because what they write is part of the record.
+    expected records were made with, because what they write is part of the record. `long`: asked in the long tier alone.
     """
 
     topic: str
@@ -52,6 +52,7 @@ class Question:
     fill: Callable[[Page], None]
     everywhere: bool = False
     versions: tuple[str, ...] = ()
+    long: bool = False
 
 
 class Stream:
@@ -89,14 +90,15 @@ class Page:
         """A table as users of the engine hold it."""
         return self._bring(frame)
 
-    def note(self, title: str, value: Any) -> None:
+    def note(self, title: str, value: Any, number: Callable[[float], str] = repr) -> None:
         """A part of the record: a title, and a value in any number of lines."""
-        written = text(value)
-        self._parts.append(f"[{title}] {written}" if "\n" not in written else f"[{title}]\n{written}")
+        written = text(value, number)
+        apart = "\n" if "\n" in written or written.startswith("  ") else " "
+        self._parts.append(f"[{title}]{apart}{written}")
 
     def near(self, title: str, value: Any) -> None:
         """Numbers that come from exp, log and the like, whose last digits may differ between processors."""
-        self._parts.append(f"[{title}]\n{text(value, _twelve)}")
+        self.note(title, value, _twelve)
 
     def refused(self, title: str, call: Callable[[], Any]) -> None:
         """The refusal of a call; a call that is not refused is an error of the question."""
@@ -159,9 +161,9 @@ def text(value: Any, number: Callable[[float], str] = repr) -> str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, Mapping):
-        return "\n".join(["", *(f"  {key}: {_cell(item, number)}" for key, item in value.items())])
+        return "\n".join(f"  {key}: {_cell(item, number)}" for key, item in value.items())
     if isinstance(value, (list, tuple)) and any(isinstance(item, (str, list, tuple, Mapping)) for item in value):
-        return "\n".join(["", *(f"  {_cell(item, number)}" for item in value)])
+        return "\n".join(f"  {_cell(item, number)}" for item in value)
     return _cell(value, number)
 
 
@@ -181,7 +183,7 @@ def rounded(value: Any) -> Any:
 
 def _table(table: pl.DataFrame, number: Callable[[float], str]) -> str:
     rows = [" | ".join(_cell(item, number) for item in row) for row in table.rows()]
-    return "\n".join(["", "  " + " | ".join(table.columns), *(f"  {row}" for row in rows)])
+    return "\n".join(["  " + " | ".join(table.columns), *(f"  {row}" for row in rows)])
 
 
 def _polars(table: Any) -> pl.DataFrame:

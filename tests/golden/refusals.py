@@ -66,7 +66,9 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "text has no sum": lambda f, p: f.sum("home", bounds=(0, 1), max_rows=3),
         "a time has no sum": lambda f, p: f.sum("when", max_rows=3),
         "the unit's column rewritten": lambda f, p: f.with_columns(user=c("age")),
-        "the unit's column as a key": lambda f, p: f.group_by("user", max_groups=1).count_units().release(epsilon=0.1, delta=1e-9),
+        "the unit's column as a key": lambda f, p: (
+            f.group_by("user", max_groups=1).count_units().release(epsilon=0.1, delta=1e-9)
+        ),
         "several to choose from": lambda f, p: f.mean(bounds=(0, 1), max_rows=1),
         "no name": lambda f, p: f.mean(7, bounds=(0, 1), max_rows=1),
         "a name twice": lambda f, p: f.rename({"home": "site"}),
@@ -95,8 +97,8 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "gaussian without delta": lambda f, p: f.count_units().release(epsilon=0.1, noise="gaussian"),
         "no noise": lambda f, p: f.count_units().release(epsilon=0.1, noise="uniform"),
         "too much": lambda f, p: f.count_units().release(epsilon=1.5),
-        "delta that the budget has not": lambda f, p: f.group_by("home", max_groups=1).count_units().release(
-            epsilon=0.1, delta=1e-6
+        "delta that the budget has not": lambda f, p: (
+            f.group_by("home", max_groups=1).count_units().release(epsilon=0.1, delta=1e-6)
         ),
         "ci of 1": lambda f, p: f.count_units().release(epsilon=0.1, ci=1),
         "accuracy without a price": lambda f, p: f.count_units().accuracy(),
@@ -150,12 +152,16 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
         "partition under replace": lambda f, p: PLAIN.dp(unit="user", budget=f.budget, neighbors="replace").partition(
             "home", keys=["Bonn"]
         ),
-        "tune with Rows": lambda f, p: PLAIN.dp(unit=dp.Rows(2), budget=f.budget).count().tune({"max_rows": [1]}, epsilon=0.1),
+        "tune with Rows": lambda f, p: (
+            PLAIN.dp(unit=dp.Rows(2), budget=f.budget).count().tune({"max_rows": [1]}, epsilon=0.1)
+        ),
         "tune of no limit": lambda f, p: f.count(max_rows=1).tune({"rows": [1]}, epsilon=0.1),
         "join with a column of the same name": lambda f, p: f.join({"home": ["Bonn"], "age": [1]}, on="home"),
         "join on nothing": lambda f, p: f.join({"home": ["Bonn"]}, on="town"),
         "an outer join": lambda f, p: f.join({"home": ["Bonn"], "sea": [True]}, on="home", how="outer"),
-        "concat of one budget and another": lambda f, p: dp.concat([f, PLAIN.dp(unit="user", budget=dp.Budget(epsilon=1))]),
+        "concat of one budget and another": lambda f, p: dp.concat(
+            [f, PLAIN.dp(unit="user", budget=dp.Budget(epsilon=1))]
+        ),
         "concat of different columns": lambda f, p: dp.concat([f, f.drop("age")]),
         "an average per unit without columns": lambda f, p: f.per_unit(),
     },
@@ -195,19 +201,25 @@ REFUSALS: Mapping[str, Mapping[str, Call]] = {
     },
     "what a release cannot": {
         "nothing below 0": lambda f, p: f.mean("age", bounds=(0, 9), max_rows=1).release(epsilon=0.01).nonnegative(),
-        "nothing to suppress by": lambda f, p: f.mode("shop", keys=list(SHOPS), max_rows=1).release(epsilon=0.01).suppress(3),
-        "ci of a crosstab": lambda f, p: f.crosstab(
-            "home", "member", keys={"home": ["Bonn"]}, max_rows=1
-        ).release(epsilon=0.01).with_ci(),
-        "ci of a quantile that was not paid": lambda f, p: f.median("age", bounds=(0, 9), max_rows=1).release(
-            epsilon=0.01
-        ).with_ci(),
-        "a chart of no column": lambda f, p: f.histogram("home", keys=["Bonn"], max_rows=1).release(epsilon=0.01).plot("x"),
-        "a durations' sum without bounds": lambda f, p: dp.protect(
-            VISITS, unit="user", budget=f.budget
-        ).sum("stay", max_rows=1).release(epsilon=0.01),
-        "binary columns": lambda f, p: dp.protect(
-            pl.DataFrame({"user": [1], "raw": [b"x"]}), unit="user", budget=f.budget
-        ).n_unique("raw", max_rows=1).release(epsilon=0.01),
+        "nothing to suppress by": lambda f, p: (
+            f.mode("shop", keys=list(SHOPS), max_rows=1).release(epsilon=0.01).suppress(3)
+        ),
+        "ci of a crosstab": lambda f, p: (
+            f.crosstab("home", "member", keys={"home": ["Bonn"]}, max_rows=1).release(epsilon=0.01).with_ci()
+        ),
+        "ci of a quantile that was not paid": lambda f, p: (
+            f.median("age", bounds=(0, 9), max_rows=1).release(epsilon=0.01).with_ci()
+        ),
+        "a chart of no column": lambda f, p: (
+            f.histogram("home", keys=["Bonn"], max_rows=1).release(epsilon=0.01).plot("x")
+        ),
+        "a durations' sum without bounds": lambda f, p: (
+            dp.protect(VISITS, unit="user", budget=f.budget).sum("stay", max_rows=1).release(epsilon=0.01)
+        ),
+        "binary columns": lambda f, p: (
+            dp.protect(pl.DataFrame({"user": [1], "raw": [b"x"]}), unit="user", budget=f.budget)
+            .n_unique("raw", max_rows=1)
+            .release(epsilon=0.01)
+        ),
     },
 }

@@ -13,8 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from golden import record  # noqa: E402
-from golden.questions import QUESTIONS  # noqa: E402
+from golden import record
+from golden.questions import QUESTIONS
 
 
 def main(arguments: list[str]) -> int:

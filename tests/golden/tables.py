@@ -1,7 +1,7 @@
 """The tables that are asked: made by arithmetic alone, so that they are the same wherever they are made.
 
-Units choose nothing by hash: each has one home and at most five shops, and every typed limit on groups is at least that.
-The hash of an engine, which a new version may change, is then in no recorded number.
+Units choose nothing by hash: each has one home and at most five shops, and every typed limit on groups is at least
+that. The hash of an engine, which a new version may change, is then in no recorded number.
 """
 
 from __future__ import annotations
