@@ -44,7 +44,7 @@ class Question:
     """What is asked, and in which file its record is.
 
     `everywhere`: each engine must give the same record. `versions`: packages whose versions must be those that the
-    expected records were made with, because what they write is part of the record. `long`: asked in the long tier alone.
+    expected records were made with, because what they write is part of the record. `long`: for the long tier alone.
     """
 
     topic: str
