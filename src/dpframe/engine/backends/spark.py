@@ -47,7 +47,7 @@ class _Spark(SqlBackend):
             return None
         held = dict(nw.from_native(table).collect_schema())
         held |= {name: nw.Duration("us") for name, dtype in table.dtypes if dtype.startswith("interval")}
-        names = our_names(held)
+        names = our_names(table.columns)  # of which two may be one name
         zoned = {name for name, dtype in table.dtypes if dtype == "timestamp"}
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
