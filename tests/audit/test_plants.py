@@ -22,12 +22,12 @@ from dpframe.api import partition
 from dpframe.audit.binomial import at_least
 from dpframe.budget import account, losses, memory, parts, store
 from dpframe.engine import compile as compiler
-from dpframe.engine import integers, keys, limits, lowest, profile, rows
+from dpframe.engine import expressions, integers, keys, limits, lowest, profile, rows
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.totals import _assembled, guarded
 from dpframe.errors import BudgetError, DpFrameError, EngineError
 from dpframe.noise import bits
-from dpframe.plan import columns, combine, operations, steps
+from dpframe.plan import columns, combine, measures, operations, steps
 from dpframe.plan.ask import Ask
 from dpframe.release import auto, batch, calibrate, choices, clipping, draw, pricing, run
 from dpframe.release.numbers import Numbers
@@ -815,7 +815,55 @@ PLANTS = [
         "1",
         lambda: more_is_told("parts"),
     ),
+    Plant(
+        "the nearest candidate is decided by a division of floats",
+        integers.candidate_number,
+        "nearest = engine.quotient(scaled * (2 * last) + candidates.extent, 2 * candidates.extent)",
+        "nearest = (inside / candidates.step + 0.5).floor().cast(nw.Int64)",
+        lambda: ties_have_another_candidate(),
+    ),
+    Plant(
+        "Polars divides by one number as it likes",
+        on_polars.PolarsBackend.ratio,
+        "(bottom + top.is_null().cast(nw.Float64) * 0.0)",
+        "bottom",
+        lambda: quotients_follow_the_number_of_rows(),
+    ),
+    Plant(
+        "a text ends where a pattern says so",
+        expressions.Lowering._through,
+        "& ~text.str.contains(foreign)",
+        "",
+        lambda: line_ends_are_digits(),
+    ),
 ]
+
+
+def ties_have_another_candidate():
+    """Values in the middle between two candidates of a quantile, and next to it, beside the rule in fractions."""
+    between = measures.Candidates.between(columns.Bounds(0, 1000), whole=False)
+    middles = [(i + 0.5) * between.step for i in range(500)]
+    values = [x for middle in middles for x in (middle, np.nextafter(middle, -1), np.nextafter(middle, 2000))]
+    frame = protected({"x": values}, unit=dp.Rows(1))
+    counts = np.bincount([between.nearest(x) for x in values], minlength=between.count)
+    return exact(frame.quantile("x", 0.5, bounds=(0, 1000))) != [counts.tolist()]
+
+
+def quotients_follow_the_number_of_rows():
+    """Each quotient is that of one row alone."""
+    tops = np.random.default_rng(1).uniform(-1000, 1000, 300)
+    frame = protected({"x": tops, "q": tops / 3.0}, unit=dp.Rows(1))
+    return exact(frame.filter(dp.col("x") / 3.0 == dp.col("q")).count()) != [[300]]
+
+
+def line_ends_are_digits():
+    """As Java reads forms, whose "$" also fits before a last line end; DuckDB then converts what comes through."""
+    relation = pytest.importorskip("duckdb").sql("SELECT 1 AS u, '12' || chr(10) AS s")
+    forms = {name: (form.replace("$", r"\n?$"), foreign) for name, (form, foreign) in expressions._FORMS.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(expressions, "_FORMS", forms)
+        frame = dp.protect(relation, unit="u").with_columns(n=dp.col("s").cast("int64"))
+        return exact(frame.count("n", max_rows=1)) != [[0]]
 
 
 def choice_is_too_sharp():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import narwhals as nw
 import numpy as np
 import polars as pl
@@ -11,7 +13,7 @@ import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
 from dpframe.errors import DpFrameError
-from questions import QUESTIONS, REFUSED, TABLE, exact, expected, protected
+from questions import ABSENT, QUESTIONS, REFUSED, TABLE, exact, expected, protected
 
 pytestmark = pytest.mark.xdist_group("spark")
 _EACH_TIME = ["texts parsed", "clip", "two", "all three", "moments", "ranks", "distinct", "public", "zone"]
@@ -140,3 +142,103 @@ def test_nothing_runs_before_the_charge(spark_session, table):
     assert jobs() == before
     query.release(epsilon=1, delta=1e-6)
     assert jobs() > before
+
+
+@contextmanager
+def _set(session, settings):
+    """A session with other settings for a while."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.unset(name) if value is None else session.conf.set(name, value)
+
+
+_OTHERWISE = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.session.timeZone": "Pacific/Apia",
+    "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "true",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.storeAssignmentPolicy": "LEGACY",
+    "spark.sql.parser.quotedRegexColumnNames": "true",
+    "spark.sql.parser.escapedStringLiterals": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.crossJoin.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+}
+
+
+@pytest.mark.parametrize("name", ["arithmetic", "texts parsed"])
+def test_settings_of_the_session_have_no_say(spark_session, table, name):
+    with _set(spark_session, _OTHERWISE):
+        assert exact(QUESTIONS[name](protected(table))) == expected(name)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("setting", [*_OTHERWISE, None])
+def test_no_setting_of_the_session_has_a_say(spark_session, table, setting):
+    settings = _OTHERWISE if setting is None else {setting: _OTHERWISE[setting]}
+    with _set(spark_session, settings):
+        for name in QUESTIONS:
+            if ("spark", name) not in REFUSED and ("spark", name) not in ABSENT:
+                assert exact(QUESTIONS[name](protected(table))) == expected(name), name
+
+
+def test_names_that_are_patterns(spark_session):
+    """With this setting a quoted name within SQL is a pattern, which "a.b" and "axb" both fit."""
+    rows = spark_session.sql(
+        "SELECT id AS u, id % 5 AS `a.b`, id % 3 AS `axb`, id % 2 AS `x+`, 1 AS `a``b` FROM range(9)"
+    )
+    with _set(spark_session, {"spark.sql.parser.quotedRegexColumnNames": "true"}):
+        names = {"a": "a.b", "b": "axb", "c": "x+", "d": "a`b"}
+        sums = {into: dp.sum(name, bounds=(0, 9)) for into, name in names.items()}
+        counts = exact(dp.protect(rows, unit=dp.Rows(1)).agg(**sums))
+        assert [list(count.values()) for count in counts.values()] == [[16], [9], [4], [9]]
+
+
+def test_columns_of_one_name(spark_session):
+    """No question can say which of them it means: both are left out, as those that differ only in case."""
+    rows = spark_session.sql("SELECT id AS u, 1 AS x, 2 AS x, 3 AS y, 4 AS Y, 5 AS z FROM range(9)")
+    frame = dp.protect(rows, unit="u")
+    for name in ("x", "y"):
+        with pytest.raises(DpFrameError, match="no column"):
+            frame.sum(name, bounds=(0, 9), max_rows=1)
+    assert list(exact(dp.protect(rows, unit=dp.Rows(1)).sum("z", bounds=(0, 9))).values()) == [{(): 45}]
+
+
+def test_bytes_that_are_no_text_are_missing(spark_session):
+    """They came back as a key that nothing could read, after the charge; its error showed them."""
+    rows = spark_session.sql("SELECT id AS u, CAST(IF(id % 2 = 0, X'ff41', X'42') AS STRING) AS t FROM range(40)")
+    budget = dp.Budget(epsilon=1e9, delta=0.5)
+    query = dp.protect(rows, unit="u", budget=budget).group_by("t", max_groups=1).count_units()
+    assert query.release(epsilon=1e6, delta=1e-6).table.to_dict("list") == {"t": ["B"], "count_units": [20]}
+    assert list(exact(dp.protect(rows, unit=dp.Rows(1)).count("t")).values()) == [{(): 20}]
+    assert list(exact(dp.protect(rows, unit="t").count_units()).values()) == [{(): 1}]
+
+
+def test_texts_are_compared_by_their_bytes(spark_session):
+    """Whatever collation a column has: in keys, filters, joins, and in texts that are made of it."""
+    texts = ["bonn", "BONN", "Bonn", "kiel", "Kiel"]
+    spelled = " ".join(f"WHEN {i} THEN '{text}'" for i, text in enumerate(texts))
+    rows = spark_session.sql(f"SELECT id AS u, CASE id % 5 {spelled} END AS t FROM range(10)")
+    area, t = {"t": texts[:4], "z": ["q", "Q", "r", "k"]}, dp.col("t")
+
+    def answers(frame):
+        frame = dp.protect(frame, unit="u")
+        made = frame.with_columns(e=t == "bonn", i=t.is_in(texts[:2]), b=t.str.contains("B"), h=t.str.starts_with("k"))
+        return [
+            exact(made.agg(max_rows=1, e=dp.sum("e"), i=dp.sum("i"), b=dp.sum("b"), h=dp.sum("h"))),
+            exact(frame.group_by("t", max_groups=9).count_units()),
+            exact(frame.join(pl.DataFrame(area), on="t").group_by("z", max_groups=9).count_units()),
+        ]
+
+    plain = answers(pl.DataFrame({"u": range(10), "t": [texts[i % 5] for i in range(10)]}))
+    for collation in ("UTF8_LCASE", "UNICODE_CI"):
+        assert answers(rows.selectExpr("u", f"CAST(t AS STRING COLLATE {collation}) AS t")) == plain

@@ -66,7 +66,8 @@ def compiled(ask: Ask, salt: int, *, empty: bool = False, whole: bool = True) ->
     for i, measure in measures.items():
         if measure.total == "ranks":
             assert measure.candidates is not None
-            numbered = rows.with_columns(candidate_number(measure, measure.candidates).alias("b"))
+            number = candidate_number(measure, measure.candidates, backend_of(rows))
+            numbered = rows.with_columns(number.alias("b"))
             apart[i] = _ranks(numbered, weights, units, groups)
         elif measure.total == "modes":
             apart[i] = _ranks(among(rows, measure), weights, units, groups)

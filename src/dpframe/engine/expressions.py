@@ -82,24 +82,29 @@ class Lowering:
         """A whole number divided by another, rounded down."""
         return self._through(value, lambda frame, a, b: self.engine.divided(frame, a, by, b))
 
-    def _through(self, value: nw.Expr, compute: Callable[[Frame, str, str], Frame], form: str = "") -> nw.Expr:
+    def _through(
+        self, value: nw.Expr, compute: Callable[[Frame, str, str], Frame], form: tuple[str, str] | None = None
+    ) -> nw.Expr:
         """A column that the engine itself computes from a value, of the given form if there is one."""
         before, after = f"t{self._temporaries}", f"t{self._temporaries + 1}"
         self._temporaries += 2
         frame = self.frame.with_columns(value.alias(before))
-        if form:
-            text = nw.col(before)
-            frame = frame.with_columns(nw.when(text.str.contains(form)).then(text).alias(before))
+        if form is not None:
+            text, (whole, foreign) = nw.col(before), form
+            fits = text.str.contains(whole) & ~text.str.contains(foreign)
+            frame = frame.with_columns(nw.when(fits).then(text).alias(before))
         self.frame = compute(frame, before, after)
         return nw.col(after)
 
 
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
-_FORMS: Mapping[str, str] = {  # the texts that are converted, said in what regular expressions of all engines share
-    "integer": r"^[+-]?[0-9]+$",
-    "float": r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$",
-    "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-    "datetime": rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}$",
+# The texts that are converted, said in what regular expressions of all engines share: the form, and a character that is
+# in no text of this form. Java's "$" also matches before a line end that is last, so the form alone lets "12\n" pass.
+_FORMS: Mapping[str, tuple[str, str]] = {
+    "integer": (r"^[+-]?[0-9]+$", r"[^0-9+-]"),
+    "float": (r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$", r"[^0-9eE.+-]"),
+    "date": (r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", r"[^0-9-]"),
+    "datetime": (rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}$", r"[^0-9T :.-]"),
 }
 
 
@@ -128,9 +133,9 @@ def _arithmetic(name: str, op: Binary) -> Lower:
     return lower
 
 
-def _divide(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+def _divide(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
     top, bottom = to_float(args[0]), to_float(args[1])
-    return not_nan(top / nw.when(bottom != 0).then(bottom))
+    return not_nan(here.engine.ratio(top, nw.when(bottom != 0).then(bottom)))
 
 
 def _floor_divide(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import narwhals as nw
 
+from dpframe.engine.backends import Backend
 from dpframe.engine.expressions import to_float
 from dpframe.plan.measures import Candidates, Measure
 from dpframe.plan.types import TIMES, integer_range, kind
@@ -43,11 +44,27 @@ def row_integer(measure: Measure) -> nw.Expr:
     return whole.clip(lower, upper).fill_null(0)
 
 
-def candidate_number(measure: Measure, candidates: Candidates) -> nw.Expr:
-    """The number of the candidate nearest to a row's value, -1 where it is missing."""
+def candidate_number(measure: Measure, candidates: Candidates, engine: Backend) -> nw.Expr:
+    """The number of the candidate nearest to a row's value, -1 where it is missing: see `Candidates.nearest`.
+
+    Floats are subtracted once, multiplied by powers of two and rounded down, which all engines do alike. A division of
+    floats is not alike everywhere: Polars multiplies by the reciprocal, and a tie then goes to another candidate.
+    """
     assert measure.column is not None
     value, last = nw.col(measure.column.id), candidates.count - 1
     value = to_float(value.cast(nw.Int64) if kind(measure.column.facts.dtype) in TIMES else value)
     inside = value.clip(candidates.lower, candidates.point(last)) - candidates.lower
-    nearest = (inside / candidates.step + 0.5).floor() if last else inside * 0.0
-    return nearest.cast(nw.Int64).clip(0, last).fill_null(-1)
+    if not candidates.extent:
+        return (inside * 0.0).cast(nw.Int64).fill_null(-1)
+    scaled = _scaled(inside, candidates.power).floor().cast(nw.Int64)
+    nearest = engine.quotient(scaled * (2 * last) + candidates.extent, 2 * candidates.extent)
+    return nearest.clip(0, last).fill_null(-1)
+
+
+def _scaled(value: nw.Expr, power: int) -> nw.Expr:
+    """A float of at least 0 times 2^power, exactly; 0 where that is less than 1, so that nothing is too small."""
+    if power < 0:
+        value = nw.when(value < 2.0**-power).then(value * 0.0).otherwise(value)
+    if power <= 1000:
+        return value * 2.0**power
+    return value * 2.0**1000 * 2.0 ** (power - 1000)

@@ -81,8 +81,8 @@ def readable(value: nw.Expr, facts: Facts) -> nw.Expr:
     A date or time outside of the years 1 to 9999 is null: engines differ there, and some fail.
     """
     family = kind(facts.dtype)
-    if family in ("float", "decimal"):
-        return not_nan(to_float(value))
+    if family in ("float", "decimal"):  # a decimal as text: from its integer, some engines round twice
+        return not_nan(to_float(value if family == "float" else value.cast(nw.String)))
     if family in ("date", "datetime"):
         return in_calendar(value, facts.dtype)
     return value.cast(nw.String) if family == "string" else value

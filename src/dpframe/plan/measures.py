@@ -41,6 +41,7 @@ __all__ = [
 
 Total = Literal["rows", "values", "units", "sum", "square", "unit_sum", "distinct", "ranks", "modes", "interaction"]
 _CANDIDATES = 1024
+_LATTICE_BITS = 50  # of a value between the candidates: doubled and times 1,023 it is below 2^61
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,12 @@ def _listed(names: tuple[str, ...] | list[str]) -> str:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The values among which a quantile is chosen: `lower`, `lower + step`, …, `count` of them (column unit)."""
+    """The values among which a quantile is chosen: `lower`, `lower + step`, …, `count` of them (column unit).
+
+    Which candidate is nearest to a value is decided in integers, so that all engines agree on ties. A value is measured
+    from `lower`, in one subtraction of floats. A power of two then scales the distance, which loses nothing, and makes
+    the distance of the last candidate a whole number of about 2^50, the `extent`. The rest is arithmetic of integers.
+    """
 
     lower: float
     step: float
@@ -132,6 +138,39 @@ class Candidates:
     def point(self, number: int) -> float:
         """The value of a candidate (column unit)."""
         return self.lower + number * self.step
+
+    @property
+    def power(self) -> int:
+        """The power of two that scales distances from `lower`, so that the last candidate's is about 2^50."""
+        width = Fraction(self.step) * (self.count - 1)
+        return _LATTICE_BITS - (width.numerator.bit_length() - width.denominator.bit_length()) if width else 0
+
+    @property
+    def extent(self) -> int:
+        """The scaled distance between the first candidate and the last, as a whole number below 2^51; 0 for one value.
+
+        >>> Candidates(0.0, 1.0, 11, True).extent == 10 * 2**47
+        True
+        """
+        return round(Fraction(self.step) * (self.count - 1) * Fraction(2) ** self.power)
+
+    def nearest(self, value: float) -> int:
+        """The number of the candidate nearest to a value, of two the greater: what every engine computes.
+
+        Input:  value, finite or infinite (column unit)
+        Output: an integer in [0, count)
+        Bound:  the candidate is within half a step of the value, save a part of 2^-38 of a step and what the
+                subtraction rounds; it depends on this value alone
+
+        >>> [Candidates(0.0, 1.0, 11, False).nearest(x) for x in (-math.inf, 0.49, 0.5, 7.0, math.inf)]
+        [0, 0, 1, 7, 10]
+        """
+        last = self.count - 1
+        if not self.extent:
+            return 0
+        inside = min(max(value, self.lower), self.point(last)) - self.lower
+        scaled = math.floor(Fraction(inside) * Fraction(2) ** self.power)
+        return min((2 * last * scaled + self.extent) // (2 * self.extent), last)
 
     def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Between what the values are that are read as these candidates and those between them (column unit).
@@ -377,7 +416,12 @@ def distinct_total(column: Column, scope: Scope, what: str) -> Measure:
 
 
 def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: Scope, what: str) -> Measure:
-    """The rows below and above each candidate, per group, for the choice of a quantile."""
+    """The rows below and above each candidate, per group, for the choice of a quantile.
+
+    Errors: InvalidBounds where the distance between the bounds is none that a float can hold
+    """
+    if Fraction(bounds.upper) - Fraction(bounds.lower) > 10**300:
+        raise InvalidBounds(f"{what}: values this far apart are beyond floats; keep bounds 1e300 apart.")
     fraction = FRACTION_BITS if scope.weighted else 0
     bound = maps.row_places(scope.contribution(what), scope.table.relation, scope.cells)
     candidates = Candidates.between(bounds, whole=is_whole(column))

@@ -132,6 +132,10 @@ class Backend(ABC):
         """A Float64 rounded to 32 bits, and infinite beyond them."""
         return value.cast(nw.Float32).cast(nw.Float64)
 
+    def ratio(self, top: nw.Expr, bottom: nw.Expr) -> nw.Expr:
+        """One float divided by another that is not 0, rounded once, as IEEE 754 has it."""
+        return top / bottom
+
     @abstractmethod
     def quotient(self, top: nw.Expr, bottom: nw.Expr | int) -> nw.Expr:
         """⌊top / bottom⌋ in whole numbers, exactly, for 0 < bottom < 2^62 and a result below 2^51 in size."""

@@ -124,6 +124,14 @@ class PolarsBackend(Backend):
     def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
         return value.cast(target)
 
+    def ratio(self, top: nw.Expr, bottom: nw.Expr) -> nw.Expr:
+        """By a column, even where the divisor is one number for all rows.
+
+        Polars multiplies a long column by the reciprocal of one number, which rounds twice, and divides a short one. So
+        the quotient of a unit's row would differ with the number of rows of others.
+        """
+        return top / (bottom + top.is_null().cast(nw.Float64) * 0.0)
+
     def quotient(self, top: nw.Expr, bottom: nw.Expr | int) -> nw.Expr:
         return top // bottom
 

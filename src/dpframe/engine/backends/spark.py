@@ -47,12 +47,15 @@ class _Spark(SqlBackend):
             return None
         held = dict(nw.from_native(table).collect_schema())
         held |= {name: nw.Duration("us") for name, dtype in table.dtypes if dtype.startswith("interval")}
-        names = our_names(held)
+        names = our_names(table.columns)  # of which two may be one name
         zoned = {name for name, dtype in table.dtypes if dtype == "timestamp"}
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
-            columns = [functions.expr(_held(name, held[name], name in zoned)).alias(names[name]) for name in wanted]
+            """By names of ours first: a setting of the session may take a name within SQL for a pattern."""
+            columns = [functions.col(_quoted(name)).alias(names[name]) for name in wanted]
             rows = table.select(*(columns or [functions.lit(1).alias("s")]))
+            ours = [(names[name], _held(names[name], held[name], name in zoned)) for name in wanted]
+            rows = rows.select(*(functions.expr(made).alias(name) for name, made in ours)) if ours else rows
             return _without_rows(rows) if empty else rows
 
         return Data("pandas", schema_of(self, {name: held[name] for name in names}), scan, True, self.name, names)
@@ -183,13 +186,17 @@ def _quoted(name: str) -> str:
 
 
 def _held(name: str, dtype: DType, zoned: bool) -> str:
-    """A column of the user's as it is held: a time as its ticks, a text as text."""
-    value, family = _quoted(name), kind(dtype)
+    """A column of the user's, by our name, as it is held: a time as its ticks, a text as text.
+
+    Texts are compared by their bytes, whatever collation the column has. Bytes that are no UTF-8 are no text: Spark
+    holds them all the same, and what reads the totals fails on them, after they are paid for.
+    """
+    family = kind(dtype)
     if family == "date":
-        return f"CAST(unix_date({value}) AS BIGINT)"
+        return f"CAST(unix_date({name}) AS BIGINT)"
     if family == "datetime":
-        return f"unix_micros({value})" if zoned else _micro(value)
-    return f"CAST({value} AS STRING)" if family == "string" else value
+        return f"unix_micros({name})" if zoned else _micro(name)
+    return f"try_validate_utf8(CAST({name} AS STRING COLLATE UTF8_BINARY))" if family == "string" else name
 
 
 def _micro(value: str) -> str:

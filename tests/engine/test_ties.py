@@ -1,0 +1,186 @@
+"""Ties and last digits: values between two candidates, quotients, constants and decimals are the same everywhere."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import engine as rooms
+from dpframe.plan.columns import Bounds
+from dpframe.plan.measures import Candidates
+from questions import exact
+
+
+def places(query):
+    """The rows at each candidate of a quantile, as they are read."""
+    (values,) = rooms.totals(query._ask, 1).values
+    return np.ravel(values).tolist()
+
+
+def asked(table, bounds):
+    return dp.protect(table, unit=dp.Rows(1)).quantile("x", 0.5, bounds=bounds)
+
+
+def expected(candidates, values):
+    counts = [0] * candidates.count
+    for value in values:
+        if value is not None and not math.isnan(value):
+            counts[candidates.nearest(value)] += 1
+    return counts
+
+
+def exact_place(candidates, value):
+    """The nearest candidate in fractions, from the same rounded distance; of two the greater."""
+    if candidates.count == 1 or not candidates.step:
+        return 0
+    value = min(max(value, candidates.lower), candidates.point(candidates.count - 1))
+    place = math.floor(Fraction(value - candidates.lower) / Fraction(candidates.step) + Fraction(1, 2))
+    return min(place, candidates.count - 1)
+
+
+def midpoints(candidates, rng, many):
+    """Values at and beside the middles between candidates."""
+    values = []
+    for _ in range(many):
+        number = rng.randrange(max(candidates.count - 1, 1))
+        middle = float(Fraction(candidates.lower) + (number + Fraction(1, 2)) * Fraction(candidates.step))
+        values += [middle, math.nextafter(middle, -math.inf), math.nextafter(middle, math.inf)]
+    return values
+
+
+RANGES = [
+    (0, 1023),
+    (0, 1000),
+    (-1, 2),
+    (0.1, 0.7),
+    (-(1e300**0.5), 3),
+    (1e15, 1e15 + 512),
+    (-(2**60), 2**60 + 12345),
+    (1e17, 1e17 + 4096),
+    (0, 1e-300),
+    (-3e-308, 1e-308),
+    (0, 5e-324),
+    (0, 3e-321),
+    (-1e270, 1e270),
+    (1e-300, 1e270),
+    (-7e-5, -6e-5),
+    (5, 5),
+]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("bounds", RANGES[:10:3])
+def test_the_nearest_candidate_is_one_everywhere(engine, bounds):
+    _hold(engine, bounds)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("bounds", RANGES)
+def test_the_nearest_candidate_is_one_everywhere_in_every_range(engine, bounds):
+    _hold(engine, bounds)
+
+
+def _hold(engine, bounds):
+    rng = random.Random(repr(bounds))
+    candidates = Candidates.between(Bounds(*bounds), whole=False)
+    width = float(bounds[1]) - float(bounds[0])
+    values = midpoints(candidates, rng, 100) + [bounds[0] + rng.random() * width for _ in range(100)]
+    values += [math.inf, -math.inf, math.nan, None, -0.0, 0.0, 5e-324, -5e-324, 1.7e308, -1.7e308, *map(float, bounds)]
+    table = pl.DataFrame({"x": pl.Series(values, dtype=pl.Float64)})
+    assert places(asked(engine(table), bounds)) == expected(candidates, values)
+
+
+@pytest.mark.spark
+def test_the_nearest_time_whole_number_and_decimal(engine):
+    rng = random.Random(7)
+    whole = [rng.randrange(-(2**63), 2**63) for _ in range(200)] + [-(2**63), 2**63 - 1, None]
+    far = (-(2**62) - 1, 2**62 + 3)
+    table = pl.DataFrame({"x": pl.Series(whole, dtype=pl.Int64)})
+    held = [None if x is None else float(x) for x in whole]
+    assert places(asked(engine(table), far)) == expected(Candidates.between(Bounds(*far), whole=True), held)
+    few = pl.DataFrame({"x": pl.Series([*range(-5, 30), None], dtype=pl.Int16)})
+    assert places(asked(engine(few), (0, 20))) == [6, *[1] * 19, 10]
+
+    start, end = dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, 0, 0, 2, 46)
+    times = [start + (end - start) * rng.random() for _ in range(300)] + [start - (end - start), None]
+    table = pl.DataFrame({"x": pl.Series(times, dtype=pl.Datetime("us"))})
+    ticks = [(t - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1) for t in (start, end, *times[:-1])]
+    candidates = Candidates.between(Bounds(*ticks[:2]), whole=True)
+    assert places(asked(engine(table), (start, end))) == expected(candidates, [float(t) for t in ticks[2:]])
+
+    wide = [Decimal(rng.randrange(-(10**18), 10**18)).scaleb(-15) for _ in range(300)]
+    table = pl.DataFrame({"x": pl.Series([*wide, None], dtype=pl.Decimal(18, 15))})
+    candidates = Candidates.between(Bounds(-1, 1), whole=False)
+    assert places(asked(engine(table), (-1, 1))) == expected(candidates, [float(x) for x in wide])
+
+
+@pytest.mark.parametrize("bounds", RANGES)
+def test_the_nearest_candidate_is_that_of_fractions(bounds):
+    rng = random.Random(3)
+    for whole in (False, True):
+        candidates = Candidates.between(Bounds(*bounds), whole=whole)
+        for value in [*midpoints(candidates, rng, 300), *map(float, bounds)]:
+            near = candidates.nearest(value)
+            if near != exact_place(candidates, value):  # nearer than a part of 2^-38 of a step to the middle of two
+                inside = Fraction(value - candidates.lower) / Fraction(candidates.step)
+                assert abs(abs(inside - near) - Fraction(1, 2)) < Fraction(1, 2**38)
+
+
+def test_whole_numbers_are_their_own_candidates():
+    for count in (2, 3, 1000, 1024):
+        candidates = Candidates.between(Bounds(-7, count - 8), whole=True)
+        assert [candidates.nearest(x - 7) for x in range(count)] == list(range(count))
+        assert [candidates.nearest(x - 7.5) for x in range(count)] == list(range(count))
+
+
+def quotients(table, divisor):
+    """How many rows have the quotient that they are listed with."""
+    made = dp.protect(table, unit=dp.Rows(1)).with_columns(same=divisor == dp.col("q"))
+    return exact(made.filter(dp.col("same")).count())
+
+
+@pytest.mark.spark
+def test_a_quotient_is_rounded_once(engine):
+    """By one number or by a column, and of any number of rows.
+
+    Polars multiplies a long column by the reciprocal of a number: what a row counts as would depend on other rows.
+    """
+    rng = np.random.default_rng(4)
+    for rows in (1, 2, 3, 5, 3000) if engine.name == "polars" else (1, 3000):
+        for by in (3.0, -7.3e-5):
+            tops = rng.uniform(-1000, 1000, rows)
+            table = pl.DataFrame({"x": tops, "q": tops / by, "by": [by] * rows})
+            held = engine(table)
+            assert quotients(held, dp.col("x") / by) == quotients(held, dp.col("x") / dp.col("by"))
+            assert quotients(held, dp.col("x") / by) == exact(dp.protect(held, unit=dp.Rows(1)).count())
+
+
+@pytest.mark.spark
+def test_constants_have_all_their_digits(engine):
+    """A comparison with a number of many digits is true of that number only."""
+    rng, x = random.Random(6), dp.col("x")
+    values = [math.ldexp(rng.random(), rng.randint(-40, 40)) for _ in range(20)]
+    table = pl.DataFrame({"x": [math.nextafter(v, end) for v in values for end in (-math.inf, v, math.inf)]})
+    same = {f"s{i}": x == value for i, value in enumerate(values)} | {"listed": x.is_in(values)}
+    made = dp.protect(engine(table), unit=dp.Rows(1)).with_columns(**same)
+    counts = exact(made.agg(**{name: dp.sum(name) for name in same}))
+    assert [list(count.values()) for count in counts.values()] == [[1]] * 20 + [[20]]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("digits", "scale"), [(18, 6), (18, 18), (38, 10), (38, 2)])
+def test_decimals_are_rounded_once(engine, digits, scale):
+    rng = random.Random(8)
+    whole = [rng.randrange(-(10 ** rng.randint(1, digits)) + 1, 10 ** rng.randint(1, digits)) for _ in range(500)]
+    values = [Decimal(f"{x}e-{scale}") for x in whole]
+    table = pl.DataFrame({"x": pl.Series(values, dtype=pl.Decimal(digits, scale)), "q": [float(x) for x in values]})
+    frame = dp.protect(engine(table), unit=dp.Rows(1))
+    assert exact(frame.filter(dp.col("x") == dp.col("q")).count()) == exact(frame.count())
