@@ -26,7 +26,7 @@ from cloudpickle import CloudPickler  # type: ignore[import-untyped]
 from dask.base import compute
 from dask.delayed import delayed
 
-from dpframe.engine.arrow import of_type
+from dpframe.engine.arrow import partition_of
 from dpframe.engine.sums import Build, collected, comparable, together
 from dpframe.engine.tables import Data
 from dpframe.plan.ask import Ask
@@ -104,7 +104,7 @@ def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, Facts], int]) ->
     types, units, number = about
 
     def cut() -> list[pl.DataFrame | None]:
-        rows = pl.DataFrame({name: of_type(partition[name], dtype) for name, dtype in types.items()})
+        rows = partition_of(partition, types)
         hashes: Any = np.arange(rows.height)
         if units:
             rows = rows.drop_nulls(list(units))
