@@ -1,6 +1,6 @@
 """Tables through Arrow: PyArrow's own, and pandas'. Only the columns that a query reads are converted.
 
-Whatever is brought may be hostile: memory that does not hold in its type (`dpframe.engine.memory`), objects whose own
+Whatever is brought may be hostile: memory that does not hold in its type (`dpframe.engine.buffers`), objects whose own
 code raises (`dpframe.engine.cells`), columns that give other cells than they say. What does not hold is null, for its
 cell alone.
 """
@@ -18,8 +18,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpframe.engine.buffers import plain_type, sound
 from dpframe.engine.cells import PER_SECOND, each, text, value_for
-from dpframe.engine.memory import plain_type, sound
 from dpframe.engine.tables import Data, facts_of
 from dpframe.plan.columns import Facts
 from dpframe.plan.types import Unread
