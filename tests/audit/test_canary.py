@@ -2,7 +2,8 @@
 
 Standard output and error of the process, logs, warnings, exceptions with all they hang on, repr and HTML, what pickling
 leaves behind, the bytes of ledgers, temporary files; through every public call, and through 500 errors that an engine
-raises with cells in its message.
+raises with cells in its message. Of these errors the variables of every function in the traceback are looked at too,
+which `%xmode Verbose`, `pytest -l` and others print.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import os
 import pickle
 import random
 import struct
+import subprocess
+import sys
 import tempfile
 import traceback
 import warnings
@@ -25,9 +28,11 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe import engine
 from dpframe.engine import compile as compiler
 from dpframe.engine.backends import polars as on_polars
 from dpframe.errors import DpFrameError
+from dpframe.release import run
 from strategies import bring
 
 ROWS = 12
@@ -49,6 +54,22 @@ def hits(*found):
     """The canaries in texts or bytes."""
     blob = b"\n".join(f if isinstance(f, bytes) else str(f).encode(errors="replace") for f in found)
     return [sign for sign in SIGNS if sign in blob]
+
+
+RAW = "rows or raw totals"
+
+
+def variables(error):
+    """What the functions of dpframe, and those that they call, hold in the traceback of an error."""
+    shown, trace, inside = [], error.__traceback__, False
+    while trace is not None:
+        inside = inside or trace.tb_frame.f_globals.get("__name__", "").startswith("dpframe")
+        if inside:
+            held = [*trace.tb_frame.f_locals.values()]
+            shown += [repr(value) for value in held]
+            shown += [RAW for value in held if isinstance(value, (engine.Totals, pl.DataFrame))]
+        trace = trace.tb_next
+    return shown
 
 
 class Ears:
@@ -85,6 +106,7 @@ class Ears:
         while error is not None:
             self.said += [repr(error), str(error), *getattr(error, "__notes__", []), *map(repr, error.args)]
             self.said.append("".join(traceback.format_exception(error)))
+            self.said += variables(error)
             error = error.__cause__ or error.__context__
 
     def attempt(self, call):
@@ -213,6 +235,7 @@ SITES = [
     (pl, "collect_all"),
     (pl.LazyFrame, "collect_schema"),
     (pl.DataFrame, "join"),
+    (run, "drawn_table"),
 ]
 
 
@@ -241,6 +264,69 @@ def test_500_errors_of_an_engine_show_no_cell(tmp_path, monkeypatch):
     assert forced == 500
     assert not foreign, foreign[:3]
     assert not hits(*ears.said)
+    assert RAW not in ears.said
+
+
+@pytest.mark.parametrize(("place", "name"), [(pl.LazyFrame, "collect"), (run, "drawn_table")])
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_interrupts_show_no_cell(place, name, kind, tmp_path, monkeypatch):
+    """One that comes while rows are read, or noise is drawn, is raised, and holds neither rows nor totals."""
+    frame = dp.protect(TABLE, unit="user", budget=dp.Budget(epsilon=100))
+    query, ears, real, calls = frame.sum("x", (0, 1), max_rows=2), Ears(tmp_path), getattr(place, name), []
+
+    def interrupted(*args, **named):
+        calls.append(real(*args, **named))  # rows are here
+        if len(calls) == 2 or place is run:
+            raise kind(TEXTS["city"][0])
+        return calls[-1]
+
+    monkeypatch.setattr(place, name, interrupted)
+    with pytest.raises(kind) as raised:
+        query.release(epsilon=1.0)
+    ears.error(raised.value)
+    assert calls
+    assert len(ears.said) > 5
+    assert not hits(*ears.said)
+    assert RAW not in ears.said
+
+
+_SHELL = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance()
+shell.run_cell("%xmode Verbose")
+for cell in sys.argv[1:]:
+    shell.run_cell(cell)
+"""
+_CELLS = [
+    "import polars as pl, dpframe as dp; real = pl.LazyFrame.collect",
+    "def told(rows):\n    if len(rows):\n        raise KeyboardInterrupt\n    return rows",
+    "def ask(rows):\n    return dp.protect(rows, unit='user', budget=dp.Budget(epsilon=9)).count(max_rows=1)",
+    "pl.LazyFrame.collect = lambda self, *args, **named: told(real(self, *args, **named))",
+]
+
+
+def test_ipython_shows_no_cell_in_its_verbose_mode(tmp_path):
+    """A shell prints the variables of each function in a traceback; of ours, none that holds a cell."""
+    TABLE.write_parquet(tmp_path / "t.parquet")
+    read = f"ROWS = pl.read_parquet({str(tmp_path / 't.parquet')!r})"
+    asked = [
+        _CELLS[0],
+        read,
+        *_CELLS[1:],
+        "asked = ask(ROWS.lazy())",
+        "asked.release(epsilon=1.0)",
+        "print('and without dpframe')",
+        "told(ROWS)",
+    ]
+    shell, about = [sys.executable, "-c", _SHELL, *asked], {**os.environ, "IPYTHONDIR": str(tmp_path)}
+    done = subprocess.run(shell, capture_output=True, env=about, timeout=300, check=False)
+    ours, _, others = done.stdout.partition(b"and without dpframe")
+    assert b"KeyboardInterrupt" in ours, done
+    assert b"KeyboardInterrupt" in others
+    assert hits(others)
+    assert not hits(ours, done.stderr)
 
 
 class Odd:

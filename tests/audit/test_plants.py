@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import pickle
 import threading
+import traceback
 from fractions import Fraction
 
 import narwhals as nw
 import numpy as np
+import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from plants import Plant, changed
 from test_exhaustive import LIMITS, UNIT, Tally, asked
@@ -21,10 +24,12 @@ from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
 from dpframe.budget import account, losses, memory, parts, store
+from dpframe.engine import arrow, buffers, cells, integers, keys, limits, lowest, profile, rows
 from dpframe.engine import compile as compiler
 from dpframe.engine import expressions, integers, keys, limits, lowest, profile, rows
+from dpframe.engine.arrow import of_type, partition_of
 from dpframe.engine.backends import polars as on_polars
-from dpframe.engine.totals import _assembled, guarded
+from dpframe.engine.totals import _assembled, guarded, sealed
 from dpframe.errors import BudgetError, DpFrameError, EngineError
 from dpframe.noise import bits
 from dpframe.plan import columns, combine, measures, operations, steps
@@ -393,6 +398,63 @@ def scales_round_down():
 def more_is_told(question, terms="epsilon", relation="add-remove", pairs=6):
     """Given the same answers, two neighbours show something else, or the answers cost more than was charged."""
     return raises(AssertionError, lambda: held(question, terms, relation, pairs))
+
+
+def _none_of_texts():
+    """Two texts, of which one is no UTF-8, as PyArrow reads them from a file."""
+    raw = pa.array([b"a", b"\xff"])
+    return pa.table({"u": [1, 2], "g": pa.Array.from_buffers(pa.string(), 2, raw.buffers())})
+
+
+def texts_that_are_none_are_held(form=lambda table: table):
+    """Nothing but counts, since a kernel of texts would end the process."""
+    return exact(dp.protect(form(_none_of_texts()), unit="u").count("g", max_rows=1)) != [[2**20]]
+
+
+class _Interrupting:
+    def __str__(self):
+        raise KeyboardInterrupt
+
+
+def objects_stop_a_release():
+    rows = pd.DataFrame({"u": [1, 2], "g": pd.Series(["a", _Interrupting()], dtype=object)})
+    return raises(KeyboardInterrupt, lambda: exact(dp.protect(rows, unit="u").n_unique("g", max_rows=1)))
+
+
+def a_cell_decides_how_another_is_read():
+    """What 2.5 is in a column of whole numbers, alone, and beside an object."""
+    alone, beside = pd.Series([2.5]), pd.Series([2.5, object()], dtype=object)
+    return of_type(alone, np.dtype("int64"))[0] != of_type(beside, np.dtype("int64"))[0]
+
+
+def a_partition_without_a_column_fails():
+    return raises(BaseException, lambda: partition_of(pd.DataFrame({"x": [1]}), {"u": np.dtype("int64")}))
+
+
+def tracebacks_hold_rows(place=pl.LazyFrame, name="collect"):
+    """Whether an interrupt that comes when rows are read has them, or their totals, in its traceback."""
+    real, held = getattr(place, name), []
+
+    def interrupted(*args, **named):
+        held.append((args, real(*args, **named)))
+        if place is run or held[-1][1].height > 1:
+            raise KeyboardInterrupt
+        return held[-1][1]
+
+    query = protected({"u": [1, 2], "x": [1.0, 2.0]}).group_by("x", keys=[1.0, 2.0], max_groups=1).count_units()
+    setattr(place, name, interrupted)
+    try:
+        query.release(epsilon=1.0)
+    except KeyboardInterrupt as error:
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][1:]
+        return any(
+            isinstance(value, (pl.DataFrame, engine.Totals)) or value is held
+            for frame in frames
+            for value in frame.f_locals.values()
+        )
+    finally:
+        setattr(place, name, real)
+    return True
 
 
 PLANTS = [
@@ -835,6 +897,60 @@ PLANTS = [
         "& ~text.str.contains(foreign)",
         "",
         lambda: line_ends_are_digits(),
+        "texts of Arrow are UTF-8",
+        buffers._holds,
+        "validate(full=True)",
+        "validate()",
+        texts_that_are_none_are_held,
+    ),
+    Plant(
+        "texts of Polars are UTF-8",
+        on_polars._unicode,
+        "raw.cast(pl.String)",
+        "raw",
+        lambda: texts_that_are_none_are_held(pl.from_arrow),
+    ),
+    Plant(
+        "texts of a lazy frame are UTF-8",
+        on_polars._unicode,
+        "raw.cast(pl.String)",
+        "raw",
+        lambda: texts_that_are_none_are_held(lambda table: pl.from_arrow(table).lazy()),
+    ),
+    Plant(
+        "an interrupt is from the keyboard",
+        cells.each,
+        "if arrived:",
+        "if True:",
+        objects_stop_a_release,
+    ),
+    Plant(
+        "a part of a number is left out",
+        arrow._of_numbers,
+        "pl.when(value.floor() == value).then(value)",
+        "value",
+        a_cell_decides_how_another_is_read,
+    ),
+    Plant(
+        "a partition has the columns of its table",
+        partition_of,
+        "if len(at := numbers.get(name, [])) == 1 else null",
+        "if (at := numbers[name]) else null",
+        a_partition_without_a_column_fails,
+    ),
+    Plant(
+        "an interrupt goes on as it came",
+        sealed,
+        "stopped = KeyboardInterrupt()",
+        "raise",
+        tracebacks_hold_rows,
+    ),
+    Plant(
+        "errors of drawing noise go on as they came",
+        run._found,
+        "engine.sealed(lambda: _read(question, account, price, noise))",
+        "_read(question, account, price, noise)",
+        lambda: tracebacks_hold_rows(run, "drawn_table"),
     ),
 ]
 

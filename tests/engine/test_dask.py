@@ -6,15 +6,19 @@ import datetime as dt
 import io
 import pickle
 import random
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import dpframe as dp
 from dpframe import engine
+from dpframe.engine.arrow import of_type
 from dpframe.errors import EngineError, UnsupportedOperation
 from questions import QUESTIONS, TABLE, exact, expected, protected
 from strategies import answer, as_frame, bring, random_plan, random_question, random_rows
@@ -114,6 +118,81 @@ def test_partitions_of_other_types_are_read_by_the_types_of_the_whole():
     assert [total[()] for total in answer(everything)] == [5, 3]
 
 
+_SOUND = pd.DataFrame({"u": [1, 2], "x": [1.5, 2.5], "g": ["a", "b"]}).astype({"g": object})
+_OTHER = {  # a partition that is not as Dask says, and the rows and sums of "a" and "b" with the sound one beside it
+    "without a column": (_SOUND[["u", "g"]], [2, 2], [1.5, 2.5]),
+    "without units": (_SOUND[["x", "g"]], [1, 1], [1.5, 2.5]),
+    "in another order": (_SOUND[["g", "x", "u"]], [2, 2], [3, 5]),
+    "with a column twice": (pd.concat([_SOUND, _SOUND[["x"]]], axis=1), [2, 2], [1.5, 2.5]),
+    "with one index twice": (_SOUND.set_axis([1, 1]), [2, 2], [3, 5]),
+    "with other names": (_SOUND.set_axis([0, 1, 2], axis=1), [1, 1], [1.5, 2.5]),
+    "no table": ("abc", [1, 1], [1.5, 2.5]),
+    "empty": (pd.DataFrame(), [1, 1], [1.5, 2.5]),
+    "of texts": (_SOUND.astype({"x": str}), [2, 2], [1.5, 2.5]),
+    "of objects": (_SOUND.astype({"x": object}), [2, 2], [3, 5]),
+    "of times": (_SOUND.assign(x=pd.to_datetime(["2020", "2021"])), [2, 2], [1.5, 2.5]),
+    "of periods": (_SOUND.assign(x=pd.period_range("2020", periods=2)), [2, 2], [1.5, 2.5]),
+    "of truths": (_SOUND.assign(x=[True, False]), [2, 2], [2.5, 2.5]),
+    "of categories": (_SOUND.astype("category"), [2, 2], [3, 5]),
+    "sparse": (_SOUND.assign(x=pd.arrays.SparseArray([0.0, 1.5])), [2, 2], [1.5, 4]),
+    "of larger numbers": (_SOUND.assign(u=np.array([2**64 - 1, 2], dtype="uint64")), [1, 2], [1.5, 5]),
+}
+
+
+@pytest.mark.parametrize("name", _OTHER)
+def test_a_partition_that_is_not_as_dask_says_fails_nothing(name):
+    partition, rows, sums = _OTHER[name]
+    pieces, meta = [_SOUND, partition], _SOUND.head(0)
+    with dask.config.set({"dataframe.convert-string": False}):
+        table = dd.from_map(lambda i: pieces[i], range(2), meta=meta)
+    grouped = dp.protect(table, unit="u").group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=2)
+    query = grouped.agg(n=dp.count(), s=dp.sum("x", (0, 10)))
+    counted, total = answer(query)
+    step = query._ask.paid[1].measure.unit
+    assert list(counted.values()) == rows
+    assert [float(value * step) for value in total.values()] == sums
+
+
+_VALUES = [
+    *(0, 1, 7, 2**40, -1, True, False, 0.0, 1.0, 2.5, -3.0, 1e300, float("inf"), "7", "x", b"b"),
+    *(
+        dt.date(2020, 1, 2),
+        dt.datetime(2020, 1, 2),
+        dt.datetime(2020, 1, 2, 3, 4, 5, 6),
+        dt.timedelta(days=1, seconds=3),
+    ),
+    *(pd.Timestamp("2020-01-02 03:04:05.123456789"), pd.Timestamp("2020-01-02", tz="Europe/Berlin"), Decimal("1.25")),
+    *(Decimal("1E+40"), Decimal("sNaN"), Fraction(1, 3), np.float32(0.5), np.int8(3), np.bool_(True), None, object()),
+]
+_CONTAINERS = [
+    *("int8", "int64", "uint64", "float32", "float64", "boolean", "Int64", "datetime64[s]", "datetime64[ns]"),
+    *("timedelta64[ms]", "datetime64[us, UTC]", "category"),
+    *(pd.ArrowDtype(pa.date32()), pd.ArrowDtype(pa.decimal128(9, 2))),
+]
+_WHOLES = [*_CONTAINERS[:6], *_CONTAINERS[7:11], *_CONTAINERS[12:], object]
+
+
+@pytest.mark.parametrize("whole", _WHOLES, ids=str)
+def test_no_cell_decides_how_another_is_read(whole):
+    """A column of objects, which one odd cell makes of a partition, is read as the column without that cell is."""
+    dtype = pd.Series([], dtype=whole).dtype
+    held = 0
+    for container in _CONTAINERS:
+        for value in _VALUES:
+            try:
+                alone = pd.Series([value], dtype=object).astype(container)
+            except Exception:  # which does not hold this value
+                continue
+            if alone.isna().all():
+                continue
+            beside = pd.Series([alone[0], object()], dtype=object)
+            (first,), (second, odd) = (of_type(column, dtype).to_physical() for column in (alone, beside))
+            assert first == second, (whole, container, value)
+            assert isinstance(odd, str) if whole is object else odd is None
+            held += first is not None
+    assert held
+
+
 def test_protected_tables_meet_and_others_do_not(frame):
     people = pd.DataFrame({"u": np.arange(5, 25, dtype=np.int16), "age": np.arange(20)})
     shops = pl.DataFrame({"g": ["a", "b"], "size": [1, 2]})
@@ -183,14 +262,13 @@ def _panic(*said):
 def test_tasks_that_cannot_read_give_nothing(monkeypatch):
     from dpframe.engine import shuffle
 
-    assert shuffle._cut(pd.DataFrame({"y": [1]}), ({"x": np.dtype("int64")}, {}, 2)) == [None, None]
     assert shuffle._summed(b"", [[None]]) is None
     assert shuffle._together([("k",)], [None, [pl.DataFrame({"k": [1]})]]) is None
     whole = pd.DataFrame({"x": [1]})
     about = ({"x": np.dtype("int64")}, {}, 1)
     (piece,) = shuffle._cut(whole, about)
     assert piece.rows() == [(1,)]
-    for name in ("of_type", "_Unpickler", "together"):  # a panic of Polars is no Exception
+    for name in ("partition_of", "_Unpickler", "together"):  # a panic of Polars is no Exception
         monkeypatch.setattr(shuffle, name, _panic)
     assert shuffle._cut(whole, about) == [None]
     assert shuffle._summed(b"", [[piece]]) is None

@@ -7,7 +7,7 @@ from dpframe.engine.native import adopt, content, public
 from dpframe.engine.profile import EXPONENTS, NODES, ONE, key_profile, magnitude_profile, size_profile, value_profile
 from dpframe.engine.support import check_supported
 from dpframe.engine.tables import Data, Kind, as_kind
-from dpframe.engine.totals import Totals, totals, validate
+from dpframe.engine.totals import Totals, sealed, totals, validate
 
 __all__ = [
     "EXPONENTS",
@@ -27,6 +27,7 @@ __all__ = [
     "most_per_key",
     "partition",
     "public",
+    "sealed",
     "size_profile",
     "totals",
     "validate",

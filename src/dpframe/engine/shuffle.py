@@ -5,6 +5,10 @@ goes to the part that a hash of its identifier says, taken after identifiers are
 equal ones, in whatever partition, table or Python type, are one text or one number by then. The hash is pandas', which
 is the same on every machine. A task that runs again gives the same, since nothing in it is drawn.
 
+A partition may be other than Dask says: of other types, with its columns in another order, without some of them, or
+no table at all. Each of its cells is read by its own value and the type of the whole table, and is null where that does
+not hold it (see `dpframe.engine.arrow.partition_of`).
+
 What runs on the workers is told as little as possible: a plan without rows, the public tables that it joins, and the
 salt. What comes back are the sums of a part; only those of all parts together come to the caller. A task of ours never
 fails: an exception, or what a scheduler writes of it into a log, may hold cells. It gives None instead, and so does the
@@ -24,9 +28,10 @@ import pandas as pd
 import polars as pl
 from cloudpickle import CloudPickler  # type: ignore[import-untyped]
 from dask.base import compute
+from dask.dataframe.dask_expr import new_collection  # type: ignore[attr-defined]
 from dask.delayed import delayed
 
-from dpframe.engine.arrow import of_type
+from dpframe.engine.arrow import partition_of
 from dpframe.engine.sums import Build, collected, comparable, together
 from dpframe.engine.tables import Data
 from dpframe.plan.ask import Ask
@@ -50,7 +55,7 @@ def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
     for source, frame in zip(sources, frames, strict=True):
         cut = delayed(_cut, nout=number)
         about = delayed((frame._meta.dtypes.to_dict(), _units(source), number))
-        pieces.append([cut(partition, about) for partition in frame.to_delayed()])
+        pieces.append([cut(partition, about) for partition in _unprojected(frame).to_delayed()])
     said = delayed(_packed(ask, build))
     parts = [delayed(_summed)(said, [[cut[i] for cut in table] for table in pieces]) for i in range(number)]
     while len(parts) > 1:
@@ -76,6 +81,17 @@ def _needed(ask: Ask, build: Build) -> tuple[list[list[str]], list[tuple[str, ..
     made = {id(source): replace(source, data=listening(source)) for source in sources_of(ask.step)}
     sums = build(replace(ask, step=exchanged(ask.step, lambda source: made[id(source)])), False)
     return [list(names) for names in read.values()], [one.keys for one in sums]
+
+
+def _unprojected(frame: Any) -> Any:
+    """A dataframe without the choice of columns that would be its last task: a partition that lacks one would fail it.
+
+    Where the columns are chosen while a file is read, or before other tasks, they still are.
+    """
+    expression = frame.optimize(fuse=False).expr
+    while type(expression).__name__ == "Projection":
+        expression = expression.frame
+    return new_collection(expression)
 
 
 def _units(source: Source) -> dict[str, Facts]:
@@ -104,7 +120,7 @@ def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, Facts], int]) ->
     types, units, number = about
 
     def cut() -> list[pl.DataFrame | None]:
-        rows = pl.DataFrame({name: of_type(partition[name], dtype) for name, dtype in types.items()})
+        rows = partition_of(partition, types)
         hashes: Any = np.arange(rows.height)
         if units:
             rows = rows.drop_nulls(list(units))

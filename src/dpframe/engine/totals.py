@@ -21,7 +21,7 @@ from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan.ask import Ask
 from dpframe.plan.measures import Measure
 
-__all__ = ["Integers", "Totals", "guarded", "joined", "totals", "validate"]
+__all__ = ["Integers", "Totals", "guarded", "joined", "sealed", "totals", "validate"]
 
 T = TypeVar("T")
 Integers = NDArray[np.int64] | NDArray[np.object_]
@@ -50,23 +50,39 @@ def validate(ask: Ask) -> None:
 
 
 def guarded(run: Callable[[], T]) -> T:
-    """Run, and replace whatever an engine raises by a constant message: its own may hold cells.
+    """Run an engine without its warnings, and without the words of what it raises, see `sealed`."""
 
-    Polars' PanicException is a BaseException. The new error is raised outside of the handler, so that nothing of the
-    old one hangs on it.
-    """
-    try:
+    def quiet() -> T:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return run()
-    except (DpFrameError, KeyboardInterrupt, SystemExit):
-        raise
+
+    return sealed(quiet)
+
+
+def sealed(run: Callable[[], T]) -> T:
+    """Run, and replace what is raised by a constant message: its own may hold cells.
+
+    Polars' PanicException is a BaseException. The error is raised outside of the handler, so that nothing of the old
+    one hangs on it. Even an error of dpframe's own, or an interrupt, is raised from here: the variables of the
+    functions that read rows are tables and raw totals, which debuggers and `%xmode Verbose` print.
+    """
+    stopped: BaseException
+    try:
+        return run()
+    except DpFrameError as error:
+        stopped = error.with_traceback(None)
+        stopped.__cause__ = stopped.__context__ = None
+    except KeyboardInterrupt:
+        stopped = KeyboardInterrupt()
+    except SystemExit as error:
+        stopped = SystemExit(error.code if isinstance(error.code, int) else None)
     except BaseException:
-        pass
-    raise EngineError(
-        "The engine could not run this query. Its own message is withheld because it may show cells; "
-        "run the same steps on a few made-up rows to see it."
-    )
+        stopped = EngineError(
+            "The engine could not run this query. Its own message is withheld because it may show cells; "
+            "run the same steps on a few made-up rows to see it."
+        )
+    raise stopped
 
 
 def _empty(ask: Ask) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:

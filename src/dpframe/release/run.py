@@ -183,10 +183,14 @@ def _described(questions: Sequence[Question], price: Mapping[str, Any], noise: s
 def _found(
     question: Question, account: Account, price: Mapping[str, Any], noise: str
 ) -> tuple[Question, Answer, dict[str, Any]]:
-    """A question with its answer, and what is said of what it left open.
+    """A question with its answer, and what is said of what it left open; no error shows a raw total."""
+    return engine.sealed(lambda: _read(question, account, price, noise))
 
-    Limits and bounds that it asked for are chosen here, for the first part of its price.
-    """
+
+def _read(
+    question: Question, account: Account, price: Mapping[str, Any], noise: str
+) -> tuple[Question, Answer, dict[str, Any]]:
+    """A question with its answer. Limits and bounds that it asked for are chosen here, for a part of its price."""
     ask, plan = question
     if not ask.undecided:
         return question, _answer(ask, plan), {}

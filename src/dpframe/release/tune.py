@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from dpframe import engine
 from dpframe.budget import Loss
 from dpframe.budget.losses import read_delta, read_epsilon
 from dpframe.errors import InvalidArgument, UnboundedContribution, UnsupportedOperation
@@ -73,7 +74,7 @@ def tuned(
     )
     if receipt.stored is not None:
         return unpacked(receipt.stored.data)[0].long
-    people = read_people(free, paid, planned, also)
+    people = engine.sealed(lambda: read_people(free, paid, planned, also))
     table = _table(free, limits, expected_errors(free, people, planned, limits))
     account.store(receipt, packed([Answer(table, {})]), {"tune": words, "drawn": dt.datetime.now(dt.UTC).isoformat()})
     return table

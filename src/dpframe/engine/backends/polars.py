@@ -29,9 +29,9 @@ class PolarsBackend(Backend):
 
     def adopt(self, table: Any) -> Data | None:
         if isinstance(table, pl.DataFrame):
-            return _data(table.lazy())
+            return _data(table.lazy(), table)
         if isinstance(table, pl.LazyFrame):
-            return _data(table, lazy=True)
+            return _data(table)
         family = type(table).__module__.partition(".")[0]
         if family not in ("pandas", "modin", "pyarrow"):
             return None
@@ -160,17 +160,55 @@ def _hash(row: tuple[Any, ...], salt: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=salt).digest(), "little")
 
 
-def _data(frame: pl.LazyFrame, *, lazy: bool = False) -> Data:
+def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
+    """A lazy frame, of rows that are in memory where these are given."""
     schema = frame.collect_schema()
     typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
     facts = tuple((name, facts_of(typed[name]) if name in typed else Facts(nw.Unknown())) for name in schema)
+    wrong: dict[str, pl.Series | None] = {}  # texts that had to be mended, and None for those that need not be
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         if empty:
             return pl.LazyFrame(schema={name: schema[name] for name in names})
-        return frame.select(names)
+        texts = [name for name in names if schema[name] in (pl.String, pl.Categorical)]
+        if rows is None:
+            return frame.select(names).with_columns(_unicode_of(name) for name in texts)
+        for name in texts:
+            if name not in wrong:
+                column = rows.get_column(name)
+                whole = _unicode(column)
+                wrong[name] = None if whole is column else whole
+        mended = [other for name in texts if (other := wrong[name]) is not None]
+        return rows.with_columns(mended).lazy().select(names) if mended else frame.select(names)
 
-    return Data("polars", facts, scan, lazy)
+    return Data("polars", facts, scan, rows is None)
+
+
+def _unicode_of(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.String).map_batches(_unicode, return_dtype=pl.String, is_elementwise=True)
+
+
+def _unicode(column: pl.Series) -> pl.Series:
+    """A column of texts; null where the bytes are no UTF-8, on which Polars' own code crashes.
+
+    Polars trusts the memory that `pl.from_arrow` takes over, and PyArrow does not look at what it reads from a file.
+    A column that is sound, beneath its nulls too, is given back itself. Of categories the texts are looked at.
+    """
+    raw = column.cast(pl.String).cast(pl.Binary)
+    try:
+        raw.cast(pl.String)
+    except pl.exceptions.PolarsError:
+        pass
+    else:
+        return column
+    return pl.Series(column.name, [_decoded(cell) for cell in raw.to_list()], dtype=pl.String)
+
+
+def _decoded(cell: bytes | None) -> str | None:
+    try:
+        return None if cell is None else cell.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _readable(schema: Any) -> dict[str, Any]:

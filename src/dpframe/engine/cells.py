@@ -1,0 +1,203 @@
+"""Cells that are Python objects, one by one: as text, or as what a column of another type holds of them.
+
+An object's own code may raise, give back anything, or say that it is of another class. What it raises makes its cell
+null and reaches nobody: a release that failed would tell of it. Only what a signal raises is let through, so that an
+interrupt from the keyboard stops the work. How an object is read depends on it alone, never on those beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import math
+import numbers
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+import polars as pl
+
+__all__ = ["each", "text", "value_for"]
+
+T = TypeVar("T")
+
+
+def each(read: Callable[[Any], T], cells: Iterable[Any]) -> list[T | None]:
+    """What `read` gives for each cell, None where it raises.
+
+    Errors: KeyboardInterrupt, SystemExit or whatever else a signal's handler raises; a cell that raises these is None
+    """
+    values: list[T | None] = []
+    with _signals() as arrived:
+        for cell in cells:
+            try:
+                values.append(read(cell))
+            except BaseException:
+                if arrived:
+                    raise
+                values.append(None)
+    return values
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[int]]:
+    """The signals that arrive while the block runs. Python gives them to the main thread alone."""
+    arrived: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield arrived
+        return
+
+    def noted(handler: Callable[..., Any]) -> Callable[..., Any]:
+        def handle(number: int, frame: Any) -> Any:
+            arrived.append(number)
+            return handler(number, frame)
+
+        return handle
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    changed = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number, handler in changed.items():
+        signal.signal(number, noted(handler))
+    try:
+        yield arrived
+    finally:
+        for number, handler in changed.items():
+            signal.signal(number, handler)
+
+
+# As text
+
+
+def text(value: object) -> str | None:
+    """One object as text: equal numbers have one text; what is missing is null, and so is what is no Unicode."""
+    if _missing(value):
+        return None
+    if isinstance(value, str):
+        read = str.__str__(value)
+    elif isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, (bool, np.bool_)):
+        read = _number_text(value)
+    else:
+        read = str.__str__(str(value))  # which a class of texts may give, with code of its own
+    read.encode()
+    return read
+
+
+def _missing(value: object) -> bool:
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))  # type: ignore[call-overload]
+
+
+def _number_text(value: Any) -> str:
+    if not math.isfinite(value):
+        return str(float(value))
+    exact = _exact(value)
+    if exact.denominator == 1:
+        return str(exact.numerator)
+    return repr(float(exact)) if Fraction(float(exact)) == exact else f"{exact.numerator}/{exact.denominator}"
+
+
+def _exact(value: Any) -> Fraction:
+    """A finite number of Python or numpy, exactly."""
+    return Fraction(value if isinstance(value, (Decimal, int, float, Fraction)) else value.item())
+
+
+# As what a column of another type holds
+
+
+def value_for(dtype: pl.DataType) -> Callable[[Any], Any]:
+    """How a column of a type reads an object: as the value of that type that it is, None where it is none.
+
+    A number is itself wherever it fits, True and False are 1 and 0, a text is no number and no time. Times are whole
+    ticks, rounded down; a time with a zone is none without.
+
+    >>> value_for(pl.Int8())(3.0), value_for(pl.Boolean())(1), value_for(pl.Float64())(True)
+    (3, True, 1.0)
+    """
+    if dtype == pl.Boolean:
+        return _or_null(lambda value: _boolean(_number(value)))
+    if dtype.is_integer():
+        low, high = _range(dtype)
+        return _or_null(lambda value: _within(_whole(_number(value)), low, high))
+    if dtype.is_float():
+        return _or_null(_float)
+    if isinstance(dtype, pl.Decimal):
+        return _or_null(lambda value: _decimal(_number(value), dtype.precision or 38, dtype.scale))
+    if isinstance(dtype, (pl.Date, pl.Datetime, pl.Duration)):
+        bits = 31 if dtype == pl.Date else 63
+        return _or_null(lambda value: _within(_ticks(value, dtype), -(2**bits), 2**bits - 1))
+    return lambda value: None
+
+
+def _or_null(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if _missing(value) else read(value)
+
+
+def _number(value: Any) -> Fraction | None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (numbers.Real, Decimal)) or not math.isfinite(value):
+        return None
+    return _exact(int(value) if isinstance(value, bool) else value)
+
+
+def _whole(exact: Fraction | None) -> int | None:
+    return None if exact is None or exact.denominator != 1 else exact.numerator
+
+
+def _boolean(exact: Fraction | None) -> bool | None:
+    return bool(exact) if exact in (0, 1) else None
+
+
+def _range(dtype: pl.DataType) -> tuple[int, int]:
+    bits = int(str(dtype).lstrip("UInt"))
+    return (0, 2**bits - 1) if str(dtype).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def _within(number: int | None, low: int, high: int) -> int | None:
+    return number if number is not None and low <= number <= high else None
+
+
+def _float(value: Any) -> float | None:
+    exact = _number(value)
+    if exact is not None:
+        return float(exact) if not isinstance(value, (float, np.floating)) else float(value)
+    infinite = isinstance(value, (float, np.floating, Decimal)) and math.isinf(value)
+    return float(value) if infinite else None
+
+
+def _decimal(exact: Fraction | None, digits: int, scale: int) -> Decimal | None:
+    """A number of at most so many digits, of which so many are after the point."""
+    unscaled = None if exact is None else _whole(exact * 10**scale)
+    if unscaled is None or abs(unscaled) >= 10**digits:
+        return None
+    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+
+
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def _ticks(value: Any, dtype: pl.DataType) -> int | None:
+    """A date, time or duration as the whole number that a column holds for it."""
+    if isinstance(dtype, pl.Duration):
+        if not isinstance(value, (dt.timedelta, np.timedelta64)):
+            return None
+        held: Any = pd.Timedelta(value)
+        return _floored(held.to_timedelta64(), held.unit, dtype.time_unit)
+    if not isinstance(value, (dt.date, np.datetime64)):
+        return None
+    time: Any = pd.Timestamp(value)
+    if (time.tzinfo is None) != (getattr(dtype, "time_zone", None) is None):
+        return None
+    ticks = time.to_datetime64()
+    if isinstance(dtype, pl.Datetime):
+        return _floored(ticks, time.unit, dtype.time_unit)
+    days, rest = divmod(int(ticks.astype("int64")), 86_400 * PER_SECOND[time.unit])
+    return None if rest else days
+
+
+def _floored(ticks: Any, unit: str, into: str) -> int:
+    return int(ticks.astype("int64")) * PER_SECOND[into] // PER_SECOND[unit]
