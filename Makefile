@@ -39,7 +39,7 @@ $(VENV)/installed: pyproject.toml
 .venv-demo/installed: pyproject.toml
 	@echo "Setting up .venv-demo: dpframe, pandas, Polars and one data set."
 	$(PYTHON) -m venv .venv-demo
-	.venv-demo/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	.venv-demo/bin/python -m pip install --no-compile --quiet --disable-pip-version-check --editable '.[demo]'
 	touch $@
 
 .venv-oldest/installed: pyproject.toml tests/oldest.txt

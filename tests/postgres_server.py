@@ -42,7 +42,7 @@ def as_nobody():
 def running_server(programs):
     """A server on a socket in a folder of its own; gives the URL of its database, without a network port."""
     who = as_nobody()
-    home = _home(who)
+    home = folder_for(who)
     data, socket = home / "data", home / ".s.PGSQL.5432"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": home, **who}
     try:
@@ -100,8 +100,8 @@ def _runs(programs, who):
     return True
 
 
-def _home(who):
-    """A new folder for the server's own user, which that user can enter; `TMPDIR` may be in one that only root can."""
+def folder_for(who):
+    """A new folder of a user, who can enter it; `TMPDIR` may be in one that only root can."""
     for place in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
         if len(place) > _LONGEST:
             continue
@@ -111,7 +111,7 @@ def _home(who):
         if subprocess.run(["test", "-d", home / "."], cwd="/", **who).returncode == 0:
             return home
         home.rmdir()
-    raise AssertionError("no temporary folder that the user of the PostgreSQL server can enter")
+    raise AssertionError("no temporary folder that every user can enter")
 
 
 def _answers(home):
