@@ -89,6 +89,5 @@ def main() -> None:
     show("What to type next: a table of your own", NEXT.format(python=os.path.relpath(sys.executable)))
 
 
-
 if __name__ == "__main__":
     main()

@@ -24,7 +24,7 @@ from dpframe.release.charts import bars, heatmap, margin
 from dpframe.release.columns import check_ci, read_ci
 from dpframe.release.crosstab import crosstab
 from dpframe.release.exactness import error_table, largest_errors, noise_table
-from dpframe.release.export import grid_html, long_html, write_excel, write_parquet
+from dpframe.release.export import check_installed, grid_html, long_html, write_excel, write_parquet
 from dpframe.release.intervals import with_intervals
 from dpframe.release.layout import laid_out
 from dpframe.release.numbers import Numbers
@@ -320,7 +320,11 @@ class Release(Habits):
         write_excel({"table": (self.to_pandas(), self._numbers.layout.form == "crosstab")}, path, self.report())
 
     def to_latex(self, **options: Any) -> str:
-        """The released table in LaTeX, by pandas: `DataFrame.to_latex(**options)`."""
+        """The released table in LaTeX, by pandas: `DataFrame.to_latex(**options)`; needs the extra `latex`.
+
+        Errors: UnsupportedOperation without it
+        """
+        check_installed("jinja2", "to_latex() needs Jinja2", "latex")
         options.setdefault("index", self._numbers.layout.form == "crosstab")
         return self._to_text().to_latex(**options)  # type: ignore[no-any-return]
 
