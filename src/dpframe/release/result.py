@@ -30,7 +30,7 @@ from dpframe.release.layout import laid_out
 from dpframe.release.numbers import Numbers
 from dpframe.release.postprocess import is_total, known_nonnegative, nonnegative, rounded
 from dpframe.release.statement import Report
-from dpframe.usage import RELEASED, explains
+from dpframe.usage import RELEASED, explains, warn
 
 __all__ = ["Release"]
 
@@ -57,6 +57,7 @@ class Release(Habits):
     when: dt.datetime | None = None
     _statement: Mapping[str, Any] = field(default_factory=dict)
     _steps: tuple[str, ...] = ()  # post-processing, in words
+    _set: int = 1  # how many tables were released together, to agree where they share columns
     _ci: float | None = None  # the confidence of the interval columns, where they are shown
 
     # The data
@@ -125,6 +126,7 @@ class Release(Habits):
                 total. Numbers of different values are each moved to 0. Whole numbers no longer are: see `round`
         Bound:  none is needed, nothing is read: see `dpframe.release.postprocess.nonnegative`. A small cell is moved
                 down by what lifts the negative ones, so that totals keep having no bias
+        Warns:  DpFrameWarning for one of several marginals, which no longer agrees with the others
         Errors: UnsupportedOperation where no column can be meant
         """
         return self._adjusted(nonnegative, known_nonnegative, "nonnegative", pl.Float64())
@@ -135,6 +137,7 @@ class Release(Habits):
         Output: a release in which each cell goes to one of the two integers next to it, and so do the total and, in a
                 crosstab, the row and column totals. Means and the like stay as they are
         Bound:  none is needed, nothing is read: see `dpframe.release.postprocess.rounded`
+        Warns:  DpFrameWarning for one of several marginals, which no longer agrees with the others
         Errors: UnsupportedOperation where no column can be meant, or where a number has no place among 64-bit integers
         """
         outputs, long = self._numbers.outputs, self._numbers.long
@@ -168,10 +171,13 @@ class Release(Habits):
         chosen = [output for output in self._numbers.outputs if meant(output)]
         if not chosen:
             raise UnsupportedOperation(f"{verb}(): this release has no {_MEANT[verb]}, so there is nothing to change.")
-        said = f"{verb}(): {_SAID[verb]} ({', '.join(output.name for output in chosen)})"
+        said = [f"{verb}(): {_SAID[verb]} ({', '.join(output.name for output in chosen)})"]
+        if self._set > 1 and _APART not in self._steps:
+            warn(_CHANGED_ALONE.format(verb=verb, number=self._set))
+            said.append(_APART)
         numbers = self._numbers.changed(chosen, change, dtype)
         numbers = replace(numbers, lifted=numbers.lifted or verb == "nonnegative")
-        return replace(self, _numbers=numbers, _steps=(*self._steps, said))
+        return replace(self, _numbers=numbers, _steps=(*self._steps, *said))
 
     # How exact it is
 
@@ -340,6 +346,15 @@ class Release(Habits):
 
 
 _MEANT = {"nonnegative": "counts, nor sums of values that cannot be negative", "round": "counts or sums"}
+_APART = (
+    "This table was changed by itself. It no longer agrees with the other tables of its release: totals that they "
+    "share can differ."
+)
+_CHANGED_ALONE = (
+    "{verb}(): this is one of {number} marginals that agree where they share columns. A table that is changed by "
+    "itself no longer agrees with the others: a total here can differ from the same total there. Publish the tables "
+    "as they were released, out.to_csv() and the like, or this one alone; its report() says that it was changed."
+)
 _SAID = {
     "nonnegative": "the nearest table without negative numbers that keeps its totals",
     "round": "integers that still add up",
