@@ -216,7 +216,8 @@ class Release(Habits):
                 values, and for a minimum or maximum, it is all that is known: the bounds. A most frequent value has no
                 interval; its error is a number of rows: how many fewer than the truly most frequent one (of those not
                 yet listed) it may have. Groups that were found in the data are shown because their noisy counts were
-                large, which the interval does not undo
+                large, which the interval does not undo. Where `dp.Auto` could not choose bounds, which the report
+                says, values may all be beyond those that were taken: the error is that of clipped values
         """
         rows = None if assume_rows is None else check_rows(assume_rows)
         return as_kind(error_table(self._numbers, check_alpha(alpha), rows), self._kind)
@@ -248,7 +249,15 @@ class Release(Habits):
         return [name for name, m in found if m.between and not m.surely(0.05)]
 
     def __repr__(self) -> str:
-        return f"{self.table}\n\nReleased at {self.cost}."
+        return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *self._unseen])
+
+    @property
+    def _unseen(self) -> list[str]:
+        """What is to be told of columns whose bounds were to be chosen, and could not be."""
+        return [
+            f"Bounds of {column!r} could not be chosen, noise hides the values; they are {ends}: see report()."
+            for column, ends in self._statement.get("chosen", {}).get("unseen", {}).items()
+        ]
 
     def _table_html(self) -> str:
         grid = crosstab(self._numbers, 0.05)
@@ -259,7 +268,7 @@ class Release(Habits):
         return long_html(self._numbers.shown, found, [*self._numbers.by, *self._chosen])
 
     def _repr_html_(self) -> str:
-        steps = "".join(f"<br>{escape(step)}" for step in self._steps)
+        steps = "".join(f"<br>{escape(step)}" for step in (*self._unseen, *self._steps))
         likely = (
             f"; those of {', '.join(self._likely)} are likely, release(..., ci=0.95) proves" if self._likely else ""
         )
