@@ -1,4 +1,5 @@
-# `make demo` and `make test` need Python 3.11 or later, make and a package index, and nothing else.
+# `make demo` and `make test` need Python 3.11 or later, make and a package index, and nothing else. Each has an
+# environment of its own: that of the demo holds what it needs alone.
 
 PYTHON ?= python3
 VENV := .venv
@@ -7,8 +8,8 @@ SPREAD := --numprocesses logical --maxprocesses 8 --dist loadgroup
 
 .PHONY: demo test test-long test-oldest bench clean
 
-demo: $(VENV)/installed
-	$(VENV)/bin/python demo/psid.py
+demo: .venv-demo/installed
+	.venv-demo/bin/python demo/psid.py
 
 test: $(VENV)/installed
 	$(RUN) ruff check
@@ -35,6 +36,12 @@ $(VENV)/installed: pyproject.toml
 	$(RUN) pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $@
 
+.venv-demo/installed: pyproject.toml
+	@echo "Setting up .venv-demo: dpframe, pandas, Polars and one data set."
+	$(PYTHON) -m venv .venv-demo
+	.venv-demo/bin/python -m pip install --no-compile --quiet --disable-pip-version-check --editable '.[demo]'
+	touch $@
+
 .venv-oldest/installed: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/oldest.txt \
@@ -43,4 +50,4 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv .venv-oldest .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv .venv-demo .venv-oldest .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

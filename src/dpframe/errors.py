@@ -27,6 +27,8 @@ DpFrameError
 ├── UnknownAttribute           no such method or attribute; says what to type (also an AttributeError)
 ├── UnsupportedOperation       what cannot be done privately, or not on this engine
 └── EngineError                the engine failed; its own words are withheld, they can hold cells
+
+DpFrameWarning                 what was done is private, and something about it is easily overlooked (a UserWarning)
 ```
 """
 
@@ -40,6 +42,7 @@ __all__ = [
     "DeltaRequired",
     "DomainMismatch",
     "DpFrameError",
+    "DpFrameWarning",
     "EngineError",
     "FrameworkError",
     "InvalidArgument",
@@ -179,3 +182,7 @@ class UnsupportedOperation(DpFrameError):
 
 class EngineError(DpFrameError):
     """The engine failed. Its own message is withheld because it may hold cells."""
+
+
+class DpFrameWarning(UserWarning):
+    """What was done is private and correct, and something about it is easily overlooked."""

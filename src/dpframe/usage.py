@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any, TypeVar
 
-from dpframe.errors import WrongCall
+from dpframe.errors import DpFrameWarning, WrongCall
 
-__all__ = ["BUDGET", "DOORS", "LEDGER", "PRICED", "RELEASED", "STEPS", "explained", "explains"]
+__all__ = ["BUDGET", "DOORS", "LEDGER", "PRICED", "RELEASED", "STEPS", "explained", "explains", "warn"]
 
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
 _ARGUMENTS = {
@@ -105,3 +106,11 @@ def explains(line: str, verbs: Mapping[str, str] = _ARGUMENTS) -> Callable[[C], 
         return kind
 
     return changed
+
+
+def warn(words: str) -> None:
+    """Issue a `DpFrameWarning` at the line that called dpframe; Python shows it once for each such line."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(words, DpFrameWarning, stacklevel=level)

@@ -34,7 +34,7 @@ from dpframe.errors import BudgetError, DpFrameError, EngineError
 from dpframe.noise import bits
 from dpframe.plan import columns, combine, measures, operations, steps
 from dpframe.plan.ask import Ask
-from dpframe.release import auto, batch, calibrate, choices, clipping, draw, pricing, run
+from dpframe.release import auto, batch, calibrate, choices, clipping, draw, pricing, run, values
 from dpframe.release.numbers import Numbers
 from dpframe.release.pricing import Price, noise_plan, priced
 from dpframe.theory.maps import calibration, privacy, ranks, sensitivity
@@ -320,6 +320,11 @@ def ties_keep_more():
     with pytest.MonkeyPatch.context() as patch:
         hashed_by(patch, lambda f, columns, salt, into: f.with_columns(nw.lit(7).cast(nw.UInt64).alias(into)))
         return claims_broken(limits=LIMITS[1])
+
+
+def noise_is_somebody():
+    draw = np.random.default_rng(1)
+    return sum(values.somebody_between(draw.laplace(0, 20, 66), 20) for _ in range(1000)) > 10
 
 
 def nobody_counts():
@@ -820,6 +825,13 @@ PLANTS = [
         "Fraction(1, 2 * len(asked))",
         "Fraction(1, len(asked))",
         lambda: more_is_told("limits of different values"),
+    ),
+    Plant(
+        "a histogram of nobody is read as one of somebody wherever one bin stands out",
+        values.somebody_between,
+        "_FALSE_ALARM / runs",
+        "_FALSE_ALARM",
+        noise_is_somebody,
     ),
     Plant(
         "both histograms of values have all that dp.Auto takes",

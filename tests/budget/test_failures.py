@@ -14,6 +14,7 @@ import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger, Loss
 from dpframe.budget.filesystem import REMOTE, filesystem_of
+from postgres_server import as_nobody, folder_for
 
 WHO = "unit 'id', add-remove"
 
@@ -118,9 +119,7 @@ except dp.errors.LedgerUnavailable as error:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="users and permissions are POSIX")
 def test_a_read_only_ledger_releases_nothing(tmp_path):
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp(prefix="dpframe-read-only-"))
+    folder = folder_for(as_nobody())
     try:
         path = folder / "study.sqlite"
         ledger = Ledger(path)
@@ -131,7 +130,8 @@ def test_a_read_only_ledger_releases_nothing(tmp_path):
         code = f"""
 import os
 import dpframe as dp
-import dpframe.budget.store
+other = dp.Ledger({str(tmp_path / "other.sqlite")!r})  # imports what nobody may not be able to read
+other.budget("visits", epsilon=1).charge(dp.budget.Loss(1, 0), "u", "q")
 if os.getuid() == 0:  # whom permissions do not bind
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
 try:

@@ -1,6 +1,7 @@
 """Clipping bounds: what two noisy histograms say of the values, and which pair of edges is the best for an answer."""
 
 import datetime as dt
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ from dpframe.engine import EXPONENTS
 from dpframe.release.auto import Offer
 from dpframe.release.clipping import _best, _Values
 from dpframe.release.curves import nobody_there
-from dpframe.release.values import Scales, _agreed, _numbers, find_scales, read_values
+from dpframe.release.values import Scales, _agreed, _numbers, find_scales, read_values, somebody_between
 
 pytestmark = pytest.mark.usefixtures("same_noise")  # bounds are good nearly always: at times noise far out is a value
 WIDE = len(EXPONENTS)
@@ -207,9 +208,76 @@ def test_times_have_bounds_near_them(draw):
     assert abs(out.value - dt.date(2020, 9, 7)).days < 40
 
 
-def test_nobody_has_default_bounds():
-    (low, high), _ = chosen(np.zeros(0), "mean", epsilon=0.01)
-    assert low < high
+@pytest.mark.parametrize("bins", [1, 2, 7, 64, 200])
+def test_noise_alone_is_rarely_somebody(bins):
+    """Of 400 draws 4 are at most expected; 20 and more have a probability of 3e-8."""
+    alarms = sum(somebody_between(noise(seed, 20, bins + 2), 20) for seed in range(400))
+    assert alarms < 20
+    outside = np.concatenate([[1e6], noise(1, 20, bins), [1e6]])
+    assert not somebody_between(outside, 20)  # who is beyond the edges is not between them
+    crowd = np.zeros(bins + 2)
+    crowd[1:-1] = 800 / bins + 60  # control: at least 43 scales in all
+    assert somebody_between(crowd, 20)
+
+
+def test_a_crowd_that_is_spread_over_many_bins_is_seen_too():
+    """Five scales are no sign of anybody in one of 64 bins, where noise alone has as many in some."""
+    counts = np.zeros(66)
+    counts[11:27] = 100.0
+    assert somebody_between(counts, 20)
+    counts[12:27] = 0.0
+    assert not somebody_between(counts, 20)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ends"),
+    [
+        (pl.Float64, (-1e6, 1e6)),
+        (pl.Int64, (-1_000_000, 1_000_000)),
+        (pl.UInt32, (0, 1_000_000)),
+        (pl.Int8, (-128, 127)),
+        (pl.UInt16, (0, 65535)),
+        (pl.Date, ("1900-01-01", "2099-12-31")),
+        (pl.Datetime("ms"), ("1900-01-01", "2099-12-31")),
+    ],
+)
+def test_where_noise_hides_everybody_the_type_says_the_bounds_and_the_release_says_that(dtype, ends):
+    frame = frame_of(pl.Series([1, 2, 3], dtype=pl.Int8).cast(dtype))
+    out = frame.median("x", bounds=dp.Auto(), max_rows=1).release(epsilon=0.01)
+    if not dtype.is_temporal():
+        assert tuple(out._numbers.outputs[0].bounds) == ends
+    report = out.report()
+    for shown in (str(report), report.to_html()):
+        assert "none could be chosen" in shown
+        assert "dp.Auto(share=0.3)" in shown
+    unseen = json.loads(report.to_json())["chosen"]["unseen"]
+    assert list(unseen) == ["x"]
+    assert not dtype.is_temporal() or [end[:10] for end in unseen["x"].split(" ")[1:] if "-" in end] == list(ends)
+    for shown in (repr(out), out._repr_html_()):
+        assert "could not be chosen" in shown
+
+
+def test_known_bounds_are_the_default():
+    frame = frame_of(np.ones(3)).clip("x", 0, 7)
+    out = frame.mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=0.01)
+    assert out.report().items["chosen"]["unseen"] == {"x": "from 0 to 7"}
+
+
+def test_what_was_chosen_is_not_called_a_default():
+    out = frame_of(np.full(4000, 42.0)).mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=4)
+    assert "unseen" not in out.report().items["chosen"]
+    assert "could not be chosen" not in repr(out)
+
+
+def test_three_hundred_people_have_bounds_around_them_or_are_told_that_they_have_none(draw):
+    """Without the rule a third of such releases chose [0, 1], or less, and did not say so."""
+    outside = 0
+    for _ in range(20):
+        values = draw.lognormal(np.log(36_000), 0.6, 300)
+        out = frame_of(values).mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=1)
+        low, high = out.report().items["chosen"]["bounds"]["x"]
+        outside += "unseen" not in out.report().items["chosen"] and not low <= np.median(values) <= high
+    assert outside == 0
 
 
 @pytest.mark.parametrize(

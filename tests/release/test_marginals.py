@@ -12,7 +12,14 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.errors import DeltaRequired, InvalidArgument, UnboundedContribution, UnknownColumn, UnsupportedOperation
+from dpframe.errors import (
+    DeltaRequired,
+    DpFrameWarning,
+    InvalidArgument,
+    UnboundedContribution,
+    UnknownColumn,
+    UnsupportedOperation,
+)
 from dpframe.release import marginals as module
 from dpframe.release.pricing import noise_plan, read_price
 from dpframe.theory import empirical_sensitivity
@@ -392,7 +399,8 @@ def test_each_table_is_a_release_like_any_other():
     out = query(people(300)).release(**PRICE)
     one = out["a", "b"]
     assert isinstance(one, dp.Release)
-    steps = one.nonnegative().round().suppress(below=1)
+    with pytest.warns(DpFrameWarning):
+        steps = one.nonnegative().round().suppress(below=1)
     assert steps.to_polars().columns == ["a", "x", "y", "null", "All"]
     assert "All" in one.to_csv()
     assert "charged once for 6 queries released together" in str(one.report())
@@ -400,6 +408,28 @@ def test_each_table_is_a_release_like_any_other():
     pytest.importorskip("altair")
     assert one.plot().to_dict()
     assert out["a"].plot().to_dict()
+
+
+def test_a_table_that_is_changed_by_itself_says_that_it_no_longer_agrees_with_the_others():
+    out = query(people(300)).release(**PRICE)
+    one = out["a", "b"]
+    for verb in ("nonnegative", "round"):
+        with pytest.warns(DpFrameWarning, match=rf"{verb}\(\): this is one of 6 marginals") as warned:
+            changed = getattr(one, verb)()
+        assert [x.filename for x in warned] == [__file__]
+        assert "no longer agrees with the other tables" in str(changed.report())
+        assert "no longer agrees with the other tables" in changed.report().to_html()
+        assert "no longer agrees with the other tables" in changed._repr_html_()
+        assert "no longer agrees with the other tables" in changed.report().to_json()
+        assert "no longer agrees" not in str(one.report())
+        again = changed.round()  # warnings are errors here: it is said once of a table
+        assert str(again.report()).count("no longer agrees") == 1
+    one.suppress(below=1)  # what is not shown still agrees
+
+
+def test_a_table_that_was_released_alone_agrees_with_itself():
+    out = query(people(300), workload=[("a", "b")], columns=["a", "b"]).release(**PRICE)
+    assert "no longer agrees" not in str(out["a", "b"].nonnegative().round().report())
 
 
 def test_what_was_released_can_be_sent_on_and_holds_no_rows():

@@ -4,7 +4,6 @@ import datetime as dt
 import io
 import json
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 
@@ -13,11 +12,14 @@ import pandas as pd
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 import dpframe as dp
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.release.charts import margin, shown
 from dpframe.release.exactness import error_table
+from dpframe.theory import plots
+from dpframe.theory.divergence import max_divergence, renyi_divergence
 
 LONG = ["Administrative and support service workers", "Craft and related trades workers", "<b>other</b>"]
 ROWS = {"id": range(300), "job": [LONG[i % 3] for i in range(300)], "sex": ["f", "m"] * 150, "age": range(300)}
@@ -175,20 +177,31 @@ def test_what_is_no_picture_is_refused(frame):
     assert "more rows" in many._repr_html_()
 
 
-def test_without_altair_the_error_says_what_to_type():
-    program = """
-import sys
-sys.modules["altair"] = None
-import polars as pl, dpframe as dp
-frame = dp.protect(pl.DataFrame({"id": [1], "x": [2]}), unit="id", budget=dp.Budget(epsilon=9))
-out = frame.histogram("x", bins=[0, 5], max_rows=1).release(epsilon=1)
-try:
-    out.plot()
-except dp.errors.UnsupportedOperation as error:
-    print(error)
-"""
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert "pip install 'dpframe[charts]'" in said
+@pytest.mark.parametrize(
+    ("module", "extra", "ask"),
+    [
+        ("altair", "charts", lambda out, _: out.plot()),
+        ("altair", "charts", lambda *_: plots.averaged_pair()),
+        ("openpyxl", "excel", lambda out, folder: out.to_excel(folder / "out.xlsx")),
+        ("jinja2", "latex", lambda out, _: out.to_latex()),
+        ("psycopg", "postgres", lambda *_: dp.Ledger("postgresql+psycopg://me@/study")),
+        ("dp_accounting.pld", "pld", lambda *_: _together()),
+        ("scipy.optimize", "theory", lambda *_: max_divergence(stats.logistic(0), stats.logistic(1))),
+        ("scipy.integrate", "theory", lambda *_: renyi_divergence(stats.norm(0), stats.norm(1), 2)),
+    ],
+)
+def test_what_an_extra_brings_is_asked_for_by_name(frame, tmp_path, monkeypatch, module, extra, ask):
+    out = grouped(frame)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UnsupportedOperation) as refused:
+        ask(out, tmp_path)
+    assert f"pip install 'dpframe[{extra}]'" in str(refused.value)
+
+
+def _together():
+    budget = dp.Budget(epsilon=9, delta=1e-6, accountant="pld")
+    people = pl.DataFrame({"id": [1], "x": [2]}).dp(unit="id", budget=budget)
+    budget.plan([people.count_units(), people.count(max_rows=1)], epsilon=1, delta=1e-7).release()
 
 
 class Texts(HTMLParser):
@@ -344,9 +357,3 @@ def test_without_a_group_there_is_no_picture(frame):
         assert out.to_polars().is_empty()
         with pytest.raises(UnsupportedOperation, match="no group was released"):
             out.plot()
-
-
-def test_without_openpyxl_the_error_says_what_to_type(frame, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpframe.release.export.find_spec", lambda name: None)
-    with pytest.raises(UnsupportedOperation, match=r"dpframe\[excel\]"):
-        crosstab(frame).to_excel(tmp_path / "out.xlsx")

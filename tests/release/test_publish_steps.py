@@ -203,3 +203,17 @@ def test_of_several_suppressions_the_strictest_holds():
         shown = released.suppress(below=first).suppress(below=second).table["count"]
         assert (shown.isna() == (released.table["count"] < 50)).all()
         assert shown.isna().any()
+
+
+@pytest.mark.parametrize("shape", [(300, 300), (2, 4000)])
+def test_large_tables_add_up_too_and_their_cells_are_near(shape):
+    """Each at random up or down, as likely as its fraction says, is off by 1/6 in mean square; the nearest by 1/12.
+
+    Measured: 0.092 to 0.101; these tables have standard errors of 0.0003 and 0.001.
+    """
+    cells = np.random.default_rng(3).normal(3, 5, shape)
+    whole = rounded(cells)
+    for axis in (None, 0, 1):
+        assert np.abs(whole.sum(axis=axis) - cells.sum(axis=axis)).max() < 1 + 1e-2
+    assert np.abs(whole - cells).max() < 1
+    assert ((whole - cells) ** 2).mean() < 0.12

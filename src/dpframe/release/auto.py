@@ -56,6 +56,16 @@ _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).a
 _FEW = 20  # units beside the scale of the noise: of fewer, the largest groups are not known well enough to limit them
 _MANY = 0.5  # a quantile of units by their groups (as `People.sizes` has them): there are at least so many groups
 _AND_VALUES = ", and by noisy numbers of different values in all groups together"
+_CHOSEN = (
+    "Bounds of {!r}, for {}: from {} to {}. They have the smallest expected error of the released columns, clipping "
+    "and noise together, by noisy histograms of values in which each unit counts once."
+)
+_UNSEEN = (
+    "Bounds of {!r}, for {}: none could be chosen. The noisy histogram of values cannot be told from that of an empty "
+    "table, by a rule that takes an empty one for more once in 100 times at most: there are few people beside its "
+    "noise. So values are clipped to what is fixed for the column's type or known of it, from {} to {}, wherever they "
+    "are. Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.3)."
+)
 _LAWS = 4  # of values, for each case of the units; one where far more limits are tried, for groups that nobody listed
 _GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
 
@@ -182,14 +192,13 @@ def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any], Left
         )
     bounds: dict[str, Bounds] = {}
     for column, auto in ask.open_bounds.items():
-        bounds[column] = choose_bounds(made, column, offer.part(auto.share), rest)
+        clipping = choose_bounds(made, column, offer.part(auto.share), rest)
+        bounds[column] = clipping.bounds
         cost = said["cost"][column] = float(offer.amount * auto.share)
         low, high = (number(x) for x in as_typed(bounds[column], ask.table.columns[column]))
-        said["reason"].append(
-            f"Bounds of {column!r}, for {sign} = {cost:.4g}: from {low} to {high}. They have the smallest expected "
-            "error of the released columns, clipping and noise together, by noisy histograms of values in which "
-            "each unit counts once."
-        )
+        said["reason"].append((_CHOSEN if clipping.seen else _UNSEEN).format(column, f"{sign} = {cost:.4g}", low, high))
+        if not clipping.seen:
+            said.setdefault("unseen", {})[column] = f"from {low} to {high}"
     if bounds:
         said["bounds"] = {column: list(pair) for column, pair in bounds.items()}
     return *restored(ask, said, offer), said, left

@@ -23,13 +23,15 @@ from dpframe.plan.columns import Bounds, Column
 from dpframe.plan.measures import is_whole
 from dpframe.plan.types import TIMES, integer_range, kind, moment
 from dpframe.release.calibrate import NoisePlan
-from dpframe.release.values import find_scales, read_values
+from dpframe.release.values import find_scales, read_values, somebody_between
 
-__all__ = ["as_typed", "choose_bounds"]
+__all__ = ["Clipping", "as_typed", "choose_bounds"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_DEFAULT = Bounds(0, 1)  # where nobody is seen
+_DEFAULT = 1_000_000  # in size, where nobody is seen
+_SMALL = 2**16  # values of an integer type that is its own default
+_DEFAULT_DAYS = {"date": (-25_567, 47_482), "datetime": (-25_567, 47_482), "duration": (-36_525, 36_525)}
 _GROUPS = 10.0  # of those that nobody listed
 _NOTHING = 1e-6  # of the width
 _WHOLE = 2**62  # in size, whatever the type: what is released is an Int64
@@ -56,22 +58,54 @@ class Offered(Protocol):
         ...
 
 
-def choose_bounds(ask: Ask, name: str, offer: Offered, rest: Offered) -> Bounds:
+@dataclass(frozen=True)
+class Clipping:
+    """Bounds, and whether values were seen; where they were not, the bounds are the default of the column's type."""
+
+    bounds: Bounds
+    seen: bool
+
+
+def choose_bounds(ask: Ask, name: str, offer: Offered, rest: Offered) -> Clipping:
     """Bounds of a column (as the engine holds it) for what is asked of it.
 
     Input:  an ask with its limits; the price of the choice, and that of the answer
-    Output: Bounds; it never fails on data, and is (0, 1) where no value is seen
-    Bound:  each of the two histograms costs half of the price; their bins follow from the type, and from the first
+    Output: the bounds. It never fails on data: where the noisy histogram cannot be told from that of nobody, nothing is
+            chosen, and the bounds are `_default`, which is fixed in advance
+    Bound:  each of the two histograms costs half of the price; their bins follow from the type, and from the first.
+            What is chosen, and whether anything is, follows from the two noisy histograms and the question alone: see
+            `somebody_between`. So it is post-processing of what was paid for
     """
     column, half = ask.table.columns[name], offer.part(Fraction(1, 2))
     whole = is_whole(column)
     magnitudes, scale = half.noisy(ask, engine.magnitude_profile(ask, column))
     scales = find_scales(magnitudes, scale, whole=whole)
     counts, scale = half.noisy(ask, engine.value_profile(ask, column, scales.edges.tolist()))
-    if not scales.seen:
-        return _inside(_DEFAULT, column)
+    if not scales.seen or not somebody_between(counts, scale):
+        return Clipping(_inside(_default(column), column), seen=False)
     cases = read_values(counts, scale, scales)
-    return _inside(_best(ask, column, _Values.of(scales.edges, cases, scale, whole=whole), rest), column)
+    best = _best(ask, column, _Values.of(scales.edges, cases, scale, whole=whole), rest)
+    return Clipping(_inside(best, column), seen=True)
+
+
+def _default(column: Column) -> Bounds:
+    """Bounds for want of a choice, by the type alone.
+
+    They are the bounds known of the column, or all values of an integer type of at most 16 bits; the years from 1900 to
+    2099; a century either way for durations; and a million either way for every other number.
+    """
+    family, known = kind(column.facts.dtype), column.facts.bounds
+    if known is not None:
+        return known
+    if family in TIMES:
+        ticks = _ticks_of_a_day(column.facts.dtype)
+        first, last = _DEFAULT_DAYS[family]
+        return Bounds(first * ticks, last * ticks - 1)
+    if family == "integer":
+        least, most = integer_range(column.facts.dtype)
+        if most - least < _SMALL:
+            return Bounds(least, most)
+    return Bounds(-_DEFAULT, _DEFAULT)
 
 
 # The range
@@ -267,10 +301,14 @@ def _tick_range(dtype: DType) -> tuple[int, int]:
     """The ticks of the times that Python can write, a few days inside; with a zone, those of the years 2 to 9998."""
     days = {"date": (-719_100, 2_932_800), "datetime": (-719_100, 2_932_800), "duration": (-999_999_000, 999_999_000)}
     low, high = days[kind(dtype)] if getattr(dtype, "time_zone", None) is None else (-718_700, 2_932_500)
+    return low * _ticks_of_a_day(dtype), high * _ticks_of_a_day(dtype)
+
+
+def _ticks_of_a_day(dtype: DType) -> int:
+    """How many ticks of a type of times make a day."""
     if kind(dtype) == "date":
-        return low, high
-    per_day = 86_400 * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[getattr(dtype, "time_unit", "us")]
-    return low * per_day, high * per_day
+        return 1
+    return 86_400 * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[getattr(dtype, "time_unit", "us")]
 
 
 def as_typed(bounds: Bounds, column: Column) -> Bounds:

@@ -17,7 +17,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.release.charts import margin, shown
 from dpframe.release.layout import Grid, Key
 
-__all__ = ["grid_html", "long_html", "write_excel", "write_parquet"]
+__all__ = ["check_installed", "grid_html", "long_html", "write_excel", "write_parquet"]
 
 _FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # in the name of a sheet, which has at most 31 characters
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # what XML, and so Excel, has no sign for
@@ -37,13 +37,18 @@ def write_parquet(table: Any, path: Any, statement: Mapping[str, Any]) -> None:
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), STATEMENT: said}), path)
 
 
+def check_installed(module: str, said: str, extra: str) -> None:
+    """Refuse where an extra is not installed, with what to type. Errors: UnsupportedOperation."""
+    if find_spec(module) is None:
+        raise UnsupportedOperation(f"{said}. Install it with: pip install 'dpframe[{extra}]'")
+
+
 def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str) -> None:
     """Pandas tables as sheets of an Excel file, each with or without its index, and the privacy statement on the last.
 
     Errors: UnsupportedOperation
     """
-    if find_spec("openpyxl") is None:
-        raise UnsupportedOperation("to_excel() needs openpyxl. Install it with: pip install 'dpframe[excel]'")
+    check_installed("openpyxl", "to_excel() needs openpyxl", "excel")
     import pandas as pd
 
     ready = []

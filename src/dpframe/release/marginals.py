@@ -107,7 +107,8 @@ class MarginalsRelease(Habits, Mapping[tuple[str, ...], Release]):
 
     `out["a", "b"]` is a `Release` like any other, here a crosstab with its margins; there is one for every set of
     columns that some table of the workload has, in any order, down to `out["a"]` and the total, `out[()]`. Iterating
-    gives the tables that were asked for. `cost` is the loss that all of them were charged, once.
+    gives the tables that were asked for. A table that is changed by itself, `out["a", "b"].round()`, no longer agrees
+    with the others; it warns of that, and its report says so. `cost` is the loss that all of them were charged, once.
     """
 
     _habits = MARGINALS
@@ -159,7 +160,9 @@ class MarginalsRelease(Habits, Mapping[tuple[str, ...], Release]):
             long = pl.concat([keys, long], how="horizontal")
         noise = table_noise(tables, self._noise, self._variances, table)
         numbers = Numbers(long, names, outputs, noise, tables.layout(table))
-        return Release(self.cost, self.derivation, numbers, self._kind, self.when, self._statement)
+        return Release(
+            self.cost, self.derivation, numbers, self._kind, self.when, self._statement, _set=len(tables.workload)
+        )
 
     @cached_property
     def _variances(self) -> dict[Part, float]:

@@ -24,13 +24,13 @@ from dpframe.release.charts import bars, heatmap, margin
 from dpframe.release.columns import check_ci, read_ci
 from dpframe.release.crosstab import crosstab
 from dpframe.release.exactness import error_table, largest_errors, noise_table
-from dpframe.release.export import grid_html, long_html, write_excel, write_parquet
+from dpframe.release.export import check_installed, grid_html, long_html, write_excel, write_parquet
 from dpframe.release.intervals import with_intervals
 from dpframe.release.layout import laid_out
 from dpframe.release.numbers import Numbers
 from dpframe.release.postprocess import is_total, known_nonnegative, nonnegative, rounded
 from dpframe.release.statement import Report
-from dpframe.usage import RELEASED, explains
+from dpframe.usage import RELEASED, explains, warn
 
 __all__ = ["Release"]
 
@@ -57,6 +57,7 @@ class Release(Habits):
     when: dt.datetime | None = None
     _statement: Mapping[str, Any] = field(default_factory=dict)
     _steps: tuple[str, ...] = ()  # post-processing, in words
+    _set: int = 1  # how many tables were released together, to agree where they share columns
     _ci: float | None = None  # the confidence of the interval columns, where they are shown
 
     # The data
@@ -125,6 +126,7 @@ class Release(Habits):
                 total. Numbers of different values are each moved to 0. Whole numbers no longer are: see `round`
         Bound:  none is needed, nothing is read: see `dpframe.release.postprocess.nonnegative`. A small cell is moved
                 down by what lifts the negative ones, so that totals keep having no bias
+        Warns:  DpFrameWarning for one of several marginals, which no longer agrees with the others
         Errors: UnsupportedOperation where no column can be meant
         """
         return self._adjusted(nonnegative, known_nonnegative, "nonnegative", pl.Float64())
@@ -135,6 +137,7 @@ class Release(Habits):
         Output: a release in which each cell goes to one of the two integers next to it, and so do the total and, in a
                 crosstab, the row and column totals. Means and the like stay as they are
         Bound:  none is needed, nothing is read: see `dpframe.release.postprocess.rounded`
+        Warns:  DpFrameWarning for one of several marginals, which no longer agrees with the others
         Errors: UnsupportedOperation where no column can be meant, or where a number has no place among 64-bit integers
         """
         outputs, long = self._numbers.outputs, self._numbers.long
@@ -168,10 +171,13 @@ class Release(Habits):
         chosen = [output for output in self._numbers.outputs if meant(output)]
         if not chosen:
             raise UnsupportedOperation(f"{verb}(): this release has no {_MEANT[verb]}, so there is nothing to change.")
-        said = f"{verb}(): {_SAID[verb]} ({', '.join(output.name for output in chosen)})"
+        said = [f"{verb}(): {_SAID[verb]} ({', '.join(output.name for output in chosen)})"]
+        if self._set > 1 and _APART not in self._steps:
+            warn(_CHANGED_ALONE.format(verb=verb, number=self._set))
+            said.append(_APART)
         numbers = self._numbers.changed(chosen, change, dtype)
         numbers = replace(numbers, lifted=numbers.lifted or verb == "nonnegative")
-        return replace(self, _numbers=numbers, _steps=(*self._steps, said))
+        return replace(self, _numbers=numbers, _steps=(*self._steps, *said))
 
     # How exact it is
 
@@ -210,7 +216,8 @@ class Release(Habits):
                 values, and for a minimum or maximum, it is all that is known: the bounds. A most frequent value has no
                 interval; its error is a number of rows: how many fewer than the truly most frequent one (of those not
                 yet listed) it may have. Groups that were found in the data are shown because their noisy counts were
-                large, which the interval does not undo
+                large, which the interval does not undo. Where `dp.Auto` could not choose bounds, which the report
+                says, values may all be beyond those that were taken: the error is that of clipped values
         """
         rows = None if assume_rows is None else check_rows(assume_rows)
         return as_kind(error_table(self._numbers, check_alpha(alpha), rows), self._kind)
@@ -242,7 +249,15 @@ class Release(Habits):
         return [name for name, m in found if m.between and not m.surely(0.05)]
 
     def __repr__(self) -> str:
-        return f"{self.table}\n\nReleased at {self.cost}."
+        return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *self._unseen])
+
+    @property
+    def _unseen(self) -> list[str]:
+        """What is to be told of columns whose bounds were to be chosen, and could not be."""
+        return [
+            f"Bounds of {column!r} could not be chosen, noise hides the values; they are {ends}: see report()."
+            for column, ends in self._statement.get("chosen", {}).get("unseen", {}).items()
+        ]
 
     def _table_html(self) -> str:
         grid = crosstab(self._numbers, 0.05)
@@ -253,7 +268,7 @@ class Release(Habits):
         return long_html(self._numbers.shown, found, [*self._numbers.by, *self._chosen])
 
     def _repr_html_(self) -> str:
-        steps = "".join(f"<br>{escape(step)}" for step in self._steps)
+        steps = "".join(f"<br>{escape(step)}" for step in (*self._unseen, *self._steps))
         likely = (
             f"; those of {', '.join(self._likely)} are likely, release(..., ci=0.95) proves" if self._likely else ""
         )
@@ -320,7 +335,11 @@ class Release(Habits):
         write_excel({"table": (self.to_pandas(), self._numbers.layout.form == "crosstab")}, path, self.report())
 
     def to_latex(self, **options: Any) -> str:
-        """The released table in LaTeX, by pandas: `DataFrame.to_latex(**options)`."""
+        """The released table in LaTeX, by pandas: `DataFrame.to_latex(**options)`; needs the extra `latex`.
+
+        Errors: UnsupportedOperation without it
+        """
+        check_installed("jinja2", "to_latex() needs Jinja2", "latex")
         options.setdefault("index", self._numbers.layout.form == "crosstab")
         return self._to_text().to_latex(**options)  # type: ignore[no-any-return]
 
@@ -336,6 +355,15 @@ class Release(Habits):
 
 
 _MEANT = {"nonnegative": "counts, nor sums of values that cannot be negative", "round": "counts or sums"}
+_APART = (
+    "This table was changed by itself. It no longer agrees with the other tables of its release: totals that they "
+    "share can differ."
+)
+_CHANGED_ALONE = (
+    "{verb}(): this is one of {number} marginals that agree where they share columns. A table that is changed by "
+    "itself no longer agrees with the others: a total here can differ from the same total there. Publish the tables "
+    "as they were released, out.to_csv() and the like, or this one alone; its report() says that it was changed."
+)
 _SAID = {
     "nonnegative": "the nearest table without negative numbers that keeps its totals",
     "round": "integers that still add up",

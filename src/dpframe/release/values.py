@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpframe.engine import EXPONENTS
 from dpframe.release.curves import draw_curves, nobody_there
 
-__all__ = ["Scales", "find_scales", "read_values"]
+__all__ = ["Scales", "find_scales", "read_values", "somebody_between"]
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +31,8 @@ _OFTEN = 0.25  # how likely somebody must be in a power of two
 _EACH = 4.0  # units in a bin, beside the scale of its noise
 _TAIL = 0.03  # of a side's units, in powers of two that do not count when bins are made so large
 _MOST, _BINS = 64, 64  # bins of a side; of one power of two
+_FALSE_ALARM = 0.01  # how often a histogram of nobody may be taken for one of somebody
+_RATES: Floats = np.arange(1, 100) / 100  # tried in Chernoff's bound, which holds for each
 _CLEAR = 8.0  # units in one bin, beside the scale of its noise, before they are taken to be there by themselves
 
 
@@ -109,6 +111,29 @@ def read_values(counts: Floats, scale: float, scales: Scales) -> Floats:
     if apart:  # what is on one side says nothing of the other
         cases[:, :zero] = cases[np.random.default_rng(1).permutation(_CASES), :zero]
     return cases
+
+
+def somebody_between(counts: Floats, scale: float) -> bool:
+    """Whether the second histogram, between its edges, can be told from that of nobody.
+
+    Input:  as in `read_values`; the bins below and above all edges are left out, whoever is there is not between them
+    Output: true with a probability of at most 1% where nobody is between the edges. It follows from the noisy counts
+            and the edges, which follow from the first noisy histogram, so it is post-processing and has no price
+    Bound:  with nobody there, k bins next to one another have the sum of k independent Laplace noises, which is above t
+            scales with a probability of at most exp(-s·t) / (1 - s²)^k for any s in (0, 1). There are fewer than
+            bins · (1 + log2(bins)) runs of 1, 2, 4, … bins, and each may be above its t once in 100 times so many
+    Source: Chernoff's bound with the moment generating function of Laplace noise, and Boole's inequality
+    """
+    inner = counts[1:-1]
+    lengths = 2 ** np.arange(int(np.log2(len(inner))) + 1)
+    runs = len(inner) * len(lengths)
+    reached = np.concatenate([[0.0], np.cumsum(inner)])
+    for length in lengths.tolist():
+        most = float((reached[length:] - reached[:-length]).max()) / scale
+        nats = -_RATES * most - length * np.log1p(-(_RATES**2))
+        if nats.min() <= math.log(_FALSE_ALARM / runs):
+            return True
+    return False
 
 
 def _agreed(counts: Floats, scales: Scales) -> Floats:

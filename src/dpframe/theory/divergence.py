@@ -7,6 +7,7 @@ continuous distribution it is an interval (lower, upper) or a list of disjoint o
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.errors import InvalidArgument
+from dpframe.errors import InvalidArgument, UnsupportedOperation
 
 __all__ = ["event_mass", "hockey_stick_divergence", "max_divergence", "renyi_divergence"]
 
@@ -210,9 +211,18 @@ def event_mass(p: Any, over: Any) -> float:
     )
 
 
+def _scipy(part: str) -> Any:
+    """A module of scipy. Errors: UnsupportedOperation where it is not installed."""
+    try:
+        return importlib.import_module(f"scipy.{part}")
+    except ImportError as problem:
+        said = "Continuous distributions need SciPy. Install it with: pip install 'dpframe[theory]'"
+        raise UnsupportedOperation(said) from problem
+
+
 def _above(p: Any, q: Any, level: float) -> list[tuple[float, float]]:
     """The intervals where the log ratio of the densities is above a level."""
-    from scipy.optimize import brentq
+    brentq = _scipy("optimize").brentq
 
     def excess(x: float) -> float:
         return float(_ratio(p, q, np.array([x]))[0]) - level
@@ -236,7 +246,7 @@ def _quantiles(p: Any) -> np.ndarray[Any, Any]:
 
 
 def _integral(p: Any, q: Any, function: Callable[[float], float]) -> float:
-    from scipy.integrate import quad
+    quad = _scipy("integrate").quad
 
     cuts = [float(d.median()) for d in (p, q)]  # where a density may have a corner
     cuts += [float(p.ppf(u)) for u in (1e-300, 1e-30, 1e-9, 1e-3, 0.1, 0.5)]
@@ -286,7 +296,7 @@ def _searched_supremum(p: Any, q: Any) -> float:
 
 def _refined(p: Any, q: Any, low: float, high: float) -> float:
     """The largest log ratio between two points around a maximum."""
-    from scipy.optimize import minimize_scalar
+    minimize_scalar = _scipy("optimize").minimize_scalar
 
     found = minimize_scalar(
         lambda x: -float(_ratio(p, q, np.array([x]))[0]), bounds=(low, high), method="bounded", options={"xatol": 1e-12}
