@@ -73,7 +73,7 @@ def spend(place, processes, spends, cap):
     granted = sum((Fraction(a["granted"]) for a in answers if "granted" in a), Fraction(0))
     refused = sum(a.get("refused", 0) for a in answers)
     said = {"errors": errors, "granted": str(granted), "refused": refused, "seconds": seconds}
-    said |= {"spent_units": budget.spent.epsilon_units, "charges": len(budget.history())}
+    said |= {"spent": str(budget.spent.exact_epsilon), "charges": len(budget.history())}
     return said | {"entries": ledger.verify()["shared"]}
 
 

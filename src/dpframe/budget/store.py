@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dpframe.budget.filesystem import refuse_network
-from dpframe.budget.tables import FORMAT, LEDGER, METADATA
+from dpframe.budget.tables import BUDGETS, FORMAT, LEDGER, METADATA
 from dpframe.errors import LedgerDamaged, LedgerUnavailable, UnsupportedOperation
 
 __all__ = ["PostgresStore", "SqliteStore", "Store"]
@@ -98,9 +98,23 @@ class Store:
                 row = connection.execute(sa.select(LEDGER)).one()
             elif witnessed and not row.witnessed:
                 connection.execute(LEDGER.update().values(witnessed=True))
+            if row.format < FORMAT:
+                self._bring_forward(connection)
         if row.format > FORMAT:
             raise LedgerUnavailable(f"The ledger {self.place} was written by a later version of dpframe.")
         self.id, self.witnessed = row.id, bool(row.witnessed)
+
+    def _bring_forward(self, connection: sa.Connection) -> None:
+        """Make a ledger of format 1 one of this format, under the lock, in the transaction that opens it.
+
+        Entries stay as they are, and so do their hashes: a loss in whole units is a number without "/", and is read as
+        one. What is new in the row of a budget is the number of its failures; format 1 recorded none.
+        """
+        for column in (BUDGETS.c.failures, BUDGETS.c.acknowledged):
+            connection.exec_driver_sql(
+                f"ALTER TABLE {BUDGETS.name} ADD COLUMN {column.name} INTEGER NOT NULL DEFAULT 0"
+            )
+        connection.execute(LEDGER.update().values(format=FORMAT))
 
     def _one_at_a_time(self, connection: sa.Connection) -> None:
         """Hold others back while tables are made."""
