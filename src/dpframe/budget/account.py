@@ -322,8 +322,8 @@ def _answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt:
     if found is None:
         if page.has_failed(earlier.number):
             raise ReleasePending(
-                f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC, and failed after that: there is no "
-                "table. release(..., refresh=True) pays again."
+                f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC, and failed after that: there is "
+                "no table. release(..., refresh=True) pays again."
             )
         raise ReleasePending(
             f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not stored: it is "

@@ -16,7 +16,7 @@ from typing import Any
 from dpframe.budget.entries import loss_of, texts_of
 from dpframe.budget.losses import Loss
 
-__all__ = ["Part", "Parts", "opened", "raised"]
+__all__ = ["Part", "Parts", "compared", "opened", "raised"]
 
 Parts = Mapping[str, Any]  # by partition: "groups", "salt", and "spent" by key, as texts of exact fractions
 
@@ -50,6 +50,14 @@ def raised(parts: Parts, part: Part, loss: Loss) -> tuple[Loss, dict[str, Any]]:
     low, high = _largest(before.values(), loss - loss), _largest(after.values(), loss - loss)
     spent = {key: texts_of(own) for key, own in after.items()}
     return _times(high - low, state["groups"]), {**parts, part.partition: {**state, "spent": spent}}
+
+
+def compared(parts: Parts) -> dict[str, Any]:
+    """The parts in a form where equal ones are equal, whichever format they were written in."""
+    return {
+        partition: {**state, "spent": {key: loss_of(texts) for key, texts in state["spent"].items()}}
+        for partition, state in parts.items()
+    }
 
 
 def _largest(losses: Any, nothing: Loss) -> Loss:

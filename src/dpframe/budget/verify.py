@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from dpframe.budget.accountants import accountant_named
 from dpframe.budget.book import ALL, HASH, entry_of, failures_of
 from dpframe.budget.entries import GENESIS, Failures, loss_of, sealed
-from dpframe.budget.parts import Part, Parts, opened, raised
+from dpframe.budget.parts import Part, Parts, compared, opened, raised
 from dpframe.budget.store import Store
 from dpframe.budget.tables import BUDGETS, DATA
 from dpframe.budget.witness import Witness
@@ -86,7 +86,7 @@ def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, lis
             failures = Failures(failures.failed, 0)
     if extra := sorted(set(kept) - about):
         problems.append(f"there is a table of charge {extra[0]} without an entry")
-    if json.loads(state.parts) != parts:
+    if compared(json.loads(state.parts)) != compared(parts):
         problems.append("what its row says of partitions is not what its charges add up to")
     if failures_of(state) != failures:
         problems.append("what its row says of failures is not what its entries say")
