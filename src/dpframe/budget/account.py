@@ -13,7 +13,7 @@ from dpframe.budget.accountants import Accountant, Terms, read_limit
 from dpframe.budget.entries import Charge, Entry, Failures, loss_of, texts_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.memory import MemoryBook
-from dpframe.budget.names import differences, fingerprint
+from dpframe.budget.names import differences, fingerprint, is_text
 from dpframe.budget.parts import Part, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored
 from dpframe.errors import (
@@ -145,7 +145,7 @@ class Budget:
         """
         if self._accountant.refuses_single and not batch:
             raise UnsupportedOperation(f"accountant={self.accountant!r}: {self._accountant.refuses_single}")
-        if name is not None and (not isinstance(name, str) or not name.encode(errors="ignore").strip()):
+        if name is not None and not is_text(name):
             raise InvalidArgument("name= is a text that is not empty, such as name='visits by city, 2026-03'.")
         if not isinstance(refresh, bool):
             raise InvalidArgument("refresh= is True or False.")
@@ -235,7 +235,7 @@ class Budget:
         >>> Budget(epsilon=1).acknowledge_failures()
         0
         """
-        if by is not None and not (isinstance(by, str) and by.encode(errors="ignore").strip()):
+        if by is not None and not is_text(by):
             raise InvalidArgument("by= is who acknowledges: budget.acknowledge_failures(by='Ada').")
         who = _user() if by is None else by
         with self._book.write() as page:

@@ -73,11 +73,17 @@ class LedgerBook:
     """
 
     def __init__(
-        self, store: Store, name: str, witness: Witness | None, skew: dt.timedelta, reopening: Reopening | None
+        self,
+        store: Store,
+        name: str,
+        witness: Witness | None,
+        skew: dt.timedelta,
+        reopening: Reopening | None,
+        seen: tuple[int, str] | None = None,
     ) -> None:
         self._store, self._name, self._witness, self._skew = store, name, witness, skew
         self._reopening = reopening
-        self._seen: tuple[int, str] | None = None
+        self._seen = seen
 
     @contextmanager
     def write(self) -> Iterator[LedgerPage]:
@@ -86,6 +92,8 @@ class LedgerBook:
             page = LedgerPage(connection, self._name, self._skew)
             self._check(page)
             yield page
+            if page.moved:
+                page.check_written()
         # Committed. A later state may already have been seen by another thread: the check then looks further back.
         self._seen = page.number, page.head
         if self._witness is not None and page.moved:
@@ -133,6 +141,7 @@ class LedgerPage:
         self.failures = failures_of(row)
         self.number, self.head, self._at = row.number, row.head, row.at
         self.moved = False
+        self._moved_to: dict[str, Any] = {}
 
     def hash_at(self, number: int) -> str | None:
         """The hash of an entry."""
@@ -149,15 +158,37 @@ class LedgerPage:
         entry = sealed(self.head, self.number + 1, kind, at.isoformat(timespec="microseconds"), body)
         written = {"body": canonical(body), "hash": entry.hash, "name": entry.name, "about": entry.about}
         add = {"budget": self._name, "number": entry.number, "kind": kind, "at": entry.at, **written}
-        quick(self._connection, ADD, add)
+        self._one_row(quick(self._connection, ADD, add))
         if data is not None:
-            self._connection.execute(KEEP, {"budget": self._name, "number": entry.about, "data": data})
+            kept = {"budget": self._name, "number": entry.about, "data": data}
+            self._one_row(quick(self._connection, KEEP, kept))
         self.number, self.head, self._at, self.moved = entry.number, entry.hash, max(self._at, entry.at), True
         move = {"to_spent": canonical(texts_of(self.spent)), "to_subject": self.subject, "to_number": self.number}
         failed, unacknowledged = self.failures
         move |= {"to_parts": canonical(self.parts), "to_failures": failed, "to_acknowledged": failed - unacknowledged}
-        quick(self._connection, MOVE, {"b": self._name, **move, "to_head": self.head, "to_at": self._at})
+        move |= {"to_head": self.head, "to_at": self._at}
+        self._one_row(quick(self._connection, MOVE, {"b": self._name, **move}))
+        self._moved_to = {key.removeprefix("to_"): value for key, value in move.items()}
         return entry
+
+    def _one_row(self, written: sa.CursorResult[Any]) -> None:
+        """Errors: LedgerDamaged where a trigger or a rule of the database drops what is written."""
+        if written.rowcount != 1:
+            raise LedgerDamaged(self._dropped)
+
+    def check_written(self) -> None:
+        """Read again what was written, before it is kept. Errors: LedgerDamaged."""
+        row = quick(self._connection, STATE, {"b": self._name}).first()
+        kept = row is not None and all(getattr(row, key) == value for key, value in self._moved_to.items())
+        if not kept or self.hash_at(self.number) != self.head:
+            raise LedgerDamaged(self._dropped)
+
+    @property
+    def _dropped(self) -> str:
+        return (
+            f"The ledger does not keep what is written to {self._name!r}: a trigger, a rule or a policy of its database "
+            "drops or changes rows. Nothing is released."
+        )
 
     def latest(self, name: str) -> Entry | None:
         """The last charge of this name."""

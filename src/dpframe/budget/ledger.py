@@ -16,6 +16,7 @@ from dpframe.budget.accountants import accountant_named, read_limit
 from dpframe.budget.entries import GENESIS, Entry, canonical, in_units, loss_of, sealed, texts_of
 from dpframe.budget.export import exported
 from dpframe.budget.losses import Loss
+from dpframe.budget.names import is_text
 from dpframe.budget.witness import Witness
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
 from dpframe.usage import LEDGER, explains
@@ -110,7 +111,7 @@ class Ledger:
         Output: Budget
         Errors: BudgetMismatch when it was made with another limit or accountant; InvalidPrice, LedgerError
         """
-        if not isinstance(name, str) or not name.strip():
+        if not is_text(name):
             raise InvalidArgument("A budget has a name: ledger.budget('visits-2026', epsilon=1.0).")
         asked = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
         opened = self._state(name)
@@ -122,7 +123,7 @@ class Ledger:
             self._make(name, asked[0].name, texts_of(asked[1]))
             opened = self._state(name)
         assert opened is not None
-        kind, limit, in_whole_units = opened
+        kind, limit, in_whole_units, seen = opened
         if asked is not None and (asked[0].name, in_units(asked[1]) if in_whole_units else asked[1]) != (kind, limit):
             raise BudgetMismatch(
                 f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is asked for with {asked[1]} and "
@@ -131,7 +132,7 @@ class Ledger:
         again = (_reopened, (*self._opened, name))
         from dpframe.budget.book import LedgerBook
 
-        book = LedgerBook(self._store, name, self._witness, self._skew, again)
+        book = LedgerBook(self._store, name, self._witness, self._skew, again, seen)
         return account.Budget.kept_in(book, accountant_named(kind), limit)
 
     def budgets(self) -> list[str]:
@@ -143,8 +144,8 @@ class Ledger:
         with self._store.transaction() as connection:
             return list(connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)).scalars())
 
-    def _state(self, name: str) -> tuple[str, Loss, bool] | None:
-        """Accountant, limit, and whether the limit was rounded down to the whole units of format 1."""
+    def _state(self, name: str) -> tuple[str, Loss, bool, tuple[int, str]] | None:
+        """Accountant, limit, whether it was rounded down to the whole units of format 1, and the last entry."""
         import sqlalchemy as sa
 
         from dpframe.budget.tables import BUDGETS
@@ -153,7 +154,8 @@ class Ledger:
             row = connection.execute(sa.select(BUDGETS).where(BUDGETS.c.name == name)).first()
         if row is None:
             return None
-        return row.accountant, replace(loss_of(json.loads(row.allowed)), left=True), "/" not in row.allowed
+        limit = replace(loss_of(json.loads(row.allowed)), left=True)
+        return row.accountant, limit, "/" not in row.allowed, (row.number, row.head)
 
     def _make(self, name: str, kind: str, limit: dict[str, str | None]) -> None:
         """Write the first entry, unless another process was faster."""
