@@ -133,8 +133,8 @@ def integrity(path):
 def kills(path, seen, number):
     """Kill a process that charges and stores, over and over; the file must be sound after each.
 
-    As often as was asked, and until as many charges were seen. A server looks after its own files. Where a process got nowhere the next one has more time:
-    a slow machine only takes longer.
+    As often as was asked, and until as many charges were seen. Where a process got nowhere the next one has more time:
+    a slow machine only takes longer. A server looks after its own files.
     """
     draw, reports, patience, before = random.Random(number), [], 1.0, 0
     while len(reports) < number or before <= number:

@@ -186,8 +186,8 @@ class LedgerPage:
     @property
     def _dropped(self) -> str:
         return (
-            f"The ledger does not keep what is written to {self._name!r}: a trigger, a rule or a policy of its database "
-            "drops or changes rows. Nothing is released."
+            f"The ledger does not keep what is written to {self._name!r}: a trigger or a rule of its database drops "
+            "or changes rows. Nothing is released."
         )
 
     def latest(self, name: str) -> Entry | None:
