@@ -46,7 +46,8 @@ def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, lis
             except LedgerDamaged as error:
                 problems.append(str(error))
     accountant, head, charges, about = accountant_named(state.accountant), GENESIS, {}, set()
-    failures, failed = Failures(), set()
+    failures = Failures()
+    failed: set[int | None] = set()
     parts: Parts = {}
     for place, row in enumerate(rows, 1):
         entry = entry_of(row)
