@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from fractions import Fraction
 from pathlib import Path
 
 SPENDERS = Path(__file__).parent.parent / "tests" / "budget" / "spenders.py"
@@ -40,7 +41,7 @@ def main():
             granted = said["charges"]
             rate = number / said["seconds"]
             kind = "PostgreSQL" if "://" in place else "SQLite"
-            kept = said["spent_units"] <= cap * 10**12
+            kept = Fraction(said["spent"]) <= cap
             print(f"{kind:15} {rate:8.0f} spends/s, {rate / bare:.0%} of bare (target {TARGET:.0%})")
             print(
                 f"{'':15} {granted} granted, {said['refused']} refused, {len(said['errors'])} errors; cap kept: {kept}"

@@ -53,6 +53,9 @@ def _show(ledger: Ledger, _: Any) -> str:
 
 def _budget(name: str, budget: Budget) -> str:
     title = f"{name}: {budget.spent} spent of {budget.limit}, {budget.remaining} left; accountant {budget.accountant}"
+    failed, unacknowledged = budget.failures
+    if failed:
+        title += f"\n{failed} failed after the charge, {unacknowledged} not acknowledged"
     rows = [
         (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", _price(c), c.status, c.name or "", c.query)
         for c in budget.history()

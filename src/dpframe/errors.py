@@ -18,6 +18,7 @@ DpFrameError
 │   ├── BudgetMismatch         the budget is bound to another unit, relation or limit
 │   ├── ReleaseMismatch        a name stands for another release; says what differs
 │   ├── ReleasePending         a release of this name was charged and its table was never stored
+│   ├── FailuresUnacknowledged releases failed after they were charged, and nobody has said to go on
 │   └── LedgerError            the ledger cannot be trusted or used, so nothing is released
 │       ├── LedgerUnavailable  missing, read-only, full, busy, on a network drive
 │       └── LedgerDamaged      replaced, put back from an older copy, or changed by hand
@@ -44,6 +45,7 @@ __all__ = [
     "DpFrameError",
     "DpFrameWarning",
     "EngineError",
+    "FailuresUnacknowledged",
     "FrameworkError",
     "InvalidArgument",
     "InvalidBounds",
@@ -146,6 +148,10 @@ class ReleaseMismatch(BudgetError):
 
 class ReleasePending(BudgetError):
     """A release of this name was charged, and its table is not stored: it runs elsewhere, or it crashed."""
+
+
+class FailuresUnacknowledged(BudgetError):
+    """Releases failed after they were charged, which may depend on a row; nothing more is charged until it is said."""
 
 
 class LedgerError(BudgetError):

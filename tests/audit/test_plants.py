@@ -24,9 +24,8 @@ from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
 from dpframe.budget import account, losses, memory, parts, store
-from dpframe.engine import arrow, buffers, cells, integers, keys, limits, lowest, profile, rows
+from dpframe.engine import arrow, buffers, cells, expressions, integers, keys, limits, lowest, profile, rows
 from dpframe.engine import compile as compiler
-from dpframe.engine import expressions, integers, keys, limits, lowest, profile, rows
 from dpframe.engine.arrow import of_type, partition_of
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.totals import _assembled, guarded, sealed
@@ -34,7 +33,7 @@ from dpframe.errors import BudgetError, DpFrameError, EngineError
 from dpframe.noise import bits
 from dpframe.plan import columns, combine, measures, operations, steps
 from dpframe.plan.ask import Ask
-from dpframe.release import auto, batch, calibrate, choices, clipping, draw, pricing, run, values
+from dpframe.release import auto, batch, calibrate, choices, clipping, draw, failing, pricing, run, values
 from dpframe.release.numbers import Numbers
 from dpframe.release.pricing import Price, noise_plan, priced
 from dpframe.theory.maps import calibration, privacy, ranks, sensitivity
@@ -279,6 +278,26 @@ def a_refusal_spends():
     frame = protected({"u": [1, 2]}, budget=budget)
     refused = raises(BudgetError, lambda: frame.count_units().release(epsilon=2.0))
     return not refused or budget.spent.epsilon != 0 or raises(BudgetError, lambda: frame.count_units().release(1.0))
+
+
+def charged_less_than_the_price():
+    """A price that no account holds exactly is rounded: the noise is that of the price, so the charge is no less."""
+    budget, price = dp.Budget(epsilon=1.0), Fraction(1, 1009)
+    protected({"u": [1, 2]}, budget=budget).count_units().release(epsilon=price)
+    return budget.spent.exact_epsilon < price
+
+
+def a_strict_cast(budget, word):
+    rows = pl.LazyFrame({"u": [1, 2], "x": ["1", word]}).with_columns(pl.col("x").cast(pl.Int64))
+    return dp.protect(rows, unit="u", budget=budget).sum("x", (0, 9), max_rows=1)
+
+
+def a_cell_is_asked_for_again_and_again():
+    """Each release that fails on one person's cell tells a bit of it for 1e-9; the third is refused."""
+    budget = dp.Budget(epsilon=1.0)
+    for _ in range(2):
+        raises(EngineError, lambda: a_strict_cast(budget, "x").release(epsilon=1e-9))
+    return not raises(BudgetError, lambda: a_strict_cast(budget, "2").release(epsilon=1e-9))
 
 
 def negative_prices_are_taken():
@@ -697,8 +716,23 @@ PLANTS = [
         "half of it is charged",
         account.Budget.charge,
         "charged, parts = (loss, page.parts)",
-        "loss = Loss(loss.epsilon_units // 2, loss.delta_units)\n        charged, parts = (loss, page.parts)",
+        "loss = Loss(loss.exact_epsilon / 2, loss.exact_delta)\n        charged, parts = (loss, page.parts)",
         charged_wrongly,
+    ),
+    Plant("a charge is rounded down", losses.Loss.charged, "math.ceil", "math.floor", charged_less_than_the_price),
+    Plant(
+        "a failure after the charge is not recorded",
+        failing.recorded,
+        "account.fail(receipt)",
+        "pass",
+        a_cell_is_asked_for_again_and_again,
+    ),
+    Plant(
+        "failures are recorded, and nobody looks",
+        account.Budget.charge,
+        "_check_failures(page.failures)",
+        "pass",
+        a_cell_is_asked_for_again_and_again,
     ),
     Plant(
         "an exchange counts as one change",

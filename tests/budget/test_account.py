@@ -8,10 +8,13 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpframe.budget import Budget, Loss
-from dpframe.budget.losses import DELTA_UNIT, EPSILON_UNIT, read_delta, read_epsilon
+from dpframe.budget.losses import GRID, MOST, read_delta, read_epsilon
 from dpframe.errors import BudgetExceeded, BudgetMismatch, InvalidPrice, UnsupportedOperation
 
 
@@ -47,18 +50,114 @@ def test_a_delta_that_cannot_be_is_refused(bad):
 
 
 def test_charges_round_up_and_limits_round_down():
-    third = Fraction(1, 3)
-    assert Loss.charged(third, third).epsilon_units * EPSILON_UNIT > third
-    assert Loss.charged(third, third).delta_units * DELTA_UNIT > third
-    assert Loss.limit(third, third).epsilon_units * EPSILON_UNIT < third
+    odd, room = Fraction(1, 1009), Fraction(1, 10**40)
+    charged, in_rho, limit = Loss.charged(odd, odd), Loss.charged_rho(odd, odd), Loss.limit(odd, odd)
+    for up in (charged.exact_epsilon, charged.exact_delta, in_rho.exact_rho, in_rho.exact_delta):
+        assert odd < up < odd + room
+    for down in (limit.exact_epsilon, limit.exact_delta, Loss.limit_rho(odd, odd).exact_rho):
+        assert odd - room < down < odd
 
 
-def test_the_sum_of_charges_covers_the_exact_sum_and_hardly_more():
+PRICES = st.one_of(
+    st.floats(1e-12, 1e30),
+    st.decimals("1e-12", "1e6", allow_nan=False, places=20),
+    st.fractions(Fraction(1, 1000), 1000, max_denominator=1000),
+    st.fractions(Fraction(1, 10**6), 1000, max_denominator=10**9),
+)
+
+
+@given(st.lists(PRICES, min_size=1, max_size=30), PRICES)
+def test_sums_are_exact_and_bounded_and_limits_hold(prices, limit):
+    """Every charge covers its price, every sum is a multiple of 1/GRID, and no sum is above the limit."""
+    budget = Budget(epsilon=limit)
+    granted = Fraction(0)
+    for price in prices:
+        number = read_epsilon(price)
+        charge = Loss.charged(number, Fraction(0))
+        assert number <= charge.exact_epsilon < number + Fraction(1, 10**40)
+        if not isinstance(price, Fraction) or number.denominator <= 1000:
+            assert charge.exact_epsilon == number
+        try:
+            budget.charge(charge, "a", "count()")
+            granted += number
+        except BudgetExceeded:
+            assert granted + number > read_epsilon(limit) - Fraction(31, 10**40)
+    assert granted <= budget.spent.exact_epsilon <= read_epsilon(limit)
+    assert GRID % budget.spent.exact_epsilon.denominator == 0
+    left = budget.remaining
+    assert Fraction(repr(left.epsilon)) <= left.exact_epsilon
+    assert Fraction(repr(budget.spent.epsilon)) >= budget.spent.exact_epsilon
+
+
+@pytest.mark.parametrize(
+    ("price", "times", "limit"),
+    [
+        (1 / 3, 3, 1),
+        (Fraction(1, 3), 3, 1),
+        (Fraction(1, 7), 7, 1.0),
+        (Decimal("0.1"), 10, Decimal(1)),
+        (1 / 7, 7, 1),
+        (Fraction(1, 997), 997, 1),
+        (Fraction(1, 3000), 3000, 1),
+        (1e-12, 10, 1e-11),
+        (np.float64(1 / 3), 3, 1),
+    ],
+)
+def test_parts_of_a_budget_fit(price, times, limit):
+    for budget, price_of in ((Budget(epsilon=limit), "epsilon"), (Budget(rho=limit), "rho")):
+        number = read_epsilon(price)
+        each = Loss.charged(number, Fraction(0)) if price_of == "epsilon" else Loss.charged_rho(number, Fraction(0))
+        for _ in range(times):
+            budget.charge(each, "a", "count()")
+        with pytest.raises(BudgetExceeded):
+            budget.charge(each, "a", "count()")
+
+
+def test_thirds_of_a_budget_are_released():
+    """What a user types: three times 1/3 of 1, in ε, and of δ beside it."""
+    rows = pl.DataFrame({"id": [1, 2, 3], "city": ["a", "b", "a"]})
+    for third in (1 / 3, Fraction(1, 3)):
+        budget = Budget(epsilon=1, delta=Fraction(1, 10**6))
+        frame = rows.dp(unit="id", budget=budget).group_by("city", max_groups=1)
+        for _ in range(3):
+            frame.count_units().release(epsilon=third, delta=Fraction(1, 3 * 10**6))
+        assert budget.remaining.delta == 0
+        assert (budget.remaining == Loss(0, 0)) == isinstance(third, Fraction)
+        with pytest.raises(BudgetExceeded, match="Nothing was spent"):
+            frame.count_units().release(epsilon=1e-12, delta=1e-9)
+
+
+def test_noise_is_calibrated_to_what_is_charged():
+    budget = Budget(epsilon=1)
+    out = pl.DataFrame({"id": [1, 2, 3]}).dp(unit="id", budget=budget).count_units().release(epsilon=Fraction(1, 3))
+    assert budget.spent.exact_epsilon == Fraction(1, 3)
+    assert out.noise["scale"].to_list() == [3.0]
+
+
+def test_what_is_shown_is_never_more_than_is_left_nor_less_than_was_spent():
+    budget = Budget(epsilon=1)
+    budget.charge(Loss.charged(Fraction(1, 3), Fraction(0)), "a", "count()")
+    assert str(budget.remaining) == "ε = 0.666666"
+    assert str(budget.spent) == "ε = 0.333334"
+    assert budget.remaining.epsilon == 0.6666666666666666
+    assert budget.spent.epsilon == 0.33333333333333337
+    assert str(Budget(epsilon=0.1).remaining) == "ε = 0.1"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [Decimal("1e-999999999"), Decimal("1e999999999"), Fraction(1, 10**2000), Decimal("0.1" + "3" * 5000), MOST * 10],
+)
+def test_numbers_that_are_too_long_are_refused_at_once(bad):
+    with pytest.raises(InvalidPrice):
+        read_epsilon(bad)
+
+
+def test_the_sum_of_charges_is_the_exact_sum():
     draw = random.Random(7)
     prices = [Fraction(draw.randrange(1, 10**15), 10**15) for _ in range(2000)]
     total = sum((Loss.charged(p, Fraction(0)) for p in prices), Loss(0, 0))
-    exact = sum(prices)
-    assert exact <= total.epsilon_units * EPSILON_UNIT <= exact + 2000 * EPSILON_UNIT
+    assert total.exact_epsilon == sum(prices)
 
 
 def test_a_refusal_changes_nothing():
@@ -80,7 +179,7 @@ def test_what_is_left_can_be_copied_from_the_refusal():
         budget.charge(loss(1), "a", "count()")
     epsilon, delta = map(float, re.findall(r"left is epsilon=(.*), delta=(.*)\.$", str(caught.value))[0])
     budget.charge(loss(epsilon, delta), "a", "count()")
-    assert budget.remaining == Loss(0, 0)
+    assert budget.remaining <= loss(1e-12, 1e-18)
 
 
 def test_a_refused_first_charge_does_not_bind():

@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import polars as pl
@@ -16,11 +17,12 @@ from dpframe.budget import Ledger, Loss
 from dpframe.budget.filesystem import REMOTE, filesystem_of
 from postgres_server import as_nobody, folder_for
 
+MILLI = Loss.charged(Fraction(1, 1000), Fraction(0))
 WHO = "unit 'id', add-remove"
 
 
-def paid(budget, units=10**9):
-    receipt = budget.charge(Loss(units, 0), WHO, "count()")
+def paid(budget, **options):
+    receipt = budget.charge(MILLI, WHO, "count()", **options)
     budget.store(receipt, b"table", {"releases": []})
     return receipt
 
@@ -68,7 +70,7 @@ def test_killed_processes_at_length(spenders, tmp_path):
     _hold_kills(spenders, tmp_path, 300)
 
 
-def test_a_release_that_fails_after_it_was_paid_is_pending(tmp_path):
+def test_a_release_that_fails_after_it_was_paid_is_recorded(tmp_path):
     def broken(batch):
         raise RuntimeError("cell 4711")
 
@@ -81,8 +83,9 @@ def test_a_release_that_fails_after_it_was_paid_is_pending(tmp_path):
     query = rows.dp(unit="id", budget=budget).count_units()
     with pytest.raises(errors.EngineError):
         query.release(epsilon=0.5, name="daily")
-    assert [(c.name, c.status) for c in budget.history()] == [("daily", "pending")]
-    with pytest.raises(errors.ReleasePending):
+    assert [(c.name, c.status) for c in budget.history()] == [("daily", "failed")]
+    assert budget.failures == (1, 1)
+    with pytest.raises(errors.ReleasePending, match="failed after that"):
         query.release(epsilon=0.5, name="daily")
     assert budget.remaining.epsilon == 0.5
 
@@ -95,6 +98,7 @@ def test_a_full_disk_is_a_typed_refusal(tmp_path):
     """The file may not grow: the kernel refuses the write, as on a full disk."""
     code = f"""
 import resource, signal
+from fractions import Fraction
 import dpframe as dp
 from dpframe.budget import Ledger, Loss
 budget = Ledger({str(tmp_path / "study.sqlite")!r}).budget("visits", epsilon=1000)
@@ -103,7 +107,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))
 granted = 0
 try:
     for _ in range(500):
-        budget.store(budget.charge(Loss(10**9, 0), {WHO!r}, "count()"), b"x" * 500, {{}})
+        budget.store(budget.charge(Loss.charged(Fraction(1, 1000), Fraction(0)), {WHO!r}, "count()"), b"x" * 500, {{}})
         granted += 1
 except dp.errors.LedgerUnavailable as error:
     print(granted, error)
@@ -135,7 +139,7 @@ other.budget("visits", epsilon=1).charge(dp.budget.Loss(1, 0), "u", "q")
 if os.getuid() == 0:  # whom permissions do not bind
     os.setgroups([]), os.setgid(65534), os.setuid(65534)
 try:
-    dp.Ledger({str(path)!r}).budget("visits", epsilon=1).charge(dp.budget.Loss(1, 0), "u", "q")
+    dp.Ledger({str(path)!r}).budget("visits", epsilon=1).charge(dp.budget.Loss(0, 0), "u", "q")
 except dp.errors.LedgerUnavailable as error:
     print(error)
 """

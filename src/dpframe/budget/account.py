@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import datetime as dt
+import getpass
 import hashlib
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpframe.budget.accountants import Accountant, Terms, read_limit
-from dpframe.budget.entries import Charge, Entry, loss_of, units_of
+from dpframe.budget.entries import Charge, Entry, Failures, loss_of, texts_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.memory import MemoryBook
-from dpframe.budget.names import differences, fingerprint
+from dpframe.budget.names import differences, fingerprint, is_text
 from dpframe.budget.parts import Part, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored
 from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
+    FailuresUnacknowledged,
     InvalidArgument,
     ReleaseMismatch,
     ReleasePending,
@@ -27,6 +29,8 @@ from dpframe.usage import BUDGET, explains
 
 __all__ = ["Budget", "now"]
 
+UNACKNOWLEDGED = 2  # failures after which nothing is charged
+_STATUS = {"result": "released", "failure": "failed"}
 UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
 
@@ -103,10 +107,15 @@ class Budget:
         return self._limit - self.spent
 
     def history(self) -> list[Charge]:
-        """Every charge, oldest first. One whose table was never stored says "pending"."""
+        """Every charge, oldest first: "released", "failed" after it was paid, or "pending"."""
         entries = self._book.entries()
-        done = {entry.about for entry in entries if entry.kind == "result"}
-        return [_line(entry, entry.number in done) for entry in entries if entry.kind == "charge"]
+        status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
+        return [_line(entry, status.get(entry.number, "pending")) for entry in entries if entry.kind == "charge"]
+
+    @property
+    def failures(self) -> Failures:
+        """How many releases failed after they were paid: all of them, and those since `acknowledge_failures`."""
+        return self._book.failures()
 
     # Paying
 
@@ -131,21 +140,21 @@ class Budget:
                 which were all fixed beforehand; events, the mechanisms as dp-accounting calls them; part, the
                 part of a partition that the release is about
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; ReleaseMismatch when the
-                name stands for another plan; ReleasePending; UnsupportedOperation for a release on its own from a
-                budget of batches
+                name stands for another plan; ReleasePending; FailuresUnacknowledged; UnsupportedOperation for a
+                release on its own from a budget of batches
         """
         if self._accountant.refuses_single and not batch:
             raise UnsupportedOperation(f"accountant={self.accountant!r}: {self._accountant.refuses_single}")
-        if name is not None and (not isinstance(name, str) or not name.encode(errors="ignore").strip()):
+        if name is not None and not is_text(name):
             raise InvalidArgument("name= is a text that is not empty, such as name='visits by city, 2026-03'.")
         if not isinstance(refresh, bool):
             raise InvalidArgument("refresh= is True or False.")
         if refresh and name is None:
             raise InvalidArgument("refresh=True pays again for a named release; say which, name='...'.")
-        if self.terms == "rho" and loss.rho_units is None:
-            loss = Loss(loss.epsilon_units, loss.delta_units, 0)
+        if self.terms == "rho" and loss.exact_rho is None:
+            loss = loss + Loss.none(in_rho=True)
         body = {
-            "loss": units_of(loss),
+            "loss": texts_of(loss),
             "subject": subject,
             "query": query,
             "name": name,
@@ -160,21 +169,23 @@ class Budget:
                 _check_same(earlier, body)
                 if not refresh:
                     return _answer(page, earlier, self._limit - page.spent)
+            _check_failures(page.failures)
             charged, parts = (loss, page.parts) if part is None else raised(page.parts, part, loss)
             spent = self._accountant.total([page.spent, charged])
             if not spent <= self._limit:
                 left = self._limit - page.spent
                 less = f"Ask for less; what is left is {left.typed}."
-                if charged.delta_units and not self._limit.delta_units:
+                if charged.exact_delta and not self._limit.exact_delta:
                     less = "It has no δ: list the keys and leave delta= out, or make a budget with delta=1e-6."
                 raise BudgetExceeded(
                     f"The release costs {charged}, and {left} of {self._limit} is left. Nothing was spent. {less}"
                 )
             page.spent, page.subject, page.parts = spent, subject, parts
             if part is not None:
-                body |= {"loss": units_of(charged), "part": {**vars(part), "loss": units_of(loss)}}
+                body |= {"loss": texts_of(charged), "part": {**vars(part), "loss": texts_of(loss)}}
             entry = page.append("charge", body, now())
-        return Receipt(entry.number, entry.when, loss, self._limit - spent)
+            failures = page.failures
+        return Receipt(entry.number, entry.when, loss, self._limit - spent, failures=failures)
 
     def partition(self, plan: Mapping[str, Any], groups: int) -> tuple[str, str]:
         """Open a partition of a table, or find it again: its fingerprint, and the salt by which units choose parts.
@@ -198,6 +209,41 @@ class Budget:
         with self._book.write() as page:
             entry = page.append("result", body, now(), data)
         return Stored(data, statement, entry.when)
+
+    def fail(self, receipt: Receipt) -> None:
+        """Record that an error was raised after a charge, before anybody sees it. Errors: LedgerError.
+
+        An error may be caused by one row, and no noise hides it: whoever pays 1e-9 for each of many questions that fail
+        on a row of their choice would learn one bit of each. So failures are in the history and in every later
+        statement, and after `UNACKNOWLEDGED` of them nothing is charged until somebody acknowledges them. They are
+        those of the whole budget: it is about one unit, and neither a file's name nor another copy of the table makes
+        other people of the same ones. The number is read under the lock of the charge, so that no process can go on
+        that has seen as many errors.
+        """
+        with self._book.write() as page:
+            failed, unacknowledged = page.failures
+            page.failures = Failures(failed + 1, unacknowledged + 1)
+            page.append("failure", {"about": receipt.number}, now())
+
+    def acknowledge_failures(self, by: str | None = None) -> int:
+        """Go on after releases that failed once they were paid: keep in the book that somebody looked at them.
+
+        Input:  by, who does so; the user of this machine when it is left out
+        Output: how many failures this acknowledges; when there are none, nothing is written
+        Errors: InvalidArgument, LedgerError
+
+        >>> Budget(epsilon=1).acknowledge_failures()
+        0
+        """
+        if by is not None and not is_text(by):
+            raise InvalidArgument("by= is who acknowledges: budget.acknowledge_failures(by='Ada').")
+        who = _user() if by is None else by
+        with self._book.write() as page:
+            failed, unacknowledged = page.failures
+            if unacknowledged:
+                page.failures = Failures(failed, 0)
+                page.append("acknowledgement", {"failures": unacknowledged, "failed": failed, "by": who}, now())
+        return unacknowledged
 
     def plan(self, queries: Iterable[Any], **price: Any) -> Any:
         """Price several queries together before any of them runs, to release them as one.
@@ -235,9 +281,27 @@ class Budget:
         return again
 
 
-def _line(entry: Entry, stored: bool) -> Charge:
+def _user() -> str:
+    """Who runs this process."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a machine that does not know its user
+        return "unknown"
+
+
+def _check_failures(failures: Failures) -> None:
+    """Errors: FailuresUnacknowledged."""
+    if failures.unacknowledged >= UNACKNOWLEDGED:
+        raise FailuresUnacknowledged(
+            f"{failures.unacknowledged} releases failed after they were paid from this budget, see budget.history(). "
+            "Whether a release fails may depend on one row, and no noise hides that. Nothing was spent. Mend what "
+            "fails, such as a cast of your own that not every cell allows, and go on with "
+            "budget.acknowledge_failures()."
+        )
+
+
+def _line(entry: Entry, status: str) -> Charge:
     loss, body = loss_of(entry.body["loss"]), entry.body
-    status = "released" if stored else "pending"
     return Charge(entry.when, body["query"], loss.epsilon, loss.delta, loss.rho, entry.name, status, entry.number)
 
 
@@ -256,6 +320,11 @@ def _answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt:
     """The stored answer of a name."""
     found = page.result(earlier.number)
     if found is None:
+        if page.has_failed(earlier.number):
+            raise ReleasePending(
+                f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC, and failed after that: there is "
+                "no table. release(..., refresh=True) pays again."
+            )
         raise ReleasePending(
             f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not stored: it is "
             "running elsewhere, or it failed. If it failed, release(..., refresh=True) pays again."

@@ -37,8 +37,9 @@ class Basic:
     composition is a valid filter. Source: Dwork and Roth 2014, theorem 3.16 and section 3.5; Rogers et al. 2016,
     arXiv:1605.08294, for adaptively chosen prices.
 
-    >>> Basic().total([Loss(1, 0), Loss(2, 5)])
-    Loss(epsilon=3e-12, delta=5e-18)
+    >>> from fractions import Fraction
+    >>> Basic().total([Loss.charged(Fraction("0.1"), Fraction(0)), Loss.charged(Fraction("0.2"), Fraction("1e-9"))])
+    Loss(epsilon=0.3, delta=1e-09)
     """
 
     name = "basic"
@@ -47,7 +48,7 @@ class Basic:
 
     def total(self, losses: Iterable[Loss]) -> Loss:
         """Componentwise sum."""
-        return sum(losses, Loss(0, 0))
+        return sum(losses, Loss.none())
 
 
 class Zcdp:
@@ -57,8 +58,9 @@ class Zcdp:
     a limit fixed beforehand. Source: Bun and Steinke 2016, arXiv:1605.02065, lemmas 1.7 and 8.2 (with δ); Feldman and
     Zrnic 2021, arXiv:2008.11193, and Whitehouse et al. 2023, arXiv:2203.05481, for the filter.
 
-    >>> Zcdp().total([Loss(0, 5, 2), Loss(0, 0, 3)])
-    Loss(rho=5e-12, delta=5e-18)
+    >>> from fractions import Fraction
+    >>> Zcdp().total([Loss.charged_rho(Fraction(1, 4), Fraction(0)), Loss.charged_rho(Fraction(1, 2), Fraction(0))])
+    Loss(rho=0.75, delta=0.0)
     """
 
     name = "zcdp"
@@ -67,7 +69,7 @@ class Zcdp:
 
     def total(self, losses: Iterable[Loss]) -> Loss:
         """Componentwise sum."""
-        return sum(losses, Loss(0, 0, 0))
+        return sum(losses, Loss.none(in_rho=True))
 
 
 class Pld:
@@ -90,7 +92,7 @@ class Pld:
 
     def total(self, losses: Iterable[Loss]) -> Loss:
         """Componentwise sum, over batches."""
-        return sum(losses, Loss(0, 0))
+        return sum(losses, Loss.none())
 
 
 ACCOUNTANTS: dict[str, type[Accountant]] = {kind.name: kind for kind in (Basic, Zcdp, Pld)}

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from dpframe.budget.entries import Entry, canonical, loss_of, sealed, units_of
+from dpframe.budget.entries import Entry, Failures, canonical, loss_of, sealed, texts_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
 from dpframe.budget.store import Store
@@ -25,25 +25,31 @@ Reopening = tuple[Callable[..., Any], tuple[Any, ...]]
 B = sa.bindparam
 STATE = sa.select(BUDGETS).where(BUDGETS.c.name == B("b")).with_for_update()
 SPENT = sa.select(BUDGETS.c.spent).where(BUDGETS.c.name == B("b"))
+FAILURES = sa.select(BUDGETS.c.failures, BUDGETS.c.acknowledged).where(BUDGETS.c.name == B("b"))
 HASH = sa.select(ENTRIES.c.hash).where(ENTRIES.c.budget == B("b"), ENTRIES.c.number == B("n"))
 ALL = sa.select(ENTRIES).where(ENTRIES.c.budget == B("b")).order_by(ENTRIES.c.number)
 LATEST = ALL.where(ENTRIES.c.name == B("called")).order_by(None).order_by(ENTRIES.c.number.desc()).limit(1)
 RESULT = (
     sa.select(ENTRIES, DATA.c.data)
     .join(DATA, sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.about))
-    .where(ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"))
+    .where(ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == "result")
 )
+FAILED = sa.select(ENTRIES.c.number).where(
+    ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == "failure"
+)
+STATES = ("spent", "subject", "parts", "number", "head", "at", "failures", "acknowledged")
 ADD, KEEP = ENTRIES.insert(), DATA.insert()
-MOVE = (
-    BUDGETS.update()
-    .where(BUDGETS.c.name == B("b"))
-    .values({key: B(f"to_{key}") for key in ("spent", "subject", "parts", "number", "head", "at")})
-)
+MOVE = BUDGETS.update().where(BUDGETS.c.name == B("b")).values({key: B(f"to_{key}") for key in STATES})
 
 
 def entry_of(row: Any) -> Entry:
     """An entry from its row."""
     return Entry(row.number, row.kind, row.at, json.loads(row.body), row.hash)
+
+
+def failures_of(row: Any) -> Failures:
+    """The failures of a budget, from its row."""
+    return Failures(row.failures, row.failures - row.acknowledged)
 
 
 TEXTS: dict[tuple[str, int], tuple[str, list[str] | None]] = {}
@@ -67,11 +73,17 @@ class LedgerBook:
     """
 
     def __init__(
-        self, store: Store, name: str, witness: Witness | None, skew: dt.timedelta, reopening: Reopening | None
+        self,
+        store: Store,
+        name: str,
+        witness: Witness | None,
+        skew: dt.timedelta,
+        reopening: Reopening | None,
+        seen: tuple[int, str] | None = None,
     ) -> None:
         self._store, self._name, self._witness, self._skew = store, name, witness, skew
         self._reopening = reopening
-        self._seen: tuple[int, str] | None = None
+        self._seen = seen
 
     @contextmanager
     def write(self) -> Iterator[LedgerPage]:
@@ -80,6 +92,8 @@ class LedgerBook:
             page = LedgerPage(connection, self._name, self._skew)
             self._check(page)
             yield page
+            if page.moved:
+                page.check_written()
         # Committed. A later state may already have been seen by another thread: the check then looks further back.
         self._seen = page.number, page.head
         if self._witness is not None and page.moved:
@@ -96,6 +110,11 @@ class LedgerBook:
         """What has been charged so far."""
         with self._store.transaction() as connection:
             return loss_of(json.loads(connection.execute(SPENT, {"b": self._name}).scalar_one()))
+
+    def failures(self) -> Failures:
+        """How many releases failed after they were charged."""
+        with self._store.transaction() as connection:
+            return failures_of(connection.execute(FAILURES, {"b": self._name}).one())
 
     def entries(self) -> list[Entry]:
         """Every entry, oldest first."""
@@ -119,8 +138,10 @@ class LedgerPage:
             )
         self.spent, self.subject = loss_of(json.loads(row.spent)), row.subject
         self.parts: Parts = json.loads(row.parts)
+        self.failures = failures_of(row)
         self.number, self.head, self._at = row.number, row.head, row.at
         self.moved = False
+        self._moved_to: dict[str, Any] = {}
 
     def hash_at(self, number: int) -> str | None:
         """The hash of an entry."""
@@ -137,14 +158,37 @@ class LedgerPage:
         entry = sealed(self.head, self.number + 1, kind, at.isoformat(timespec="microseconds"), body)
         written = {"body": canonical(body), "hash": entry.hash, "name": entry.name, "about": entry.about}
         add = {"budget": self._name, "number": entry.number, "kind": kind, "at": entry.at, **written}
-        quick(self._connection, ADD, add)
+        self._one_row(quick(self._connection, ADD, add))
         if data is not None:
-            self._connection.execute(KEEP, {"budget": self._name, "number": entry.about, "data": data})
+            kept = {"budget": self._name, "number": entry.about, "data": data}
+            self._one_row(quick(self._connection, KEEP, kept))
         self.number, self.head, self._at, self.moved = entry.number, entry.hash, max(self._at, entry.at), True
-        move = {"to_spent": canonical(units_of(self.spent)), "to_subject": self.subject, "to_number": self.number}
-        move["to_parts"] = canonical(self.parts)
-        quick(self._connection, MOVE, {"b": self._name, **move, "to_head": self.head, "to_at": self._at})
+        move = {"to_spent": canonical(texts_of(self.spent)), "to_subject": self.subject, "to_number": self.number}
+        failed, unacknowledged = self.failures
+        move |= {"to_parts": canonical(self.parts), "to_failures": failed, "to_acknowledged": failed - unacknowledged}
+        move |= {"to_head": self.head, "to_at": self._at}
+        self._one_row(quick(self._connection, MOVE, {"b": self._name, **move}))
+        self._moved_to = {key.removeprefix("to_"): value for key, value in move.items()}
         return entry
+
+    def _one_row(self, written: sa.CursorResult[Any]) -> None:
+        """Errors: LedgerDamaged where a trigger or a rule of the database drops what is written."""
+        if written.rowcount != 1:
+            raise LedgerDamaged(self._dropped)
+
+    def check_written(self) -> None:
+        """Read again what was written, before it is kept. Errors: LedgerDamaged."""
+        row = quick(self._connection, STATE, {"b": self._name}).first()
+        kept = row is not None and all(getattr(row, key) == value for key, value in self._moved_to.items())
+        if not kept or self.hash_at(self.number) != self.head:
+            raise LedgerDamaged(self._dropped)
+
+    @property
+    def _dropped(self) -> str:
+        return (
+            f"The ledger does not keep what is written to {self._name!r}: a trigger or a rule of its database drops "
+            "or changes rows. Nothing is released."
+        )
 
     def latest(self, name: str) -> Entry | None:
         """The last charge of this name."""
@@ -155,3 +199,7 @@ class LedgerPage:
         """The stored table of a charge."""
         row = self._connection.execute(RESULT, {"b": self._name, "n": number}).first()
         return None if row is None else (entry_of(row), bytes(row.data))
+
+    def has_failed(self, number: int) -> bool:
+        """Whether an error was raised after a charge."""
+        return self._connection.execute(FAILED, {"b": self._name, "n": number}).first() is not None

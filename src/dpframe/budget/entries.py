@@ -7,11 +7,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
-from dpframe.budget.losses import Loss
+from dpframe.budget.losses import DELTA_UNIT, EPSILON_UNIT, RHO_UNIT, Loss
 
-__all__ = ["GENESIS", "Charge", "Entry", "canonical", "loss_of", "sealed", "units_of"]
+__all__ = ["GENESIS", "Charge", "Entry", "Failures", "canonical", "in_units", "loss_of", "sealed", "texts_of"]
 
 GENESIS = "0" * 64  # the hash before the first entry
 
@@ -19,8 +20,8 @@ GENESIS = "0" * 64  # the hash before the first entry
 class Charge(NamedTuple):
     """One line of a budget's history: when (UTC), for what, its price, and whether its table was stored.
 
-    `status` is "released" once the table is stored with the charge, and "pending" before: the release is running, or
-    it failed or crashed after it was paid.
+    `status` is "released" once the table is stored with the charge. It is "failed" when an error was raised after the
+    charge, and "pending" otherwise: the release is running, or it was interrupted or killed after it was paid.
     """
 
     when: dt.datetime
@@ -33,9 +34,20 @@ class Charge(NamedTuple):
     number: int = 0
 
 
+class Failures(NamedTuple):
+    """How many releases failed after they were charged: of the whole budget, and since failures were acknowledged."""
+
+    failed: int = 0
+    unacknowledged: int = 0
+
+
 @dataclass(frozen=True)
 class Entry:
-    """One line of a book. `kind` is "open" (the limits), "charge" or "result" (the table of a charge, by number)."""
+    """One line of a book.
+
+    `kind` is "open" (the limits), "charge", "result" (the table of a charge, by number), "failure" (an error after a
+    charge, by number), "acknowledgement" (of failures: how many, and by whom), or "partition".
+    """
 
     number: int
     kind: str
@@ -50,7 +62,7 @@ class Entry:
 
     @property
     def about(self) -> int | None:
-        """The number of the charge that a result completes."""
+        """The number of the charge that a result or a failure is about."""
         return self.body.get("about")
 
     @property
@@ -75,13 +87,38 @@ def sealed(previous: str, number: int, kind: str, at: str, body: Mapping[str, An
     return Entry(number, kind, at, body, hashlib.sha256(text.encode()).hexdigest())
 
 
-def units_of(loss: Loss) -> dict[str, str | None]:
-    """A loss in whole units, as texts, which hold integers of any size."""
-    rho = None if loss.rho_units is None else str(loss.rho_units)
-    return {"epsilon": str(loss.epsilon_units), "delta": str(loss.delta_units), "rho": rho}
+def texts_of(loss: Loss) -> dict[str, str | None]:
+    """A loss as texts of exact fractions.
+
+    >>> texts_of(Loss.charged(Fraction(1, 3), Fraction(0)))
+    {'epsilon': '1/3', 'delta': '0/1', 'rho': None}
+    """
+    rho = None if loss.exact_rho is None else _fraction(loss.exact_rho)
+    return {"epsilon": _fraction(loss.exact_epsilon), "delta": _fraction(loss.exact_delta), "rho": rho}
 
 
-def loss_of(units: Mapping[str, str | None]) -> Loss:
-    """A loss from whole units."""
-    rho = units["rho"]
-    return Loss(int(units["epsilon"] or 0), int(units["delta"] or 0), None if rho is None else int(rho))
+def _fraction(number: Fraction) -> str:
+    return f"{number.numerator}/{number.denominator}"
+
+
+def loss_of(texts: Mapping[str, str | None]) -> Loss:
+    """A loss from its texts. A number without "/" is of format 1: in whole units of 1e-12 for ε and ρ, 1e-18 for δ.
+
+    >>> loss_of({"epsilon": "1/3", "delta": "0/1", "rho": None})
+    Loss(epsilon=0.33333333333333337, delta=0.0)
+    >>> loss_of({"epsilon": "333333333334", "delta": "0", "rho": None})
+    Loss(epsilon=0.333333333334, delta=0.0)
+    """
+    rho = None if texts["rho"] is None else _number(texts["rho"], RHO_UNIT)
+    return Loss(_number(texts["epsilon"], EPSILON_UNIT), _number(texts["delta"], DELTA_UNIT), rho)
+
+
+def _number(text: str | None, unit: Fraction) -> Fraction:
+    text = text or "0"
+    return Fraction(text) if "/" in text else int(text) * unit
+
+
+def in_units(loss: Loss) -> Loss:
+    """A limit as format 1 kept it: rounded down to whole units of 1e-12 for ε and ρ, 1e-18 for δ."""
+    rho = None if loss.exact_rho is None else loss.exact_rho // RHO_UNIT * RHO_UNIT
+    return Loss(loss.exact_epsilon // EPSILON_UNIT * EPSILON_UNIT, loss.exact_delta // DELTA_UNIT * DELTA_UNIT, rho)

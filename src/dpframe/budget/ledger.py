@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
-from dpframe.budget.entries import GENESIS, Entry, canonical, loss_of, sealed, units_of
+from dpframe.budget.entries import GENESIS, Entry, canonical, in_units, loss_of, sealed, texts_of
 from dpframe.budget.export import exported
+from dpframe.budget.losses import Loss
+from dpframe.budget.names import is_text
 from dpframe.budget.witness import Witness
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
 from dpframe.usage import LEDGER, explains
@@ -108,7 +111,7 @@ class Ledger:
         Output: Budget
         Errors: BudgetMismatch when it was made with another limit or accountant; InvalidPrice, LedgerError
         """
-        if not isinstance(name, str) or not name.strip():
+        if not is_text(name):
             raise InvalidArgument("A budget has a name: ledger.budget('visits-2026', epsilon=1.0).")
         asked = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
         opened = self._state(name)
@@ -117,11 +120,11 @@ class Ledger:
                 f"There is no budget {name!r} yet; it needs its limit: ledger.budget({name!r}, epsilon=1.0)."
             )
         if opened is None and asked is not None:
-            self._make(name, asked[0].name, units_of(asked[1]))
+            self._make(name, asked[0].name, texts_of(asked[1]))
             opened = self._state(name)
         assert opened is not None
-        kind, limit = opened
-        if asked is not None and (asked[0].name, asked[1]) != (kind, limit):
+        kind, limit, in_whole_units, seen = opened
+        if asked is not None and (asked[0].name, in_units(asked[1]) if in_whole_units else asked[1]) != (kind, limit):
             raise BudgetMismatch(
                 f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is asked for with {asked[1]} and "
                 f"{asked[0].name!r}. A limit cannot be changed: open it with its own, or make one of another name."
@@ -129,7 +132,7 @@ class Ledger:
         again = (_reopened, (*self._opened, name))
         from dpframe.budget.book import LedgerBook
 
-        book = LedgerBook(self._store, name, self._witness, self._skew, again)
+        book = LedgerBook(self._store, name, self._witness, self._skew, again, seen)
         return account.Budget.kept_in(book, accountant_named(kind), limit)
 
     def budgets(self) -> list[str]:
@@ -141,14 +144,18 @@ class Ledger:
         with self._store.transaction() as connection:
             return list(connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)).scalars())
 
-    def _state(self, name: str) -> tuple[str, Any] | None:
+    def _state(self, name: str) -> tuple[str, Loss, bool, tuple[int, str]] | None:
+        """Accountant, limit, whether it was rounded down to the whole units of format 1, and the last entry."""
         import sqlalchemy as sa
 
         from dpframe.budget.tables import BUDGETS
 
         with self._store.transaction() as connection:
             row = connection.execute(sa.select(BUDGETS).where(BUDGETS.c.name == name)).first()
-        return None if row is None else (row.accountant, loss_of(json.loads(row.allowed)))
+        if row is None:
+            return None
+        limit = replace(loss_of(json.loads(row.allowed)), left=True)
+        return row.accountant, limit, "/" not in row.allowed, (row.number, row.head)
 
     def _make(self, name: str, kind: str, limit: dict[str, str | None]) -> None:
         """Write the first entry, unless another process was faster."""
@@ -158,7 +165,7 @@ class Ledger:
 
         at = account.now().isoformat(timespec="microseconds")
         first = sealed(GENESIS, 1, "open", at, {"accountant": kind, "limit": limit})
-        nothing = units_of(accountant_named(kind).total([]))
+        nothing = texts_of(accountant_named(kind).total([]))
         row = {
             "name": name,
             "accountant": kind,

@@ -1,32 +1,45 @@
-"""Prices and losses: exact decimals from what the user typed, whole units in the account."""
+"""Prices and losses, exact: what the user typed is what the noise is calibrated to, and what is charged."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from dpframe.errors import InvalidPrice, kind_of
 
-__all__ = ["DELTA_UNIT", "EPSILON_UNIT", "RHO_UNIT", "Loss", "exact", "read_delta", "read_epsilon", "read_rho"]
+__all__ = ["DELTA_UNIT", "EPSILON_UNIT", "GRID", "RHO_UNIT", "Loss", "exact", "read_delta", "read_epsilon", "read_rho"]
 
+# The smallest prices; and the units of charges in ledgers of format 1, which were rounded up to them.
 EPSILON_UNIT = Fraction(1, 10**12)
 RHO_UNIT = Fraction(1, 10**12)
 DELTA_UNIT = Fraction(1, 10**18)
 MOST = Fraction(10**30)  # of ε and ρ: far beyond use, and far from what a float cannot hold
+DECIMALS = 10**40  # every float between the smallest price and the largest is a decimal of fewer places
+GRID = DECIMALS * math.lcm(*range(1, 1001))  # a charge is a multiple of 1/GRID, and so are all sums of charges
+_DIGITS = 1000
 
 
 def exact(value: object, name: str) -> Fraction:
-    """The number as it was typed: 0.1 is one tenth, not the binary float next to it."""
+    """The number as it was typed: 0.1 is one tenth, not the binary float next to it.
+
+    A `Fraction` and a `Decimal` are themselves, and a float is the shortest decimal that stands for it: 1/3 is
+    0.3333333333333333.
+    """
     if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal, Fraction)):
         raise InvalidPrice(f"{name} must be a number, such as {name}=0.1; it is {kind_of(value)}.")
-    known = value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)
-    if not known:
+    if not (value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)):
         raise InvalidPrice(f"{name} must be finite.")
-    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    if isinstance(value, Decimal) and value and abs(value.adjusted()) > _DIGITS:
+        raise InvalidPrice(f"{name} is far too large or too small; such as {name}=0.1.")
+    number = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    if max(abs(number.numerator), number.denominator) > 10**_DIGITS:
+        raise InvalidPrice(f"{name} has more than {_DIGITS} digits; round it, such as {name}=0.1.")
+    return number
 
 
 def read_epsilon(value: object, name: str = "epsilon") -> Fraction:
@@ -35,7 +48,7 @@ def read_epsilon(value: object, name: str = "epsilon") -> Fraction:
     if price <= 0:
         raise InvalidPrice(f"{name} must be above 0; smaller is more private, and 1 is a common limit.")
     if price < EPSILON_UNIT:
-        raise InvalidPrice(f"{name} must be at least 1e-12, the smallest amount that is accounted.")
+        raise InvalidPrice(f"{name} must be at least 1e-12, the smallest price there is.")
     if price > MOST:
         raise InvalidPrice(f"{name} must be at most 1e30, which is no privacy at all.")
     return price
@@ -52,86 +65,120 @@ def read_delta(value: object, name: str = "delta") -> Fraction:
     if not 0 <= price < 1:
         raise InvalidPrice(f"{name} must be from 0 up to, but not, 1; far below 1 / number of units, such as 1e-6.")
     if 0 < price < DELTA_UNIT:
-        raise InvalidPrice(f"{name} must be 0 or at least 1e-18, the smallest amount that is accounted.")
+        raise InvalidPrice(f"{name} must be 0 or at least 1e-18, the smallest price there is.")
     return price
+
+
+def _kept(number: Fraction, round_off: Callable[[Fraction], int]) -> Fraction:
+    """The number itself where it is a multiple of 1/GRID; otherwise rounded to 40 decimals."""
+    return number if GRID % number.denominator == 0 else Fraction(round_off(number * DECIMALS), DECIMALS)
+
+
+def _as_float(number: Fraction, *, down: bool) -> float:
+    """The float whose shortest decimal is nearest, and not above the number (`down`), or not below it."""
+    near = float(number)
+    if Fraction(repr(near)) > number if down else Fraction(repr(near)) < number:
+        return math.nextafter(near, -math.inf if down else math.inf)
+    return near
+
+
+def _in_short(number: Fraction, *, down: bool) -> str:
+    """Six digits, not above the number (`down`), or not below it."""
+    six = Context(prec=6, rounding=ROUND_FLOOR if down else ROUND_CEILING)
+    return f"{float(six.divide(Decimal(number.numerator), Decimal(number.denominator))):g}"
 
 
 @dataclass(frozen=True, order=False)
 class Loss:
-    """A privacy loss, (ε, δ) or (ρ, δ), held in whole units of 1e-12 for ε and ρ and 1e-18 for δ.
+    """A privacy loss, (ε, δ) or (ρ, δ), in exact numbers.
 
-    `rho_units` is None for a loss that is not counted in ρ.
+    `exact_rho` is None for a loss that is not counted in ρ. As floats and as text a loss is rounded up, and what is
+    allowed or left (`left`) is rounded down, each in the last digit that is shown.
+
+    Every charge is a multiple of 1/GRID: a decimal of up to 40 places, a fraction with a denominator up to 1,000, or a
+    product of two of them is charged as it is, and any other number is rounded up to 40 decimals. Sums are multiples of
+    1/GRID too, so that they stay exact and no longer than some 500 digits, however many charges there are.
 
     >>> Loss.charged(Fraction("0.1"), Fraction("1e-7"))
     Loss(epsilon=0.1, delta=1e-07)
-    >>> sum([Loss.charged(Fraction("0.1"), Fraction(0))] * 10, Loss(0, 0)).epsilon
-    1.0
+    >>> sum([Loss.charged(Fraction(1, 3), Fraction(0))] * 3, Loss.none()) == Loss.charged(Fraction(1), Fraction(0))
+    True
     >>> Loss.charged_rho(Fraction("0.02"), Fraction(0))
     Loss(rho=0.02, delta=0.0)
+    >>> Loss.limit(Fraction(1), Fraction(0)) - Loss.charged(Fraction(1, 3), Fraction(0))
+    Loss(epsilon=0.6666666666666666, delta=0.0)
     """
 
-    epsilon_units: int
-    delta_units: int
-    rho_units: int | None = None
+    exact_epsilon: Fraction
+    exact_delta: Fraction
+    exact_rho: Fraction | None = None
+    left: bool = field(default=False, compare=False)
+
+    @classmethod
+    def none(cls, *, in_rho: bool = False) -> Loss:
+        """No loss."""
+        return cls(Fraction(0), Fraction(0), Fraction(0) if in_rho else None)
 
     @classmethod
     def charged(cls, epsilon: Fraction, delta: Fraction) -> Loss:
-        """What a price costs: rounded up to whole units."""
-        return cls(math.ceil(epsilon / EPSILON_UNIT), math.ceil(delta / DELTA_UNIT))
+        """What a price costs: the price, or a little more where it is no multiple of 1/GRID."""
+        return cls(_kept(epsilon, math.ceil), _kept(delta, math.ceil))
 
     @classmethod
     def charged_rho(cls, rho: Fraction, delta: Fraction) -> Loss:
-        """What a price in ρ costs: rounded up to whole units."""
-        return cls(0, math.ceil(delta / DELTA_UNIT), math.ceil(rho / RHO_UNIT))
+        """What a price in ρ costs: the price, or a little more where it is no multiple of 1/GRID."""
+        return cls(Fraction(0), _kept(delta, math.ceil), _kept(rho, math.ceil))
 
     @classmethod
     def limit(cls, epsilon: Fraction, delta: Fraction) -> Loss:
-        """What a limit allows: rounded down to whole units."""
-        return cls(math.floor(epsilon / EPSILON_UNIT), math.floor(delta / DELTA_UNIT))
+        """What a limit allows: the limit, or a little less where it is no multiple of 1/GRID."""
+        return cls(_kept(epsilon, math.floor), _kept(delta, math.floor), left=True)
 
     @classmethod
     def limit_rho(cls, rho: Fraction, delta: Fraction) -> Loss:
-        """What a limit on ρ allows: rounded down to whole units."""
-        return cls(0, math.floor(delta / DELTA_UNIT), math.floor(rho / RHO_UNIT))
+        """What a limit on ρ allows: the limit, or a little less where it is no multiple of 1/GRID."""
+        return cls(Fraction(0), _kept(delta, math.floor), _kept(rho, math.floor), left=True)
 
     @property
     def epsilon(self) -> float:
-        """ε, as the float nearest to the exact decimal."""
-        return float(self.epsilon_units * EPSILON_UNIT)
+        """ε as a float."""
+        return _as_float(self.exact_epsilon, down=self.left)
 
     @property
     def delta(self) -> float:
-        """δ, as the float nearest to the exact decimal."""
-        return float(self.delta_units * DELTA_UNIT)
+        """δ as a float."""
+        return _as_float(self.exact_delta, down=self.left)
 
     @property
     def rho(self) -> float | None:
-        """ρ, as the float nearest to the exact decimal; None for a loss in ε."""
-        return None if self.rho_units is None else float(self.rho_units * RHO_UNIT)
+        """ρ as a float; None for a loss in ε."""
+        return None if self.exact_rho is None else _as_float(self.exact_rho, down=self.left)
 
     def __add__(self, other: Loss) -> Loss:
-        rho = None if self.rho_units is None and other.rho_units is None else self._rho + other._rho
-        return Loss(self.epsilon_units + other.epsilon_units, self.delta_units + other.delta_units, rho)
+        rho = None if self.exact_rho is None and other.exact_rho is None else self._rho + other._rho
+        return Loss(self.exact_epsilon + other.exact_epsilon, self.exact_delta + other.exact_delta, rho)
 
     def __sub__(self, other: Loss) -> Loss:
-        rho = None if self.rho_units is None and other.rho_units is None else self._rho - other._rho
-        return Loss(self.epsilon_units - other.epsilon_units, self.delta_units - other.delta_units, rho)
+        """What is left of this one."""
+        rho = None if self.exact_rho is None and other.exact_rho is None else self._rho - other._rho
+        return Loss(self.exact_epsilon - other.exact_epsilon, self.exact_delta - other.exact_delta, rho, left=True)
 
     def __le__(self, other: Loss) -> bool:
         """Within: no more ε, no more ρ and no more δ. Two losses may be incomparable."""
         return (
-            self.epsilon_units <= other.epsilon_units
-            and self.delta_units <= other.delta_units
+            self.exact_epsilon <= other.exact_epsilon
+            and self.exact_delta <= other.exact_delta
             and self._rho <= other._rho
         )
 
     @property
-    def _rho(self) -> int:
-        return self.rho_units or 0
+    def _rho(self) -> Fraction:
+        return self.exact_rho or Fraction(0)
 
     def __str__(self) -> str:
-        main = f"ε = {self.epsilon:g}" if self.rho is None else f"ρ = {self.rho:g}"
-        return main + (f", δ = {self.delta:g}" if self.delta_units else "")
+        size = self.exact_epsilon if self.exact_rho is None else self.exact_rho
+        main = f"{'ε' if self.exact_rho is None else 'ρ'} = {_in_short(size, down=self.left)}"
+        return main + (f", δ = {_in_short(self.exact_delta, down=self.left)}" if self.exact_delta else "")
 
     @property
     def typed(self) -> str:

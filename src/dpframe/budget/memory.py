@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dpframe.budget.accountants import Accountant
-from dpframe.budget.entries import GENESIS, Entry, sealed, units_of
+from dpframe.budget.entries import GENESIS, Entry, Failures, sealed, texts_of
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
 from dpframe.errors import UnsupportedOperation
@@ -29,7 +29,8 @@ class MemoryBook:
         self._spent = accountant.total([])
         self._subject: str | None = None
         self._parts: Parts = {}
-        _MemoryPage(self).append("open", {"accountant": accountant.name, "limit": units_of(limit)}, at)
+        self._failures = Failures()
+        _MemoryPage(self).append("open", {"accountant": accountant.name, "limit": texts_of(limit)}, at)
 
     @contextmanager
     def write(self) -> Iterator[_MemoryPage]:
@@ -43,11 +44,17 @@ class MemoryBook:
             page = _MemoryPage(self)
             yield page
             self._spent, self._subject, self._parts = page.spent, page.subject, page.parts
+            self._failures = page.failures
 
     def spent(self) -> Loss:
         """What has been charged so far."""
         with self._lock:
             return self._spent
+
+    def failures(self) -> Failures:
+        """How many releases failed after they were charged."""
+        with self._lock:
+            return self._failures
 
     def entries(self) -> list[Entry]:
         """Every entry, oldest first."""
@@ -65,6 +72,7 @@ class _MemoryPage:
     def __init__(self, book: MemoryBook) -> None:
         self._book = book
         self.spent, self.subject, self.parts = book._spent, book._subject, book._parts
+        self.failures = book._failures
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
         entries = self._book._entries
@@ -79,5 +87,11 @@ class _MemoryPage:
         return next((e for e in reversed(self._book._entries) if e.kind == "charge" and e.name == name), None)
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
-        found = next((e for e in self._book._entries if e.about == number), None)
-        return None if found is None else (found, self._book._data[number])
+        entry = self._about(number, "result")
+        return None if entry is None else (entry, self._book._data[number])
+
+    def has_failed(self, number: int) -> bool:
+        return self._about(number, "failure") is not None
+
+    def _about(self, number: int, kind: str) -> Entry | None:
+        return next((e for e in self._book._entries if e.about == number and e.kind == kind), None)

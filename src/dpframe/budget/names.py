@@ -8,7 +8,7 @@ from typing import Any
 
 from dpframe.budget.entries import canonical
 
-__all__ = ["differences", "fingerprint"]
+__all__ = ["differences", "fingerprint", "is_text"]
 
 SHOWN = 8  # differences in a message
 
@@ -20,6 +20,17 @@ def fingerprint(plan: Mapping[str, Any]) -> str:
     True
     """
     return hashlib.sha256(canonical(plan).encode()).hexdigest()
+
+
+def is_text(value: object) -> bool:
+    r"""Whether a value is a text that is not blank and that every database can keep: no NUL, no lone surrogate.
+
+    >>> is_text("visits"), is_text(" "), is_text("a\0b"), is_text("\ud800")
+    (True, False, False, False)
+    """
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        return False
+    return value.encode(errors="ignore").decode() == value
 
 
 def differences(before: Any, after: Any) -> list[str]:

@@ -57,5 +57,9 @@ class PartBudget:
         """Keep the released table with its charge."""
         return self._budget.store(receipt, data, statement)
 
+    def fail(self, receipt: Receipt) -> None:
+        """Record that an error was raised after a charge; failures are those of the whole budget."""
+        self._budget.fail(receipt)
+
     def __repr__(self) -> str:
         return f"part {self._part.key} of {self._budget!r}"

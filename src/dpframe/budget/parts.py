@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from dpframe.budget.entries import loss_of, units_of
+from dpframe.budget.entries import loss_of, texts_of
 from dpframe.budget.losses import Loss
 
-__all__ = ["Part", "Parts", "opened", "raised"]
+__all__ = ["Part", "Parts", "compared", "opened", "raised"]
 
-Parts = Mapping[str, Any]  # by partition: "groups", "salt", and "spent" by key, as whole units
+Parts = Mapping[str, Any]  # by partition: "groups", "salt", and "spent" by key, as texts of exact fractions
 
 
 @dataclass(frozen=True)
@@ -37,27 +38,35 @@ def raised(parts: Parts, part: Part, loss: Loss) -> tuple[Loss, dict[str, Any]]:
     """What a loss in one part adds to the whole budget, and the parts after it.
 
     >>> parts = opened({}, "p", 2, "")
-    >>> first, parts = raised(parts, Part("p", "north"), Loss(5, 0))
-    >>> second, parts = raised(parts, Part("p", "south"), Loss(3, 1))
-    >>> third, parts = raised(parts, Part("p", "south"), Loss(3, 0))
-    >>> first == Loss(10, 0), second == Loss(0, 2), third == Loss(2, 0)
-    (True, True, True)
+    >>> first, parts = raised(parts, Part("p", "north"), Loss(Fraction(5), Fraction(0)))
+    >>> second, parts = raised(parts, Part("p", "south"), Loss(Fraction(3), Fraction(1)))
+    >>> third, parts = raised(parts, Part("p", "south"), Loss(Fraction(3), Fraction(0)))
+    >>> first, second, third
+    (Loss(epsilon=10.0, delta=0.0), Loss(epsilon=0.0, delta=2.0), Loss(epsilon=2.0, delta=0.0))
     """
     state = parts[part.partition]
-    before = {key: loss_of(units) for key, units in state["spent"].items()}
+    before = {key: loss_of(texts) for key, texts in state["spent"].items()}
     after = {**before, part.key: before.get(part.key, loss - loss) + loss}
     low, high = _largest(before.values(), loss - loss), _largest(after.values(), loss - loss)
-    spent = {key: units_of(own) for key, own in after.items()}
+    spent = {key: texts_of(own) for key, own in after.items()}
     return _times(high - low, state["groups"]), {**parts, part.partition: {**state, "spent": spent}}
+
+
+def compared(parts: Parts) -> dict[str, Any]:
+    """The parts in a form where equal ones are equal, whichever format they were written in."""
+    return {
+        partition: {**state, "spent": {key: loss_of(texts) for key, texts in state["spent"].items()}}
+        for partition, state in parts.items()
+    }
 
 
 def _largest(losses: Any, nothing: Loss) -> Loss:
     """The largest ε, δ and ρ, each on its own."""
     every = [*losses, nothing]
-    rho = None if nothing.rho_units is None else max(loss.rho_units or 0 for loss in every)
-    return Loss(max(loss.epsilon_units for loss in every), max(loss.delta_units for loss in every), rho)
+    rho = None if nothing.exact_rho is None else max(loss.exact_rho or Fraction(0) for loss in every)
+    return Loss(max(loss.exact_epsilon for loss in every), max(loss.exact_delta for loss in every), rho)
 
 
 def _times(loss: Loss, factor: int) -> Loss:
-    rho = None if loss.rho_units is None else loss.rho_units * factor
-    return Loss(loss.epsilon_units * factor, loss.delta_units * factor, rho)
+    rho = None if loss.exact_rho is None else loss.exact_rho * factor
+    return Loss(loss.exact_epsilon * factor, loss.exact_delta * factor, rho)

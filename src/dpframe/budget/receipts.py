@@ -8,11 +8,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dpframe.budget.entries import Entry
+from dpframe.budget.entries import Entry, Failures
 from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Parts
 
 __all__ = ["Book", "Page", "Receipt", "Stored"]
+
+
+NO_FAILURES = Failures()
 
 
 class Page(Protocol):
@@ -21,9 +24,10 @@ class Page(Protocol):
     spent: Loss
     subject: str | None
     parts: Parts
+    failures: Failures
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
-        """Add an entry; a charge also moves `spent` and `subject`, which are set beforehand."""
+        """Add an entry; the state above moves with it, and is set beforehand."""
         ...
 
     def latest(self, name: str) -> Entry | None:
@@ -32,6 +36,10 @@ class Page(Protocol):
 
     def result(self, number: int) -> tuple[Entry, bytes] | None:
         """The stored table of a charge."""
+        ...
+
+    def has_failed(self, number: int) -> bool:
+        """Whether an error was raised after a charge."""
         ...
 
 
@@ -44,6 +52,10 @@ class Book(Protocol):
 
     def spent(self) -> Loss:
         """What has been charged so far."""
+        ...
+
+    def failures(self) -> Failures:
+        """How many releases failed after they were charged."""
         ...
 
     def entries(self) -> list[Entry]:
@@ -66,10 +78,14 @@ class Stored:
 
 @dataclass(frozen=True)
 class Receipt:
-    """A charge that was made, or the stored answer of an earlier one, for which nothing was paid now."""
+    """A charge that was made, or the stored answer of an earlier one, for which nothing was paid now.
+
+    `failures` are those of the whole budget when it was charged.
+    """
 
     number: int
     when: dt.datetime
     loss: Loss
     remaining: Loss
     stored: Stored | None = None
+    failures: Failures = NO_FAILURES

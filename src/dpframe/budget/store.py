@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from dpframe.budget.filesystem import refuse_network
-from dpframe.budget.tables import FORMAT, LEDGER, METADATA
+from dpframe.budget.tables import BUDGETS, FORMAT, LEDGER, METADATA
 from dpframe.errors import LedgerDamaged, LedgerUnavailable, UnsupportedOperation
 
 __all__ = ["PostgresStore", "SqliteStore", "Store"]
@@ -90,6 +90,7 @@ class Store:
         with self.transaction(write=True) as connection:
             self._one_at_a_time(connection)
             METADATA.create_all(connection)
+            self._check_tables(connection)
             row = connection.execute(sa.select(LEDGER)).first()
             if row is None:
                 self.created = True
@@ -98,12 +99,29 @@ class Store:
                 row = connection.execute(sa.select(LEDGER)).one()
             elif witnessed and not row.witnessed:
                 connection.execute(LEDGER.update().values(witnessed=True))
+            if row.format < FORMAT:
+                self._bring_forward(connection)
         if row.format > FORMAT:
             raise LedgerUnavailable(f"The ledger {self.place} was written by a later version of dpframe.")
         self.id, self.witnessed = row.id, bool(row.witnessed)
 
+    def _bring_forward(self, connection: sa.Connection) -> None:
+        """Make a ledger of format 1 one of this format, under the lock, in the transaction that opens it.
+
+        Entries stay as they are, and so do their hashes: a loss in whole units is a number without "/", and is read as
+        one. What is new in the row of a budget is the number of its failures; format 1 recorded none.
+        """
+        for column in (BUDGETS.c.failures, BUDGETS.c.acknowledged):
+            connection.exec_driver_sql(
+                f"ALTER TABLE {BUDGETS.name} ADD COLUMN {column.name} INTEGER NOT NULL DEFAULT 0"
+            )
+        connection.execute(LEDGER.update().values(format=FORMAT))
+
     def _one_at_a_time(self, connection: sa.Connection) -> None:
         """Hold others back while tables are made."""
+
+    def _check_tables(self, connection: sa.Connection) -> None:
+        """Whether the tables keep what is written. Errors: LedgerError."""
 
     def close(self) -> None:
         """Close the connections of this process."""
@@ -185,26 +203,68 @@ class SqliteStore(Store):
             raise LedgerDamaged(f"The ledger {self.place} was replaced while it was written. Nothing is released.")
 
 
+# The first schema of the search path that holds a ledger, or the one that tables are made in.
+SCHEMA = """
+SELECT coalesce(
+    (SELECT s FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (s, i)
+     WHERE to_regclass(quote_ident(s) || '.dpframe_ledger') IS NOT NULL ORDER BY i LIMIT 1),
+    current_schema())"""
+SETTLED = """
+SELECT current_setting('transaction_isolation'), set_config('synchronous_commit', 'on', true),
+    set_config('row_security', 'off', true), set_config('lock_timeout', %s, true),
+    set_config('search_path', quote_ident(%s) || ', pg_temp', true)"""
+TABLES = """
+SELECT count(*) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = %s AND c.relname = ANY(%s) AND c.relkind = 'r' AND c.relpersistence = 'p'"""
+
+
 class PostgresStore(Store):
     """A PostgreSQL database, for several machines: the budget's row is locked while it is charged."""
 
     def __init__(self, url: str, timeout: float) -> None:
         self._url = sa.make_url(url)
         self.place = repr(self._url.render_as_string(hide_password=True))
+        self._schema: str | None = None
         super().__init__(timeout)
 
     def _connecting(self) -> sa.Engine:
         if importlib.util.find_spec(self._url.get_driver_name()) is None:
             raise UnsupportedOperation("A ledger in PostgreSQL needs its driver: pip install 'dpframe[postgres]'.")
-        settings = f"-c synchronous_commit=on -c lock_timeout={int(self.timeout * 1000)}"
         return sa.create_engine(
             self._url,
             pool_pre_ping=True,
             max_overflow=-1,
             hide_parameters=True,
             isolation_level="READ COMMITTED",
-            connect_args={"options": settings},
         )
+
+    def _check(self, connection: sa.Connection) -> None:
+        """Settle, for this transaction, what a role, a database or a pooler may have set otherwise.
+
+        A commit waits for the disk. Only this ledger's schema is searched, before temporary tables. Rows that a policy
+        would hide are an error. Each statement sees what others committed before it, so that whoever waited for the
+        lock reads the latest charge.
+        """
+        if self._schema is None:
+            self._schema = connection.exec_driver_sql(SCHEMA).scalar()
+            if self._schema is None:
+                raise LedgerUnavailable(f"The ledger {self.place} has no schema: set the role's search_path.")
+        level = connection.exec_driver_sql(SETTLED, (str(int(self.timeout * 1000)), self._schema)).scalar()
+        if level != "read committed":
+            raise LedgerUnavailable(f"The ledger {self.place} is read at the wrong isolation level, {level}.")
+
+    def _check_tables(self, connection: sa.Connection) -> None:
+        kept = connection.exec_driver_sql(TABLES, (self._schema, list(METADATA.tables))).scalar()
+        if kept != len(METADATA.tables):
+            raise LedgerDamaged(
+                f"The tables of the ledger {self.place} are not ordinary, logged tables of the schema "
+                f"{self._schema!r}, so charges could be lost. Nothing is released."
+            )
+        if connection.exec_driver_sql("SHOW fsync").scalar() != "on":
+            raise LedgerUnavailable(
+                f"The server of the ledger {self.place} runs with fsync = off, so a crash could lose charges. Nothing "
+                "is released. Set fsync = on."
+            )
 
     def _one_at_a_time(self, connection: sa.Connection) -> None:
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7305242117)")

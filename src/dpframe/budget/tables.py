@@ -6,7 +6,9 @@ import sqlalchemy as sa
 
 __all__ = ["BUDGETS", "DATA", "ENTRIES", "FORMAT", "LEDGER", "METADATA"]
 
-FORMAT = 1  # of these tables; a ledger of a later format is refused
+# Of these tables and of the numbers in them; a ledger of a later format is refused.
+# 1: losses in whole units of 1e-12 (ε, ρ) and 1e-18 (δ), rounded up; 2: exact fractions, and failures.
+FORMAT = 2
 
 METADATA = sa.MetaData()
 
@@ -25,13 +27,15 @@ BUDGETS = sa.Table(
     METADATA,
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("accountant", sa.Text, nullable=False),
-    sa.Column("allowed", sa.Text, nullable=False),  # whole units, as JSON
+    sa.Column("allowed", sa.Text, nullable=False),  # exact fractions, as JSON
     sa.Column("spent", sa.Text, nullable=False),
     sa.Column("subject", sa.Text),
     sa.Column("parts", sa.Text, nullable=False),  # of partitions, as JSON
     sa.Column("number", sa.Integer, nullable=False),
     sa.Column("head", sa.Text, nullable=False),
     sa.Column("at", sa.Text, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False, server_default="0"),  # releases that failed after the charge
+    sa.Column("acknowledged", sa.Integer, nullable=False, server_default="0"),  # of them
 )
 
 ENTRIES = sa.Table(
@@ -44,7 +48,7 @@ ENTRIES = sa.Table(
     sa.Column("body", sa.Text, nullable=False),  # canonical JSON
     sa.Column("hash", sa.Text, nullable=False),
     sa.Column("name", sa.Text),  # of a charge, for look-up
-    sa.Column("about", sa.Integer),  # of a result, for look-up
+    sa.Column("about", sa.Integer),  # the charge of a result or a failure, for look-up
     sa.Index("dpframe_entries_name", "budget", "name"),
     sa.Index("dpframe_entries_about", "budget", "about"),
 )

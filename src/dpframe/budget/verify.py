@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from dpframe.budget.accountants import accountant_named
-from dpframe.budget.book import ALL, HASH, entry_of
-from dpframe.budget.entries import GENESIS, loss_of, sealed
-from dpframe.budget.parts import Part, Parts, opened, raised
+from dpframe.budget.book import ALL, HASH, entry_of, failures_of
+from dpframe.budget.entries import GENESIS, Failures, loss_of, sealed
+from dpframe.budget.parts import Part, Parts, compared, opened, raised
 from dpframe.budget.store import Store
 from dpframe.budget.tables import BUDGETS, DATA
 from dpframe.budget.witness import Witness
@@ -46,6 +46,8 @@ def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, lis
             except LedgerDamaged as error:
                 problems.append(str(error))
     accountant, head, charges, about = accountant_named(state.accountant), GENESIS, {}, set()
+    failures = Failures()
+    failed: set[int | None] = set()
     parts: Parts = {}
     for place, row in enumerate(rows, 1):
         entry = entry_of(row)
@@ -74,10 +76,21 @@ def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, lis
             if kept.get(entry.about or 0) != entry.body["digest"]:
                 problems.append(f"the table of charge {entry.about} was changed")
             about.add(entry.about)
+        elif entry.kind == "failure":
+            if entry.about not in charges or entry.about in about | failed:
+                problems.append(f"entry {place} is the failure of no earlier charge")
+            failed.add(entry.about)
+            failures = Failures(failures.failed + 1, failures.unacknowledged + 1)
+        elif entry.kind == "acknowledgement":
+            if (entry.body["failed"], entry.body["failures"]) != failures:
+                problems.append(f"entry {place} acknowledges other failures than there were")
+            failures = Failures(failures.failed, 0)
     if extra := sorted(set(kept) - about):
         problems.append(f"there is a table of charge {extra[0]} without an entry")
-    if json.loads(state.parts) != parts:
+    if compared(json.loads(state.parts)) != compared(parts):
         problems.append("what its row says of partitions is not what its charges add up to")
+    if failures_of(state) != failures:
+        problems.append("what its row says of failures is not what its entries say")
     if not problems:
         problems = _sums(state, rows, head, accountant.total(charges.values()))
     return len(rows), problems

@@ -5,6 +5,7 @@ dp-accounting is an extra (`dpframe[pld]`) and is imported when it is first used
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -39,21 +40,22 @@ def largest_parts(
     if allowed <= 0:
         raise InvalidPrice(f"delta={float(delta):g} is too small for the accountant 'pld'; take at least 1e-10.")
     step = 1e-4 * max(1.0, float(epsilon))
+    target = math.nextafter(float(epsilon), 0)  # floats are rounded against us: less ε, and parts of more
     groups = [(part, count, True) for part, count in Counter(laplace).items()]
     groups += [(part, count, False) for part, count in Counter(pure).items()]
 
     def private(factor: Fraction) -> bool:
         whole = None
         for part, count, noise in groups:
-            size = float(factor * part)
+            size = math.nextafter(float(factor * part), math.inf)
             if noise:
-                one = pld.from_laplace_mechanism(1 / size, value_discretization_interval=step)
+                one = pld.from_laplace_mechanism(math.nextafter(1 / size, 0), value_discretization_interval=step)
             else:
                 worst = common.DifferentialPrivacyParameters(size, 0.0)
                 one = pld.from_privacy_parameters(worst, value_discretization_interval=step)
             many = one.self_compose(count)
             whole = many if whole is None else whole.compose(many)
-        return whole is None or whole.get_delta_for_epsilon(float(epsilon)) <= float(allowed)
+        return whole is None or whole.get_delta_for_epsilon(target) <= float(allowed)
 
     low, high = Fraction(1), Fraction(2)
     while high < 2**10 and private(high):

@@ -26,6 +26,7 @@ from dpframe.release.calibrate import NoisePlan
 from dpframe.release.draw import drawn_table
 from dpframe.release.events import UNNAMED, events_of
 from dpframe.release.exactness import noise_table
+from dpframe.release.failing import recorded
 from dpframe.release.marginals import MarginalsRelease, drawn_interactions
 from dpframe.release.numbers import Numbers
 from dpframe.release.pricing import Terms, described_price, priced
@@ -75,6 +76,10 @@ class Account(Protocol):
         events: Sequence[Mapping[str, Any]] = (),
     ) -> Receipt:
         """Pay, or refuse and change nothing, or find the stored answer."""
+        ...
+
+    def fail(self, receipt: Receipt) -> None:
+        """Record that an error was raised after a charge."""
         ...
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
@@ -138,14 +143,9 @@ def settled(
     said: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
     receipt = account.charge(cost, subjects.pop(), query, **said)
     if receipt.stored is None:
-        found = [_found(question, account, price, noise) for question in questions]
-        questions, answers = [question for question, _, _ in found], [answer for _, answer, _ in found]
-        reasons = [derivation(ask) for ask, _ in questions]
-        about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
-        statements = [
-            {**_statement(question, why, account, receipt, about), **chosen}
-            for (question, _, chosen), why in zip(found, reasons, strict=True)
-        ]
+        offer = price, noise, name
+        answered = recorded(account, receipt, lambda: _answered(questions, account, receipt, *offer))
+        questions, answers, reasons, statements = answered
         stored = account.store(receipt, packed(answers), {"releases": statements})
     else:
         stored = receipt.stored
@@ -160,6 +160,25 @@ def settled(
         _release(question, why, answer, receipt, said)
         for question, why, answer, said in zip(questions, reasons, answers, stored.statement["releases"], strict=True)
     ]
+
+
+def _answered(
+    questions: Sequence[Question],
+    account: Account,
+    receipt: Receipt,
+    price: Mapping[str, Any],
+    noise: str,
+    name: str | None,
+) -> tuple[list[Question], list[Answer], list[Derivation], list[dict[str, Any]]]:
+    """Questions as they were decided, their answers, derivations and statements; rows are read here."""
+    found = [_found(question, account, price, noise) for question in questions]
+    reasons = [derivation(ask) for (ask, _), _, _ in found]
+    about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
+    statements = [
+        {**_statement(question, why, account, receipt, about), **chosen}
+        for (question, _, chosen), why in zip(found, reasons, strict=True)
+    ]
+    return [question for question, _, _ in found], [answer for _, answer, _ in found], reasons, statements
 
 
 def _validate(ask: Ask) -> None:
@@ -221,6 +240,7 @@ def _statement(
         "accountant": account.accountant,
         "limit": loss_json(account.limit),
         "remaining": loss_json(receipt.remaining),
+        "failures": receipt.failures._asdict(),
     }
     noise = noise_table(ask.outputs, plan).to_dicts()
     unit = unit_words(source_of(ask.step).table)

@@ -121,8 +121,8 @@ def versions() -> Mapping[str, str]:
 
 def _kind(cost: Loss) -> str:
     if cost.rho is not None:
-        return "zero-concentrated differential privacy" + (", approximate (with δ)" if cost.delta_units else "")
-    return "approximate differential privacy (ε, δ)" if cost.delta_units else "pure differential privacy (ε)"
+        return "zero-concentrated differential privacy" + (", approximate (with δ)" if cost.exact_delta else "")
+    return "approximate differential privacy (ε, δ)" if cost.exact_delta else "pure differential privacy (ε)"
 
 
 def _implied(cost: Loss) -> list[dict[str, float]]:
@@ -209,7 +209,13 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
                 *_about_keys(items["mechanisms"]),
             ],
         ),
-        ("Budget", [f"Accountant {budget['accountant']}. After this release {left} of {limit} remains."]),
+        (
+            "Budget",
+            [
+                f"Accountant {budget['accountant']}. After this release {left} of {limit} remains.",
+                *_about_failures(budget),
+            ],
+        ),
         (
             "Utility",
             [(("column", "95% margin of error"), errors)] if errors else ["No number was released."],
@@ -220,6 +226,18 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         ("Implementation", [items["implementation"]["how"], versions]),
         ("Not covered", [f"- {line}" for line in items["not_covered"]]),
         ("Standard", [f"Items as in {items['standard']}."]),
+    ]
+
+
+def _about_failures(budget: Mapping[str, Any]) -> list[str]:
+    """Releases of this budget that failed after they were paid, before this one; none in older statements."""
+    failed, unacknowledged = (budget.get("failures", {}).get(key, 0) for key in ("failed", "unacknowledged"))
+    if not failed:
+        return []
+    number = "One earlier release" if failed == 1 else f"{failed} earlier releases"
+    return [
+        f"{number} from this budget failed after the charge ({failed - unacknowledged} acknowledged). Whether a "
+        "release fails may depend on a row, and no noise hides that: it is not part of the privacy loss above."
     ]
 
 

@@ -21,6 +21,7 @@ from dpframe.plan.fingerprint import described
 from dpframe.plan.steps import check_limit
 from dpframe.release.auto import Offer, expected_errors, judged_by, read_offer, read_people, try_people
 from dpframe.release.events import UNNAMED
+from dpframe.release.failing import recorded
 from dpframe.release.run import Account, subject_of
 from dpframe.release.stored import Answer, packed, unpacked
 
@@ -74,8 +75,12 @@ def tuned(
     )
     if receipt.stored is not None:
         return unpacked(receipt.stored.data)[0].long
-    people = engine.sealed(lambda: read_people(free, paid, planned, also))
-    table = _table(free, limits, expected_errors(free, people, planned, limits))
+
+    def answer() -> pl.DataFrame:
+        people = engine.sealed(lambda: read_people(free, paid, planned, also))
+        return _table(free, limits, expected_errors(free, people, planned, limits))
+
+    table = recorded(account, receipt, answer)
     account.store(receipt, packed([Answer(table, {})]), {"tune": words, "drawn": dt.datetime.now(dt.UTC).isoformat()})
     return table
 

@@ -1,0 +1,281 @@
+"""Failures after the charge: recorded before anybody sees them, shown, and after two of them acknowledged."""
+
+import json
+import sqlite3
+import threading
+from fractions import Fraction
+
+import duckdb
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import engine, errors
+from dpframe.__main__ import main
+from dpframe.budget import Budget, Ledger, Loss
+from dpframe.noise import bits
+
+WHO = "unit 'id', add-remove"
+TINY = Loss.charged(Fraction(1, 10**9), Fraction(0))
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def budget(request, tmp_path):
+    if request.param == "memory":
+        return Budget(epsilon=3, delta=1e-3)
+    place = tmp_path / "study.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgres")
+    return Ledger(place).budget("visits", epsilon=3, delta=1e-3)
+
+
+def strict(budget, *words):
+    """A lazy frame with a cast of the user's own, which fails on a cell that is no number."""
+    rows = {"id": range(len(words)), "x": words, "g": ["a", "b"] * (len(words) // 2) + ["a"] * (len(words) % 2)}
+    return pl.LazyFrame(rows).with_columns(pl.col("x").cast(pl.Int64)).dp(unit="id", budget=budget)
+
+
+def relation(budget, *words):
+    table = duckdb.connect()
+    table.execute("CREATE TABLE t (id INTEGER, x TEXT)")
+    table.executemany("INSERT INTO t VALUES (?, ?)", list(enumerate(words)))
+    return dp.protect(table.sql("SELECT id, CAST(x AS INTEGER) AS x FROM t"), unit="id", budget=budget)
+
+
+def summed(frame, **options):
+    return frame.sum("x", bounds=(0, 9), max_rows=1).release(epsilon=1e-9, **options)
+
+
+@pytest.mark.parametrize("made", [strict, relation])
+def test_a_cell_is_asked_for_twice_and_then_no_more(budget, made):
+    """Whether somebody's cell is a text is one bit for each failing release: two are had for 1e-9 each."""
+    frame, sound = made(budget, "1", "x"), made(budget, "1", "2")
+    for count in (1, 2):
+        with pytest.raises(errors.EngineError):
+            summed(frame)
+        assert budget.failures == (count, count)
+    spent, entries = budget.spent, budget._book.entries()
+    for other in (frame, sound):
+        with pytest.raises(errors.FailuresUnacknowledged, match=r"Nothing was spent.*budget\.acknowledge_failures\(\)"):
+            summed(other)
+    assert (budget.spent, budget._book.entries()) == (spent, entries)
+    assert budget.acknowledge_failures(by="Ada") == 2
+    assert budget.failures == (2, 0)
+    summed(sound)
+    assert [c.status for c in budget.history()] == ["failed", "failed", "released"]
+    assert budget.acknowledge_failures() == 0
+
+
+def test_an_acknowledgement_is_an_entry(budget):
+    for _ in range(2):
+        budget.fail(budget.charge(TINY, WHO, "count()"))
+    budget.acknowledge_failures(by="Ada")
+    budget.fail(budget.charge(TINY, WHO, "count()"))
+    budget.acknowledge_failures()
+    entries = [e for e in budget._book.entries() if e.kind == "acknowledgement"]
+    assert [(e.body["failures"], e.body["failed"]) for e in entries] == [(2, 2), (1, 3)]
+    assert entries[0].body["by"] == "Ada"
+    assert entries[1].body["by"]
+    assert entries[0].when.tzinfo is not None
+    with pytest.raises(errors.InvalidArgument, match="by="):
+        budget.acknowledge_failures(by=" ")
+
+
+def test_every_later_statement_says_it(budget):
+    sound, frame = strict(budget, "1", "2"), strict(budget, "1", "x")
+    before = summed(sound).report()
+    with pytest.raises(errors.EngineError):
+        summed(frame)
+    one = summed(sound).report()
+    budget.acknowledge_failures()
+    with pytest.raises(errors.EngineError):
+        summed(frame)
+    after = summed(sound).report()
+    assert "failed after the charge" not in before
+    assert "One earlier release from this budget failed after the charge (0 acknowledged)" in one
+    assert "2 earlier releases from this budget failed after the charge (1 acknowledged)" in after
+    assert "2 earlier releases from this budget failed" in after.to_html()
+    assert json.loads(after.to_json())["budget"]["failures"] == {"failed": 2, "unacknowledged": 1}
+    assert json.loads(before.to_json())["budget"]["failures"] == {"failed": 0, "unacknowledged": 0}
+
+
+def test_a_stored_answer_is_given_whatever_failed(budget):
+    sound, frame = strict(budget, "1", "2"), strict(budget, "1", "x")
+    first = summed(sound, name="sum").value
+    for _ in range(2):
+        with pytest.raises(errors.EngineError):
+            summed(frame)
+    assert summed(sound, name="sum").value == first
+    with pytest.raises(errors.FailuresUnacknowledged):
+        summed(sound, name="sum", refresh=True)
+
+
+def test_a_failed_name_is_paid_again_or_not_at_all(budget):
+    sound, frame = strict(budget, "1", "2"), strict(budget, "1", "x")
+    with pytest.raises(errors.EngineError):
+        summed(frame, name="sum")
+    with pytest.raises(errors.ReleasePending, match=r"failed after that.*refresh=True"):
+        summed(sound, name="sum")
+    value = summed(sound, name="sum", refresh=True).value
+    assert summed(sound, name="sum").value == value
+    assert [c.status for c in budget.history()] == ["failed", "released"]
+
+
+PATHS = {
+    "release": lambda f: summed(f),
+    "auto": lambda f: f.group_by("g", keys=["a", "b"], limits=dp.Auto()).sum("x", bounds=(0, 9)).release(epsilon=1),
+    "tune": lambda f: (
+        f.filter(dp.col("x") > 0).sum("x", bounds=(0, 9), max_rows=1).tune({"max_rows": [1, 2]}, epsilon=0.1, at=1)
+    ),
+    "batch": lambda f: f.budget.plan([f.sum("x", bounds=(0, 9), max_rows=1)], epsilon=1).release(),
+    "marginals": lambda f: f.marginals(["x", "g"], keys={"x": [1, 2], "g": ["a", "b"]}, max_rows=1).release(
+        epsilon=1, delta=1e-6
+    ),
+    "partition": lambda f: summed(f.partition("x", [1, 2], max_groups=1)[1]),
+    "keys": lambda f: f.group_by("x", max_groups=1).keys().release(epsilon=1, delta=1e-6),
+    "crosstab": lambda f: f.crosstab(
+        "x", "g", keys={"x": [1], "g": ["a", "b"]}, margins="measured", max_rows=1
+    ).release(epsilon=1),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_way_to_release_records_it(path):
+    budget = Budget(epsilon=10, delta=1e-3)
+    PATHS[path](strict(budget, "1", "2"))
+    assert budget.failures == (0, 0)
+    for count in (1, 2):
+        with pytest.raises(errors.EngineError):
+            PATHS[path](strict(budget, "1", "x"))
+        assert budget.failures == (count, count)
+        assert budget.history()[-1].status == "failed"
+    with pytest.raises(errors.FailuresUnacknowledged):
+        PATHS[path](strict(budget, "1", "2"))
+
+
+def test_a_one_liner_records_it():
+    budget = Budget(epsilon=1)
+    rows = pl.LazyFrame({"id": [1, 2], "x": ["1", "x"]}).with_columns(pl.col("x").cast(pl.Int64))
+    with pytest.raises(errors.EngineError):
+        rows.dp.sum("x", bounds=(0, 9), unit="id", budget=budget, max_rows=1, epsilon=0.1)
+    assert budget.failures == (1, 1)
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyError, RecursionError])
+@pytest.mark.parametrize("place", ["engine", "noise"])
+def test_an_error_of_any_kind_is_recorded(monkeypatch, error, place):
+    def broken(*_):
+        raise error
+
+    budget = Budget(epsilon=1)
+    query = pl.DataFrame({"id": [1]}).dp(unit="id", budget=budget).count_units()
+    owner, name = (engine, "totals") if place == "engine" else (bits, "random_words")
+    monkeypatch.setattr(owner, name, broken)
+    with pytest.raises(error):
+        query.release(epsilon=0.1)
+    assert budget.failures == (1, 1)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_is_pending_and_no_failure(monkeypatch, stop):
+    """A person stopped it, as a kill does; no cell can."""
+
+    def stopped(*_):
+        raise stop
+
+    budget = Budget(epsilon=1)
+    query = pl.DataFrame({"id": [1]}).dp(unit="id", budget=budget).count_units()
+    monkeypatch.setattr(engine, "totals", stopped)
+    with pytest.raises(stop):
+        query.release(epsilon=0.1)
+    assert budget.failures == (0, 0)
+    assert [c.status for c in budget.history()] == ["pending"]
+
+
+def test_a_failure_that_cannot_be_recorded_looks_like_a_table_that_cannot_be_stored(tmp_path, monkeypatch):
+    path = tmp_path / "study.sqlite"
+    budget = Ledger(path).budget("visits", epsilon=1)
+    totals, seen = engine.totals, []
+
+    def gone(*args):
+        path.rename(tmp_path / "elsewhere.sqlite")
+        return totals(*args)
+
+    monkeypatch.setattr(engine, "totals", gone)
+    for words in (["1", "2"], ["1", "x"]):
+        with pytest.raises(errors.LedgerError) as caught:
+            summed(strict(budget, *words))
+        seen.append((type(caught.value), str(caught.value), caught.value.__context__, caught.value.__cause__))
+        (tmp_path / "elsewhere.sqlite").rename(path)
+    assert seen[0] == seen[1]
+
+
+def test_threads_see_each_others_failures(budget):
+    """Sixteen threads that fail one after another: each that saw two errors is refused, and none is lost."""
+    ended = []
+
+    def ask():
+        for _ in range(3):
+            try:
+                receipt = budget.charge(TINY, WHO, "count()")
+            except errors.FailuresUnacknowledged:
+                ended.append("refused")
+                return
+            budget.fail(receipt)
+            ended.append("failed")
+
+    threads = [threading.Thread(target=ask) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    failed = ended.count("failed")
+    assert 2 <= failed <= 16 + 1  # each thread has at most one charge under way when the second failure is recorded
+    assert budget.failures == (failed, failed)
+    assert len(budget.history()) == failed
+
+
+def test_processes_share_the_count(tmp_path):
+    path = tmp_path / "study.sqlite"
+    one, other = (Ledger(path).budget("visits", epsilon=1) for _ in range(2))
+    one.fail(one.charge(TINY, WHO, "count()"))
+    other.fail(other.charge(TINY, WHO, "count()"))
+    for budget in (one, other):
+        with pytest.raises(errors.FailuresUnacknowledged):
+            budget.charge(TINY, WHO, "count()")
+    other.acknowledge_failures()
+    one.charge(TINY, WHO, "count()")
+    assert Ledger(path).verify() == {"visits": 7}
+
+
+def test_the_command_line_shows_failures(tmp_path, capsys):
+    path = str(tmp_path / "study.sqlite")
+    ledger = Ledger(path)
+    budget = ledger.budget("visits", epsilon=1)
+    budget.fail(budget.charge(TINY, WHO, "count()"))
+    assert main(["ledger", "show", path]) == 0
+    shown = capsys.readouterr().out
+    assert "1 failed after the charge, 1 not acknowledged" in shown
+    assert "  failed  " in shown
+    assert ",failed," in ledger.export("csv")
+    assert [e["kind"] for e in json.loads(ledger.export("json"))["visits"]["entries"]] == ["open", "charge", "failure"]
+    assert main(["ledger", "verify", path]) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("UPDATE dpframe_budgets SET acknowledged = 1", "of failures"),
+        ("UPDATE dpframe_budgets SET failures = 0", "of failures"),
+        ("DELETE FROM dpframe_entries WHERE kind = 'failure'", "is missing"),
+    ],
+)
+def test_verify_finds_a_failure_that_was_taken_back(tmp_path, change, words):
+    path = tmp_path / "study.sqlite"
+    budget = Ledger(path).budget("visits", epsilon=1)
+    budget.fail(budget.charge(TINY, WHO, "count()"))
+    budget.charge(TINY, WHO, "count()")
+    connection = sqlite3.connect(path)
+    connection.execute(change)
+    connection.commit()
+    connection.close()
+    with pytest.raises(errors.LedgerDamaged, match=words):
+        Ledger(path).verify()
