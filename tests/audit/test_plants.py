@@ -943,6 +943,8 @@ PLANTS = [
         "& ~text.str.contains(foreign)",
         "",
         lambda: line_ends_are_digits(),
+    ),
+    Plant(
         "texts of Arrow are UTF-8",
         buffers._holds,
         "validate(full=True)",

@@ -169,7 +169,7 @@ def test_an_error_of_any_kind_is_recorded(monkeypatch, error, place):
     query = pl.DataFrame({"id": [1]}).dp(unit="id", budget=budget).count_units()
     owner, name = (engine, "totals") if place == "engine" else (bits, "random_words")
     monkeypatch.setattr(owner, name, broken)
-    with pytest.raises(error):
+    with pytest.raises(errors.EngineError):  # its own words are withheld, whatever raised it
         query.release(epsilon=0.1)
     assert budget.failures == (1, 1)
 

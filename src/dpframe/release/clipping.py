@@ -308,7 +308,8 @@ def _ticks_of_a_day(dtype: DType) -> int:
     """How many ticks of a type of times make a day."""
     if kind(dtype) == "date":
         return 1
-    return 86_400 * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[getattr(dtype, "time_unit", "us")]
+    digits: int = {"s": 0, "ms": 3, "us": 6, "ns": 9}[getattr(dtype, "time_unit", "us")]
+    return int(86_400 * 10**digits)
 
 
 def as_typed(bounds: Bounds, column: Column) -> Bounds:
