@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import ibis
 import narwhals as nw
 import polars as pl
-from ibis.expr import operations
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame
@@ -189,24 +187,8 @@ def _with(rows: Any, made: Any, into: str) -> Frame:
     return frame
 
 
-def _exact(rows: Any) -> Any:
-    """The same rows, with each constant float written as a text that is cast.
-
-    As a number with a point it would be a decimal to the database, and a decimal of many digits becomes a float by two
-    roundings: 802.8549152229671 was 802.8549152229672.
-    """
-
-    def written(node: Any, parts: Mapping[str, Any] | None) -> Any:
-        node = node if parts is None else node.__recreate__(parts)
-        if not isinstance(node, operations.Literal) or not node.dtype.is_floating() or not math.isfinite(node.value):
-            return node
-        return operations.Cast(operations.Literal(repr(node.value), "string"), node.dtype)
-
-    return rows.op().replace(written).to_expr()
-
-
 def _read(rows: Any) -> pl.DataFrame:
-    found = pl.from_arrow(_exact(rows).to_pyarrow())
+    found = pl.from_arrow(rows.to_pyarrow())
     assert isinstance(found, pl.DataFrame)
     return found
 
