@@ -28,7 +28,7 @@ from dpframe.engine import arrow, buffers, cells, expressions, integers, keys, l
 from dpframe.engine import compile as compiler
 from dpframe.engine.arrow import of_type, partition_of
 from dpframe.engine.backends import polars as on_polars
-from dpframe.engine.totals import _assembled, guarded, sealed
+from dpframe.engine.totals import _assembled, sealed
 from dpframe.errors import BudgetError, DpFrameError, EngineError
 from dpframe.noise import bits
 from dpframe.plan import columns, combine, measures, operations, steps
@@ -794,9 +794,9 @@ PLANTS = [
     Plant("parts of a partition cost one part", parts.raised, 'state["groups"])', "1)", parts_are_too_cheap),
     Plant(
         "an engine's words are passed on",
-        guarded,
-        "except BaseException:\n        pass",
-        "except BaseException:\n        raise",
+        sealed,
+        "except BaseException:",
+        "except ZeroDivisionError:",
         errors_show_cells,
     ),
     Plant(

@@ -301,6 +301,6 @@ def test_workers_in_other_processes(cluster, frame, capfd):
     meta = frame.astype({"g": object}).head(0)
     with dask.config.set({"dataframe.convert-string": False}):  # else a task of Dask's own fails
         broken = dd.from_map(lambda i: frame.assign(g=[Odd() for _ in frame["u"]]), range(2), meta=meta)
-    with pytest.raises(EngineError) as raised:
-        answer(dp.protect(broken, unit="u").n_unique("g", max_rows=1))
-    assert CANARY not in str(raised.value) + "".join(capfd.readouterr())
+    query = dp.protect(broken, unit="u").n_unique("g", max_rows=1)
+    assert answer(query) == [{(): 0}]  # what has no text is null
+    assert CANARY not in "".join(capfd.readouterr())
