@@ -210,7 +210,8 @@ def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
             first if lower is None else min(max(-(-lower // 1), first), last),
             last if upper is None else min(max(upper // 1, first), last),
         )
-        return args[0].clip(int(low), int(high))
+        ends = int(low) if low > first else None, int(high) if high < last else None
+        return args[0] if ends == (None, None) else args[0].clip(*ends)
     return to_float(args[0]).clip(None if lower is None else float(lower), None if upper is None else float(upper))
 
 
@@ -242,11 +243,9 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
             )
             value = nw.when(inside).then(value)
         elif have == "integer":
-            inside_low, inside_high = (
-                max(low, integer_range(known[0].dtype)[0]),
-                min(high, integer_range(known[0].dtype)[1]),
-            )
-            value = nw.when((value >= inside_low) & (value <= inside_high)).then(value)
+            first, last = integer_range(known[0].dtype)  # where all values fit, some engines cannot say how far
+            value = nw.when(value >= low).then(value) if first < low else value
+            value = nw.when(value <= high).then(value) if high < last else value
         return here.engine.whole(value, target)
     if want == "float":
         return here.engine.single(to_float(value)) if isinstance(target, nw.Float32) else to_float(value)

@@ -171,6 +171,10 @@ def plain_table(engine: SqlBackend, beside: Frame, table: pl.DataFrame) -> pl.Da
             raise UnsupportedOperation(
                 f"join: a public column of type {show(dtype)} cannot go to {engine.name}: {why}."
             )
+        if isinstance(dtype, (nw.Int128, nw.UInt128)):  # which Arrow has no word for
+            raise UnsupportedOperation(
+                f"join: a public column of type {show(dtype)} cannot go to {engine.name}; make it Int64 before."
+            )
     families = {name: kind(dtype) for name, dtype in types.items()}
     text = pl.Binary if "string" in families.values() and engine.bytewise(beside) else pl.String
     held = {"integer": None, "boolean": None, "string": text, "date": pl.Int64, "datetime": pl.Int64}
