@@ -69,7 +69,7 @@ _MADE = {
     "brought": lambda f: f.join(_AREAS, on="s", how="left").rename({"area": "z"}),
     "concat": lambda f: dp.concat([f.rename({"s": "z"}).select("z", "x"), f.rename({"n": "z"}).select("z", "x")]),
     "joined": lambda f: f.join(f.rename({"n": "z"}).select("u", "s", "z"), on=["u", "s"]),
-    "per_unit-min": lambda f: f.per_unit(z=dp.min("s"), x=dp.count()),
+    "per_unit-last": lambda f: f.per_unit(z=dp.last("s", by="n"), x=dp.count()),
     "per_unit-first": lambda f: f.per_unit(z=dp.first("n", by="s"), x=dp.count()),
 }
 _LISTED = ["a", "A", "Á", "bonn", "BONN", "low", "LOW", "sea", "Hill", "é", "e\u0301", "7", "true"]

@@ -210,8 +210,8 @@ def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
             first if lower is None else min(max(-(-lower // 1), first), last),
             last if upper is None else min(max(upper // 1, first), last),
         )
-        ends = int(low) if low > first else None, int(high) if high < last else None
-        return args[0] if ends == (None, None) else args[0].clip(*ends)
+        inside = int(low) if low > first else None, int(high) if high < last else None
+        return args[0] if inside == (None, None) else args[0].clip(*inside)
     return to_float(args[0]).clip(None if lower is None else float(lower), None if upper is None else float(upper))
 
 

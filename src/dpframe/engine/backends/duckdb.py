@@ -86,11 +86,11 @@ class _DuckDB(SqlBackend):
         return nw.from_native(made)
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
-        return [texts_read(_read(_narrowed(frame.to_native()))) for frame in frames]
+        return [_totals(frame.to_native()) for frame in frames]
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         """Of what is then cut to no row, nothing is computed. A table cut to no row first takes long to optimise."""
-        return [texts_read(_read(_narrowed(frame.to_native()).limit(0))) for frame in frames]
+        return [_totals(frame.to_native(), empty=True) for frame in frames]
 
     # Texts
 
@@ -166,12 +166,23 @@ def _with(frame: Frame, made: str, into: str) -> Frame:
     return nw.from_native(rows.select(*kept, SQLExpression(made).alias(into)))
 
 
-def _narrowed(rows: DuckDBPyRelation) -> DuckDBPyRelation:
-    """Sums, which DuckDB makes in 128 bits, in 64: they fit (see `limits`)."""
-    wide = [str(dtype) == "HUGEINT" for dtype in rows.types]
-    columns = [ColumnExpression(name) for name in rows.columns]
-    casts = [c.cast("BIGINT").alias(n) if w else c for c, n, w in zip(columns, rows.columns, wide, strict=True)]
-    return rows.select(*casts)
+_NARROW = {"HUGEINT": "BIGINT", "BOOLEAN": "TINYINT"}
+
+
+def _totals(rows: DuckDBPyRelation, *, empty: bool = False) -> pl.DataFrame:
+    """Totals and their keys, in types that Arrow has whatever the settings of the connection are.
+
+    DuckDB makes sums in 128 bits, which fit in 64 (see `limits`); no key is of this type (see `check_key`). By
+    `arrow_lossless_conversion`, truth is of a type that is Arrow's extension and not read by Polars: so it is a number.
+    """
+    types = dict(zip(rows.columns, map(str, rows.types), strict=True))
+    columns = [
+        ColumnExpression(name).cast(_NARROW[dtype]).alias(name) if dtype in _NARROW else ColumnExpression(name)
+        for name, dtype in types.items()
+    ]
+    narrowed = rows.select(*columns)
+    table = texts_read(_read(narrowed.limit(0) if empty else narrowed))
+    return table.with_columns(pl.col(name).cast(pl.Boolean) for name, dtype in types.items() if dtype == "BOOLEAN")
 
 
 def _read(rows: DuckDBPyRelation) -> pl.DataFrame:

@@ -70,10 +70,10 @@ class _Ibis(SqlBackend):
         return made
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
-        return [texts_read(_read(frame.to_native())) for frame in frames]
+        return [_totals(frame.to_native()) for frame in frames]
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
-        return [texts_read(_read(frame.to_native().limit(0))) for frame in frames]
+        return [_totals(frame.to_native().limit(0)) for frame in frames]
 
     # Texts
 
@@ -273,6 +273,23 @@ def _with(rows: Any, made: Any, into: str) -> Frame:
     """A frame with a column that the database computes."""
     frame: Frame = nw.from_native(rows.mutate(**{into: made}))
     return frame
+
+
+def _totals(rows: Any) -> pl.DataFrame:
+    """Totals and their keys, in types that Arrow has whatever the settings of the database are.
+
+    DuckDB makes sums in 128 bits, which Ibis takes for 64. By a setting these, and truth, are of a type that is Arrow's
+    extension. So sums, which fit in 64 bits, are cast by way of a type that Ibis does not take for theirs, and truth is
+    a number.
+    """
+    backends, _ = rows._find_backends()
+    types = rows.schema().items()
+    truths = [name for name, dtype in types if dtype.is_boolean()]
+    casts = {name: rows[name].cast("int8") for name in truths}
+    if backends and backends[0].name == "duckdb":
+        casts |= {name: rows[name].cast("decimal(38, 0)").cast("int64") for name, dtype in types if dtype.is_int64()}
+    table = texts_read(_read(rows.mutate(**casts) if casts else rows))
+    return table.with_columns(pl.col(name).cast(pl.Boolean) for name in truths)
 
 
 def _read(rows: Any) -> pl.DataFrame:
