@@ -10,6 +10,8 @@ from dpframe.errors import DpFrameError, WrongType
 
 WIDE = {"HUGEINT": ("Int128", [2**63, -(2**127), 2**127 - 1]), "UHUGEINT": ("UInt128", [2**63, 2**127, 2**128 - 1])}
 
+_HELD = []
+
 
 def _table(place, name, cells):
     """Units 0 to 59 with the number 5, three of whom have the given cells in place of it."""
@@ -21,8 +23,9 @@ def _table(place, name, cells):
         return pl.DataFrame({"u": range(60), "k": pl.Series(values, dtype=dtype)})
     duckdb = pytest.importorskip("duckdb")
     connection = duckdb.connect()
+    _HELD.append(connection)  # in DuckDB 1 a relation does not hold its own
     connection.execute(f"CREATE TABLE t (u BIGINT, k {name})")
-    connection.executemany("INSERT INTO t VALUES (?, ?)", [[u, value] for u, value in enumerate(values)])
+    connection.executemany("INSERT INTO t VALUES (?, ?)", [[u, str(value)] for u, value in enumerate(values)])
     return connection.table("t")
 
 
