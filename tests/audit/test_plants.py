@@ -8,6 +8,7 @@ import threading
 import traceback
 from fractions import Fraction
 
+import duckdb
 import narwhals as nw
 import numpy as np
 import pandas as pd
@@ -32,6 +33,13 @@ from dpframe.engine.totals import _assembled, sealed
 from dpframe.errors import BudgetError, DpFrameError, EngineError
 from dpframe.noise import bits
 from dpframe.plan import columns, combine, measures, operations, steps
+from dpframe.engine import integers, keys, limits, lowest, profile, rows
+from dpframe.engine.backends import duckdb as on_duckdb
+from dpframe.engine.backends import polars as on_polars
+from dpframe.engine.totals import _assembled, guarded
+from dpframe.errors import BudgetError, DpFrameError, EngineError, WrongType
+from dpframe.noise import bits
+from dpframe.plan import columns, combine, operations, steps, types
 from dpframe.plan.ask import Ask
 from dpframe.release import auto, batch, calibrate, choices, clipping, draw, failing, pricing, run, values
 from dpframe.release.numbers import Numbers
@@ -479,6 +487,19 @@ def tracebacks_hold_rows(place=pl.LazyFrame, name="collect"):
     finally:
         setattr(place, name, real)
     return True
+def spellings_are_one_text():
+    """One row of one person joins the rows of a public table with its very key, whatever a session takes for alike."""
+    connection = duckdb.connect()
+    connection.execute("SET default_collation = 'nocase'")
+    frame = dp.protect(connection.sql("SELECT 1 AS x"), unit=dp.Rows(1), budget=dp.Budget(epsilon=1))
+    query = frame.with_columns(z="k").join({"z": ["k", "K"], "w": [1, 2]}, on="z").count()
+    return exact(query)[0][0] > query.sensitivity["count"].l1
+
+
+def keys_are_paid_for_and_lost():
+    """pandas has no whole numbers of 128 bits, and one that DuckDB has does not fit in 64."""
+    frame = protected({"u": [1], "k": pl.Series([5], dtype=pl.Int128)})
+    return not raises(WrongType, lambda: frame.group_by("k", keys=[5], max_groups=1).count_units())
 
 
 PLANTS = [
@@ -915,6 +936,20 @@ PLANTS = [
         "sensitivity=merged(bound, number[source])",
         "sensitivity=bound",
         lambda: more_is_told("measured margins", "gaussian", pairs=20),
+    ),
+    Plant(
+        "texts are compared by the collation of a session",
+        on_duckdb._DuckDB.bytewise,
+        "return True",
+        "return False",
+        spellings_are_one_text,
+    ),
+    Plant(
+        "a type that pandas has not makes keys",
+        types.check_key,
+        "(nw.Int128, nw.UInt128)",
+        "nw.UInt128",
+        keys_are_paid_for_and_lost,
     ),
     Plant(
         "a unit is in one part, whatever was said",

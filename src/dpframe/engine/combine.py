@@ -11,7 +11,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.expressions import Lowering, int64, to_float
 from dpframe.engine.features import per_unit
-from dpframe.engine.rows import lowered, readable, unit_names
+from dpframe.engine.rows import as_bytes, lowered, readable, unit_names
 from dpframe.engine.tables import Data
 from dpframe.plan import combine
 from dpframe.plan.columns import Column, Facts
@@ -120,17 +120,18 @@ def _(step: combine.Concat, live: frozenset[str], empty: bool) -> Frame:
     for part in step.parts:
         columns = part.table.columns
         rows = lowered(part, frozenset(columns[name].id for name in wanted), empty)
-        values = [_held(columns[name], step.table.columns[name]) for name in wanted]
+        bytewise = as_bytes(rows, [columns[name] for name in wanted])
+        values = [_held(columns[name], step.table.columns[name], bytewise) for name in wanted]
         frames.append(rows.select(*_identifiers(step.units, "u"), *values))
     return nw.concat(frames, how="vertical")
 
 
-def _held(column: Column, into: Column) -> nw.Expr:
+def _held(column: Column, into: Column, bytewise: bool) -> nw.Expr:
     """A column of one table in the type that it has in all of them together."""
     value, dtype = nw.col(column.id), into.facts.dtype
     family = kind(dtype)
     if family == "string":
-        value = value.cast(nw.String)
+        value = value if bytewise else value.cast(nw.String)
     elif family in ("float", "decimal"):
         value = to_float(value)
     elif family == "integer":

@@ -63,15 +63,27 @@ class Lowering:
             case Name(name):
                 return nw.col(self.table.columns[name].id)
             case Literal(value):
-                return nw.lit(self.engine.constant(value, plan.facts(node, self.table, "").dtype))
+                return nw.lit(self.constant(self.engine.constant(value, plan.facts(node, self.table, "").dtype)))
             case Call(operation, args, options):
                 known = [plan.facts(a, self.table, operation) for a in args]
                 lowered = [self.expr(a) for a in args]
                 return LOWERED[operation](self, lowered, known, dict(options))
 
+    def constant(self, value: Any) -> Any:
+        """A value beside the rows: a text as they hold it."""
+        return self.engine.texts(self.frame, [value])[0]
+
+    def read(self, value: nw.Expr) -> nw.Expr:
+        """A text as functions of texts read it."""
+        return self._through(value, self.engine.to_text) if self.engine.bytewise(self.frame) else value
+
+    def held(self, value: nw.Expr) -> nw.Expr:
+        """A text that the engine made, as it is held."""
+        return self._through(value, self.engine.to_bytes) if self.engine.bytewise(self.frame) else value
+
     def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         """Text as another type; null where the text does not have its form, which is the same on every engine."""
-        form = _FORMS[kind(dtype)]
+        form, value = _FORMS[kind(dtype)], self.read(value)
         return self._through(value, lambda frame, a, b: self.engine.parsed(frame, a, dtype, b), form)
 
     def part(self, value: nw.Expr, dtype: DType, part: str) -> nw.Expr:
@@ -178,6 +190,7 @@ def _is_in(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts
         listed = [float(x) for x in listed]
     elif family == "integer":
         listed = [int(x) for x in listed if int(x) == x and -(2**63) <= x < 2**63]
+    listed = here.engine.texts(here.frame, listed)
     return value.is_in(listed) if listed else nw.when(~value.is_null()).then(nw.lit(False))
 
 
@@ -186,7 +199,7 @@ def _fill_null(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], 
     if kind(dtype) in TIMES:
         filled = here.engine.from_ticks(nw.lit(ticks(value, dtype, "")), dtype)
         return nw.when(args[0].is_null()).then(filled).otherwise(args[0])
-    return args[0].fill_null(float(value) if kind(known[0].dtype) in ("float", "decimal") else value)
+    return args[0].fill_null(float(value) if kind(dtype) in ("float", "decimal") else here.constant(value))
 
 
 def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
@@ -202,7 +215,8 @@ def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
             first if lower is None else min(max(-(-lower // 1), first), last),
             last if upper is None else min(max(upper // 1, first), last),
         )
-        return args[0].clip(int(low), int(high))
+        inside = int(low) if low > first else None, int(high) if high < last else None
+        return args[0] if inside == (None, None) else args[0].clip(*inside)
     return to_float(args[0]).clip(None if lower is None else float(lower), None if upper is None else float(upper))
 
 
@@ -218,8 +232,11 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
     if want == "string":
         categories = list(target.categories) if isinstance(target, nw.Enum) else None
         if have != "string":
-            value = here.part(value, known[0].dtype, "text") if have == "date" else value.cast(nw.String)
-        return value if categories is None else nw.when(value.is_in(categories)).then(value)
+            made = here.part(value, known[0].dtype, "text") if have == "date" else value.cast(nw.String)
+            value = here.held(made)
+        if categories is None:
+            return value
+        return nw.when(value.is_in(here.engine.texts(here.frame, categories))).then(value)
     if want == "integer":
         low, high = integer_range(target)
         if have in ("float", "decimal"):
@@ -231,11 +248,9 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
             )
             value = nw.when(inside).then(value)
         elif have == "integer":
-            inside_low, inside_high = (
-                max(low, integer_range(known[0].dtype)[0]),
-                min(high, integer_range(known[0].dtype)[1]),
-            )
-            value = nw.when((value >= inside_low) & (value <= inside_high)).then(value)
+            first, last = integer_range(known[0].dtype)  # where all values fit, some engines cannot say how far
+            value = nw.when(value >= low).then(value) if first < low else value
+            value = nw.when(value <= high).then(value) if high < last else value
         return here.engine.whole(value, target)
     if want == "float":
         return here.engine.single(to_float(value)) if isinstance(target, nw.Float32) else to_float(value)
@@ -265,8 +280,17 @@ def _part(name: str) -> Lower:
     return lambda here, args, known, _: here.part(args[0], known[0].dtype, name)
 
 
-def _text(op: Callable[[Any, Mapping[str, Any]], nw.Expr]) -> Lower:
-    return lambda _, args, __, opts: op(args[0].str, opts)
+Texts = Callable[[Any, Mapping[str, Any]], nw.Expr]
+
+
+def _of_text(op: Texts) -> Lower:
+    """What a function says of a text."""
+    return lambda here, args, _, opts: op(here.read(args[0]).str, opts)
+
+
+def _text(op: Texts) -> Lower:
+    """The text that a function makes of another one."""
+    return lambda here, args, _, opts: here.held(op(here.read(args[0]).str, opts))
 
 
 LOWERED: Mapping[str, Lower] = {
@@ -298,10 +322,10 @@ LOWERED: Mapping[str, Lower] = {
     "case": _case,
     "str.to_lowercase": _text(lambda s, o: s.to_lowercase()),
     "str.to_uppercase": _text(lambda s, o: s.to_uppercase()),
-    "str.len_chars": _text(lambda s, o: s.len_chars().cast(nw.Int64)),
-    "str.contains": _text(lambda s, o: s.contains(o["literal"], literal=True)),
-    "str.starts_with": _text(lambda s, o: s.starts_with(o["literal"])),
-    "str.ends_with": _text(lambda s, o: s.ends_with(o["literal"])),
+    "str.len_chars": _of_text(lambda s, o: s.len_chars().cast(nw.Int64)),
+    "str.contains": _of_text(lambda s, o: s.contains(o["literal"], literal=True)),
+    "str.starts_with": _of_text(lambda s, o: s.starts_with(o["literal"])),
+    "str.ends_with": _of_text(lambda s, o: s.ends_with(o["literal"])),
     "str.head": _text(lambda s, o: s.head(o["n"])),
     "dt.year": _part("year"),
     "dt.month": _part("month"),

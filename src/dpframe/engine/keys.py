@@ -55,7 +55,8 @@ def keyed(ask: Ask, frame: Frame) -> Frame:
             made.append(_one_zero(value, column).alias(f"k{i}"))
         else:
             kept.append((known | value.is_null()) if values else value.is_null())
-            filled = nw.lit(0, nw.Int32) if _only_null(ask, i) else _filled(engine, value, column, _some(ask, i))
+            (some,) = engine.texts(frame, [_some(ask, i)])
+            filled = nw.lit(0, nw.Int32) if _only_null(ask, i) else _filled(engine, value, column, some)
             made += [filled.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
     return frame.filter(*kept).with_columns(*made)
 
@@ -64,14 +65,14 @@ def _known(engine: Backend, frame: Frame, column: Column, values: Sequence[Any],
     """Rows, and whether their key is one of those listed, perhaps in a column of its own."""
     plain = kind(column.facts.dtype) not in TIMES
     made = engine.membership(frame, column.id, values, into) if plain else None
-    return (frame, listed(nw.col(column.id), column, values)) if made is None else (made, nw.col(into))
+    return (frame, listed(frame, column, values)) if made is None else (made, nw.col(into))
 
 
-def listed(value: nw.Expr, column: Column, values: Sequence[Any]) -> nw.Expr:
+def listed(frame: Frame, column: Column, values: Sequence[Any]) -> nw.Expr:
     """Whether a key is one of those listed; times are compared by their ticks, which are the same on every engine."""
-    dtype = column.facts.dtype
+    value, dtype = nw.col(column.id), column.facts.dtype
     if not isinstance(dtype, (nw.Date, nw.Datetime)):
-        return value.is_in(values)
+        return value.is_in(backend_of(frame).texts(frame, values))
     return value.cast(nw.Int64).is_in([ticks(v, _in_milliseconds(dtype), "keys") for v in values])
 
 

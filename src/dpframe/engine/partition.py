@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import narwhals as nw
-
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.keys import listed
 from dpframe.engine.rows import lowered, unit_names
@@ -15,12 +13,11 @@ __all__: list[str] = []
 @lowered.register
 def _(step: Part, live: frozenset[str], empty: bool) -> Frame:
     column = step.before.table.columns[step.name]
-    value = nw.col(column.id)
     frame = lowered(step.before, live | {column.id}, empty)
-    here = frame.filter(listed(value, column, [step.key]))
+    here = frame.filter(listed(frame, column, [step.key]))
     units = unit_names(step.table)
     if not units or step.max_groups >= len(step.keys):
         return here
-    pairs = frame.filter(listed(value, column, step.keys)).select(*units, column.id).unique()
+    pairs = frame.filter(listed(frame, column, step.keys)).select(*units, column.id).unique()
     kept = backend_of(pairs).kept(pairs, units, column.id, step.max_groups, step.salt)
-    return here.join(kept.filter(listed(value, column, [step.key])).select(*units), on=units, how="semi")
+    return here.join(kept.filter(listed(kept, column, [step.key])).select(*units), on=units, how="semi")

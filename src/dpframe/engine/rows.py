@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import singledispatch
+from typing import Any
 
 import narwhals as nw
 
-from dpframe.engine.backends import Frame
+from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.expressions import Lowering, in_calendar, not_nan, to_float
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import expressions as plan
@@ -22,7 +23,7 @@ from dpframe.plan.expressions import Node
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.types import TIMES, kind
 
-__all__ = ["lower", "lowered", "readable", "unit_names"]
+__all__ = ["as_bytes", "lower", "lowered", "readable", "unit_names"]
 
 
 def unit_names(table: Table) -> list[str]:
@@ -57,10 +58,15 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
     called = step.data.called
     if not wanted and not table.unit:
         return frame
+    engine = backend_of(frame)
+    texts = as_bytes(frame, [column for _, column in [*_unit(step), *wanted]])
     frame = frame.select(
-        *(_identifier(called(name), column).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
-        *(readable(nw.col(called(name)), column.facts).alias(column.id) for name, column in wanted),
+        *(_identifier(called(name), column, texts).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
+        *(readable(nw.col(called(name)), column.facts, texts).alias(column.id) for name, column in wanted),
     )
+    for i, (_, column) in enumerate(_unit(step)):
+        if kind(column.facts.dtype) == "decimal" and engine.bytewise(frame):  # whose digits are a text now
+            frame = engine.to_bytes(frame, f"u{i}", f"u{i}")
     missing = [~nw.col(name).is_null() for name in unit_names(table)]
     return frame.filter(*missing) if missing else frame
 
@@ -75,26 +81,33 @@ def _narrowest(table: Table) -> list[str]:
     return [name for name, column in table.columns.items() if kind(column.facts.dtype) != "other"][:1]
 
 
-def readable(value: nw.Expr, facts: Facts) -> nw.Expr:
+def as_bytes(frame: Frame, columns: Sequence[Column]) -> bool:
+    """Whether texts among some columns of a table are there as bytes."""
+    return any(kind(column.facts.dtype) == "string" for column in columns) and backend_of(frame).bytewise(frame)
+
+
+def readable(value: nw.Expr, facts: Facts, bytewise: bool = False) -> nw.Expr:
     """A source column as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
 
-    A date or time outside of the years 1 to 9999 is null: engines differ there, and some fail.
+    Where texts are held as bytes, they are scanned so. A date or time outside of the years 1 to 9999 is null: engines
+    differ there, and some fail.
     """
     family = kind(facts.dtype)
     if family in ("float", "decimal"):  # a decimal as text: from its integer, some engines round twice
         return not_nan(to_float(value if family == "float" else value.cast(nw.String)))
     if family in ("date", "datetime"):
         return in_calendar(value, facts.dtype)
-    return value.cast(nw.String) if family == "string" else value
+    return value.cast(nw.String) if family == "string" and not bytewise else value
 
 
-def _identifier(name: str, column: Column) -> nw.Expr:
+def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
     """An identifier, exactly: whatever could tell two units apart is kept, NaN is null, -0.0 is 0.0."""
     value = nw.col(name)
     family = kind(column.facts.dtype)
     if family == "float":
         return not_nan(value) + 0.0
-    return value.cast(nw.String) if family in ("string", "decimal") else value
+    as_text = family == "decimal" or (family == "string" and not bytewise)
+    return value.cast(nw.String) if as_text else value
 
 
 @lowered.register
@@ -150,7 +163,8 @@ def _(step: steps.Cut, live: frozenset[str], empty: bool) -> Frame:
     value = nw.col(column.id)
     value = value.cast(nw.Int64) if kind(column.facts.dtype) in TIMES else to_float(value)
     edges = step.intervals.edges_of(column.facts.dtype, "cut")
-    return frame.with_columns(_labelled(value, step.intervals, edges).alias(into))
+    labels = backend_of(frame).texts(frame, step.intervals.labels)
+    return frame.with_columns(_labelled(value, step.intervals, edges, labels).alias(into))
 
 
 def _one_call(
@@ -183,8 +197,11 @@ def _read(node: Node, table: Table) -> frozenset[str]:
     return frozenset(table.columns[name].id for name in plan.names(node))
 
 
-def _labelled(value: nw.Expr, intervals: Intervals, edges: Sequence[float]) -> nw.Expr:
-    """The label of the interval that holds a value, found by halving, so that hundreds of bins stay shallow."""
+def _labelled(value: nw.Expr, intervals: Intervals, edges: Sequence[float], labels: Sequence[Any]) -> nw.Expr:
+    """The label of the interval that holds a value, found by halving, so that hundreds of bins stay shallow.
+
+    The labels are as the engine holds texts.
+    """
     last = len(edges) - 1
 
     def beyond(i: int) -> nw.Expr:
@@ -199,7 +216,7 @@ def _labelled(value: nw.Expr, intervals: Intervals, edges: Sequence[float]) -> n
 
     def search(first: int, after: int) -> nw.Expr:  # the value is known to be beyond `first`, and not beyond `after`
         if after - first == 1:
-            return nw.lit(intervals.labels[first])
+            return nw.lit(labels[first])
         middle = (first + after) // 2
         return nw.when(beyond(middle)).then(search(middle, after)).otherwise(search(first, middle))
 

@@ -28,7 +28,7 @@ from dpframe.plan.measures import (
     units_total,
     value_total,
 )
-from dpframe.plan.types import TIMES, Scalar, kind, mean_type, show
+from dpframe.plan.types import TIMES, Scalar, check_key, kind, mean_type, show
 
 __all__ = ["Aggregate", "Count", "CountDistinct", "CountUnits", "Mean", "Mode", "Quantile", "Sum", "Var"]
 
@@ -231,6 +231,7 @@ class Mode(Aggregate):
         column = scope.table.column(self.column, self.typed)
         if kind(column.facts.dtype) == "other":
             raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
+        check_key(column.facts.dtype, self.column, self.typed)
         listed = read_keys(self.keys, (self.column,), (column.facts,), self.typed)
         if listed is None:
             raise InvalidArgument(

@@ -20,7 +20,7 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_name
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.measures import Measure, Output, Scope, units_total
 from dpframe.plan.steps import Step
-from dpframe.plan.types import kind, show
+from dpframe.plan.types import check_key, kind, show
 from dpframe.theory.maps.margins import margin_shares
 from dpframe.theory.maps.pairs import pair_gains
 from dpframe.theory.maps.sensitivity import Sensitivity, merged
@@ -110,6 +110,7 @@ class Ask:
             column = self.table.column(name, "group_by")
             if kind(column.facts.dtype) == "other":
                 raise WrongType(f"group_by({name!r}): a column of type {show(column.facts.dtype)} cannot be a key.")
+            check_key(column.facts.dtype, name, f"group_by({name!r})")
             columns.append(column)
         if len(set(self.by)) != len(self.by):
             raise InvalidArgument("group_by: a column is named twice.")

@@ -24,6 +24,7 @@ __all__ = [
     "cast_first",
     "check_cast",
     "check_choice",
+    "check_key",
     "check_scalar",
     "in_order",
     "integer_range",
@@ -368,6 +369,19 @@ def check_choice(value: object, choices: tuple[str, ...], asked: str) -> None:
     if not isinstance(value, str) or value not in choices:
         said = f"{asked}={value!r}" if isinstance(value, str) else asked
         raise InvalidArgument(f"{said}: choose {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}.")
+
+
+def check_key(dtype: DType, name: str, what: str) -> None:
+    """Refuse a column whose values no released table can hold: pandas has no whole numbers of 128 bits.
+
+    The type alone decides, whatever the cells are. Sums of whole numbers in DuckDB are of this type (HUGEINT). As
+    values, units, conditions and the like they are read as they are. Errors: WrongType
+    """
+    if isinstance(dtype, (nw.Int128, nw.UInt128)):
+        raise WrongType(
+            f"{what}: a column of type {show(dtype)} cannot be a key, since a released table holds whole numbers of 64 "
+            f"bits at most. First: .cast({name!r}, 'int64'), which is null where a number does not fit."
+        )
 
 
 def check_cast(source: DType, target: DType, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -63,6 +63,34 @@ class Backend(ABC):
         Where an engine plans a query as a whole, `scan(empty=True)` may be the table itself: this alone runs on it.
         """
         return self.collect(frames)
+
+    # Texts
+
+    def bytewise(self, frame: Frame) -> bool:
+        """Whether a frame of this engine holds texts as their bytes in UTF-8.
+
+        Databases compare texts by a collation: of a session, a database or a column, and by another rule a literal.
+        By some of them "bonn" and "BONN" are one text. Then they would make one group, a public table would have more
+        rows for a key than were counted, and the spelling of one unit could be the key that is shown. No collation
+        says how bytes compare. So an engine that has collations holds every text as bytes, wherever it is from, and
+        makes it a text again only for the functions that read letters; the type alone says how it is compared.
+        """
+        return False
+
+    def to_bytes(self, frame: Frame, column: str, into: str) -> Frame:
+        """A column of texts that the engine made as one of texts as they are held, where that is as bytes."""
+        raise NotImplementedError
+
+    def to_text(self, frame: Frame, column: str, into: str) -> Frame:
+        """A column of texts as they are held, where that is as bytes, as one that functions of texts can read."""
+        raise NotImplementedError
+
+    def texts(self, frame: Frame, values: Iterable[Any]) -> list[Any]:
+        """Values that stand in a query beside a frame: texts as it holds them, anything else as it is."""
+        values = list(values)
+        if not any(isinstance(value, str) for value in values) or not self.bytewise(frame):
+            return values
+        return [value.encode() if isinstance(value, str) else value for value in values]
 
     # Columns that the engine computes itself
 

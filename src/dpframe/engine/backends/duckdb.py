@@ -13,7 +13,7 @@ from duckdb import ColumnExpression, DuckDBPyRelation, SQLExpression
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame
-from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
+from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.types import kind
@@ -73,7 +73,7 @@ class _DuckDB(SqlBackend):
         return True
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        _dpframe_public = plain_table(self, table).to_arrow()  # found by this name, unless a table has it
+        _dpframe_public = plain_table(self, beside, table).to_arrow()  # found by this name, unless a table has it
         made: DuckDBPyRelation | None = None
         with suppress(duckdb.CatalogException):  # nothing is found by a connection that is closed to what is outside
             made = beside.to_native().query("_dpframe_beside", "SELECT * FROM _dpframe_public")
@@ -86,11 +86,23 @@ class _DuckDB(SqlBackend):
         return nw.from_native(made)
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
-        return [_read(_narrowed(frame.to_native())) for frame in frames]
+        return [_totals(frame.to_native()) for frame in frames]
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         """Of what is then cut to no row, nothing is computed. A table cut to no row first takes long to optimise."""
-        return [_read(_narrowed(frame.to_native()).limit(0)) for frame in frames]
+        return [_totals(frame.to_native(), empty=True) for frame in frames]
+
+    # Texts
+
+    def bytewise(self, frame: Frame) -> bool:
+        return True
+
+    def to_bytes(self, frame: Frame, column: str, into: str) -> Frame:
+        return _with(frame, f"encode({column})", into)
+
+    def to_text(self, frame: Frame, column: str, into: str) -> Frame:
+        """What is held came from texts, so it is in UTF-8: this fails on no cell."""
+        return _with(frame, f"decode({column})", into)
 
     # Columns
 
@@ -99,7 +111,10 @@ class _DuckDB(SqlBackend):
         return _with(frame, f"hash(hash({salt}::UBIGINT, {', '.join(columns)}))", into)
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
-        texts = ", ".join(f"length(CAST({c} AS VARCHAR)), CAST({c} AS VARCHAR)" for c in columns)
+        rows = frame.to_native()
+        held = [c for c, dtype in zip(rows.columns, rows.types, strict=True) if str(dtype) == "BLOB"]
+        written = [f"decode({c})" if c in held else f"CAST({c} AS VARCHAR)" for c in columns]
+        texts = ", ".join(f"length({text}), {text}" for text in written)
         return _with(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
@@ -129,10 +144,10 @@ def _quoted(name: str) -> str:
 
 
 def _held(name: str, dtype: DType) -> str:
-    """A column of the user's as it is held: a time as its ticks, a text as text.
+    """A column of the user's as it is held: a time as its ticks, a text as its bytes.
 
-    Texts are compared by their bytes, whatever collation the column or the database has. By another one, "bonn" and
-    "BONN" would make one group, and one unit's spelling could be the key that is shown.
+    A text that is no Unicode, which Arrow's tables can bring in, is null: DuckDB's functions fail on it, and with them
+    the whole database.
     """
     value = _quoted(name)
     if kind(dtype) == "date":
@@ -141,7 +156,7 @@ def _held(name: str, dtype: DType) -> str:
         zoned = getattr(dtype, "time_zone", None) is not None
         value = value if zoned else f"TRY_CAST({value} AS TIMESTAMP)"
         return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
-    return f"CAST({value} AS VARCHAR) COLLATE C" if kind(dtype) == "string" else value
+    return f"encode(TRY(decode(encode(CAST({value} AS VARCHAR)))))" if kind(dtype) == "string" else value
 
 
 def _with(frame: Frame, made: str, into: str) -> Frame:
@@ -151,12 +166,23 @@ def _with(frame: Frame, made: str, into: str) -> Frame:
     return nw.from_native(rows.select(*kept, SQLExpression(made).alias(into)))
 
 
-def _narrowed(rows: DuckDBPyRelation) -> DuckDBPyRelation:
-    """Sums, which DuckDB makes in 128 bits, in 64: they fit (see `limits`)."""
-    wide = [str(dtype) == "HUGEINT" for dtype in rows.types]
-    columns = [ColumnExpression(name) for name in rows.columns]
-    casts = [c.cast("BIGINT").alias(n) if w else c for c, n, w in zip(columns, rows.columns, wide, strict=True)]
-    return rows.select(*casts)
+_NARROW = {"HUGEINT": "BIGINT", "BOOLEAN": "TINYINT"}
+
+
+def _totals(rows: DuckDBPyRelation, *, empty: bool = False) -> pl.DataFrame:
+    """Totals and their keys, in types that Arrow has whatever the settings of the connection are.
+
+    DuckDB makes sums in 128 bits, which fit in 64 (see `limits`); no key is of this type (see `check_key`). By
+    `arrow_lossless_conversion`, truth is of a type that is Arrow's extension and not read by Polars: so it is a number.
+    """
+    types = dict(zip(rows.columns, map(str, rows.types), strict=True))
+    columns = [
+        ColumnExpression(name).cast(_NARROW[dtype]).alias(name) if dtype in _NARROW else ColumnExpression(name)
+        for name, dtype in types.items()
+    ]
+    narrowed = rows.select(*columns)
+    table = texts_read(_read(narrowed.limit(0) if empty else narrowed))
+    return table.with_columns(pl.col(name).cast(pl.Boolean) for name, dtype in types.items() if dtype == "BOOLEAN")
 
 
 def _read(rows: DuckDBPyRelation) -> pl.DataFrame:

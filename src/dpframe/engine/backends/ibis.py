@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame
-from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
+from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.types import kind
@@ -48,10 +49,11 @@ class _Ibis(SqlBackend):
         types = dict(nw.from_native(table).collect_schema())
         names = our_names(types)
         held = {name: types[name] for name in names}
-        loose = dict.fromkeys(_loose(table, [name for name, dtype in held.items() if kind(dtype) == "string"]), _LOOSE)
+        texts = [name for name, dtype in held.items() if kind(dtype) == "string"]
+        loose = dict.fromkeys([] if _as_bytes(table) else _loose(table, texts), _LOOSE)
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
-            columns = {names[name]: _held(table[name], types[name]) for name in wanted}
+            columns = {names[name]: _held(table[name], types[name], _as_bytes(table)) for name in wanted}
             return table.select(**(columns or {"s": ibis.literal(1)}))
 
         return Data("pandas", schema_of(self, held, loose), scan, True, self.name, names)
@@ -64,14 +66,39 @@ class _Ibis(SqlBackend):
         return len(backends) <= 1
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        made: Frame = nw.from_native(ibis.memtable(plain_table(self, table).to_arrow()))
+        made: Frame = nw.from_native(ibis.memtable(plain_table(self, beside, table).to_arrow()))
         return made
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
-        return [_read(frame.to_native()) for frame in frames]
+        return [_totals(frame.to_native()) for frame in frames]
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
-        return [_read(frame.to_native().limit(0)) for frame in frames]
+        return [_totals(frame.to_native().limit(0)) for frame in frames]
+
+    # Texts
+
+    def bytewise(self, frame: Frame) -> bool:
+        """Where it is known how texts are made bytes. Elsewhere the database must tell its own texts apart.
+
+        Errors: UnsupportedOperation where it does not
+        """
+        rows = frame.to_native()
+        if _as_bytes(rows) is not None:
+            return True
+        _check_apart(rows)
+        return False
+
+    def to_bytes(self, frame: Frame, column: str, into: str) -> Frame:
+        rows = frame.to_native()
+        bytes_of = _as_bytes(rows)
+        assert bytes_of is not None
+        return _with(rows, bytes_of.encoded(rows[column]), into)
+
+    def to_text(self, frame: Frame, column: str, into: str) -> Frame:
+        rows = frame.to_native()
+        bytes_of = _as_bytes(rows)
+        assert bytes_of is not None
+        return _with(rows, bytes_of.decoded(rows[column]), into)
 
     # Columns
 
@@ -113,8 +140,8 @@ class _Ibis(SqlBackend):
         return super().reason_against(dtype)
 
 
-def _held(value: Any, dtype: DType) -> Any:
-    """A column of the user's as it is held: a time as its ticks, a text as text."""
+def _held(value: Any, dtype: DType, as_bytes: _AsBytes | None = None) -> Any:
+    """A column of the user's as it is held: a time as its ticks, a text as its bytes where these are known."""
     family = kind(dtype)
     if family == "date":
         inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
@@ -123,7 +150,67 @@ def _held(value: Any, dtype: DType) -> Any:
         first, last = ibis.literal(dt.datetime(1, 1, 1)), ibis.literal(dt.datetime(9999, 12, 31, 23, 59, 59, 999999))
         since = value.delta(ibis.timestamp(1970, 1, 1, 0, 0, 0), unit="microsecond")
         return ibis.cases((value.between(first, last), since))
-    return value.cast("string") if family == "string" else value
+    if family == "string":
+        text = value.cast("string")
+        return text if as_bytes is None else as_bytes.checked(text)
+    return value
+
+
+@dataclass(frozen=True)
+class _AsBytes:
+    """How a database makes a text bytes in UTF-8, and bytes that were a text before a text again.
+
+    `checked` makes bytes of what comes from the user, null in place of what is no Unicode: it fails on no cell.
+    """
+
+    encoded: Callable[[Any], Any]
+    decoded: Callable[[Any], Any]
+    checked: Callable[[Any], Any]
+
+
+def _function(name: str, source: str, target: str) -> Callable[[Any], Any]:
+    """A function that a database has under a name."""
+
+    def column(value: Any) -> Any:
+        raise NotImplementedError
+
+    signature = (ibis.dtype(source),), ibis.dtype(target)
+    made: Callable[[Any], Any] = ibis.udf.scalar.builtin(column, name=name, signature=signature)
+    return made
+
+
+def _in_duckdb() -> _AsBytes:
+    encoded, decoded = _function("encode", "string", "binary"), _function("decode", "binary", "string")
+    tried = _function("try", "string", "string")
+    return _AsBytes(encoded, decoded, lambda text: encoded(tried(decoded(encoded(text)))))
+
+
+_AS_BYTES = {"duckdb": _in_duckdb()}  # by the name that Ibis has for a database
+
+
+def _as_bytes(table: Any) -> _AsBytes | None:
+    """How the database of a table makes texts bytes; None where that is not known, or there is no database."""
+    backends, _ = table._find_backends()
+    return _AS_BYTES.get(backends[0].name) if backends else None
+
+
+def _check_apart(table: Any) -> None:
+    """Refuses a database that takes some different texts of its own for one. Errors: UnsupportedOperation."""
+    backends, _ = table._find_backends()
+    if backends and not _apart(backends[0]):
+        raise UnsupportedOperation(
+            f"{backends[0].name}: texts that a question makes are compared by the collation of the database, which "
+            "does not tell all texts apart. Give the database, or the session, one that compares bytes."
+        )
+
+
+def _apart(backend: Any) -> bool:
+    """Whether a database tells texts apart that stand in a query; no row is read."""
+    pairs = [(ibis.literal(x) == ibis.literal(y)).cast("int64") for x in _APART for y in _APART]
+    try:
+        return int(backend.execute(sum(pairs[1:], pairs[0]))) == len(_APART)
+    except Exception:  # a database that cannot say so is not believed
+        return False
 
 
 def _loose(table: Any, texts: Sequence[str]) -> list[str]:
@@ -176,7 +263,8 @@ def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
     """The values of some columns as one text that no other values have."""
     text = ibis.literal(salt)
     for column in columns:
-        value = rows[column].cast("string")
+        value, as_bytes = rows[column], _as_bytes(rows)
+        value = as_bytes.decoded(value) if as_bytes and value.type().is_binary() else value.cast("string")
         text = text + " " + value.length().cast("string") + " " + value
     return text
 
@@ -185,6 +273,23 @@ def _with(rows: Any, made: Any, into: str) -> Frame:
     """A frame with a column that the database computes."""
     frame: Frame = nw.from_native(rows.mutate(**{into: made}))
     return frame
+
+
+def _totals(rows: Any) -> pl.DataFrame:
+    """Totals and their keys, in types that Arrow has whatever the settings of the database are.
+
+    DuckDB makes sums in 128 bits, which Ibis takes for 64. By a setting these, and truth, are of a type that is Arrow's
+    extension. So sums, which fit in 64 bits, are cast by way of a type that Ibis does not take for theirs, and truth is
+    a number.
+    """
+    backends, _ = rows._find_backends()
+    types = rows.schema().items()
+    truths = [name for name, dtype in types if dtype.is_boolean()]
+    casts = {name: rows[name].cast("int8") for name in truths}
+    if backends and backends[0].name == "duckdb":
+        casts |= {name: rows[name].cast("decimal(38, 0)").cast("int64") for name, dtype in types if dtype.is_int64()}
+    table = texts_read(_read(rows.mutate(**casts) if casts else rows))
+    return table.with_columns(pl.col(name).cast(pl.Boolean) for name in truths)
 
 
 def _read(rows: Any) -> pl.DataFrame:

@@ -67,7 +67,7 @@ class _Spark(SqlBackend):
         return bool(first.sparkSession == second.sparkSession)
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        public = plain_table(self, table)
+        public = plain_table(self, beside, table)
         fields = [
             types.StructField(name, _TYPES.get(kind(dtype), types.StringType)())
             for name, dtype in nw.from_native(public).schema.items()

@@ -1,8 +1,9 @@
 """What DuckDB, Ibis and Spark have in common: SQL underneath.
 
-Inside, a column has one of four types: whole numbers, Float64, text, truth. A date or time is held as its ticks,
-because no two of these engines agree on how it is read, compared or written, and all agree on integers. Names that an
-engine could take for one another (SQL ignores case) are never used: columns are scanned under names of ours.
+Inside, a column has one of four types: whole numbers, Float64, text, truth. A text is held as its bytes where the
+engine has collations, which would compare it by another rule: see `Backend.bytewise`. A date or time is held as its
+ticks, because no two of these engines agree on how it is read, compared or written, and all agree on integers. Names
+that an engine could take for one another (SQL ignores case) are never used: columns are scanned under names of ours.
 
 Whole numbers are divided through floats, exactly: see `quotient`. What an engine calls `//` rounds toward zero here,
 and loses digits there.
@@ -26,7 +27,7 @@ from dpframe.errors import UnsupportedOperation
 from dpframe.plan.columns import Facts
 from dpframe.plan.types import TIMES, kind, show, ticks
 
-__all__ = ["SqlBackend", "our_names", "plain_table", "schema_of"]
+__all__ = ["SqlBackend", "our_names", "plain_table", "schema_of", "texts_read"]
 
 _LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, floats are whole numbers
 _DAY = 86_400_000_000  # microseconds
@@ -158,8 +159,11 @@ class _Unheld(nw.Unknown):
         return self.words
 
 
-def plain_table(engine: SqlBackend, table: pl.DataFrame) -> pl.DataFrame:
-    """A public table in the types that SQL engines hold. Errors: UnsupportedOperation."""
+def plain_table(engine: SqlBackend, beside: Frame, table: pl.DataFrame) -> pl.DataFrame:
+    """A public table in the types that SQL engines hold, and that of its texts beside a frame.
+
+    Errors: UnsupportedOperation
+    """
     types = nw.from_native(table).schema
     for dtype in types.values():
         why = engine.reason_against(dtype)
@@ -167,6 +171,18 @@ def plain_table(engine: SqlBackend, table: pl.DataFrame) -> pl.DataFrame:
             raise UnsupportedOperation(
                 f"join: a public column of type {show(dtype)} cannot go to {engine.name}: {why}."
             )
-    held = {"integer": None, "boolean": None, "string": pl.String, "date": pl.Int64, "datetime": pl.Int64}
-    casts = {name: held.get(kind(dtype), pl.Float64) for name, dtype in types.items()}
+        if isinstance(dtype, (nw.Int128, nw.UInt128)):  # which Arrow has no word for
+            raise UnsupportedOperation(
+                f"join: a public column of type {show(dtype)} cannot go to {engine.name}; make it Int64 before."
+            )
+    families = {name: kind(dtype) for name, dtype in types.items()}
+    text = pl.Binary if "string" in families.values() and engine.bytewise(beside) else pl.String
+    held = {"integer": None, "boolean": None, "string": text, "date": pl.Int64, "datetime": pl.Int64}
+    casts = {name: held.get(family, pl.Float64) for name, family in families.items()}
+    table = table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     return table.with_columns(pl.col(name).cast(dtype) for name, dtype in casts.items() if dtype is not None)
+
+
+def texts_read(table: pl.DataFrame) -> pl.DataFrame:
+    """Totals that were read, with their texts, of which some engines hold the bytes, as texts."""
+    return table.with_columns(pl.col(pl.Binary).cast(pl.String))
