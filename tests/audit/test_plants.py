@@ -28,18 +28,12 @@ from dpframe.budget import account, losses, memory, parts, store
 from dpframe.engine import arrow, buffers, cells, expressions, integers, keys, limits, lowest, profile, rows
 from dpframe.engine import compile as compiler
 from dpframe.engine.arrow import of_type, partition_of
-from dpframe.engine.backends import polars as on_polars
-from dpframe.engine.totals import _assembled, sealed
-from dpframe.errors import BudgetError, DpFrameError, EngineError
-from dpframe.noise import bits
-from dpframe.plan import columns, combine, measures, operations, steps
-from dpframe.engine import integers, keys, limits, lowest, profile, rows
 from dpframe.engine.backends import duckdb as on_duckdb
 from dpframe.engine.backends import polars as on_polars
-from dpframe.engine.totals import _assembled, guarded
+from dpframe.engine.totals import _assembled, sealed
 from dpframe.errors import BudgetError, DpFrameError, EngineError, WrongType
 from dpframe.noise import bits
-from dpframe.plan import columns, combine, operations, steps, types
+from dpframe.plan import columns, combine, measures, operations, steps, types
 from dpframe.plan.ask import Ask
 from dpframe.release import auto, batch, calibrate, choices, clipping, draw, failing, pricing, run, values
 from dpframe.release.numbers import Numbers
@@ -487,6 +481,8 @@ def tracebacks_hold_rows(place=pl.LazyFrame, name="collect"):
     finally:
         setattr(place, name, real)
     return True
+
+
 def spellings_are_one_text():
     """One row of one person joins the rows of a public table with its very key, whatever a session takes for alike."""
     connection = duckdb.connect()
