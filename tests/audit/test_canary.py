@@ -66,7 +66,9 @@ def variables(error):
         inside = inside or trace.tb_frame.f_globals.get("__name__", "").startswith("dpframe")
         if inside:
             held = [*trace.tb_frame.f_locals.values()]
-            shown += [repr(value) for value in held]
+            for value in held:
+                with contextlib.suppress(AttributeError):  # an object that is not made yet has nothing to show
+                    shown.append(repr(value))
             shown += [RAW for value in held if isinstance(value, (engine.Totals, pl.DataFrame))]
         trace = trace.tb_next
     return shown

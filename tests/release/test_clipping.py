@@ -257,6 +257,12 @@ def test_where_noise_hides_everybody_the_type_says_the_bounds_and_the_release_sa
         assert "could not be chosen" in shown
 
 
+def test_zeros_alone_are_values():
+    out = frame_of(np.zeros(4000)).mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=4)
+    assert out.report().items["chosen"]["bounds"]["x"] == [0, 1]
+    assert "unseen" not in out.report().items["chosen"]
+
+
 def test_known_bounds_are_the_default():
     frame = frame_of(np.ones(3)).clip("x", 0, 7)
     out = frame.mean("x", bounds=dp.Auto(), max_rows=1).release(epsilon=0.01)

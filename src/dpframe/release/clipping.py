@@ -29,6 +29,8 @@ __all__ = ["Clipping", "as_typed", "choose_bounds"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_CLEAR = 8.0  # units at zero, beside the scale of the noise, before they are taken to be there
+_ZEROS = Bounds(0, 1)  # where all that is seen are zeros
 _DEFAULT = 1_000_000  # in size, where nobody is seen
 _SMALL = 2**16  # values of an integer type that is its own default
 _DEFAULT_DAYS = {"date": (-25_567, 47_482), "datetime": (-25_567, 47_482), "duration": (-36_525, 36_525)}
@@ -81,6 +83,10 @@ def choose_bounds(ask: Ask, name: str, offer: Offered, rest: Offered) -> Clippin
     magnitudes, scale = half.noisy(ask, engine.magnitude_profile(ask, column))
     scales = find_scales(magnitudes, scale, whole=whole)
     counts, scale = half.noisy(ask, engine.value_profile(ask, column, scales.edges.tolist()))
+    if (
+        not scales.seen and magnitudes[len(magnitudes) // 2] > _CLEAR * scale
+    ):  # of nobody with a probability of e^-8 / 2
+        return Clipping(_inside(_ZEROS, column), seen=True)
     if not scales.seen or not somebody_between(counts, scale):
         return Clipping(_inside(_default(column), column), seen=False)
     cases = read_values(counts, scale, scales)
@@ -308,8 +314,8 @@ def _ticks_of_a_day(dtype: DType) -> int:
     """How many ticks of a type of times make a day."""
     if kind(dtype) == "date":
         return 1
-    digits: int = {"s": 0, "ms": 3, "us": 6, "ns": 9}[getattr(dtype, "time_unit", "us")]
-    return int(86_400 * 10**digits)
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+    return 86_400 * per_second[getattr(dtype, "time_unit", "us")]
 
 
 def as_typed(bounds: Bounds, column: Column) -> Bounds:
