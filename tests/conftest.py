@@ -13,6 +13,7 @@ from dpframe.noise import bits
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that tests can import `strategies`, the random tables and plans
 
+from postgres_server import running_server, server_programs, why_not
 from strategies import KINDS
 
 # The same examples in each run, as Hypothesis does by itself under CI, and no clock: a loaded machine is no failure.
@@ -32,3 +33,12 @@ def same_noise():
     draw = np.random.default_rng(1)
     with bits.substitute(lambda count: draw.integers(0, 2**64, count, dtype=np.uint64)):
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """The URL of a PostgreSQL server of its own, which lives as long as the tests."""
+    if why_not() is not None:
+        pytest.skip(why_not())
+    with running_server(server_programs()) as url:
+        yield url
