@@ -1,10 +1,16 @@
-"""Ibis tables: one expression, which Ibis writes in the SQL of the database that the table is in."""
+"""Ibis tables: one expression, which Ibis writes in the SQL of the database that the table is in.
+
+What Ibis writes is not total in every database. `Dialect` lists what may differ, as Ibis writes it; a database where a
+cell could make that fail has a module of its own with another `Dialect`, and its line in `_DIALECTS`. Any other
+database is asked, on numbers and texts of ours, whether it fails on them before a table of it is protected.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import ibis
@@ -18,7 +24,9 @@ from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.types import kind
 
-__all__ = ["BACKEND"]
+__all__ = ["BACKEND", "Dialect"]
+
+_DIALECTS: Mapping[str, str] = {"postgres": "postgres"}  # what Ibis calls a database, and its module beside this one
 
 _PARTS = {
     "year": lambda x: x.year(),
@@ -37,6 +45,60 @@ _LOOSE = "its collation does not tell all texts apart: give the column one that 
 _APART = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u00ad", "\uff41", "ss", "\u00df")
 
 
+# Numbers whose sums, products and quotients are too large or too small for a float, and one that is neither.
+_EXTREME = (1.7e308, -1.7e308, 1e-200, 5e-324, 3.0)
+
+
+class Dialect:
+    """A database, in the SQL that Ibis writes for it. Values are Ibis expressions; no cell makes any of them fail."""
+
+    def opened(self, table: Any) -> Any:
+        """A table that the user brought, so that nothing below changes what the user's own steps mean."""
+        return table
+
+    def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
+        """Why some columns cannot be held, whatever their type. No row is read.
+
+        Errors: UnsupportedOperation where the table as a whole cannot
+        """
+        _check_numbers(table)
+        return _loose(table, [name for name, dtype in types.items() if kind(dtype) == "string"])
+
+    def types(self, table: Any) -> dict[str, DType]:
+        """The types of the columns, as they are held."""
+        return dict(nw.from_native(table).collect_schema())
+
+    def held(self, value: Any, dtype: DType) -> Any:
+        """A column of the user's as it is held: a time as its ticks, a text as text."""
+        return _held(value, dtype)
+
+    def brought(self, table: pl.DataFrame) -> Any:
+        """A public table, as an Ibis table."""
+        return ibis.memtable(table.to_arrow())
+
+    def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
+        """Text as a number, or as the ticks of a date or time; null where the text is none."""
+        return _parsed(rows, column, dtype)
+
+    def part(self, value: Any, dtype: DType, part: str) -> Any:
+        """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
+        return _part(value, dtype, part)
+
+    def read(self, rows: Any) -> pl.DataFrame:
+        """The rows of a query."""
+        return _read(rows)
+
+
+def _dialect(rows: Any) -> Dialect:
+    """The dialect of the database that an Ibis table is in."""
+    backends, _ = rows._find_backends()
+    name = _DIALECTS.get(backends[0].name) if len(backends) == 1 else None
+    if name is None:
+        return _PLAIN
+    dialect: Dialect = import_module(f"dpframe.engine.backends.{name}").DIALECT
+    return dialect
+
+
 class _Ibis(SqlBackend):
     name = "ibis"
 
@@ -45,33 +107,36 @@ class _Ibis(SqlBackend):
     def adopt(self, table: Any) -> Data | None:
         if not isinstance(table, ibis.Table):
             return None
-        types = dict(nw.from_native(table).collect_schema())
+        dialect = _dialect(table)
+        types = dialect.types(table)
         names = our_names(types)
         held = {name: types[name] for name in names}
-        loose = dict.fromkeys(_loose(table, [name for name, dtype in held.items() if kind(dtype) == "string"]), _LOOSE)
+        against, opened = dialect.against(table, held), dialect.opened(table)
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
-            columns = {names[name]: _held(table[name], types[name]) for name in wanted}
-            return table.select(**(columns or {"s": ibis.literal(1)}))
+            columns = {names[name]: dialect.held(opened[name], types[name]) for name in wanted}
+            return opened.select(**(columns or {"s": ibis.literal(1)}))
 
-        return Data("pandas", schema_of(self, held, loose), scan, True, self.name, names)
+        return Data("pandas", schema_of(self, held, against), scan, True, self.name, names)
 
     def fetch(self, table: Any) -> pl.DataFrame:
-        return _read(table)
+        return _read(table)  # a public table, as Ibis reads it
 
     def together(self, first: Any, second: Any) -> bool:
         backends, _ = first.join(second, ibis.literal(True))._find_backends()
         return len(backends) <= 1
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        made: Frame = nw.from_native(ibis.memtable(plain_table(self, table).to_arrow()))
+        made: Frame = nw.from_native(_dialect(beside.to_native()).brought(plain_table(self, table)))
         return made
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
-        return [_read(frame.to_native()) for frame in frames]
+        native = [frame.to_native() for frame in frames]
+        return [_dialect(rows).read(rows) for rows in native]
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
-        return [_read(frame.to_native().limit(0)) for frame in frames]
+        native = [frame.to_native() for frame in frames]
+        return [_dialect(rows).read(rows.limit(0)) for rows in native]
 
     # Columns
 
@@ -86,26 +151,13 @@ class _Ibis(SqlBackend):
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
         rows = frame.to_native()
-        _check_tries(rows)
-        text = rows[column]
-        if isinstance(dtype, nw.Date):
-            made = _held(text.try_cast("date"), dtype)
-        elif isinstance(dtype, nw.Datetime):
-            made = _held(text.left(26).try_cast("timestamp(6)"), dtype)
-        else:
-            made = text.try_cast("float64" if kind(dtype) == "float" else str(dtype).lower())
-        return _with(rows, made, into)
+        return _with(rows, _dialect(rows).parsed(rows, column, dtype), into)
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         if kind(dtype) == "datetime":
             frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
         rows = frame.to_native()
-        if kind(dtype) == "date":
-            value = ibis.date(1970, 1, 1) + rows[column].as_interval("D")
-        else:
-            value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + rows[column].as_interval("us")
-        made = value.strftime("%Y-%m-%d") if part == "text" else _PARTS[part](value).cast("int64")
-        return _with(rows, made, into)
+        return _with(rows, _dialect(rows).part(rows[column], dtype, part), into)
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_zone", None) is not None:
@@ -126,26 +178,78 @@ def _held(value: Any, dtype: DType) -> Any:
     return value.cast("string") if family == "string" else value
 
 
-def _loose(table: Any, texts: Sequence[str]) -> list[str]:
-    """The columns of text in which the database takes some different texts for one; no row is read.
+def _parsed(rows: Any, column: str, dtype: DType) -> Any:
+    _check_tries(rows)
+    text = rows[column]
+    if isinstance(dtype, nw.Date):
+        return _held(text.try_cast("date"), dtype)
+    if isinstance(dtype, nw.Datetime):
+        return _held(text.left(26).try_cast("timestamp(6)"), dtype)
+    return text.try_cast("float64" if kind(dtype) == "float" else str(dtype).lower())
+
+
+def _part(value: Any, dtype: DType, part: str) -> Any:
+    if kind(dtype) == "date":
+        value = ibis.date(1970, 1, 1) + value.as_interval("D")
+    else:
+        value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + value.as_interval("us")
+    return value.strftime("%Y-%m-%d") if part == "text" else _PARTS[part](value).cast("int64")
+
+
+def _loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
+    """Why columns of text cannot be held: the database takes some different texts for one. No row is read.
 
     There "bonn" and "BONN" would make one group, and the spelling of one unit could be the key that is shown.
     """
     backends, _ = table._find_backends()
     if not texts or not backends:  # a table without a database cannot be read
-        return []
+        return {}
     columns = {f"c{i}": table[name].cast("string") for i, name in enumerate(texts)}
     none = table.filter(ibis.literal(False)).select(**columns)
     every = none.union(ibis.memtable(dict.fromkeys(columns, _APART)))
     pairs = every.cross_join(every.view().rename({f"{name}d": name for name in columns}))
     distinct = {name: pairs[name].nunique() for name in columns}  # which not all databases find as they find groups
-    equal = {f"{name}d": (pairs[name] == pairs[f"{name}d"]).cast("int64").sum() for name in columns}
+    equal = {f"{name}d": (pairs[name] == pairs[f"{name}d"]).ifelse(1, 0).cast("int64").sum() for name in columns}
     try:
-        (found,) = _read(pairs.aggregate(**distinct, **equal)).rows(named=True)
-    except Exception:  # a database that cannot say so is not believed
-        found = dict.fromkeys(distinct, 0)
+        (counts,) = _read(pairs.aggregate(**distinct, **equal)).rows(named=True)
+    except Exception as error:  # a database that cannot say so is not believed
+        asked = f"dpframe asked whether its collation tells all texts apart, and that failed with {type(error).__name__}"
+        return dict.fromkeys(texts, f"{asked}: make it a number before it comes to dpframe")
     apart = len(_APART)
-    return [x for name, x in zip(columns, texts, strict=True) if found[name] < apart or found[f"{name}d"] > apart]
+    return {
+        text: _LOOSE
+        for name, text in zip(columns, texts, strict=True)
+        if counts[name] < apart or counts[f"{name}d"] > apart
+    }
+
+
+def _check_numbers(table: Any) -> None:
+    """Refuses a database that fails where numbers overflow, asked on numbers of ours: it would fail on a cell.
+
+    That would be after the charge, and tell that there is this cell. Errors: UnsupportedOperation.
+    """
+    backends, _ = table._find_backends()
+    if not backends:  # a table without a database cannot be read
+        return
+    numbers = ibis.memtable({"x": list(_EXTREME)})
+    pairs = numbers.cross_join(numbers.view().rename(y="x"))
+    x, y = pairs.x, pairs.y
+    computed = pairs.select(a=x + y, b=x - y, c=x * y, d=x / y, e=ibis.cases((abs(x) < 1, x)).cast("float32"))
+    for rows, failed in ((pairs, "takes in no table of numbers"), (computed, "fails where a number overflows")):
+        if not _runs(backends[0], rows):
+            raise UnsupportedOperation(
+                f"dp.protect: {backends[0].name} {failed}, so nobody knows that no cell makes a query fail there. Bring "
+                "the table as a Polars or DuckDB one: dp.protect(table.to_polars(), ...)."
+            )
+
+
+def _runs(backend: Any, rows: Any) -> bool:
+    """Whether a database runs a query on numbers of ours."""
+    try:
+        backend.to_pyarrow(rows)
+    except Exception:
+        return False
+    return True
 
 
 def _check_tries(rows: Any) -> None:
@@ -188,9 +292,10 @@ def _with(rows: Any, made: Any, into: str) -> Frame:
 
 
 def _read(rows: Any) -> pl.DataFrame:
-    found = pl.from_arrow(rows.to_pyarrow())
-    assert isinstance(found, pl.DataFrame)
-    return found
+    table = pl.from_arrow(rows.to_pyarrow())
+    assert isinstance(table, pl.DataFrame)
+    return table
 
 
+_PLAIN = Dialect()
 BACKEND = _Ibis()
