@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from postgres_tables import postgres_tables
 from strategies import bring
 
 ENGINES = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "postgres", "spark", "dask")
@@ -95,55 +96,6 @@ def _stored(connection, frame: pl.DataFrame) -> str:
     connection.execute(f"CREATE TABLE {table} AS SELECT * FROM brought")
     connection.unregister("brought")
     return table
-
-
-def postgres_tables(url):
-    """What stores a Polars table in a live PostgreSQL, and gives it as an Ibis table."""
-    ibis = pytest.importorskip("ibis")
-    pytest.importorskip("ibis.backends.postgres")
-    backend = ibis.postgres.connect(host=url.rpartition("=")[2], user="dpframe", database="postgres")
-
-    def stored(frame: pl.DataFrame):
-        table = f"t{next(_NUMBERS)}"
-        columns = ", ".join(f"{_quoted(name)} {_in_postgres(dtype)}" for name, dtype in frame.schema.items())
-        with backend.con.cursor() as cursor, backend.con.transaction():
-            cursor.execute(f"CREATE TEMPORARY TABLE {table} ({columns})")
-            with cursor.copy(f"COPY {table} FROM STDIN") as copy:
-                for row in frame.rows():
-                    copy.write_row(row)
-        return backend.table(table)
-
-    return stored
-
-
-def _quoted(name):
-    return '"' + name.replace('"', '""') + '"'
-
-
-_POSTGRES = {
-    pl.Int8: "smallint",
-    pl.Int16: "smallint",
-    pl.Int32: "integer",
-    pl.Int64: "bigint",
-    pl.UInt8: "smallint",
-    pl.UInt16: "integer",
-    pl.UInt32: "bigint",
-    pl.UInt64: "numeric(20, 0)",
-    pl.Float32: "real",
-    pl.Float64: "double precision",
-    pl.Boolean: "boolean",
-    pl.Date: "date",
-    pl.Duration: "interval",
-}
-
-
-def _in_postgres(dtype):
-    """The type of a column there: wide enough where it has none like it."""
-    if dtype == pl.Decimal:
-        return f"numeric({dtype.precision or 38}, {dtype.scale})"
-    if dtype == pl.Datetime:
-        return "timestamp" if dtype.time_zone is None else "timestamp with time zone"
-    return _POSTGRES.get(dtype.base_type(), "text")
 
 
 @pytest.fixture(scope="session")

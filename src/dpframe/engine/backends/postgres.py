@@ -162,7 +162,7 @@ def _written(value: Any, text: str, dtype: str) -> Any:
 _TOTAL = frozenset(
     """
     Select Filter Project Aggregate JoinChain JoinLink JoinTable JoinReference SelfReference CTE Union Limit Distinct
-    SQLQueryResult DatabaseTable InMemoryTable DummyTable UnboundTable
+    SQLQueryResult DatabaseTable InMemoryTable DummyTable UnboundTable DropColumns DropNull FillNull
     Field Literal Alias Written Cast Add Subtract Multiply Divide Modulus Floor Abs Sqrt Log Negate
     Equals NotEquals Less LessEqual Greater GreaterEqual And Or Not IsNull NotNull IsNan InValues
     Coalesce Greatest Least Clip IfElse SearchedCase Count CountStar CountDistinct Sum Min Max Any
@@ -313,6 +313,12 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
         assert isinstance(op.pattern, ops.Literal)
         written = str(op.pattern.value).replace(r"\z", r"\Z").replace("'", "''")
         return _raw(f"({_sql(arg)} ~ '{written}')")
+
+    def visit_Substring(self, op: Any, *, arg: Any, start: Any, length: Any) -> Any:  # noqa: N802
+        first, most = (end.value if isinstance(end, ops.Literal) else None for end in (op.start, op.length))
+        if first is None or most is None or first < 0 or most < 0:
+            raise UnsupportedOperation("PostgreSQL: only a part of a text that is listed, from its start, is total there.")
+        return _bytewise(_raw(f"SUBSTR({_sql(arg)}, {first + 1}, {min(most, 2**31 - 2 - first)})"))
 
     def visit_StringConcat(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
         """Null where one of them is."""
@@ -502,11 +508,17 @@ class _Postgres(Dialect):
         assert backend is not None
         backend._run_pre_execute_hooks(rows)
         written = _Compiler(_letters_of(backend)).to_sqlglot(rows).sql("postgres")
-        with backend.con.cursor(binary=True) as cursor, backend.con.transaction():
-            values = cursor.execute(written).fetchall()
+        values = _fetched(backend.con, written)
         columns = zip(*values, strict=True) if values else [()] * len(rows.columns)
         schema = rows.schema().items()
         return pl.DataFrame([_column(name, cells, dtype) for (name, dtype), cells in zip(schema, columns, strict=True)])
+
+
+def _fetched(connection: Any, written: str) -> list[Any]:
+    """The rows of a query, as the server holds them: as texts, floats could lose digits."""
+    with connection.cursor(binary=True) as cursor, connection.transaction():
+        rows: list[Any] = cursor.execute(written).fetchall()
+    return rows
 
 
 def _column(name: str, cells: Any, dtype: Any) -> pl.Series:
