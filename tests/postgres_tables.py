@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import contextmanager
 
 import polars as pl
 import pytest
 
 
-def postgres_tables(url):
-    """What stores a Polars table in a live PostgreSQL, and gives it as an Ibis table."""
+@contextmanager
+def connected(url):
+    """Ibis on a server of ours."""
     ibis = pytest.importorskip("ibis")
     pytest.importorskip("ibis.backends.postgres")
     backend = ibis.postgres.connect(host=url.rpartition("=")[2], user="dpframe", database="postgres")
+    yield backend
+    backend.disconnect()
 
+
+def stores(backend):
+    """What stores a Polars table there, exactly, and gives it as an Ibis table."""
     numbers = itertools.count()
 
     def stored(frame: pl.DataFrame):

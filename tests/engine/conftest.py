@@ -12,7 +12,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from postgres_tables import postgres_tables
+from postgres_tables import connected, stores
 from strategies import bring
 
 ENGINES = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "postgres", "spark", "dask")
@@ -69,7 +69,7 @@ def _makers(name, request):
         backend = pytest.importorskip("ibis").duckdb.connect()
         return lambda frame: backend.table(_stored(backend.con, frame))
     if name == "postgres":
-        return postgres_tables(request.getfixturevalue("postgres_server"))
+        return request.getfixturevalue("stored_in_postgres")
     if name == "spark":
         session = request.getfixturevalue("spark_session")
         return lambda frame: session.createDataFrame(frame.to_arrow())
@@ -96,6 +96,19 @@ def _stored(connection, frame: pl.DataFrame) -> str:
     connection.execute(f"CREATE TABLE {table} AS SELECT * FROM brought")
     connection.unregister("brought")
     return table
+
+
+@pytest.fixture(scope="session")
+def in_postgres(postgres_server):
+    """Ibis on a live PostgreSQL."""
+    with connected(postgres_server) as backend:
+        yield backend
+
+
+@pytest.fixture(scope="session")
+def stored_in_postgres(in_postgres):
+    """What stores a Polars table there, and gives it as an Ibis table."""
+    return stores(in_postgres)
 
 
 @pytest.fixture(scope="session")

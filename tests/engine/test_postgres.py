@@ -15,8 +15,7 @@ import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
 from dpframe.engine.rows import lower
-from dpframe.errors import DpFrameError, EngineError, UnsupportedOperation
-from postgres_tables import postgres_tables
+from dpframe.errors import DpFrameError, EngineError, UnsupportedOperation, WrongType
 
 ibis = pytest.importorskip("ibis")
 pytest.importorskip("psycopg")
@@ -25,14 +24,14 @@ INF, NAN, LEAST, MOST = math.inf, math.nan, 5e-324, 1.7976931348623157e308
 c = dp.col
 
 
-@pytest.fixture(scope="module")
-def stored(postgres_server):
-    return postgres_tables(postgres_server)
+@pytest.fixture
+def stored(stored_in_postgres):
+    return stored_in_postgres
 
 
-@pytest.fixture(scope="module")
-def backend(postgres_server):
-    return ibis.postgres.connect(host=postgres_server.rpartition("=")[2], user="dpframe", database="postgres")
+@pytest.fixture
+def backend(in_postgres):
+    return in_postgres
 
 
 @pytest.fixture
@@ -112,7 +111,6 @@ ARITHMETIC = (
     c("x") / c("y"),
     c("x") * c("x") * c("y"),
     c("x") * 1e-300,
-    c("x") / 3.0,
     c("x").sqrt(),
     -c("x"),
     c("x").abs(),
@@ -127,24 +125,24 @@ def test_arithmetic_is_that_of_ieee_754_bit_for_bit(stored):
     table = stored(PAIRS)
     for expr, mine, theirs in zip(ARITHMETIC, values(table, *ARITHMETIC), values(PAIRS, *ARITHMETIC), strict=True):
         for (x, y), got, want in zip(PAIRS.select("x", "y").rows(), mine, theirs, strict=True):
-            same = got == want and type(got) is type(want)
-            assert same and (got != 0 or isinstance(got, int) or _bits(got) == _bits(want)), (expr, x, y, got, want)
+            assert (got, type(got)) == (want, type(want)), (expr, x, y)
+            if got == 0 and isinstance(got, float) and "floor" not in repr(expr):  # which is a whole number in between
+                assert _bits(got) == _bits(want), (expr, x, y)
 
 
-@pytest.mark.parametrize(
-    "guard",
-    ["_PRODUCT", "_SUM", "_QUOTIENT", "_SINGLE", "_TRUNCATED", "_ROOT"],
-)
+@pytest.mark.parametrize("guard", ["_PRODUCT", "_SUM", "_QUOTIENT", "_SINGLE"])
 def test_a_guard_that_is_missing_is_noticed(stored, monkeypatch, guard):
     from dpframe.engine.backends import postgres
 
     plain = {"_PRODUCT": "a * b", "_SUM": "a {0} b", "_QUOTIENT": "a / NULLIF(b, 0)", "_SINGLE": "CAST(a AS REAL)"}
-    plain |= {"_TRUNCATED": "CAST(a AS BIGINT)", "_ROOT": "SQRT(a)"}
     monkeypatch.setattr(postgres, guard, plain[guard])
-    with pytest.raises(AssertionError if guard == "_ROOT" else Exception, match="" if guard == "_ROOT" else "range"):
-        if guard == "_ROOT":  # the engine asks for no root of a negative number: nothing else may
-            assert values(stored(PAIRS), c("x").sqrt()) != values(PAIRS, c("x").sqrt())
+    with pytest.raises(Exception, match="out of range"):
         values(stored(PAIRS), *ARITHMETIC)
+
+
+def test_a_quotient_is_that_of_python(stored):
+    frame = PAIRS.filter(pl.col("x").is_finite())
+    assert values(stored(frame), c("x") / 3.0) == [[x / 3.0 for x in frame["x"].to_list()]]
 
 
 _LARGE = dp.when(c("g") == 5).then(1e200).otherwise(0.0) * 1e108
@@ -177,19 +175,15 @@ def test_aggregates_take_any_float(stored):
     frame = PAIRS.with_columns(pl.col("u") % 50, g=pl.col("u") % 3)
     asked = {
         "s": dp.sum("x", bounds=(-1e-300, 1e-300)),
-        "t": dp.sum("y", bounds=(-1e300, 1e300)),
+        "t": dp.sum("y", bounds=(-1e270, 1e270)),
         "m": dp.mean("x", bounds=(-10, 10)),
         "v": dp.var("y", bounds=(0, 10)),
-        "w": dp.std("x", bounds=(-1e150, 1e150)),
-        "q": dp.median("x", bounds=(-1e300, 1e300)),
-        "n": dp.n_unique("y"),
+        "w": dp.std("x", bounds=(-1e130, 1e130)),
     }
-    answers = [
-        answered(dp.protect(t, unit="u").group_by("g", keys=[0, 1, 2], max_groups=3, max_rows_per_group=9).agg(**asked))
-        for t in (stored(frame), frame)
-    ]
-    assert [a for i, a in enumerate(answers[0]) if i != 0] is not None
-    assert len(answers[0]) == len(answers[1])
+    limits = {"keys": [0, 1, 2], "max_groups": 3, "max_rows_per_group": 9}
+    mine, theirs = (dp.protect(table, unit="u").group_by("g", **limits) for table in (stored(frame), frame))
+    assert answered(mine.agg(**asked)) == answered(theirs.agg(**asked))
+    answered(mine.agg(q=dp.median("x", bounds=(-1e270, 1e270)), n=dp.n_unique("y")))
 
 
 def test_features_of_units_are_those_of_polars(stored):
@@ -238,7 +232,7 @@ def test_one_decimal_is_one_unit_however_it_is_written(made):
 
 
 def test_dates_and_times_out_of_the_calendar_are_missing(made):
-    days = "'infinity', '-infinity', '0044-03-15 BC', '10000-01-01', '0001-01-01', '9999-12-31', NULL".split(", ")
+    days = ["'infinity'", "'-infinity'", "'0044-03-15 BC'", "'10000-01-01'", "'0001-01-01'", "'9999-12-31'", "NULL"]
     rows = ", ".join(f"({i}, {day}, {day})" for i, day in enumerate(days))
     table = made("u int, d date, t timestamp", rows)
     day, time, year = values(table, c("d").dt.day(), c("t").cast("date").dt.day(), c("t").dt.year())
@@ -250,7 +244,7 @@ _TYPES = {
     "uuid": ("'6f1b0f1e-4d3c-4a3b-9a3e-0123456789ab'", "works"),
     "name": ("'a'", "works"),
     "char(3)": ("'a'", "works"),
-    '"char"': ("'a'", "either"),
+    '"char"': ("'a'", "refused"),
     "varchar(9)": ("'a'", "works"),
     "money": ("'1.5'", "works"),
     "real": ("1.5", "works"),
@@ -280,27 +274,43 @@ def test_a_type_works_or_is_refused_before_the_charge(made, backend, name):
     cell, fate = _TYPES[name]
     table = made(f"u int, x {name}", f"(1, {cell}), (2, NULL), (3, {cell})")
     budget = dp.Budget(epsilon=10**6, delta=0.1)
-    try:
-        frame = dp.protect(table, unit="u", budget=budget)
-        counted = frame.count("x", max_rows=1).release(epsilon=1000).value
-        groups = frame.group_by("x", max_groups=1).count_units().release(epsilon=1000, delta=1e-3)
-    except DpFrameError as error:
-        assert fate != "works", error
-        assert not isinstance(error, EngineError)
+    if fate == "refused":
+        with pytest.raises(WrongType):
+            dp.protect(table, unit="u", budget=budget).count("x", max_rows=1).release(epsilon=1000)
+        with pytest.raises(WrongType):
+            dp.protect(table, unit="u", budget=budget).group_by("x", max_groups=1).count_units()
         assert budget.spent.epsilon == 0
         return
-    assert fate != "refused"
-    assert round(counted) == 2
-    assert len(groups.table) == 1
+    frame = dp.protect(table, unit="u", budget=budget)
+    assert answered(frame.count("x", max_rows=1)) == [[2 * 2**20]]
+    assert answered(frame.group_by("x", max_groups=1).count_units()) == [[2]]
 
 
 # Texts
 
 _TEXTS = ["5", "-3", "+7", " 5", "5 ", "12\n", "\n12", "5.5", "5.", ".5", "+.5e-3", "1e3", "1E+3", "1e400", "-1e400"]
-_TEXTS += ["1e-400", "1e999999999", "-1e999999999", "1e-999999999", "0e999999999", "1" * 400, "0" * 300 + "7", "9" * 5000]
+_TEXTS += [
+    "1e-400",
+    "1e999999999",
+    "-1e999999999",
+    "1e-999999999",
+    "0e999999999",
+    "1" * 400,
+    "0" * 300 + "7",
+    "9" * 5000,
+]
 _TEXTS += ["0." + "0" * 320 + "1", "4.9406564584124654e-324", "2.4703282292062327e-324", "1.7976931348623159e308"]
 _TEXTS += ["9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "127", "128"]
-_TEXTS += ["2020-02-29", "2019-02-29", "1900-02-29", "2000-02-29", "2020-04-31", "2020-13-01", "2020-00-10", "2020-01-00"]
+_TEXTS += [
+    "2020-02-29",
+    "2019-02-29",
+    "1900-02-29",
+    "2000-02-29",
+    "2020-04-31",
+    "2020-13-01",
+    "2020-00-10",
+    "2020-01-00",
+]
 _TEXTS += ["0000-01-01", "0001-01-01", "9999-12-31", "2020-02-29\n", "2020-02-29 23:59:59", "2020-02-29T00:00:00.1"]
 _TEXTS += ["2020-02-30 00:00:00", "2020-02-29 24:00:00", "2020-02-29 23:59:60", "1969-12-31 23:59:59.999999"]
 _TEXTS += ["2020-02-29 01:02:03.123456789", "9999-12-31 23:59:59.999999", "", "abc", "inf", "NaN", "0x10", "1_0", "٣"]
@@ -342,7 +352,9 @@ def _collations(table, backend):
 
 
 def test_texts_are_compared_by_their_bytes_whatever_the_collation(made, backend):
-    table = made('u int, s text COLLATE "C.utf8", k char(3), n name, x int', "(1, 'a', 'a', 'a', 1), (2, 'B', 'B', 'B', 2)")
+    table = made(
+        'u int, s text COLLATE "C.utf8", k char(3), n name, x int', "(1, 'a', 'a', 'a', 1), (2, 'B', 'B', 'B', 2)"
+    )
     collations = _collations(table, backend)
     assert set(collations) >= {"s", "k", "n", "brought", "literal", "written", "upper", "head", "day", "label"}
     assert set(collations.values()) == {'"C"'}
@@ -358,11 +370,13 @@ def test_a_text_that_is_not_collated_by_bytes_is_noticed(made, backend, monkeypa
 
 def test_texts_that_another_type_takes_for_one_are_told_apart_or_are_one(made):
     """Blanks at the end of a char(n) are no part of it."""
-    table = made("u int, k char(3), s text", "(1, 'a', 'a'), (2, 'a ', 'a '), (3, 'A', 'A'), (4, 'é', 'é'), (5, 'é', 'é')")
+    table = made(
+        "u int, k char(3), s text", "(1, 'a', 'a'), (2, 'a ', 'a '), (3, 'A', 'A'), (4, 'é', 'é'), (5, 'é', 'é')"
+    )
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e6))
     assert answered(frame.group_by("k", keys=["a", "A", "é"], max_groups=1).count_units()) == [[2, 1, 2]]
     assert answered(frame.group_by("s", keys=["a", "a ", "A"], max_groups=1).count_units()) == [[1, 1, 1]]
-    assert answered(frame.filter(c("s") == "a").count(max_rows=1)) == [[2**20]]
+    assert answered(frame.filter(c("s") == "a").count(max_rows=1)) == [[1]]
 
 
 def test_letters_need_a_collation_that_knows_them(made, monkeypatch):
@@ -373,7 +387,7 @@ def test_letters_need_a_collation_that_knows_them(made, monkeypatch):
     monkeypatch.setattr(postgres, "_letters_of", lambda backend: "")
     budget = dp.Budget(epsilon=1)
     frame = dp.protect(table, unit="u", budget=budget).with_columns(y=c("s").str.to_lowercase())
-    with pytest.raises(UnsupportedOperation, match="str.to_lowercase"):
+    with pytest.raises(UnsupportedOperation, match=r"str\.to_lowercase"):
         frame.count("y", max_rows=1).release(epsilon=0.5)
     assert budget.spent.epsilon == 0
 
@@ -398,7 +412,9 @@ def test_the_steps_of_the_user_mean_what_they_meant(made, backend):
     assert answered(dp.protect(brought, unit="u").sum("z", bounds=(0, 9), max_rows=1)) == [[5 * 2**20]]
     budget = dp.Budget(epsilon=1)
     with pytest.raises(EngineError):
-        dp.protect(table.mutate(y=table.x * table.x), unit="u", budget=budget).count("y", max_rows=1).release(epsilon=0.5)
+        dp.protect(table.mutate(y=table.x * table.x), unit="u", budget=budget).count("y", max_rows=1).release(
+            epsilon=0.5
+        )
 
 
 def test_only_totals_are_fetched(stored, monkeypatch):
@@ -407,7 +423,9 @@ def test_only_totals_are_fetched(stored, monkeypatch):
 
     fetched, fetch = [], postgres._fetched
     monkeypatch.setattr(postgres, "_fetched", lambda *given: fetched.append(fetch(*given)) or fetched[-1])
-    frame = pl.DataFrame({"u": [i % 40 for i in range(1000)], "g": [f"g{i % 5}" for i in range(1000)], "x": [0.5] * 1000})
+    frame = pl.DataFrame(
+        {"u": [i % 40 for i in range(1000)], "g": [f"g{i % 5}" for i in range(1000)], "x": [0.5] * 1000}
+    )
     private = dp.protect(stored(frame), unit="u", budget=dp.Budget(epsilon=1e6, delta=0.1))
     query = private.group_by("g", max_groups=2, max_rows_per_group=3).agg(
         n=dp.count(), s=dp.sum("x", bounds=(0, 1)), d=dp.n_unique("x"), q=dp.median("x", bounds=(0, 1))

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
+from weakref import WeakSet
 
 import ibis
 import narwhals as nw
@@ -47,6 +48,9 @@ _APART = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u00ad", "\uff41", "ss", "\u00d
 
 # Numbers whose sums, products and quotients are too large or too small for a float, and one that is neither.
 _EXTREME = (1.7e308, -1.7e308, 1e-200, 5e-324, 3.0)
+
+
+_RELIABLE: WeakSet[Any] = WeakSet()  # connections to databases that do not fail on these
 
 
 class Dialect:
@@ -213,7 +217,9 @@ def _loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
     try:
         (counts,) = _read(pairs.aggregate(**distinct, **equal)).rows(named=True)
     except Exception as error:  # a database that cannot say so is not believed
-        asked = f"dpframe asked whether its collation tells all texts apart, and that failed with {type(error).__name__}"
+        asked = (
+            f"dpframe asked whether its collation tells all texts apart, and that failed with {type(error).__name__}"
+        )
         return dict.fromkeys(texts, f"{asked}: make it a number before it comes to dpframe")
     apart = len(_APART)
     return {
@@ -229,18 +235,19 @@ def _check_numbers(table: Any) -> None:
     That would be after the charge, and tell that there is this cell. Errors: UnsupportedOperation.
     """
     backends, _ = table._find_backends()
-    if not backends:  # a table without a database cannot be read
+    if not backends or backends[0] in _RELIABLE:  # a table without a database cannot be read
         return
     numbers = ibis.memtable({"x": list(_EXTREME)})
     pairs = numbers.cross_join(numbers.view().rename(y="x"))
     x, y = pairs.x, pairs.y
-    computed = pairs.select(a=x + y, b=x - y, c=x * y, d=x / y, e=ibis.cases((abs(x) < 1, x)).cast("float32"))
+    computed = pairs.select(a=x + y, b=x - y, c=x * y, d=x / y, e=ibis.cases((x.abs() < 1, x)).cast("float32"))
     for rows, failed in ((pairs, "takes in no table of numbers"), (computed, "fails where a number overflows")):
         if not _runs(backends[0], rows):
             raise UnsupportedOperation(
-                f"dp.protect: {backends[0].name} {failed}, so nobody knows that no cell makes a query fail there. Bring "
-                "the table as a Polars or DuckDB one: dp.protect(table.to_polars(), ...)."
+                f"dp.protect: {backends[0].name} {failed}, so one cell could make a query fail. Bring the table as "
+                "another: dp.protect(table.to_polars(), ...)."
             )
+    _RELIABLE.add(backends[0])
 
 
 def _runs(backend: Any, rows: Any) -> bool:

@@ -11,7 +11,7 @@ a CASE, whose arms PostgreSQL computes only when they are taken, unless they are
 plans, on any table, also on one without rows, which is before the charge.
 
 An operand is written once. Where it is more than a column, it is first computed in a subquery of its own, which
-"OFFSET 0" keeps apart from what is around it: a CASE that repeats its operand, inside of another, would grow without end.
+"OFFSET 0" keeps apart from what is around it: a CASE that repeats its operand, inside of another, would grow and grow.
 
 Texts are compared by their bytes: each is collated by "C" where it comes in, be it from a column, a literal, a cast or
 a public table.
@@ -67,14 +67,14 @@ THEN CASE WHEN ABS(a * 0.5 {{0}} b * 0.5) >= {_float(2.0**1023)}
     THEN CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END ELSE a {{0}} b END
 ELSE a {{0}} b END"""
 
-# A product is 0 where it is at most half of the least float, 2^-1075: exactly that half is rounded to even. Times 2^1074
-# it is compared with 1/2. Where it is rounded to 1/2, what was rounded away decides, which Dekker's product finds: it
-# adds up the products of halves of the operands, each of which is exact.
+# A product is 0 where it is at most half of the least float, 2^-1075: that half itself is rounded to even. Times 2^1074
+# it is compared with 1/2. Where it is rounded to 1/2, what was rounded away decides. The product of T. J. Dekker
+# (Numerische Mathematik 18, 1971) finds it, which adds up products of halves of the operands: each of these is exact.
 _EXACT = f"""(SELECT CASE WHEN ((h * k - 0.5) + h * (q - k) + (p - h) * k) + (p - h) * (q - k) > 0
     THEN r ELSE CASE WHEN r > 0 THEN {_float(0.0)} ELSE -{_float(0.0)} END END
 FROM (SELECT p, q, r, p * 134217729.0 - (p * 134217729.0 - p) AS h, q * 134217729.0 - (q * 134217729.0 - q) AS k
     FROM (SELECT ABS(a) * {_UP} AS p, ABS(b) * {_UP} AS q,
-        CASE WHEN (a > 0) = (b > 0) THEN {_float(5e-324)} ELSE -{_float(5e-324)} END AS r OFFSET 0) AS e OFFSET 0) AS d)"""
+        {_SIGNED.format(_float(5e-324))} AS r OFFSET 0) AS e OFFSET 0) AS d)"""
 _PRODUCT = f"""CASE WHEN ABS(a) > 1 AND ABS(b) > 1 AND ABS(a) < {_INF} AND ABS(b) < {_INF}
 THEN CASE WHEN (ABS(a) * {_DOWN}) * (ABS(b) * {_DOWN}) >= {_float(2.0**-50)} THEN {_INFINITE} ELSE a * b END
 WHEN ABS(a) < 1 AND ABS(b) < 1 AND a <> 0 AND b <> 0 AND (ABS(a) < {_float(2.0**-530)} OR ABS(b) < {_float(2.0**-530)})
@@ -94,9 +94,9 @@ ELSE a / b END"""
 
 _ROOT = "CASE WHEN a >= 0 THEN SQRT(a) END"
 _LOGARITHM = "CASE WHEN a > 0 THEN LN(a) / LN({base}) END"
-_SINGLE = f"""CASE WHEN ABS(a) <= {_float(2.0**-150)} THEN CASE WHEN a > 0 THEN 0.0 ELSE -0.0 END::real
-WHEN ABS(a) >= {_float(3.4028235677973366e38)} AND ABS(a) < {_INF} THEN CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END::real
-ELSE a::real END"""
+_SINGLE = f"""CASE WHEN ABS(a) <= {_float(2.0**-150)} THEN CAST(a * {_float(0.0)} AS REAL)
+WHEN ABS(a) >= {_float(3.4028235677973366e38)} AND ABS(a) < {_INF}
+THEN CAST(CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END AS REAL) ELSE CAST(a AS REAL) END"""
 _TRUNCATED = f"CASE WHEN a >= {_float(-(2.0**63))} AND a < {_float(2.0**63)} THEN CAST(TRUNC(a) AS BIGINT) END"
 # A decimal, which is read as the nearest float, as a text would be: 0 or infinite beyond the first and last float.
 _FROM_DECIMAL = f"""CASE WHEN a = 'NaN' THEN {_float(math.nan).replace("nan", "NaN")}
@@ -116,7 +116,9 @@ THEN CASE WHEN LENGTH({_MANTISSA}) <= 1000
     THEN CASE WHEN LENGTH({_POWER}) <= 3 THEN CAST(a AS NUMERIC)
         WHEN {_MANTISSA} !~ '[1-9]' OR {_EXPONENT} LIKE '-%' THEN 0
         WHEN a LIKE '-%' THEN -1e400 ELSE 1e400 END END END"""
-_NUMBERS = "CAST(LEFT(a, 4) AS INTEGER) AS y, CAST(SUBSTR(a, 6, 2) AS INTEGER) AS m, CAST(SUBSTR(a, 9, 2) AS INTEGER) AS d"
+_NUMBERS = (
+    "CAST(LEFT(a, 4) AS INTEGER) AS y, CAST(SUBSTR(a, 6, 2) AS INTEGER) AS m, CAST(SUBSTR(a, 9, 2) AS INTEGER) AS d"
+)
 _DATE = f"""CASE WHEN a ~ '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}' THEN (SELECT CASE
 WHEN y >= 1 AND m BETWEEN 1 AND 12 AND d BETWEEN 1 AND CASE m WHEN 2
     THEN CASE WHEN y % 4 = 0 AND (y % 100 <> 0 OR y % 400 = 0) THEN 29 ELSE 28 END
@@ -159,18 +161,14 @@ def _written(value: Any, text: str, dtype: str) -> Any:
 
 # The compiler
 
-_TOTAL = frozenset(
-    """
-    Select Filter Project Aggregate JoinChain JoinLink JoinTable JoinReference SelfReference CTE Union Limit Distinct
-    SQLQueryResult DatabaseTable InMemoryTable DummyTable UnboundTable DropColumns DropNull FillNull
-    Field Literal Alias Written Cast Add Subtract Multiply Divide Modulus Floor Abs Sqrt Log Negate
-    Equals NotEquals Less LessEqual Greater GreaterEqual And Or Not IsNull NotNull IsNan InValues
-    Coalesce Greatest Least Clip IfElse SearchedCase Count CountStar CountDistinct Sum Min Max Any
-    WindowFunction WindowBoundary RowNumber MinRank SortKey
-    Lowercase Uppercase StringLength StringContains StartsWith EndsWith Substring StringConcat RegexSearch Hash
-    HexDigest
-    """.split()
-)
+_TABLES = """Select Filter Project Aggregate JoinChain JoinLink JoinTable JoinReference SelfReference CTE Union Limit
+Distinct DropColumns DropNull FillNull SQLQueryResult DatabaseTable InMemoryTable DummyTable UnboundTable"""
+_VALUES = """Field Literal Alias Written Cast Add Subtract Multiply Divide Modulus Floor Abs Sqrt Log Negate
+Equals NotEquals Less LessEqual Greater GreaterEqual And Or Not IsNull NotNull IsNan InValues
+Coalesce Greatest Least Clip IfElse SearchedCase Count CountStar CountDistinct Sum Min Max Any
+WindowFunction WindowBoundary RowNumber MinRank SortKey Hash HexDigest
+Lowercase Uppercase StringLength StringContains StartsWith EndsWith Substring StringConcat RegexSearch"""
+_TOTAL = frozenset(f"{_TABLES} {_VALUES}".split())  # the operations that no cell makes fail, as they are written here
 
 
 class _Compiler(PostgresCompiler):  # type: ignore[misc]
@@ -187,6 +185,10 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
         if name not in _TOTAL:
             raise UnsupportedOperation(f"PostgreSQL: nobody has shown that no cell makes {name} fail there.")
         return super().visit_node(op, **parts)
+
+    def cast(self, arg: Any, to: Any) -> Any:
+        """PostgreSQL has no whole numbers without a sign."""
+        return super().cast(arg, types.int64 if to.is_unsigned_integer() else to)
 
     # Tables
 
@@ -225,13 +227,17 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
             return _once(_FROM_DECIMAL, a=arg)
         if to.is_float32() and not have.is_float32():
             return _once(_SINGLE, a=arg)
-        if to.is_integer() and not to.is_uint64():
+        if to.is_uint64():
+            raise UnsupportedOperation("cast: PostgreSQL has no uint64. Take 'int64', or 'float64'.")
+        if to.is_integer():
             wide = _once(_TRUNCATED, a=arg) if have.is_floating() else arg
             low, high = to.bounds
-            wider = have.is_floating() or have.is_decimal() or not (low <= have.bounds.lower and have.bounds.upper <= high)
-            fits = _once(f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", a=wide) if wider else wide
-            return self.cast(fits, to)
-        return self.cast(arg, types.Decimal(20, 0) if to.is_uint64() else to)
+            if have.is_integer() and low <= have.bounds.lower and have.bounds.upper <= high:
+                return self.cast(arg, to)
+            return self.cast(_once(f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", a=wide), to)
+        if to.is_floating() and (have.is_integer() or have.is_floating()):
+            return self.cast(arg, to)
+        raise UnsupportedOperation(f"cast: nobody has shown that no cell makes {have} as {to} fail in PostgreSQL.")
 
     def visit_Add(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
         return self._sum(op, left, right, "+")
@@ -315,9 +321,9 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
         return _raw(f"({_sql(arg)} ~ '{written}')")
 
     def visit_Substring(self, op: Any, *, arg: Any, start: Any, length: Any) -> Any:  # noqa: N802
-        first, most = (end.value if isinstance(end, ops.Literal) else None for end in (op.start, op.length))
+        first, most = _constant(op.start), _constant(op.length)
         if first is None or most is None or first < 0 or most < 0:
-            raise UnsupportedOperation("PostgreSQL: only a part of a text that is listed, from its start, is total there.")
+            raise UnsupportedOperation("PostgreSQL: only a part of a text of listed ends is total there.")
         return _bytewise(_raw(f"SUBSTR({_sql(arg)}, {first + 1}, {min(most, 2**31 - 2 - first)})"))
 
     def visit_StringConcat(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
@@ -330,7 +336,7 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
         if not self.letters:
             raise UnsupportedOperation(
                 "str.to_lowercase and str.to_uppercase: this PostgreSQL database has no collation that knows letters "
-                'beyond a to z, such as "C.utf8": CREATE COLLATION one, or change the texts before they come to dpframe.'
+                'beyond a to z, such as "C.utf8": CREATE COLLATION one, or change the texts before they come here.'
             )
         return _bytewise(_once(f'{function}(a COLLATE "{self.letters}")', a=arg))
 
@@ -354,13 +360,22 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
 _INSIDE = 2.0**100
 
 
+def _constant(op: Any) -> int | None:
+    """A whole number that is written out, or the difference of two."""
+    if isinstance(op, ops.Subtract):
+        left, right = _constant(op.left), _constant(op.right)
+        return None if left is None or right is None else left - right
+    return int(op.value) if isinstance(op, ops.Literal) and op.dtype.is_integer() else None
+
+
 def _not_nan(op: Any) -> bool:
     """Whether a case is what narwhals makes of "null in place of NaN"."""
     if len(op.cases) != 1 or not isinstance(op.cases[0], ops.Not):
         return False
     if not isinstance(op.default, ops.Literal) or op.default.value is not None:
         return False
-    return any(isinstance(node, ops.IsNan) and node.arg == op.results[0] for node in op.cases[0].find(ops.IsNan))
+    test = op.cases[0].arg
+    return isinstance(test, ops.IfElse) and test.false_null_expr == ops.IsNan(op.results[0])
 
 
 def _reach(op: Any) -> Reach:
@@ -436,8 +451,10 @@ def _bytewise(text: Any) -> Any:
 
 def _sendable(text: str) -> str:
     """A text that PostgreSQL can hold."""
-    if "\0" in text or not text.isprintable() and text.encode("utf-8", "replace").decode() != text:
-        raise UnsupportedOperation("PostgreSQL holds no text with a zero byte, or one that is no Unicode: leave it out.")
+    if "\0" in text or text.encode("utf-8", "replace").decode() != text:
+        raise UnsupportedOperation(
+            "PostgreSQL holds no text with a zero byte, or one that is no Unicode: leave it out."
+        )
     return text
 
 
@@ -461,7 +478,9 @@ class _Postgres(Dialect):
         return held | dict.fromkeys(texts, nw.String())
 
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
-        return {}
+        """A type that neither Ibis nor dpframe has a word for is read as text, where that is asked for."""
+        odd = [name for name, dtype in types.items() if kind(dtype) == "other"]
+        return {name: f"it is not read: cast it before, table.mutate(x=table[{name!r}].cast('string'))" for name in odd}
 
     def held(self, value: Any, dtype: DType) -> Any:
         family = kind(dtype)
@@ -476,7 +495,15 @@ class _Postgres(Dialect):
         return value
 
     def brought(self, table: pl.DataFrame) -> Any:
-        rows = super().brought(table)
+        wide = [name for name, dtype in table.schema.items() if dtype.is_unsigned_integer()]
+        held = table.with_columns(pl.col(wide).cast(pl.Int64, strict=False))
+        large = [name for name in wide if held.get_column(name).null_count() > table.get_column(name).null_count()]
+        if large:
+            raise UnsupportedOperation(
+                "join: PostgreSQL has no whole numbers beyond 64 bits with a sign, as in the public column "
+                f"{large[0]!r}: cast it to pl.Float64."
+            )
+        rows = super().brought(held)
         texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
         return rows.mutate(**{name: _written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
 
