@@ -10,11 +10,11 @@ import pytest
 
 
 @contextmanager
-def connected(url):
+def connected(url, database="postgres"):
     """Ibis on a server of ours."""
     ibis = pytest.importorskip("ibis")
     pytest.importorskip("ibis.backends.postgres")
-    backend = ibis.postgres.connect(host=url.rpartition("=")[2], user="dpframe", database="postgres")
+    backend = ibis.postgres.connect(host=url.rpartition("=")[2], user="dpframe", database=database)
     yield backend
     backend.disconnect()
 

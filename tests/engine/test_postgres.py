@@ -16,6 +16,7 @@ from dpframe import engine as rooms
 from dpframe.engine.backends import backend_of
 from dpframe.engine.rows import lower
 from dpframe.errors import DpFrameError, EngineError, UnsupportedOperation, WrongType
+from postgres_tables import connected
 
 ibis = pytest.importorskip("ibis")
 pytest.importorskip("psycopg")
@@ -398,6 +399,36 @@ def test_a_text_that_postgresql_cannot_hold_is_refused_before_the_charge(made):
     with pytest.raises(UnsupportedOperation, match="zero byte"):
         frame.filter(c("s") == "a\0b").count(max_rows=1).release(epsilon=0.5)
     assert budget.spent.epsilon == 0
+
+
+def test_a_text_as_long_as_postgresql_has_them_fails_in_no_function(made, backend):
+    """Its regular expressions and letters take four bytes for each of a text, and fail beyond 256 MiB: so no such text
+    reaches them."""
+    table = made("u int, s text", "")
+    backend.raw_sql(f"INSERT INTO {table.get_name()} VALUES (1, repeat('a', 300000000)), (2, 'a'), (3, '5')").close()
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e6))
+    assert answered(frame.count("s", max_rows=1)) == [[2 * 2**20]]
+    assert answered(frame.filter(c("s").str.to_uppercase() == "A").count(max_rows=1)) == [[1]]
+    assert answered(frame.with_columns(x=c("s").cast("int64")).sum("x", bounds=(0, 9), max_rows=1)) == [[5 * 2**20]]
+
+
+def test_texts_are_read_whatever_the_encoding_of_the_connection(made, postgres_server):
+    """A key of one person that LATIN1 cannot hold made the query fail."""
+    table = made("u int, s text", "(1, '日本'), (2, 'é')").get_name()
+    with connected(postgres_server) as other:
+        other.raw_sql("SET client_encoding TO 'LATIN1'").close()
+        frame = dp.protect(other.table(table), unit="u")
+        assert answered(frame.group_by("s", max_groups=1).count_units()) == [[1, 1]]
+        assert answered(frame.filter(c("s") == "日本").count(max_rows=1)) == [[1]]
+
+
+def test_a_database_in_another_encoding_is_refused(backend, postgres_server):
+    backend.raw_sql("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0").close()
+    with connected(postgres_server, "latin") as other:
+        other.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 'a' AS s").close()
+        with pytest.raises(UnsupportedOperation, match="LATIN1"):
+            dp.protect(other.table("t"), unit="u")
+    backend.raw_sql("DROP DATABASE latin").close()
 
 
 # What is asked, and what comes

@@ -129,6 +129,10 @@ THEN ({_DATE}) * 86400000000 + CAST(SUBSTR(a, 12, 2) AS BIGINT) * 3600000000
     + CAST(SUBSTR(a, 15, 2) AS BIGINT) * 60000000 + CAST(SUBSTR(a, 18, 2) AS BIGINT) * 1000000
     + CAST(RPAD(SUBSTR(a, 21, 6), 6, '0') AS BIGINT) END"""
 
+# PostgreSQL's functions of texts fail on what takes them beyond 1 GiB, some of them with 4 bytes for each letter.
+_LONGEST = 2**24  # bytes of a text; a longer one is missing
+_TEXT = f"CASE WHEN OCTET_LENGTH(CAST(a AS TEXT)) <= {_LONGEST} THEN CAST(a AS TEXT) END"
+
 # Times as their ticks, and back.
 _DAYS = "CASE WHEN a BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN CAST(a - DATE '1970-01-01' AS BIGINT) END"
 _MICROSECONDS = """CASE WHEN a BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'
@@ -479,13 +483,19 @@ class _Postgres(Dialect):
 
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
         """A type that neither Ibis nor dpframe has a word for is read as text, where that is asked for."""
+        encoding = _backend_of(table).con.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise UnsupportedOperation(
+                f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that is no Unicode could "
+                "make a query fail. Bring one in UTF8: CREATE DATABASE study ENCODING 'UTF8' TEMPLATE template0."
+            )
         odd = [name for name, dtype in types.items() if kind(dtype) == "other"]
         return {name: f"it is not read: cast it before, table.mutate(x=table[{name!r}].cast('string'))" for name in odd}
 
     def held(self, value: Any, dtype: DType) -> Any:
         family = kind(dtype)
         if family == "string":
-            return _written(value, "CAST(a AS TEXT)", "string")
+            return _written(value, _TEXT, "string")
         if family == "decimal":  # 1.0 and 1.00 are one number, and must be one text where it identifies a unit
             return _written(value, "TRIM_SCALE(CAST(a AS NUMERIC))", "decimal")
         if family == "date":
@@ -541,9 +551,14 @@ class _Postgres(Dialect):
         return pl.DataFrame([_column(name, cells, dtype) for (name, dtype), cells in zip(schema, columns, strict=True)])
 
 
+_SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # what texts are read and written by
+
+
 def _fetched(connection: Any, written: str) -> list[Any]:
     """The rows of a query, as the server holds them: as texts, floats could lose digits."""
-    with connection.cursor(binary=True) as cursor, connection.transaction():
+    with connection.transaction(), connection.cursor(binary=True) as cursor:
+        for setting in _SETTINGS:
+            cursor.execute(f"SET LOCAL {setting}")
         rows: list[Any] = cursor.execute(written).fetchall()
     return rows
 
