@@ -16,19 +16,22 @@ from postgres_tables import connected, stores
 from strategies import bring
 
 ENGINES = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "postgres", "spark", "dask")
+SLOW = ("postgres", "spark")
 _NUMBERS = itertools.count()
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "spark: is quick enough to run on Spark each time, not only in the long tier")
+    config.addinivalue_line(
+        "markers", "spark: is quick enough to run on Spark and PostgreSQL each time, not only in the long tier"
+    )
 
 
 def pytest_generate_tests(metafunc):
-    """Spark takes a second for what others do in a few milliseconds."""
+    """Spark takes a second for what others do in a few milliseconds, and Ibis half of one to write PostgreSQL's SQL."""
     if "engine" in metafunc.fixturenames:
         quick = metafunc.definition.get_closest_marker("spark") is not None
-        marks = [pytest.mark.xdist_group("spark"), *([] if quick else [pytest.mark.long])]
-        params = [pytest.param(name, marks=marks if name == "spark" else ()) for name in ENGINES]
+        slow = {name: [pytest.mark.xdist_group(name), *([] if quick else [pytest.mark.long])] for name in SLOW}
+        params = [pytest.param(name, marks=slow.get(name, ())) for name in ENGINES]
         metafunc.parametrize("engine", params, indirect=True)
 
 
