@@ -375,14 +375,13 @@ AREAS = {
     },
 }
 UNITS = {"one": "u", "two": ("u", "w"), "text": "w", "real": "f", "truth": "yes", "day": "day", "time": "time"}
-SQL = ("duckdb", "ibis", "spark")
+SQL = ("duckdb", "ibis", "postgres", "spark")
 REFUSED = {  # what an engine refuses, with a part of the reason that it gives
     **{(name, "durations"): "no fixed length" for name in SQL},
     **{(name, "nanoseconds"): "microseconds" for name in ("duckdb", "ibis")},
-    ("ibis", "zone"): "do not agree on zones",
-    ("ibis", "zone keys"): "do not agree on zones",
+    **{(name, ask): "do not agree on zones" for name in ("ibis", "postgres") for ask in ("zone", "zone keys")},
 }
-ABSENT = {("spark", "nanoseconds")}  # types that an engine does not have at all
+ABSENT = {("spark", "nanoseconds"), ("postgres", "nanoseconds")}  # types that an engine does not have at all
 QUESTIONS = {name: ask for area in AREAS.values() for name, ask in area.items()}
 
 

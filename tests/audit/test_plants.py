@@ -793,7 +793,7 @@ PLANTS = [
         "table.declared",
         lambda: claims_broken(("join one to many",), "listed", {}, dp.Rows(1)),
     ),
-    Plant("NaN is a value", rows.readable, "return not_nan(to_float(", "return (to_float(", nan_counts),
+    Plant("NaN is a value", rows.readable, "return not_nan(to_float(value)", "return (to_float(value)", nan_counts),
     Plant(
         "a name answers any question",
         account._check_same,

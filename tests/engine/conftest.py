@@ -12,22 +12,26 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from postgres_tables import connected, stores
 from strategies import bring
 
-ENGINES = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "spark", "dask")
+ENGINES = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "postgres", "spark", "dask")
+SLOW = ("postgres", "spark")
 _NUMBERS = itertools.count()
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "spark: is quick enough to run on Spark each time, not only in the long tier")
+    config.addinivalue_line(
+        "markers", "spark: is quick enough to run on Spark and PostgreSQL each time, not only in the long tier"
+    )
 
 
 def pytest_generate_tests(metafunc):
-    """Spark takes a second for what others do in a few milliseconds."""
+    """Spark takes a second for what others do in a few milliseconds, and Ibis half of one to write PostgreSQL's SQL."""
     if "engine" in metafunc.fixturenames:
         quick = metafunc.definition.get_closest_marker("spark") is not None
-        marks = [pytest.mark.xdist_group("spark"), *([] if quick else [pytest.mark.long])]
-        params = [pytest.param(name, marks=marks if name == "spark" else ()) for name in ENGINES]
+        slow = {name: [pytest.mark.xdist_group(name), *([] if quick else [pytest.mark.long])] for name in SLOW}
+        params = [pytest.param(name, marks=slow.get(name, ())) for name in ENGINES]
         metafunc.parametrize("engine", params, indirect=True)
 
 
@@ -67,6 +71,8 @@ def _makers(name, request):
         pytest.importorskip("duckdb")
         backend = pytest.importorskip("ibis").duckdb.connect()
         return lambda frame: backend.table(_stored(backend.con, frame))
+    if name == "postgres":
+        return request.getfixturevalue("stored_in_postgres")
     if name == "spark":
         session = request.getfixturevalue("spark_session")
         return lambda frame: session.createDataFrame(frame.to_arrow())
@@ -93,6 +99,19 @@ def _stored(connection, frame: pl.DataFrame) -> str:
     connection.execute(f"CREATE TABLE {table} AS SELECT * FROM brought")
     connection.unregister("brought")
     return table
+
+
+@pytest.fixture(scope="session")
+def in_postgres(postgres_server):
+    """Ibis on a live PostgreSQL."""
+    with connected(postgres_server) as backend:
+        yield backend
+
+
+@pytest.fixture(scope="session")
+def stored_in_postgres(in_postgres):
+    """What stores a Polars table there, and gives it as an Ibis table."""
+    return stores(in_postgres)
 
 
 @pytest.fixture(scope="session")

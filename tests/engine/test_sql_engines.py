@@ -17,7 +17,7 @@ from dpframe.errors import DpFrameError, EngineError, InvalidArgument, UnknownCo
 from strategies import as_frame, check_claims, random_plan, random_question, random_rows
 
 CANARY = "canary-7b1f"
-SQL = ("duckdb", "ibis", "spark")
+SQL = ("duckdb", "ibis", "postgres", "spark")
 
 
 def _plain(rows):
@@ -150,20 +150,23 @@ _ODD += [
 
 @pytest.mark.spark
 def test_odd_names_are_names(engine):
-    table = pl.DataFrame({"unit": [1, 1, 2], **{name: [i, i + 1, None] for i, name in enumerate(_ODD)}})
+    odd = [name for name in _ODD if engine.name != "postgres" or len(name) < 64]  # where longer names are cut
+    table = pl.DataFrame({"unit": [1, 1, 2], **{name: [i, i + 1, None] for i, name in enumerate(odd)}})
 
     def ask(frame):
         private = dp.protect(frame, unit="unit")
-        return private.agg(max_rows=2, **{f"{name}!": dp.sum(name, bounds=(0, 99)) for name in _ODD})
+        return private.agg(max_rows=2, **{f"{name}!": dp.sum(name, bounds=(0, 99)) for name in odd})
 
     found = rooms.totals(ask(engine(table))._ask, 1)
-    assert [int(value[0]) for value in found.values] == [(2 * i + 1) * 2**20 for i in range(len(_ODD))]
+    assert [int(value[0]) for value in found.values] == [(2 * i + 1) * 2**20 for i in range(len(odd))]
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("names", [("n", "N"), ("", "x"), ("ß", "ẞ")])
 def test_a_name_that_an_engine_cannot_tell_apart_is_no_column(engine, names):
     """DuckDB itself calls it by another name; to Spark none of the two can be said."""
+    if engine.name == "postgres" and "" in names:
+        pytest.skip("the engine has no such name")
     table = pl.DataFrame({"unit": [1, 1, 2], names[0]: [1, 2, 3], names[1]: [4, 5, 6]})
     private = dp.protect(engine(table), unit="unit")
     for name, total in zip(names, (6, 15), strict=True):
@@ -269,7 +272,7 @@ def test_a_failure_that_only_rows_cause_shows_nothing(engine, capfd):
     native = engine(table)
     if engine.name == "duckdb":
         native = native.project("u, CAST(s AS BIGINT) AS s")
-    elif engine.name == "ibis":
+    elif engine.name in ("ibis", "postgres"):
         native = native.mutate(s=native.s.cast("int64"))
     elif engine.name == "spark":
         native = native.selectExpr("u", "CAST(s AS BIGINT) AS s")
@@ -320,10 +323,10 @@ def test_a_query_is_written_in_the_sql_of_other_databases(dialect):
 
 
 @pytest.mark.parametrize(
-    ("dialect", "word"), [("duckdb", "TRY_CAST"), ("bigquery", "SAFE_CAST"), ("clickhouse", "OrNull"), ("postgres", "")]
+    ("dialect", "word"), [("duckdb", "TRY_CAST"), ("bigquery", "SAFE_CAST"), ("clickhouse", "OrNull"), ("mysql", "")]
 )
 def test_text_is_cast_only_where_no_cell_can_make_it_fail(dialect, word):
-    """Ibis writes PostgreSQL a plain cast, which fails on a cell; and so it does for Snowflake."""
+    """Ibis writes MySQL a plain cast, which is none that gives null; and so it does for Snowflake."""
     ibis = pytest.importorskip("ibis")
     from dpframe.engine.backends import ibis as ours
     from dpframe.engine.compile import compiled

@@ -6,9 +6,9 @@ ignores case. Identifier columns travel as "u0", "u1", ….
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any
 
 import narwhals as nw
@@ -60,9 +60,10 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
         return frame
     engine = backend_of(frame)
     texts = as_bytes(frame, [column for _, column in [*_unit(step), *wanted]])
+    decimal = partial(engine.decimal, frame)
     frame = frame.select(
         *(_identifier(called(name), column, texts).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
-        *(readable(nw.col(called(name)), column.facts, texts).alias(column.id) for name, column in wanted),
+        *(readable(nw.col(called(name)), column.facts, texts, decimal).alias(column.id) for name, column in wanted),
     )
     for i, (_, column) in enumerate(_unit(step)):
         if kind(column.facts.dtype) == "decimal" and engine.bytewise(frame):  # whose digits are a text now
@@ -86,15 +87,24 @@ def as_bytes(frame: Frame, columns: Sequence[Column]) -> bool:
     return any(kind(column.facts.dtype) == "string" for column in columns) and backend_of(frame).bytewise(frame)
 
 
-def readable(value: nw.Expr, facts: Facts, bytewise: bool = False) -> nw.Expr:
+def _through_text(value: nw.Expr) -> nw.Expr:
+    return value.cast(nw.String).cast(nw.Float64)
+
+
+def readable(
+    value: nw.Expr,
+    facts: Facts,
+    bytewise: bool = False,
+    decimal: Callable[[nw.Expr], nw.Expr] = _through_text,
+) -> nw.Expr:
     """A source column as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
 
     Where texts are held as bytes, they are scanned so. A date or time outside of the years 1 to 9999 is null: engines
     differ there, and some fail.
     """
     family = kind(facts.dtype)
-    if family in ("float", "decimal"):  # a decimal as text: from its integer, some engines round twice
-        return not_nan(to_float(value if family == "float" else value.cast(nw.String)))
+    if family in ("float", "decimal"):
+        return not_nan(to_float(value) if family == "float" else decimal(value))
     if family in ("date", "datetime"):
         return in_calendar(value, facts.dtype)
     return value.cast(nw.String) if family == "string" and not bytewise else value

@@ -160,6 +160,10 @@ class Backend(ABC):
         """A Float64 rounded to 32 bits, and infinite beyond them."""
         return value.cast(nw.Float32).cast(nw.Float64)
 
+    def decimal(self, frame: Frame, value: nw.Expr) -> nw.Expr:
+        """A decimal as a float, by way of its text: from its integer, some engines round twice."""
+        return value.cast(nw.String).cast(nw.Float64)
+
     def ratio(self, top: nw.Expr, bottom: nw.Expr) -> nw.Expr:
         """One float divided by another that is not 0, rounded once, as IEEE 754 has it."""
         return top / bottom

@@ -1,12 +1,18 @@
-"""Ibis tables: one expression, which Ibis writes in the SQL of the database that the table is in."""
+"""Ibis tables: one expression, which Ibis writes in the SQL of the database that the table is in.
+
+What Ibis writes is not total in every database. `Dialect` lists what may differ, as Ibis writes it; a database where a
+cell could make that fail has a module of its own with another `Dialect`, and its line in `_DIALECTS`. Any other
+database is asked, on numbers and texts of ours, whether it fails on them before a table of it is protected.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
+from weakref import WeakSet
 
 import ibis
 import narwhals as nw
@@ -19,7 +25,10 @@ from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.types import kind
 
-__all__ = ["BACKEND"]
+__all__ = ["BACKEND", "Dialect", "fetched"]
+
+# What Ibis calls a database, and its module beside this one.
+_DIALECTS: Mapping[str, str] = {"postgres": "postgres", "duckdb": "ibis_duckdb"}
 
 _PARTS = {
     "year": lambda x: x.year(),
@@ -38,6 +47,87 @@ _LOOSE = "its collation does not tell all texts apart: give the column one that 
 _APART = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u00ad", "\uff41", "ss", "\u00df")
 
 
+# Numbers whose sums, products and quotients are too large or too small for a float, and one that is neither.
+_EXTREME = (1.7e308, -1.7e308, 1e-200, 5e-324, 3.0)
+
+
+_RELIABLE: WeakSet[Any] = WeakSet()  # connections to databases that do not fail on these
+
+
+class Dialect:
+    """A database, in the SQL that Ibis writes for it. Values are Ibis expressions; no cell makes any of them fail."""
+
+    def opened(self, table: Any) -> Any:
+        """A table that the user brought, so that nothing below changes what the user's own steps mean."""
+        return table
+
+    def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
+        """Why some columns cannot be held, whatever their type. No row is read.
+
+        Errors: UnsupportedOperation where the table as a whole cannot
+        """
+        _check_numbers(table)
+        return _loose(table, [name for name, dtype in types.items() if kind(dtype) == "string"])
+
+    def types(self, table: Any) -> dict[str, DType]:
+        """The types of the columns, as they are held."""
+        return dict(nw.from_native(table).collect_schema())
+
+    def held(self, value: Any, dtype: DType) -> Any:
+        """A column of the user's as it is held: a time as its ticks, a text as text."""
+        return _held(value, dtype)
+
+    def brought(self, table: pl.DataFrame) -> Any:
+        """A public table, as an Ibis table."""
+        return ibis.memtable(table.to_arrow())
+
+    def bytewise(self, rows: Any) -> bool:
+        """Whether texts are held as their bytes. Else the database must tell all texts apart that stand in a query.
+
+        Errors: UnsupportedOperation where it does not
+        """
+        _check_apart(rows)
+        return False
+
+    def to_bytes(self, value: Any) -> Any:
+        """A text that the database made, as its bytes in UTF-8."""
+        raise NotImplementedError
+
+    def to_text(self, value: Any) -> Any:
+        """Bytes that were a text before, as that text."""
+        raise NotImplementedError
+
+    def decimal(self, value: nw.Expr) -> nw.Expr:
+        """A decimal as a float, by way of its text: from its digits, some databases round twice."""
+        return value.cast(nw.String).cast(nw.Float64)
+
+    def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
+        """Text as a number, or as the ticks of a date or time; null where the text is none."""
+        return _parsed(rows, column, dtype)
+
+    def part(self, value: Any, dtype: DType, part: str) -> Any:
+        """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
+        return _part(value, dtype, part)
+
+    def read(self, rows: Any) -> pl.DataFrame:
+        """The rows of a query, with truth as numbers on the way: some settings make it a type that Arrow lacks."""
+        truths = [name for name, dtype in rows.schema().items() if dtype.is_boolean()]
+        table = texts_read(
+            fetched(rows.mutate(**{name: rows[name].ifelse(1, 0) for name in truths}) if truths else rows)
+        )
+        return table.with_columns(pl.col(name).cast(pl.Boolean) for name in truths)
+
+
+def _dialect(rows: Any) -> Dialect:
+    """The dialect of the database that an Ibis table is in."""
+    backends, _ = rows._find_backends()
+    name = _DIALECTS.get(backends[0].name) if len(backends) == 1 else None
+    if name is None:
+        return _PLAIN
+    dialect: Dialect = import_module(f"dpframe.engine.backends.{name}").DIALECT
+    return dialect
+
+
 class _Ibis(SqlBackend):
     name = "ibis"
 
@@ -46,61 +136,55 @@ class _Ibis(SqlBackend):
     def adopt(self, table: Any) -> Data | None:
         if not isinstance(table, ibis.Table):
             return None
-        types = dict(nw.from_native(table).collect_schema())
+        dialect = _dialect(table)
+        types = dialect.types(table)
         names = our_names(types)
         held = {name: types[name] for name in names}
-        texts = [name for name, dtype in held.items() if kind(dtype) == "string"]
-        loose = dict.fromkeys([] if _as_bytes(table) else _loose(table, texts), _LOOSE)
+        against, opened = dialect.against(table, held), dialect.opened(table)
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
-            columns = {names[name]: _held(table[name], types[name], _as_bytes(table)) for name in wanted}
-            return table.select(**(columns or {"s": ibis.literal(1)}))
+            columns = {names[name]: dialect.held(opened[name], types[name]) for name in wanted}
+            return opened.select(**(columns or {"s": ibis.literal(1)}))
 
-        return Data("pandas", schema_of(self, held, loose), scan, True, self.name, names)
+        return Data("pandas", schema_of(self, held, against), scan, True, self.name, names)
 
     def fetch(self, table: Any) -> pl.DataFrame:
-        return _read(table)
+        return fetched(table)  # a public table, as Ibis reads it
 
     def together(self, first: Any, second: Any) -> bool:
         backends, _ = first.join(second, ibis.literal(True))._find_backends()
         return len(backends) <= 1
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        made: Frame = nw.from_native(ibis.memtable(plain_table(self, beside, table).to_arrow()))
+        made: Frame = nw.from_native(_dialect(beside.to_native()).brought(plain_table(self, beside, table)))
         return made
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
-        return [_totals(frame.to_native()) for frame in frames]
+        native = [frame.to_native() for frame in frames]
+        return [_dialect(rows).read(rows) for rows in native]
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
-        return [_totals(frame.to_native().limit(0)) for frame in frames]
+        native = [frame.to_native() for frame in frames]
+        return [_dialect(rows).read(rows.limit(0)) for rows in native]
 
     # Texts
 
     def bytewise(self, frame: Frame) -> bool:
-        """Where it is known how texts are made bytes. Elsewhere the database must tell its own texts apart.
-
-        Errors: UnsupportedOperation where it does not
-        """
         rows = frame.to_native()
-        if _as_bytes(rows) is not None:
-            return True
-        _check_apart(rows)
-        return False
+        return _dialect(rows).bytewise(rows)
 
     def to_bytes(self, frame: Frame, column: str, into: str) -> Frame:
         rows = frame.to_native()
-        bytes_of = _as_bytes(rows)
-        assert bytes_of is not None
-        return _with(rows, bytes_of.encoded(rows[column]), into)
+        return _with(rows, _dialect(rows).to_bytes(rows[column]), into)
 
     def to_text(self, frame: Frame, column: str, into: str) -> Frame:
         rows = frame.to_native()
-        bytes_of = _as_bytes(rows)
-        assert bytes_of is not None
-        return _with(rows, bytes_of.decoded(rows[column]), into)
+        return _with(rows, _dialect(rows).to_text(rows[column]), into)
 
     # Columns
+
+    def decimal(self, frame: Frame, value: nw.Expr) -> nw.Expr:
+        return _dialect(frame.to_native()).decimal(value)
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
         """The database's own hash of one text that begins with the salt."""
@@ -113,26 +197,13 @@ class _Ibis(SqlBackend):
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
         rows = frame.to_native()
-        _check_tries(rows)
-        text = rows[column]
-        if isinstance(dtype, nw.Date):
-            made = _held(text.try_cast("date"), dtype)
-        elif isinstance(dtype, nw.Datetime):
-            made = _held(text.left(26).try_cast("timestamp(6)"), dtype)
-        else:
-            made = text.try_cast("float64" if kind(dtype) == "float" else str(dtype).lower())
-        return _with(rows, made, into)
+        return _with(rows, _dialect(rows).parsed(rows, column, dtype), into)
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         if kind(dtype) == "datetime":
             frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
         rows = frame.to_native()
-        if kind(dtype) == "date":
-            value = ibis.date(1970, 1, 1) + rows[column].as_interval("D")
-        else:
-            value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + rows[column].as_interval("us")
-        made = value.strftime("%Y-%m-%d") if part == "text" else _PARTS[part](value).cast("int64")
-        return _with(rows, made, into)
+        return _with(rows, _dialect(rows).part(rows[column], dtype, part), into)
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_zone", None) is not None:
@@ -140,8 +211,8 @@ class _Ibis(SqlBackend):
         return super().reason_against(dtype)
 
 
-def _held(value: Any, dtype: DType, as_bytes: _AsBytes | None = None) -> Any:
-    """A column of the user's as it is held: a time as its ticks, a text as its bytes where these are known."""
+def _held(value: Any, dtype: DType) -> Any:
+    """A column of the user's as it is held: a time as its ticks, a text as text."""
     family = kind(dtype)
     if family == "date":
         inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
@@ -150,48 +221,54 @@ def _held(value: Any, dtype: DType, as_bytes: _AsBytes | None = None) -> Any:
         first, last = ibis.literal(dt.datetime(1, 1, 1)), ibis.literal(dt.datetime(9999, 12, 31, 23, 59, 59, 999999))
         since = value.delta(ibis.timestamp(1970, 1, 1, 0, 0, 0), unit="microsecond")
         return ibis.cases((value.between(first, last), since))
-    if family == "string":
-        text = value.cast("string")
-        return text if as_bytes is None else as_bytes.checked(text)
-    return value
+    return value.cast("string") if family == "string" else value
 
 
-@dataclass(frozen=True)
-class _AsBytes:
-    """How a database makes a text bytes in UTF-8, and bytes that were a text before a text again.
+def _parsed(rows: Any, column: str, dtype: DType) -> Any:
+    _check_tries(rows)
+    text = rows[column]
+    if isinstance(dtype, nw.Date):
+        return _held(text.try_cast("date"), dtype)
+    if isinstance(dtype, nw.Datetime):
+        return _held(text.left(26).try_cast("timestamp(6)"), dtype)
+    return text.try_cast("float64" if kind(dtype) == "float" else str(dtype).lower())
 
-    `checked` makes bytes of what comes from the user, null in place of what is no Unicode: it fails on no cell.
+
+def _part(value: Any, dtype: DType, part: str) -> Any:
+    if kind(dtype) == "date":
+        value = ibis.date(1970, 1, 1) + value.as_interval("D")
+    else:
+        value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + value.as_interval("us")
+    return value.strftime("%Y-%m-%d") if part == "text" else _PARTS[part](value).cast("int64")
+
+
+def _loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
+    """Why columns of text cannot be held: the database takes some different texts for one. No row is read.
+
+    There "bonn" and "BONN" would make one group, and the spelling of one unit could be the key that is shown.
     """
-
-    encoded: Callable[[Any], Any]
-    decoded: Callable[[Any], Any]
-    checked: Callable[[Any], Any]
-
-
-def _function(name: str, source: str, target: str) -> Callable[[Any], Any]:
-    """A function that a database has under a name."""
-
-    def column(value: Any) -> Any:
-        raise NotImplementedError
-
-    signature = (ibis.dtype(source),), ibis.dtype(target)
-    made: Callable[[Any], Any] = ibis.udf.scalar.builtin(column, name=name, signature=signature)
-    return made
-
-
-def _in_duckdb() -> _AsBytes:
-    encoded, decoded = _function("encode", "string", "binary"), _function("decode", "binary", "string")
-    tried = _function("try", "string", "string")
-    return _AsBytes(encoded, decoded, lambda text: encoded(tried(decoded(encoded(text)))))
-
-
-_AS_BYTES = {"duckdb": _in_duckdb()}  # by the name that Ibis has for a database
-
-
-def _as_bytes(table: Any) -> _AsBytes | None:
-    """How the database of a table makes texts bytes; None where that is not known, or there is no database."""
     backends, _ = table._find_backends()
-    return _AS_BYTES.get(backends[0].name) if backends else None
+    if not texts or not backends:  # a table without a database cannot be read
+        return {}
+    columns = {f"c{i}": table[name].cast("string") for i, name in enumerate(texts)}
+    none = table.filter(ibis.literal(False)).select(**columns)
+    every = none.union(ibis.memtable(dict.fromkeys(columns, _APART)))
+    pairs = every.cross_join(every.view().rename({f"{name}d": name for name in columns}))
+    distinct = {name: pairs[name].nunique() for name in columns}  # which not all databases find as they find groups
+    equal = {f"{name}d": (pairs[name] == pairs[f"{name}d"]).ifelse(1, 0).cast("int64").sum() for name in columns}
+    try:
+        (counts,) = fetched(pairs.aggregate(**distinct, **equal)).rows(named=True)
+    except Exception as error:  # a database that cannot say so is not believed
+        asked = (
+            f"dpframe asked whether its collation tells all texts apart, and that failed with {type(error).__name__}"
+        )
+        return dict.fromkeys(texts, f"{asked}: make it a number before it comes to dpframe")
+    apart = len(_APART)
+    return {
+        text: _LOOSE
+        for name, text in zip(columns, texts, strict=True)
+        if counts[name] < apart or counts[f"{name}d"] > apart
+    }
 
 
 def _check_apart(table: Any) -> None:
@@ -206,33 +283,41 @@ def _check_apart(table: Any) -> None:
 
 def _apart(backend: Any) -> bool:
     """Whether a database tells texts apart that stand in a query; no row is read."""
-    pairs = [(ibis.literal(x) == ibis.literal(y)).cast("int64") for x in _APART for y in _APART]
+    pairs = [(ibis.literal(x) == ibis.literal(y)).ifelse(1, 0) for x in _APART for y in _APART]
     try:
         return int(backend.execute(sum(pairs[1:], pairs[0]))) == len(_APART)
     except Exception:  # a database that cannot say so is not believed
         return False
 
 
-def _loose(table: Any, texts: Sequence[str]) -> list[str]:
-    """The columns of text in which the database takes some different texts for one; no row is read.
+def _check_numbers(table: Any) -> None:
+    """Refuses a database that fails where numbers overflow, asked on numbers of ours: it would fail on a cell.
 
-    There "bonn" and "BONN" would make one group, and the spelling of one unit could be the key that is shown.
+    That would be after the charge, and tell that there is this cell. Errors: UnsupportedOperation.
     """
     backends, _ = table._find_backends()
-    if not texts or not backends:  # a table without a database cannot be read
-        return []
-    columns = {f"c{i}": table[name].cast("string") for i, name in enumerate(texts)}
-    none = table.filter(ibis.literal(False)).select(**columns)
-    every = none.union(ibis.memtable(dict.fromkeys(columns, _APART)))
-    pairs = every.cross_join(every.view().rename({f"{name}d": name for name in columns}))
-    distinct = {name: pairs[name].nunique() for name in columns}  # which not all databases find as they find groups
-    equal = {f"{name}d": (pairs[name] == pairs[f"{name}d"]).cast("int64").sum() for name in columns}
+    if not backends or backends[0] in _RELIABLE:  # a table without a database cannot be read
+        return
+    numbers = ibis.memtable({"x": list(_EXTREME)})
+    pairs = numbers.cross_join(numbers.view().rename(y="x"))
+    x, y = pairs.x, pairs.y
+    computed = pairs.select(a=x + y, b=x - y, c=x * y, d=x / y, e=ibis.cases((x.abs() < 1, x)).cast("float32"))
+    for rows, failed in ((pairs, "takes in no table of numbers"), (computed, "fails where a number overflows")):
+        if not _runs(backends[0], rows):
+            raise UnsupportedOperation(
+                f"dp.protect: {backends[0].name} {failed}, so one cell could make a query fail. Bring the table as "
+                "another: dp.protect(table.to_polars(), ...)."
+            )
+    _RELIABLE.add(backends[0])
+
+
+def _runs(backend: Any, rows: Any) -> bool:
+    """Whether a database runs a query on numbers of ours."""
     try:
-        (found,) = _read(pairs.aggregate(**distinct, **equal)).rows(named=True)
-    except Exception:  # a database that cannot say so is not believed
-        found = dict.fromkeys(distinct, 0)
-    apart = len(_APART)
-    return [x for name, x in zip(columns, texts, strict=True) if found[name] < apart or found[f"{name}d"] > apart]
+        backend.to_pyarrow(rows)
+    except Exception:
+        return False
+    return True
 
 
 def _check_tries(rows: Any) -> None:
@@ -261,10 +346,10 @@ def _tries(dialect: str) -> bool:
 
 def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
     """The values of some columns as one text that no other values have."""
-    text = ibis.literal(salt)
+    text, dialect = ibis.literal(salt), _dialect(rows)
     for column in columns:
-        value, as_bytes = rows[column], _as_bytes(rows)
-        value = as_bytes.decoded(value) if as_bytes and value.type().is_binary() else value.cast("string")
+        value = rows[column]
+        value = dialect.to_text(value) if value.type().is_binary() else value.cast("string")
         text = text + " " + value.length().cast("string") + " " + value
     return text
 
@@ -275,27 +360,12 @@ def _with(rows: Any, made: Any, into: str) -> Frame:
     return frame
 
 
-def _totals(rows: Any) -> pl.DataFrame:
-    """Totals and their keys, in types that Arrow has whatever the settings of the database are.
-
-    DuckDB makes sums in 128 bits, which Ibis takes for 64. By a setting these, and truth, are of a type that is Arrow's
-    extension. So sums, which fit in 64 bits, are cast by way of a type that Ibis does not take for theirs, and truth is
-    a number.
-    """
-    backends, _ = rows._find_backends()
-    types = rows.schema().items()
-    truths = [name for name, dtype in types if dtype.is_boolean()]
-    casts = {name: rows[name].cast("int8") for name in truths}
-    if backends and backends[0].name == "duckdb":
-        casts |= {name: rows[name].cast("decimal(38, 0)").cast("int64") for name, dtype in types if dtype.is_int64()}
-    table = texts_read(_read(rows.mutate(**casts) if casts else rows))
-    return table.with_columns(pl.col(name).cast(pl.Boolean) for name in truths)
+def fetched(rows: Any) -> pl.DataFrame:
+    """The rows of a query, as Ibis reads them."""
+    table = pl.from_arrow(rows.to_pyarrow())
+    assert isinstance(table, pl.DataFrame)
+    return table
 
 
-def _read(rows: Any) -> pl.DataFrame:
-    found = pl.from_arrow(rows.to_pyarrow())
-    assert isinstance(found, pl.DataFrame)
-    return found
-
-
+_PLAIN = Dialect()
 BACKEND = _Ibis()

@@ -1,0 +1,63 @@
+"""DuckDB through Ibis: texts are held as their bytes, and sums are read in 64 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ibis
+import polars as pl
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends.ibis import Dialect
+from dpframe.plan.types import kind
+
+__all__ = ["DIALECT"]
+
+
+def _function(name: str, source: str, target: str) -> Callable[[Any], Any]:
+    """A function that the database has under a name."""
+
+    def column(value: Any) -> Any:
+        raise NotImplementedError
+
+    signature = (ibis.dtype(source),), ibis.dtype(target)
+    function: Callable[[Any], Any] = ibis.udf.scalar.builtin(column, name=name, signature=signature)
+    return function
+
+
+_ENCODED, _DECODED = _function("encode", "string", "binary"), _function("decode", "binary", "string")
+_TRIED = _function("try", "string", "string")
+
+
+class _DuckDB(Dialect):
+    def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
+        """Nothing: floats do not fail there, and no collation says how bytes compare."""
+        return {}
+
+    def held(self, value: Any, dtype: DType) -> Any:
+        """A text as its bytes, null in place of what is no Unicode."""
+        if kind(dtype) != "string":
+            return super().held(value, dtype)
+        return _ENCODED(_TRIED(_DECODED(_ENCODED(value.cast("string")))))
+
+    def bytewise(self, rows: Any) -> bool:
+        return True
+
+    def to_bytes(self, value: Any) -> Any:
+        return _ENCODED(value)
+
+    def to_text(self, value: Any) -> Any:
+        return _DECODED(value)
+
+    def read(self, rows: Any) -> pl.DataFrame:
+        """DuckDB makes sums in 128 bits, which Ibis takes for 64, and by a setting they are a type that Arrow lacks.
+
+        They fit in 64 bits. They are cast by way of a type that Ibis does not take for theirs.
+        """
+        types = rows.schema().items()
+        sums = {name: rows[name].cast("decimal(38, 0)").cast("int64") for name, dtype in types if dtype.is_int64()}
+        return super().read(rows.mutate(**sums) if sums else rows)
+
+
+DIALECT = _DuckDB()
