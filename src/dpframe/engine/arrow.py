@@ -27,12 +27,16 @@ __all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type"]
 
 
 def _plain_type(dtype: pa.DataType) -> pa.DataType:
-    return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+    encoded = pa.types.is_dictionary(dtype) or pa.types.is_run_end_encoded(dtype)
+    return dtype.value_type if encoded else dtype
 
 
 def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, Facts], ...]:
     facts = []
     for f in fields:
+        if pa.types.is_decimal256(_plain_type(f.type)):  # which makes Polars panic, and write about it
+            facts.append((f.name, Facts(Unread(f"{f.type} (first: table.cast, to decimal128 or float64)"))))
+            continue
         try:
             empty = pl.from_arrow(pa.table({"x": pa.array([], type=_plain_type(f.type))}))
             known = facts_of(nw.from_native(empty, eager_only=True).schema["x"])  # type: ignore[type-var]
@@ -71,6 +75,9 @@ def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_run_end_encoded(column.type):
+        chunks = [pc.run_end_decode(chunk) for chunk in column.chunks]
+        return _seconds(pa.chunked_array(chunks, type=column.type.value_type))
     if not pa.types.is_dictionary(column.type):
         return _seconds(column)
     chunks = [chunk.dictionary_decode() for chunk in column.chunks]
@@ -78,7 +85,12 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _seconds(column: Any) -> Any:
-    """Times in seconds become milliseconds; null where those do not fit, or they would wrap onto other times."""
+    """Times in seconds become milliseconds; null where those do not fit, or they would wrap onto other times.
+
+    Of decimals of 76 digits, which Polars has not, only whether there is a value is left.
+    """
+    if pa.types.is_decimal256(column.type):
+        return pc.if_else(column.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
     if not (pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)) or column.type.unit != "s":
         return column
     ticks, most = column.cast(pa.int64()), 9 * 10**15
