@@ -172,7 +172,9 @@ def _floats(op: Callable[[Backend, nw.Expr], nw.Expr]) -> Lower:
 def _compare(op: Binary) -> Lower:
     def lower(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], _: Mapping[str, Any]) -> nw.Expr:
         units = [getattr(f.dtype, "time_unit", "") for f in known]
-        if "ns" in units and len(set(units)) > 1:  # by itself an engine would round to the coarser unit
+        if len(set(units)) > 1 and (
+            "ns" in units or kind(known[0].dtype) == "duration"
+        ):  # by itself an engine would round to the coarser unit
             return op(*(_nanoseconds(x, unit) for x, unit in zip(args, units, strict=True)))
         return op(*(here.engine.moment(x, f) for x, f in zip(args, known, strict=True)))
 
@@ -314,7 +316,8 @@ LOWERED: Mapping[str, Lower] = {
     "greater_equal": _compare(lambda x, y: x >= y),
     "and": _simple(lambda x, y: x & y),
     "or": _simple(lambda x, y: x | y),
-    "not": _simple(lambda x: ~x),
+    # Inside of a CASE: Ibis writes NOT x IS NULL without brackets, which SQL takes for the opposite of x IS NULL.
+    "not": _simple(lambda x: nw.when(~x.is_null()).then(~x)),
     "is_null": _simple(lambda x: x.is_null()),
     "is_in": _is_in,
     "fill_null": _fill_null,

@@ -113,8 +113,8 @@ class _Ibis(SqlBackend):
         return nw.lit(repr(value)).cast(nw.Float64)
 
     def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
-        """Ibis compares no unsigned number of 64 bits with one that has a sign; as decimals they compare exactly."""
-        unsigned = isinstance(facts.dtype, nw.UInt64)
+        """Ibis compares no unsigned number with one that has a sign; as decimals they compare exactly."""
+        unsigned = facts.dtype.is_unsigned_integer()
         return value.cast(nw.Decimal(20, 0)) if unsigned else super().moment(value, facts)
 
     def reason_against(self, dtype: DType) -> str:
