@@ -34,7 +34,7 @@ KEYS = {
     "datetime": [dt.datetime(1970, 1, 1), dt.datetime(2021, 3, 28, 1)],
     "duration": [dt.timedelta(0), dt.timedelta(seconds=86400)],
 }
-QUICK = ("polars", "polars lazy", "duckdb", "ibis", "pandas nullable", "pyarrow run ends")
+QUICK = ("polars", "duckdb", "pandas nullable")
 LONG = [pytest.param(e, id=e.name, marks=[] if e.name in QUICK else [pytest.mark.long]) for e in (*ENGINES, *READERS)]
 
 
