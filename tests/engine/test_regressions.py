@@ -13,7 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine
-from dpframe.errors import DpFrameError, EngineError
+from dpframe.errors import DpFrameError, EngineError, WrongType
 from strategies import answer, check_claims
 
 FAR = 2**63 - 1
@@ -235,3 +235,35 @@ def test_a_paid_crosstab_can_always_be_read(lift):
     assert cross(keys=[("x", "a"), ("y", "b")], margins=True).table.shape[0] == 3  # margins of a few combinations
     margins = cross(keys={"a": ["x"], "b": ["a", "All"]}, margins=True).table
     assert list(margins.columns).count("All") != 1 or margins.shape[1] == (3 if lift is pl.DataFrame.to_pandas else 4)
+
+
+def test_a_quotient_by_a_constant_is_that_of_floats_and_no_product():
+    frame = dp.protect(pl.DataFrame({"x": [100, 7, 0]}), unit=dp.Rows(1))
+    for by, low in ((7, 100 / 7), (1e200, 7 / 1e200), (5e-324, 0.0)):
+        query = frame.with_columns(y=dp.col("x") / by).with_columns(same=dp.col("y") == low).filter(dp.col("same"))
+        assert engine.totals(query.agg(n=dp.count())._ask, 1).values[0][0] == 1
+
+
+def test_times_finer_than_a_literal_do_not_equal_it():
+    table = pl.DataFrame(
+        {"t": pl.Series([0, 1, 1000]).cast(pl.Datetime("ns")), "d": pl.Series([0, 1, 1000]).cast(pl.Duration("ns"))}
+    )
+    frame = dp.protect(table, unit=dp.Rows(1))
+    for condition in (
+        dp.col("t") == dt.datetime(1970, 1, 1),
+        dp.col("t").is_in([dt.datetime(1970, 1, 1)]),
+        dp.col("d") == dt.timedelta(0),
+        dp.col("d").is_in([dt.timedelta(0)]),
+    ):
+        assert engine.totals(frame.filter(condition).agg(n=dp.count())._ask, 1).values[0][0] == 1
+
+
+def test_text_as_a_number_of_32_bits_is_rounded_to_them():
+    frame = dp.protect(pl.DataFrame({"s": ["0.1", "1e39"]}), unit=dp.Rows(1)).cast("s", "float32")
+    assert engine.totals(frame.filter(dp.col("s") == 0.1).agg(n=dp.count())._ask, 1).values[0][0] == 0
+
+
+def test_a_branch_that_cannot_be_read_is_no_null():
+    frame = dp.protect(pl.DataFrame({"x": [1], "many": [[1]]}), unit=dp.Rows(1))
+    with pytest.raises(WrongType, match="not a column of type List"):
+        frame.with_columns(y=dp.when(dp.col("x") > 0).then(dp.col("many")).otherwise(dp.col("x")))

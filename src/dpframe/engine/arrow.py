@@ -30,13 +30,20 @@ __all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type", "partition_of
 
 
 def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, Facts], ...]:
-    return tuple((field.name, _arrow_facts(plain_type(field.type))) for field in fields)
+    return tuple((field.name, _arrow_facts(_decoded_type(field.type))) for field in fields)
+
+
+def _decoded_type(dtype: pa.DataType) -> pa.DataType:
+    """The type of the values, whatever way they are encoded."""
+    return plain_type(dtype.value_type if pa.types.is_run_end_encoded(dtype) else dtype)
 
 
 def _arrow_facts(dtype: pa.DataType) -> Facts:
     """What a type of Arrow is; what has no counterpart only matters when its column is used."""
     if pa.types.is_timestamp(dtype) and dtype.tz is not None and not _is_zone(dtype.tz):
         return Facts(Unread(f"{dtype} (its time zone is none of the IANA names; convert its times to 'UTC' first)"))
+    if pa.types.is_decimal256(dtype):  # which makes Polars panic, and write about it
+        return Facts(Unread(f"{dtype} (first: table.cast, to decimal128 or float64)"))
     if pa.types.is_interval(dtype):  # of which Polars would print that it panics
         return Facts(nw.Unknown())
     try:
@@ -85,11 +92,30 @@ def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
 
 
 def _sound(column: Any) -> Any:
-    return _seconds(sound(column))
+    return _seconds(sound(_runs_decoded(column)))
+
+
+def _runs_decoded(column: Any) -> Any:
+    """Values that stand once for a run of rows, row by row; null where the runs are none."""
+    if not pa.types.is_run_end_encoded(column.type):
+        return column
+    dtype, chunks = column.type.value_type, []
+    for chunk in column.chunks:
+        try:
+            chunk.validate(full=True)
+            chunks.append(pc.run_end_decode(chunk))
+        except pa.ArrowException:
+            chunks.append(pa.nulls(len(chunk), dtype))
+    return pa.chunked_array(chunks, type=dtype)
 
 
 def _seconds(column: Any) -> Any:
-    """Times in seconds become milliseconds; null where those do not fit, or they would wrap onto other times."""
+    """Times in seconds become milliseconds; null where those do not fit, or they would wrap onto other times.
+
+    Of decimals of 76 digits, which Polars has not, only whether there is a value is left.
+    """
+    if pa.types.is_decimal256(column.type):
+        return pc.if_else(column.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
     if not (pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)) or column.type.unit != "s":
         return column
     ticks, most = column.cast(pa.int64()), 9 * 10**15

@@ -14,6 +14,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
+from dpframe.errors import WrongType
 from dpframe.plan import expressions as plan
 from dpframe.plan.columns import Facts, Table
 from dpframe.plan.expressions import Call, Literal, Name, Node
@@ -62,6 +63,8 @@ class Lowering:
         match node:
             case Name(name):
                 return nw.col(self.table.columns[name].id)
+            case Literal(value) if isinstance(value, float):
+                return self.engine.real(value)
             case Literal(value):
                 return nw.lit(self.constant(self.engine.constant(value, plan.facts(node, self.table, "").dtype)))
             case Call(operation, args, options):
@@ -83,7 +86,8 @@ class Lowering:
 
     def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         """Text as another type; null where the text does not have its form, which is the same on every engine."""
-        form, value = _FORMS[kind(dtype)], self.read(value)
+        forms = _UNSIGNED if dtype.is_unsigned_integer() else _FORMS[kind(dtype)]
+        form, value = forms, self.read(value)
         return self._through(value, lambda frame, a, b: self.engine.parsed(frame, a, dtype, b), form)
 
     def part(self, value: nw.Expr, dtype: DType, part: str) -> nw.Expr:
@@ -112,6 +116,7 @@ class Lowering:
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
 # The texts that are converted, said in what regular expressions of all engines share: the form, and a character that is
 # in no text of this form. Java's "$" also matches before a line end that is last, so the form alone lets "12\n" pass.
+_UNSIGNED = (r"^\+?[0-9]+$", r"[^0-9+]")
 _FORMS: Mapping[str, tuple[str, str]] = {
     "integer": (r"^[+-]?[0-9]+$", r"[^0-9+-]"),
     "float": (r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$", r"[^0-9eE.+-]"),
@@ -179,19 +184,42 @@ def _floats(op: Callable[[Backend, nw.Expr], nw.Expr]) -> Lower:
 
 
 def _compare(op: Binary) -> Lower:
-    return lambda here, args, known, _: op(*(here.engine.moment(x, f) for x, f in zip(args, known, strict=True)))
+    def lower(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], _: Mapping[str, Any]) -> nw.Expr:
+        units = [getattr(f.dtype, "time_unit", "") for f in known]
+        if len(set(units)) > 1 and (
+            "ns" in units or kind(known[0].dtype) == "duration"
+        ):  # by itself an engine would round to the coarser unit
+            return op(*(_nanoseconds(x, unit) for x, unit in zip(args, units, strict=True)))
+        return op(*(here.engine.moment(x, f) for x, f in zip(args, known, strict=True)))
+
+    return lower
+
+
+def _nanoseconds(value: nw.Expr, unit: str) -> nw.Expr:
+    """A time or a duration as whole nanoseconds, which for every year there is take more than 64 bits."""
+    return value.cast(nw.Int64).cast(nw.Int128) * (10**9 // _TICKS[unit])
 
 
 def _is_in(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    family = kind(known[0].dtype)
-    value = here.engine.moment(args[0], known[0]) if family != "integer" else int64(args[0], known[0])
-    listed = [here.engine.constant(x, plan.facts(Literal(x), here.table, "").dtype) for x in opts["values"]]
+    family, value, listed = kind(known[0].dtype), args[0], list(opts["values"])
     if family in ("float", "decimal"):
         listed = [float(x) for x in listed]
     elif family == "integer":
+        value = int64(value, known[0])
         listed = [int(x) for x in listed if int(x) == x and -(2**63) <= x < 2**63]
+    elif family in TIMES:
+        value = value.cast(nw.Int64)
+        listed = [tick for x in listed if (tick := _tick(x, known[0].dtype)) is not None]
     listed = here.engine.texts(here.frame, listed)
     return value.is_in(listed) if listed else nw.when(~value.is_null()).then(nw.lit(False))
+
+
+def _tick(value: Any, dtype: DType) -> int | None:
+    """The whole number that a column of times holds for a value; None where it can hold no such time."""
+    try:
+        return ticks(value, dtype, "")
+    except WrongType:
+        return None
 
 
 def _fill_null(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
@@ -215,7 +243,7 @@ def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
             first if lower is None else min(max(-(-lower // 1), first), last),
             last if upper is None else min(max(upper // 1, first), last),
         )
-        inside = int(low) if low > first else None, int(high) if high < last else None
+        inside = (None if low == first else int(low), None if high == last else int(high))
         return args[0] if inside == (None, None) else args[0].clip(*inside)
     return to_float(args[0]).clip(None if lower is None else float(lower), None if upper is None else float(upper))
 
@@ -227,8 +255,10 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
         if want in ("date", "datetime"):  # read at microseconds, which hold every year there is
             parsed = nw.Date() if want == "date" else nw.Datetime("us")
             return _cast_time(here, in_calendar(here.converted(value, parsed), parsed), parsed, target)
-        made = here.converted(value, nw.Float64() if want == "float" else target)
-        return not_nan(made) if want == "float" else made
+        if want == "integer":
+            return here.converted(value, target)
+        read = not_nan(here.converted(value, nw.Float64()))
+        return here.engine.single(read) if isinstance(target, nw.Float32) else read
     if want == "string":
         categories = list(target.categories) if isinstance(target, nw.Enum) else None
         if have != "string":
@@ -248,9 +278,9 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
             )
             value = nw.when(inside).then(value)
         elif have == "integer":
-            first, last = integer_range(known[0].dtype)  # where all values fit, some engines cannot say how far
-            value = nw.when(value >= low).then(value) if first < low else value
-            value = nw.when(value <= high).then(value) if high < last else value
+            first, last = integer_range(known[0].dtype)
+            value = value if low <= first else nw.when(value >= low).then(value)
+            value = value if high >= last else nw.when(value <= high).then(value)
         return here.engine.whole(value, target)
     if want == "float":
         return here.engine.single(to_float(value)) if isinstance(target, nw.Float32) else to_float(value)
@@ -313,7 +343,8 @@ LOWERED: Mapping[str, Lower] = {
     "greater_equal": _compare(lambda x, y: x >= y),
     "and": _simple(lambda x, y: x & y),
     "or": _simple(lambda x, y: x | y),
-    "not": _simple(lambda x: ~x),
+    # Inside of a CASE: Ibis writes NOT x IS NULL without brackets, which SQL takes for the opposite of x IS NULL.
+    "not": _simple(lambda x: nw.when(~x.is_null()).then(~x)),
     "is_null": _simple(lambda x: x.is_null()),
     "is_in": _is_in,
     "fill_null": _fill_null,

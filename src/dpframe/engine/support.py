@@ -27,7 +27,7 @@ def check_supported(step: steps.Step) -> None:
             "Protect tables of one engine and one connection."
         )
     for dtype, what in _types(step):
-        why = engine.reason_against(dtype)
+        why = engine.reason_against(dtype) if isinstance(step, combine.Join) else engine.reason_against_cast(dtype)
         if why:
             raise UnsupportedOperation(f"{step.shown}: {what} {show(dtype)} is not for {engine.name}; {why}.")
 

@@ -13,7 +13,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation,
 from dpframe.plan.columns import Bounds, Facts, Table
 from dpframe.plan.habits import CALENDAR, EXPRESSION, TEXT, Habits
 from dpframe.plan.operations import OPERATIONS
-from dpframe.plan.types import Scalar, as_dtype, in_order, is_finite, kind_of_scalar, listed, number, plain, real
+from dpframe.plan.types import Null, Scalar, as_dtype, in_order, is_finite, kind_of_scalar, listed, number, plain, real
 
 __all__ = [
     "Call",
@@ -59,7 +59,7 @@ Node = Name | Literal | Call
 
 
 _LITERAL_TYPES: Mapping[str, nw.dtypes.DType] = {
-    "null": nw.Unknown(),
+    "null": Null(),
     "boolean": nw.Boolean(),
     "integer": nw.Int64(),
     "float": nw.Float64(),

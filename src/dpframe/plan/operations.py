@@ -20,6 +20,7 @@ from dpframe.plan.columns import Bounds, Facts
 from dpframe.plan.types import (
     GIVE,
     TIMES,
+    Null,
     Scalar,
     cast_first,
     check_cast,
@@ -284,10 +285,12 @@ def _cast(asked: str, args: Sequence[Facts], options: Options) -> Facts:
 def _case(asked: str, args: Sequence[Facts], options: Options) -> Facts:
     condition, yes, no = args
     _need(asked, condition, "boolean")
-    nulls = [f for f in (yes, no) if kind(f.dtype) == "other"]
-    known = [f for f in (yes, no) if kind(f.dtype) != "other"]
+    nulls = [f for f in (yes, no) if isinstance(f.dtype, Null)]
+    known = [f for f in (yes, no) if not isinstance(f.dtype, Null)]
     if not known:
         raise WrongType(f"{asked}: one of the two branches must have a type.")
+    for f in known:
+        _need(asked, f, *GIVE)
     kinds = {kind(f.dtype) for f in known}
     numbers = kinds <= set(_NUMBERS)
     times = {str(f.dtype) for f in known if kind(f.dtype) in ("datetime", "duration")}

@@ -185,14 +185,14 @@ class WithColumns(Step):
 
     @cached_property
     def table(self) -> Table:
-        table, changed = self.before.table, []
+        table, changed, shown = self.before.table, [], self.shown
         for name, expr in self.columns:
             asked = f"with_columns({name}=...)"
             _not_the_unit(table, name, asked)
             known = expressions.facts(expr._node, table, asked)
             if kind(known.dtype) == "other":
                 raise WrongType(f"{asked}: the expression is of type {show(known.dtype)}.")
-            changed.append((name, replace(known, origin=known.origin or self.shown)))
+            changed.append((name, replace(known, origin=known.origin or shown)))
         return table.with_versions(changed)
 
     @property

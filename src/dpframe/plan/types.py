@@ -17,6 +17,7 @@ from dpframe.errors import InvalidArgument, WrongType, kind_of
 __all__ = [
     "GIVE",
     "TIMES",
+    "Null",
     "Scalar",
     "Unread",
     "as_dtype",
@@ -94,6 +95,10 @@ class Unread(nw.Unknown):
 
     def __init__(self, what: str) -> None:
         self.what = what
+
+
+class Null(nw.Unknown):
+    """The type of a null that somebody typed, which goes with every type. No column has it."""
 
 
 def show(dtype: DType) -> str:

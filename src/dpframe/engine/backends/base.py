@@ -45,6 +45,10 @@ class Backend(ABC):
         """Why a column of a type cannot be held here; "" where it can."""
         return ""
 
+    def reason_against_cast(self, dtype: DType) -> str:
+        """Why nothing is cast to a type here; "" where it is."""
+        return self.reason_against(dtype)
+
     @abstractmethod
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
         """A small public table, as a frame that can be joined to another. Times come as this engine holds them."""
@@ -139,6 +143,10 @@ class Backend(ABC):
     @abstractmethod
     def constant(self, value: Any, dtype: DType) -> Any:
         """A value as it stands in a column of a type: as it is, or as its ticks."""
+
+    def real(self, value: float) -> nw.Expr:
+        """A float, as a Float64."""
+        return nw.lit(value)
 
     @abstractmethod
     def from_ticks(self, value: nw.Expr, dtype: DType) -> nw.Expr:

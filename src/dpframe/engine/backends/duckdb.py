@@ -150,6 +150,8 @@ def _held(name: str, dtype: DType) -> str:
     the whole database.
     """
     value = _quoted(name)
+    if BACKEND.reason_against(dtype):  # of which nothing can be asked but whether there is a value
+        return value
     if kind(dtype) == "date":
         return f"CASE WHEN isfinite({value}) THEN CAST({value} - {_DAY} AS BIGINT) END"
     if kind(dtype) == "datetime":

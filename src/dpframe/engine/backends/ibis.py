@@ -23,6 +23,7 @@ from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
+from dpframe.plan.columns import Facts
 from dpframe.plan.types import kind
 
 __all__ = ["BACKEND", "Dialect", "fetched"]
@@ -205,6 +206,15 @@ class _Ibis(SqlBackend):
         rows = frame.to_native()
         return _with(rows, _dialect(rows).part(rows[column], dtype, part), into)
 
+    def real(self, value: float) -> nw.Expr:
+        """Ibis writes 0.5 as it is, which SQL takes for a decimal: its products are other numbers, and overflow."""
+        return nw.lit(repr(value)).cast(nw.Float64)
+
+    def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
+        """Ibis compares no unsigned number with one that has a sign; as decimals they compare exactly."""
+        unsigned = facts.dtype.is_unsigned_integer()
+        return value.cast(nw.Decimal(20, 0)) if unsigned else super().moment(value, facts)
+
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_zone", None) is not None:
             return "databases do not agree on zones: make it UTC without a zone before it comes to dpframe"
@@ -214,10 +224,12 @@ class _Ibis(SqlBackend):
 def _held(value: Any, dtype: DType) -> Any:
     """A column of the user's as it is held: a time as its ticks, a text as text."""
     family = kind(dtype)
+    if BACKEND.reason_against(dtype):  # of which nothing can be asked but whether there is a value
+        return value
     if family == "date":
         inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
         return ibis.cases((inside, value.delta(ibis.date(1970, 1, 1), unit="day")))
-    if family == "datetime" and getattr(dtype, "time_zone", None) is None:
+    if family == "datetime":
         first, last = ibis.literal(dt.datetime(1, 1, 1)), ibis.literal(dt.datetime(9999, 12, 31, 23, 59, 59, 999999))
         since = value.delta(ibis.timestamp(1970, 1, 1, 0, 0, 0), unit="microsecond")
         return ibis.cases((value.between(first, last), since))

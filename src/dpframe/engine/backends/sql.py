@@ -123,6 +123,12 @@ class SqlBackend(Backend):
             return "a duration has no fixed length there: make it a number before it comes to dpframe"
         return ""
 
+    def reason_against_cast(self, dtype: DType) -> str:
+        """Those of 128 bits are what databases make of too large sums, and differ in how they are cast and read."""
+        if isinstance(dtype, (nw.Int128, nw.UInt128)):
+            return "whole numbers are made in 64 bits there: cast to 'int64', or to 'float64'"
+        return self.reason_against(dtype)
+
 
 def our_names(names: Iterable[str]) -> dict[str, str]:
     """What each column is scanned as; without those that differ only in case, which SQL takes for one another."""

@@ -1,0 +1,42 @@
+"""The suite says at its end how large it was, whichever worker ran what."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # so that these tests can import what is beside them
+
+from engines import SPARK
+from suite import TALLY
+
+from engine.conftest import spark_session
+
+__all__ = ["spark_session"]
+
+
+@pytest.fixture(autouse=True)
+def spark_started(request):
+    """Spark is started by the first test that asks it."""
+    engine = getattr(request.node, "callspec", None) and request.node.callspec.params.get("engine")
+    if engine is not None and engine.name.startswith("spark"):
+        SPARK["session"] = request.getfixturevalue("spark_session")
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["conformance"] = TALLY.plain()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    TALLY.merge(getattr(node, "workeroutput", {}).get("conformance") or {})
+
+
+def pytest_terminal_summary(terminalreporter):
+    if TALLY.operations:
+        terminalreporter.section("conformance of engines")
+        for line in TALLY.lines():
+            terminalreporter.write_line(line)

@@ -1,0 +1,167 @@
+"""The expressions that are asked: every operation, every cast, every comparison, on columns and with literals."""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+
+import polars as pl
+from cells import TYPES
+from reference import family
+
+import dpframe as dp
+
+__all__ = ["of_one", "of_two"]
+
+ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
+COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+WHOLE = (0, 1, -1, 7, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), 3_037_000_500)
+REAL = (0.0, 0.5, 0.1 + 0.2, 0.12345678901234568, 2 / 3, -2.5, 1e200, 1e-200, 5e-324, 2.0**53, 9.2e18, 1e270, 2.0**63)
+DIVISORS = (1, 2, 7, 1000, 2**20 - 1, 2**20, 2**31, 2**61, 2**62 - 1)
+TARGETS = (
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "boolean"),
+    *("string", "date", "datetime", pl.Datetime("ms"), pl.Datetime("ns"), pl.Datetime("us", "Europe/Berlin")),
+    *(pl.Enum(["1", "", "true", "a", "2020-01-01"]), pl.Int128, pl.Duration("us")),
+)
+PIECES = (
+    "",
+    "%",
+    "_",
+    "\\",
+    "a",
+    "'",
+    '"',
+    "a_b",
+    "\n",
+    "\x00",
+    ".",
+    "^",
+    "ß",
+    "é",
+    "e\u0301",
+    "👩",
+    "1",
+    "İ",
+    "--",
+    "{}",
+)
+DAY, MOMENT = dt.date(2020, 2, 29), dt.datetime(2021, 3, 28, 1)
+EARLY, LATE = dt.date(1, 1, 1), dt.date(9999, 12, 31)
+BERLIN = dt.datetime(2021, 3, 28, 1, tzinfo=dt.UTC)
+
+
+def of_two(first: str, second: str) -> list[dp.Expr]:
+    """Every operation on two columns, of any type: those of types that do not go together are refused."""
+    a, b = dp.col(f"a_{first}"), dp.col(f"b_{second}")
+    made = [op(a, b) for op in (*ARITHMETIC, *COMPARISONS)]
+    made += [dp.when(a.is_null()).then(b).otherwise(a), dp.when(a < b).then(a).otherwise(b)]
+    return [*made, a & b, a | b]
+
+
+def of_one(name: str) -> list[dp.Expr]:
+    """Every operation on one column: with literals of its kind and of others, and every cast."""
+    a = dp.col(f"a_{name}")
+    made = [a.is_null(), a.is_not_null(), dp.when(a.is_null()).then(a), *(a.cast(target) for target in TARGETS)]
+    return made + BY_FAMILY[family(TYPES[name].dtype)](a)
+
+
+def _numbers(a: dp.Expr) -> list[dp.Expr]:
+    made = [-a, a.abs(), a.floor(), a.ceil(), a.sqrt()]
+    made += [op(a, x) for op in (*ARITHMETIC, *COMPARISONS) for x in (*WHOLE, *REAL)]
+    made += [op(x, a) for op in ARITHMETIC for x in (*WHOLE, *REAL)]
+    made += [op(a, by) for op in (operator.floordiv, operator.mod) for by in (*DIVISORS, 0, -1, 2**62)]
+    made += [
+        a.is_in(x)
+        for x in ([], [0], [1, 0.5, -1.0], [2**63 - 1, -(2**63)], [2**63, 2**64 - 1], [2**53 + 1, 2.0**53], [-0.0])
+    ]
+    made += [a.fill_null(x) for x in (0, 5, -1, 300, 2**63 - 1, 2**64 - 1, 0.5, 1e300, -0.0)]
+    made += [
+        a.clip(low, high)
+        for low, high in (
+            (-3, 10),
+            (0.5, 7.25),
+            (None, 9),
+            (3, None),
+            (-(2**63), 2**63),
+            (0, 2**64 - 1),
+            (1e200, 1e270),
+            (-1e270, -1e200),
+        )
+    ]
+    return [
+        *made,
+        a.is_between(-1, 7),
+        dp.when(a > 0).then(1).otherwise(a),
+        dp.when(a > 0).then(0.5),
+        (a + 1) * a - a,
+        _decimal(a) * _decimal(a) * _decimal(a) * a,
+    ]
+
+
+def _decimal(a: dp.Expr) -> dp.Expr:
+    """A literal in some rows: as a decimal of SQL, its third power would be too large."""
+    return dp.when(a > 0).then(123456789012345.6)
+
+
+def _texts(a: dp.Expr) -> list[dp.Expr]:
+    made = [a.str.to_lowercase(), a.str.to_uppercase(), a.str.len_chars()]
+    made += [part for x in PIECES for part in (a.str.contains(x), a.str.starts_with(x), a.str.ends_with(x))]
+    made += [a.str.head(n) for n in (0, 1, 2, 3, 2**31 - 1)]
+    made += [op(a, x) for op in COMPARISONS for x in ("", "a", "A", "é", "'", "\\", "12\n", "\x00", "ß", "👩")]
+    made += [a.is_in(x) for x in ([], ["a"], ["A", "ß", "'"], ["", "\\", "a\x00"], ["%", "_"], ["e\u0301"])]
+    made += [a.fill_null(x) for x in ("", "'", "\\", "a\x00", "ß")]
+    return [
+        *made,
+        dp.when(a == "a").then("A").otherwise(a),
+        a.cast("int64") + 1,
+        a.str.to_lowercase() == "a",
+        a.cast("float32") * 2,
+    ]
+
+
+def _truths(a: dp.Expr) -> list[dp.Expr]:
+    made = [~a, a & True, a | False, a.fill_null(True), a.fill_null(False), a.is_in([True]), a.is_in([True, False])]
+    return [
+        *made,
+        *(op(a, True) for op in COMPARISONS),
+        dp.when(a).then(1).otherwise(0),
+        dp.when(a).then("x"),
+        a.is_in([]),
+    ]
+
+
+def _parts(a: dp.Expr) -> list[dp.Expr]:
+    return [getattr(a.dt, part)() for part in ("year", "month", "day", "weekday", "ordinal_day", "hour", "minute")]
+
+
+def _times(*values: object) -> list:
+    def made(a: dp.Expr) -> list[dp.Expr]:
+        exprs = [op(a, x) for op in COMPARISONS for x in values]
+        exprs += [a.is_in([x]) for x in values] + [a.fill_null(x) for x in values]
+        exprs += [
+            a.clip(x, y) for x in values for y in values if type(x) is type(y) and _zoned(x) == _zoned(y) and x < y
+        ]
+        return (
+            exprs
+            + _parts(a)
+            + [a.cast("date").cast("datetime"), a.cast("date").dt.weekday(), a.cast("datetime").dt.hour()]
+        )
+
+    return made
+
+
+def _zoned(value: object) -> bool:
+    return getattr(value, "tzinfo", None) is not None
+
+
+_DAYS_AND_TIMES = _times(
+    DAY, EARLY, LATE, MOMENT, BERLIN, dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)
+)
+BY_FAMILY = {
+    **dict.fromkeys(("integer", "float", "decimal"), _numbers),
+    "string": _texts,
+    "boolean": _truths,
+    "date": _DAYS_AND_TIMES,
+    "datetime": _DAYS_AND_TIMES,
+    "duration": _times(dt.timedelta(0), dt.timedelta(hours=1), dt.timedelta(days=-400)),
+}

@@ -1,0 +1,484 @@
+"""What each row operation gives, in plain Python, from its documented rule: no engine computes anything here.
+
+A value is a Python int, float, str, bool or None. A date is its number of days since 1970, a time or a duration its
+nanoseconds, both as int, since Python's own calendar has neither all years nor nanoseconds. Null and NaN are None.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import operator
+import re
+import struct
+import zoneinfo
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import narwhals as nw
+
+from dpframe.plan.expressions import Call, Literal, Name
+
+__all__ = ["Typed", "family", "held", "value", "whole_range"]
+
+INT64 = (-(2**63), 2**63 - 1)
+GUARD = 9.2e18  # whole-number arithmetic gives up where its result in floats is this large
+DAY = 86_400 * 10**9
+NANO = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+EPOCH = dt.date(1970, 1, 1)
+FIRST, LAST = dt.date(1, 1, 1).toordinal() - EPOCH.toordinal(), dt.date(9999, 12, 31).toordinal() - EPOCH.toordinal()
+NUMBERS = ("integer", "float", "decimal")
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A value and its type."""
+
+    dtype: Any
+    value: Any
+
+
+def family(dtype: Any) -> str:
+    """The kind of a type, in one word."""
+    if dtype.is_integer():
+        return "integer"
+    if dtype.is_float():
+        return "float"
+    if dtype.is_decimal():
+        return "decimal"
+    words = {
+        nw.Boolean: "boolean",
+        nw.String: "string",
+        nw.Enum: "string",
+        nw.Categorical: "string",
+        nw.Date: "date",
+        nw.Datetime: "datetime",
+        nw.Duration: "duration",
+    }
+    return next((word for kind, word in words.items() if isinstance(dtype, kind)), "null")
+
+
+def whole_range(dtype: Any) -> tuple[int, int]:
+    """Smallest and largest whole number of a type."""
+    name = str(dtype)
+    bits = int(re.sub("[^0-9]", "", name))
+    return (0, 2**bits - 1) if name.startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def held(dtype: Any, cell: Any) -> Typed:
+    """A cell of a table as operations see it: NaN is missing, a decimal is the nearest float, odd years are missing."""
+    if cell is None:
+        return Typed(dtype, None)
+    kind = family(dtype)
+    if kind in ("float", "decimal"):
+        return Typed(dtype, number(cell))
+    if kind == "date":
+        return Typed(dtype, cell if FIRST <= cell <= LAST else None)
+    if kind == "datetime":
+        spare = 0 if dtype.time_zone is None else 1  # a zone's clock needs a day at either end
+        inside = (FIRST + spare) * DAY <= cell < (LAST + 1 - spare) * DAY
+        last = cell == 2**63 - 1 and dtype.time_unit == "ns"  # no limit can be typed for this one
+        return Typed(dtype, cell if inside and not last else None)
+    return Typed(dtype, cell)
+
+
+def number(cell: Any) -> float | None:
+    """The float nearest to a number; None for NaN."""
+    made = float(Fraction(cell)) if isinstance(cell, (Decimal, int)) else cell
+    return None if math.isnan(made) else made
+
+
+def value(node: Any, row: Mapping[str, Typed]) -> Typed:
+    """What an expression is in a row of typed, held cells."""
+    match node:
+        case Name(name):
+            return row[name]
+        case Literal(written):
+            return literal(written)
+        case Call(operation, args, options):
+            return RULES[operation]([value(arg, row) for arg in args], dict(options))
+    raise AssertionError(node)
+
+
+def literal(written: Any) -> Typed:
+    """A value as typed in an expression."""
+    if written is None:
+        return Typed(nw.Unknown(), None)
+    if isinstance(written, dt.datetime):
+        zoned = written.tzinfo is not None
+        since = written - dt.datetime(1970, 1, 1, tzinfo=dt.UTC if zoned else None)
+        return Typed(
+            nw.Datetime("us", "UTC") if zoned else nw.Datetime("us"), since // dt.timedelta(microseconds=1) * 1000
+        )
+    if isinstance(written, dt.date):
+        return Typed(nw.Date(), written.toordinal() - EPOCH.toordinal())
+    if isinstance(written, dt.timedelta):
+        return Typed(nw.Duration("us"), written // dt.timedelta(microseconds=1) * 1000)
+    types = {bool: nw.Boolean(), int: nw.Int64(), float: nw.Float64(), str: nw.String()}
+    return Typed(types[type(written)], written)
+
+
+# Arithmetic
+
+
+def int64(x: Typed) -> int | None:
+    """A whole number, None outside of 64 bits."""
+    return x.value if x.value is not None and INT64[0] <= x.value <= INT64[1] else None
+
+
+def float64(x: Typed) -> float | None:
+    """A number as a float."""
+    return None if x.value is None else number(x.value)
+
+
+def ieee(op: Callable[[float, float], float], a: float | None, b: float | None) -> float | None:
+    """A float operation; NaN is None, what is too large is infinite."""
+    if a is None or b is None:
+        return None
+    try:
+        made = op(a, b)
+    except OverflowError:
+        made = math.inf
+    return None if math.isnan(made) else made
+
+
+def arithmetic(op: Callable[[Any, Any], Any]) -> Callable[..., Typed]:
+    def rule(args, options):
+        if any(family(x.dtype) != "integer" for x in args):
+            return Typed(nw.Float64(), ieee(op, *map(float64, args)))
+        a, b = map(int64, args)
+        if a is None or b is None or not abs(op(float(a), float(b))) < GUARD:
+            return Typed(nw.Int64(), None)
+        return Typed(nw.Int64(), op(a, b))
+
+    return rule
+
+
+def divide(args, options):
+    top, bottom = map(float64, args)
+    if not bottom:
+        return Typed(nw.Float64(), None)
+    return Typed(nw.Float64(), ieee(operator.truediv, top, bottom))
+
+
+def by_constant(op):
+    def rule(args, options):
+        top = int64(args[0])
+        return Typed(nw.Int64(), None if top is None else op(top, options["by"]))
+
+    return rule
+
+
+def negative(args, options):
+    if family(args[0].dtype) != "integer":
+        x = float64(args[0])
+        return Typed(nw.Float64(), None if x is None else -x)
+    x = int64(args[0])
+    return Typed(nw.Int64(), None if x is None or x == INT64[0] else -x)
+
+
+def absolute(args, options):
+    if family(args[0].dtype) != "integer":
+        x = float64(args[0])
+        return Typed(nw.Float64(), None if x is None else abs(x))
+    x = int64(args[0])
+    return Typed(nw.Int64(), None if x is None or x == INT64[0] else abs(x))
+
+
+def of_float(function):
+    def rule(args, options):
+        x = float64(args[0])
+        return Typed(nw.Float64(), None if x is None else x if math.isinf(x) else float(function(x)))
+
+    return rule
+
+
+def root(args, options):
+    x = float64(args[0])
+    return Typed(nw.Float64(), None if x is None or x < 0 else math.sqrt(x))
+
+
+# Comparison and logic
+
+
+def compare(op):
+    """Whole numbers exactly; where one of the two is no whole number, both as floats."""
+
+    def rule(args, options):
+        a, b = (x.value for x in args)
+        if a is None or b is None:
+            return Typed(nw.Boolean(), None)
+        kinds = {family(x.dtype) for x in args}
+        if kinds <= set(NUMBERS) and kinds != {"integer"}:
+            a, b = map(float64, args)
+        if kinds == {"string"}:
+            a, b = a.encode(), b.encode()
+        return Typed(nw.Boolean(), op(a, b))
+
+    return rule
+
+
+def logic(absorbing):
+    def rule(args, options):
+        a, b = (x.value for x in args)
+        if absorbing in (a, b):
+            return Typed(nw.Boolean(), absorbing)
+        return Typed(nw.Boolean(), None if a is None or b is None else not absorbing)
+
+    return rule
+
+
+def opposite(args, options):
+    x = args[0].value
+    return Typed(nw.Boolean(), None if x is None else not x)
+
+
+def is_null(args, options):
+    return Typed(nw.Boolean(), args[0].value is None)
+
+
+def is_in(args, options):
+    x, kind = args[0], family(args[0].dtype)
+    if x.value is None or (kind == "integer" and int64(x) is None):
+        return Typed(nw.Boolean(), None)
+    if kind in ("float", "decimal"):
+        return Typed(nw.Boolean(), x.value in [float(v) for v in options["values"]])
+    if kind == "integer":
+        return Typed(nw.Boolean(), x.value in [Fraction(v) for v in options["values"]])
+    listed = [literal(midnight(v, x.dtype)).value for v in options["values"]]
+    return Typed(nw.Boolean(), x.value in listed)
+
+
+def midnight(written: Any, dtype: Any) -> Any:
+    """A date beside a column of times is its midnight, a midnight beside dates its date."""
+    if isinstance(written, dt.datetime):
+        return written.date() if isinstance(dtype, nw.Date) else written
+    if isinstance(written, dt.date) and isinstance(dtype, nw.Datetime):
+        zone = dtype.time_zone and zoneinfo.ZoneInfo(dtype.time_zone)
+        return dt.datetime(written.year, written.month, written.day, tzinfo=zone)
+    return written
+
+
+def fill_null(args, options):
+    x, kind = args[0], family(args[0].dtype)
+    dtype = nw.Float64() if kind in ("float", "decimal") else x.dtype
+    filled = options["value"] if x.value is None else x.value
+    if x.value is None and kind in ("date", "datetime", "duration"):
+        filled = literal(midnight(filled, x.dtype)).value
+    return Typed(dtype, float(filled) if kind in ("float", "decimal") else filled)
+
+
+def clip(args, options):
+    x, kind = args[0], family(args[0].dtype)
+    low, high = options["lower"], options["upper"]
+    if kind in ("date", "datetime", "duration"):
+        low, high = (None if end is None else literal(midnight(end, x.dtype)).value for end in (low, high))
+        dtype = x.dtype
+    elif kind == "integer":
+        first, last = whole_range(x.dtype)
+        low = first if low is None else min(max(math.ceil(low), first), last)
+        high = last if high is None else min(max(math.floor(high), first), last)
+        dtype = x.dtype
+    else:
+        dtype = nw.Float64()
+    if x.value is None:
+        return Typed(dtype, None)
+    made = x.value if kind != "decimal" else float64(x)
+    made = made if low is None or made >= low else low
+    made = made if high is None or made <= high else high
+    return Typed(dtype, float(made) if isinstance(dtype, nw.Float64) else made)
+
+
+def case(args, options):
+    condition, *branches = args
+    kinds = {family(x.dtype) for x in branches} - {"null"}
+    chosen = branches[0 if condition.value is True else 1]
+    if kinds == {"integer"}:
+        return Typed(nw.Int64(), None if chosen.value is None else int64(chosen))
+    if kinds <= set(NUMBERS):
+        return Typed(nw.Float64(), None if chosen.value is None else float64(chosen))
+    typed = next(x.dtype for x in branches if family(x.dtype) != "null")
+    return Typed(nw.String() if kinds == {"string"} else typed, chosen.value)
+
+
+# Casts
+
+CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?"
+FORMS = {
+    "integer": r"[+-]?[0-9]+",
+    "float": r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?",
+    "date": r"[0-9]{4}-[0-9]{2}-[0-9]{2}",
+    "datetime": rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{CLOCK}",
+}
+
+
+def cast(args, options):
+    x, target = args[0], options["dtype"]
+    have, want = family(x.dtype), family(target)
+    made = None if x.value is None else CASTS[have, want](x, target)
+    if isinstance(target, nw.Enum) and made not in target.categories:
+        made = None
+    return Typed(target, made)
+
+
+def to_whole(x: Typed, target: Any) -> int | None:
+    if isinstance(x.value, float) and math.isinf(x.value):
+        return None
+    whole = math.trunc(x.value)
+    low, high = whole_range(target)
+    return whole if low <= whole <= high else None
+
+
+def single(x: float) -> float:
+    """The nearest float of 32 bits; beyond them infinite."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", x))[0]
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+def to_number(x: Typed, target: Any) -> float | None:
+    made = float64(x)
+    return made if made is None or isinstance(target, nw.Float64) else single(made)
+
+
+def from_text(x: Typed, target: Any) -> Any:
+    want = family(target)
+    form = r"\+?[0-9]+" if target.is_unsigned_integer() else FORMS[want]
+    if not re.fullmatch(form, x.value):
+        return None
+    if want == "integer":
+        return to_whole(Typed(nw.Int128(), parsed_whole(x.value)), target)
+    if want == "float":
+        return to_number(Typed(nw.Float64(), float(x.value)), target)
+    return from_calendar(x.value, target)
+
+
+def parsed_whole(text: str) -> int:
+    """Python's own reading of digits, which stops at 4,300 of them: beyond those it fits in no type."""
+    digits = text.lstrip("+-").lstrip("0")
+    if len(digits) > 60:
+        return 2**200
+    return int(text[0] + (digits or "0")) if text[0] in "+-" else int(digits or "0")
+
+
+def from_calendar(text: str, target: Any) -> int | None:
+    try:
+        day = dt.date.fromisoformat(text[:10])
+    except ValueError:
+        return None
+    days = day.toordinal() - EPOCH.toordinal()
+    if isinstance(target, nw.Date):
+        return days
+    hours, minutes, seconds = text[11:19].split(":")
+    fraction = int(text[20:29].ljust(9, "0")[:6].ljust(9, "0")) if len(text) > 19 else 0
+    nano = days * DAY + (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * 10**9 + fraction
+    return retimed(Typed(nw.Datetime("us"), nano), target)
+
+
+def retimed(x: Typed, target: Any) -> int | None:
+    """A time in the unit of another type, rounded down; None where its 64 bits do not reach (years 1678 to 2261)."""
+    nano = x.value * DAY if isinstance(x.dtype, nw.Date) else x.value
+    if isinstance(target, nw.Date):
+        return nano // DAY
+    if target.time_unit == "ns" and getattr(x.dtype, "time_unit", "") != "ns":
+        spare = 0 if getattr(x.dtype, "time_zone", None) is None else 1
+        low, high = (
+            dt.date(year, *day).toordinal() - EPOCH.toordinal() for year, day in ((1678, (1, 1)), (2261, (12, 31)))
+        )
+        if not (low + spare) * DAY <= nano < (high + 1 - spare) * DAY:
+            return None
+    return nano // NANO[target.time_unit] * NANO[target.time_unit]
+
+
+def day_text(x: Typed, target: Any) -> str:
+    day = dt.date.fromordinal(x.value + EPOCH.toordinal())
+    return f"{day.year:04}-{day.month:02}-{day.day:02}"
+
+
+CASTS: dict[tuple[str, str], Callable[[Typed, Any], Any]] = {
+    **{(have, "integer"): to_whole for have in (*NUMBERS, "boolean")},
+    **{(have, "float"): to_number for have in (*NUMBERS, "boolean")},
+    **{("string", want): from_text for want in ("integer", "float", "date", "datetime")},
+    **{(have, want): retimed for have in ("date", "datetime") for want in ("date", "datetime")},
+    ("integer", "boolean"): lambda x, _: x.value != 0,
+    ("boolean", "boolean"): lambda x, _: x.value,
+    ("integer", "string"): lambda x, _: str(x.value),
+    ("boolean", "string"): lambda x, _: str(x.value).lower(),
+    ("string", "string"): lambda x, _: x.value,
+    ("date", "string"): day_text,
+}
+
+
+# Text and calendar
+
+
+def text(dtype, function):
+    def rule(args, options):
+        x = args[0].value
+        return Typed(dtype, None if x is None else function(x, options))
+
+    return rule
+
+
+def part(function):
+    def rule(args, options):
+        x = args[0]
+        return Typed(nw.Int64(), None if x.value is None else function(clock(x)))
+
+    return rule
+
+
+def clock(x: Typed) -> dt.datetime:
+    """A day or time as a calendar shows it, on the clock of its zone."""
+    if isinstance(x.dtype, nw.Date):
+        return dt.datetime.combine(dt.date.fromordinal(x.value + EPOCH.toordinal()), dt.time())
+    shown = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=x.value // 1000)
+    return shown.astimezone(zoneinfo.ZoneInfo(x.dtype.time_zone)) if x.dtype.time_zone else shown
+
+
+RULES: dict[str, Callable[..., Typed]] = {
+    "add": arithmetic(operator.add),
+    "subtract": arithmetic(operator.sub),
+    "multiply": arithmetic(operator.mul),
+    "divide": divide,
+    "floor_divide": by_constant(operator.floordiv),
+    "modulo": by_constant(operator.mod),
+    "negative": negative,
+    "abs": absolute,
+    "floor": of_float(math.floor),
+    "ceil": of_float(math.ceil),
+    "sqrt": root,
+    "equal": compare(operator.eq),
+    "not_equal": compare(operator.ne),
+    "less": compare(operator.lt),
+    "less_equal": compare(operator.le),
+    "greater": compare(operator.gt),
+    "greater_equal": compare(operator.ge),
+    "and": logic(False),
+    "or": logic(True),
+    "not": opposite,
+    "is_null": is_null,
+    "is_in": is_in,
+    "fill_null": fill_null,
+    "clip": clip,
+    "cast": cast,
+    "case": case,
+    "str.to_lowercase": text(nw.String(), lambda x, _: x.lower()),
+    "str.to_uppercase": text(nw.String(), lambda x, _: x.upper()),
+    "str.len_chars": text(nw.Int64(), lambda x, _: len(x)),
+    "str.contains": text(nw.Boolean(), lambda x, o: o["literal"] in x),
+    "str.starts_with": text(nw.Boolean(), lambda x, o: x.startswith(o["literal"])),
+    "str.ends_with": text(nw.Boolean(), lambda x, o: x.endswith(o["literal"])),
+    "str.head": text(nw.String(), lambda x, o: x[: o["n"]]),
+    "dt.year": part(lambda t: t.year),
+    "dt.month": part(lambda t: t.month),
+    "dt.day": part(lambda t: t.day),
+    "dt.weekday": part(lambda t: t.isoweekday()),
+    "dt.ordinal_day": part(lambda t: t.timetuple().tm_yday),
+    "dt.hour": part(lambda t: t.hour),
+    "dt.minute": part(lambda t: t.minute),
+}

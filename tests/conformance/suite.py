@@ -1,0 +1,194 @@
+"""One way to ask: many expressions in one query on one table, each value held against `reference`."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cells import Cells
+from engines import Brought, Engine, rows_of
+from known import KNOWN
+from reference import NANO, Typed, family, held, value
+
+import dpframe as dp
+from dpframe import engine as asked
+from dpframe.errors import DpFrameError, EngineError
+from dpframe.plan.expressions import Call, names, text
+from dpframe.plan.types import kind
+
+__all__ = ["TALLY", "Tally", "check", "wanted"]
+
+
+@dataclass
+class Tally:
+    """How much was held, by engine: operations, cells, combinations of both; and what was refused."""
+
+    operations: dict[str, set[str]] = field(default_factory=dict)
+    cells: Counter[str] = field(default_factory=Counter)
+    combinations: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+
+    def add(self, engine: str, operations: set[str], rows: int, many: int) -> None:
+        """Some expressions, of these operations, on a table."""
+        self.operations.setdefault(engine, set()).update(operations)
+        self.cells[engine] += rows
+        self.combinations[engine] += rows * many
+
+    def refuse(self, engine: str, expr: dp.Expr, error: DpFrameError) -> None:
+        """An expression that an engine refuses at the verb."""
+        operation = expr._node.operation if isinstance(expr._node, Call) else "column"
+        self.refusals[f"{engine}: {operation}: {type(error).__name__}"] += 1
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON takes it, from a worker to the controller."""
+        operations = {name: sorted(words) for name, words in self.operations.items()}
+        return {
+            "operations": operations,
+            "cells": dict(self.cells),
+            "combinations": dict(self.combinations),
+            "refusals": dict(self.refusals),
+        }
+
+    def merge(self, other: Mapping[str, Any]) -> None:
+        """Add what a worker has held."""
+        for name, words in other["operations"].items():
+            self.operations.setdefault(name, set()).update(words)
+        self.cells.update(other["cells"])
+        self.combinations.update(other["combinations"])
+        self.refusals.update(other["refusals"])
+
+    def lines(self) -> list[str]:
+        """For people."""
+        rows = [
+            f"{name}: {len(words)} operations, {self.cells[name]:,} rows, {self.combinations[name]:,} combinations"
+            for name, words in sorted(self.operations.items())
+        ]
+        many, refused = sum(self.combinations.values()), sum(self.refusals.values())
+        every = f"{len(self.operations)} engines, {many:,} combinations, {refused:,} refusals before the charge"
+        return [every, *rows, *(f"refused {many} times: {what}" for what, many in sorted(self.refusals.items()))]
+
+
+TALLY = Tally()
+_WANTED: dict[Any, list[Typed]] = {}
+_HELD: dict[Any, tuple[Cells, list[Typed]]] = {}
+
+
+def _held(cells: Cells, *, readable: bool) -> list[Typed]:
+    """A column's cells as operations see them; of a column that an engine does not read, whether there is one."""
+    key = (id(cells), readable)
+    if key not in _HELD:
+        typed = [held(cells.dtype, cell) if readable else Typed(cells.dtype, cell) for cell in cells.cells]
+        _HELD[key] = (cells, typed)
+    return _HELD[key][1]
+
+
+def wanted(expr: dp.Expr, table: Mapping[str, Cells], frame: dp.PrivateFrame) -> list[Any]:
+    """What an expression is in each row of a table, from `reference`; computed once for all engines."""
+    read = sorted(names(expr._node))
+    readable = [kind(frame._step.table.columns[name].facts.dtype) != "other" for name in read]
+    key = (text(expr._node), *(id(table[name]) for name in read), *readable)
+    if key not in _WANTED:
+        columns = [_held(table[name], readable=can) for name, can in zip(read, readable, strict=True)]
+        rows = zip(*columns, strict=True) if columns else [()] * len(next(iter(table.values())).cells)
+        _WANTED[key] = [value(expr._node, dict(zip(read, row, strict=True))).value for row in rows]
+    return _WANTED[key]
+
+
+def same(got: Any, want: Any) -> bool:
+    """Whether two values are one: of one kind, and equal; zeros have no sign."""
+    return type(got) is type(want) and got == want
+
+
+def check(engine: Engine, table: Mapping[str, Cells], exprs: Sequence[dp.Expr], *, most: int = 40) -> None:
+    """Hold expressions on an engine: a typed refusal that does not depend on rows, or the values of `reference`.
+
+    An expression is refused from the types of a table alone, which are those of the table without rows.
+    """
+    brought = engine.bring(table)
+    empty = engine.bring({name: replace(cells, cells=()) for name, cells in table.items()})
+    frame, nothing = (dp.protect(side.native, unit=dp.Rows(1)) for side in (brought, empty))
+    assert frame._step.table.columns == nothing._step.table.columns, "the types of a table depend on its rows"
+    failures, accepted = [], []
+    for expr in exprs:
+        if names(expr._node) <= brought.cells.keys():
+            try:
+                frame.with_columns(x=expr)
+                accepted.append(expr)
+            except DpFrameError as error:
+                TALLY.refuse(engine.name, expr, error)
+    for start in range(0, len(accepted), engine.batch):
+        failures += _values(engine, brought, frame, nothing, accepted[start : start + engine.batch])
+    operations = {word for expr in accepted for word in _operations(expr._node)}
+    TALLY.add(engine.name, operations, brought.height, len(accepted))
+    assert not failures, f"{len(failures)} failures on {engine.name}\n" + "\n".join(failures[:most])
+
+
+def _operations(node: Any) -> set[str]:
+    return {node.operation}.union(*map(_operations, node.args)) if isinstance(node, Call) else set()
+
+
+def _values(
+    engine: Engine, brought: Brought, frame: dp.PrivateFrame, nothing: dp.PrivateFrame, exprs: Sequence[dp.Expr]
+) -> list[str]:
+    """Where the values, and the totals of one query, are others than those of `reference`."""
+    named = {f"e{i}": expr for i, expr in enumerate(exprs)}
+    made = frame.with_columns(**named)
+    try:
+        values, totals = rows_of(made, list(named)), _totals(made, list(named))
+    except BaseException as error:
+        if len(exprs) > 1:
+            middle = len(exprs) // 2
+            halves = (exprs[:middle], exprs[middle:])
+            return [x for half in halves for x in _values(engine, brought, frame, nothing, half)]
+        return _raised(engine, nothing, exprs[0], error)
+    failures = []
+    for name, expr in named.items():
+        failures += _unlike(engine, brought, made, name, expr, values[name], wanted(expr, brought.cells, frame))
+        if totals[name] != sum(x is not None for x in values[name]):
+            failures.append(f"{expr}: counted {totals[name]} values")
+    return failures
+
+
+def _raised(engine: Engine, nothing: dp.PrivateFrame, expr: dp.Expr, error: BaseException) -> list[str]:
+    """What an expression that cannot be computed is: refused in words by the same query on no row, or a failure."""
+    try:
+        asked.validate(nothing.with_columns(x=expr).agg(n=dp.count("x"))._ask)
+    except EngineError:
+        return [f"{expr}: no query of it runs, and nothing says what to do"]
+    except DpFrameError as refusal:
+        TALLY.refuse(engine.name, expr, refusal)
+        return []
+    return [f"{expr}: raised {type(error).__name__}: {error}"[:600]]
+
+
+def _unlike(
+    engine: Engine, brought: Brought, made: dp.PrivateFrame, name: str, expr: dp.Expr, got: list[Any], want: list[Any]
+) -> list[str]:
+    """Rows whose value is another, or not within what the plan says of the column."""
+    facts, failures = made._step.table.columns[name].facts, []
+    scale = NANO[facts.dtype.time_unit] if family(facts.dtype) in ("datetime", "duration") else 1
+    low, high = (end * scale for end in facts.bounds) if facts.bounds else (-math.inf, math.inf)
+    for row, (mine, theirs) in enumerate(zip(got, want, strict=True)):
+        if mine is None and not facts.nullable:
+            failures.append(f"null, and the plan says there is none{_cells(expr, brought, row)}")
+        if isinstance(mine, (int, float)) and not low <= mine <= high:
+            failures.append(f"{mine!r} is outside of {facts.bounds}{_cells(expr, brought, row)}")
+        if not same(mine, theirs) and not any(entry.covers(engine.name, expr, brought, row) for entry in KNOWN):
+            failures.append(f"{mine!r:.60}, not {theirs!r:.60}{_cells(expr, brought, row)}")
+    return [f"{expr}: in {len(failures)} rows: {failures[0]}"] if failures else []
+
+
+def _cells(expr: dp.Expr, brought: Brought, row: int) -> str:
+    read = {name: brought.cells[name].cells[row] for name in sorted(names(expr._node))}
+    return f", for {read!r:.120} in row {row}"
+
+
+def _totals(made: dp.PrivateFrame, columns: Sequence[str]) -> dict[str, int]:
+    """How many values each column has, by one query as a release asks it."""
+    ask = made.agg(**{f"n_{name}": dp.count(name) for name in columns})._ask
+    totals = asked.totals(ask, 1)
+    read = {name: i for i, paid in enumerate(ask.read) for name in paid.names}
+    return {name: int(totals.values[read[f"n_{name}"]][0]) for name in columns}

@@ -1,0 +1,200 @@
+"""Every aggregate on every engine, one cell in each group, so that what a cell adds is seen: that of `reference`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from fractions import Fraction
+
+import narwhals as nw
+import pytest
+from cells import TYPES, singles
+from engines import ENGINES, READERS
+from reference import NANO, family, held, number
+from suite import TALLY
+
+import dpframe as dp
+from dpframe import engine as asked
+from dpframe.errors import DpFrameError
+from dpframe.plan.types import kind
+
+BOUNDS = {
+    "integer": [(-3, 10), (0, 0), (-(2**63), 2**63), (100, 2**64 - 1), (0.5, 7.25)],
+    "float": [(-3, 10), (0.5, 7.25), (-1e270, 5), (1e-300, 2e-300), (-(2**53), 2**53)],
+    "date": [(dt.date(1, 1, 1), dt.date(9999, 12, 31)), (dt.date(2020, 1, 1), dt.date(2020, 12, 31))],
+    "datetime": [(dt.datetime(1999, 1, 1), dt.datetime(2030, 1, 1))],
+    "duration": [(dt.timedelta(hours=-1), dt.timedelta(days=400))],
+}
+KEYS = {
+    "integer": [0, 1, 100],
+    "float": [0.0, 1.0, 2.5],
+    "string": ["", "a", "A", "'", "e\u0301", "\\", "%"],
+    "boolean": [True, False],
+    "date": [dt.date(1970, 1, 1), dt.date(9999, 12, 31)],
+    "datetime": [dt.datetime(1970, 1, 1), dt.datetime(2021, 3, 28, 1)],
+    "duration": [dt.timedelta(0), dt.timedelta(seconds=86400)],
+}
+QUICK = ("polars", "duckdb", "pandas nullable")
+LONG = [pytest.param(e, id=e.name, marks=[] if e.name in QUICK else [pytest.mark.long]) for e in (*ENGINES, *READERS)]
+
+
+@pytest.fixture(autouse=True)
+def silent(capfd):
+    yield
+    out, err = capfd.readouterr()
+    assert not out + err
+
+
+def aggregates(name, dtype):
+    """Every aggregate of a column, with the bounds and keys of its kind; those that its type has not are refused."""
+    family_of = "float" if family(dtype) == "decimal" else family(dtype)
+    zoned = getattr(dtype, "time_zone", None) is not None
+    utc = lambda x: x.replace(tzinfo=dt.UTC) if zoned and isinstance(x, dt.datetime) else x  # noqa: E731
+    made = [dp.count(name), dp.n_unique(name)]
+    for low, high in BOUNDS.get(family_of, []):
+        bounds = (utc(low), utc(high))
+        made += [dp.sum(name, bounds=bounds), dp.sum(name, unit_bounds=bounds), dp.mean(name, bounds=bounds)]
+        made += [dp.var(name, bounds=bounds), dp.std(name, bounds=bounds), dp.median(name, bounds=bounds)]
+        made += [dp.quantile(name, 0.9, bounds=bounds), dp.min(name, bounds=bounds), dp.max(name, bounds=bounds)]
+    for keys in (KEYS[family_of], [*KEYS[family_of], None]):
+        made.append(dp.mode(name, keys=[utc(key) for key in keys]))
+    return made
+
+
+def ticks(dtype, cell):
+    """A held cell as the number that is added up: a time's ticks."""
+    if cell is None or family(dtype) in ("string", "boolean", "date", "integer"):
+        return cell
+    if family(dtype) in ("datetime", "duration"):
+        return cell // NANO[dtype.time_unit]
+    return number(cell)
+
+
+def integer(measure, x):
+    """A value on the grid of a measure: whole numbers exactly, floats by ⌊x / step + 1/2⌋ in floats."""
+    grid, low, high = measure.grid, measure.grid.lower, measure.grid.upper
+    if measure.total == "unit_sum":
+        low, high = -(2**10) * grid.magnitude, 2**10 * grid.magnitude
+    if x is None:
+        return min(max(0, grid.lower), grid.upper) if measure.total == "unit_sum" else 0
+    centre = int(grid.centre) if grid.step == 1 else 0
+    fits = centre + low >= -(2**63) and centre + high < 2**63
+    if not isinstance(x, float) and grid.step == 1 and fits and measure.total != "square":
+        made = min(max(x, low + centre), high + centre) - centre
+    else:
+        ends = [float(grid.centre + end * grid.step) for end in (low, high)]
+        x = float(x)
+        x = (x - float(measure.about)) * (x - float(measure.about)) if measure.total == "square" else x
+        x = min(max(x, ends[0]), ends[1]) - float(grid.centre)
+        made = math.floor(x * float(1 / grid.step) + 0.5)
+    made = min(max(made, low), high)
+    return min(max(made, grid.lower), grid.upper)
+
+
+def unlike(measure, totals, column):
+    """The rows of cells whose totals are others than they should be; `column` has what each row holds."""
+    dtype, cells = column
+    values = [ticks(dtype, cell) for cell in cells]
+    if measure.total in ("ranks", "modes"):
+        return [
+            row
+            for row, (x, many) in enumerate(zip(values, totals, strict=True))
+            if not _chosen(measure, dtype, x, many)
+        ]
+    if measure.total in ("values", "distinct"):
+        right = [Fraction(x is not None) for x in values]
+    elif measure.total in ("rows", "units"):
+        right = [Fraction(1)] * len(values)
+    else:
+        right = [integer(measure, x) * measure.grid.step for x in values]
+    return [row for row, (got, want) in enumerate(zip(totals, right, strict=True)) if int(got) * measure.unit != want]
+
+
+def _chosen(measure, dtype, x, many):
+    """Whether one row counts at the one candidate that is nearest, and at none where its value is missing."""
+    at = [i for i, count in enumerate(many) if count]
+    if measure.total == "modes":
+        return len(at) == any(_equal(dtype, x, key) for key in measure.values) and all(
+            _equal(dtype, x, measure.values[i]) for i in at
+        )
+    if x is None or len(at) != 1:
+        return x is None and not at
+    listed = measure.candidates
+    inside = min(max(float(x), listed.lower), listed.point(listed.count - 1))
+    return abs(inside - listed.point(at[0])) <= listed.step * (0.5 + 1e-6)
+
+
+def _equal(dtype, x, key):
+    if x is None or key is None:
+        return x is None and key is None
+    if isinstance(key, dt.timedelta):
+        return x == key // dt.timedelta(microseconds=1) * 1000 // NANO[dtype.time_unit]
+    if isinstance(key, dt.datetime):
+        since = key.replace(tzinfo=None) - dt.datetime(1970, 1, 1)
+        return x == since // dt.timedelta(microseconds=1) * 1000 // NANO[dtype.time_unit]
+    if isinstance(key, dt.date):
+        return x == (key - dt.date(1970, 1, 1)).days
+    return type(x) is type(key) and x == key if not isinstance(x, float) else x == key
+
+
+def hold(engine, names, unit, *, each):
+    """Hold aggregates on columns of some types; `each` of how many is taken, so that a quick run is one."""
+    brought = engine.bring(singles(names))
+    frame = dp.protect(brought.native, unit=unit).with_columns(key=dp.col("r") + 0)
+    many, failures = brought.height, []
+    grouped = frame.group_by(
+        "key",
+        keys=list(range(many)),
+        **({} if isinstance(unit, dp.Rows) else {"max_groups": 1, "max_rows_per_group": 1}),
+    )
+    accepted = []
+    for name in names:
+        column = f"a_{name}"
+        if column not in brought.cells or kind(frame._step.table.columns[column].facts.dtype) == "other":
+            continue
+        for i, aggregate in enumerate(aggregates(column, TYPES[name].dtype)):
+            if (i + len(name)) % each:
+                continue
+            try:
+                grouped.agg(x=aggregate)
+                accepted.append(aggregate)
+            except DpFrameError as error:
+                TALLY.refusals[f"{engine.name}: {type(aggregate).__name__.lower()}: {type(error).__name__}"] += 1
+    for start in range(0, len(accepted), 30):
+        ask = grouped.agg(**{f"x{i}": aggregate for i, aggregate in enumerate(accepted[start : start + 30])})._ask
+        asked.validate(ask)
+        totals = asked.totals(ask, 1)
+        assert totals.keys["key"].to_list() == list(range(many))
+        for paid, values in zip(ask.read, totals.values, strict=True):
+            measure = paid.measure
+            at = [
+                n
+                for n, c in frame._step.table.columns.items()
+                if measure.column is not None and c.id == measure.column.id
+            ]
+            cells = brought.cells[at[0] if at else "r"]
+            dtype = frame._step.table.columns[at[0]].facts.dtype if at else nw.Int64()
+            read = [held(cells.dtype, x).value for x in cells.cells]
+            wrong = unlike(measure, values, (dtype, read))
+            failures += [
+                f"{paid.names} {measure.total} of {at}: {values[r]}, for {cells.cells[r]!r:.80}" for r in wrong[:2]
+            ]
+    TALLY.add(engine.name, {f"aggregate {type(a).__name__.lower()}" for a in accepted}, many, len(accepted))
+    assert not failures, f"{len(failures)} failures on {engine.name}\n" + "\n".join(failures[:20])
+
+
+@pytest.mark.parametrize("engine", LONG)
+def test_every_aggregate_sees_each_cell(engine):
+    hold(
+        engine,
+        ["int8", "int64", "uint64", "int128", "float64", "decimal38_10", "string", "boolean", "date", "datetime_us"],
+        "r",
+        each=5,
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("unit", ["r", dp.Rows(1)], ids=["unit", "rows"])
+@pytest.mark.parametrize("engine", LONG)
+def test_every_aggregate_of_every_type_sees_each_cell(engine, unit):
+    hold(engine, list(TYPES), unit, each=1)
