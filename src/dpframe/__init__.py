@@ -10,8 +10,12 @@ from typing import Any as _Any
 
 from dpframe import errors
 from dpframe.accessors import register as _register
-from dpframe.api import PrivateFrame, PrivateGroupBy, Query, protect, set_budget
-from dpframe.api.aggregates import (
+from dpframe.api import (
+    Auto,
+    PrivateFrame,
+    PrivateGroupBy,
+    Query,
+    concat,
     count,
     count_units,
     first,
@@ -22,20 +26,20 @@ from dpframe.api.aggregates import (
     min,
     mode,
     n_unique,
+    protect,
     quantile,
+    set_budget,
     std,
     sum,
     var,
 )
-from dpframe.api.concat import concat
-from dpframe.api.limits import Auto
 from dpframe.budget import Budget, Ledger
-from dpframe.plan.expressions import Expr, col, lit, when
-from dpframe.plan.habits import MODULE as _MODULE
-from dpframe.plan.habits import nearest as _nearest
+from dpframe.plan import MODULE as _MODULE
+from dpframe.plan import Expr, col, lit, when
+from dpframe.plan import nearest as _nearest
 from dpframe.plan.steps import Rows
 from dpframe.release import MarginalsRelease, Release
-from dpframe.theory.maps.sensitivity import Sensitivity
+from dpframe.theory.formulas.sensitivity import Sensitivity
 
 __all__ = [
     "Auto",

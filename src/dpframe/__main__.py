@@ -9,7 +9,7 @@ from typing import Any
 
 from dpframe.budget import Budget, Ledger
 from dpframe.errors import DpFrameError
-from dpframe.plan.explain import render_text
+from dpframe.plan import render_text
 
 __all__ = ["main"]
 

@@ -8,13 +8,11 @@ from typing import Any, NoReturn, TypedDict, Unpack
 import pandas as pd
 import polars as pl
 
-from dpframe.api.arguments import Pair
-from dpframe.api.frame import PrivateFrame, protect
+from dpframe.api import Pair, PrivateFrame, protect
 from dpframe.errors import InvalidArgument
-from dpframe.plan.habits import ACCESSOR, Habits
+from dpframe.plan import ACCESSOR, Habits
 from dpframe.plan.steps import Rows
-from dpframe.release.marginals import MarginalsRelease
-from dpframe.release.result import Release
+from dpframe.release.publish import MarginalsRelease, Release
 from dpframe.usage import DOORS, explains
 
 __all__ = ["FrameAccessor", "SeriesAccessor", "register"]

@@ -20,8 +20,8 @@ from dpframe.errors import (
     WrongCall,
     WrongType,
 )
-from dpframe.plan import habits
-from dpframe.release.marginals import MarginalsRelease
+from dpframe.plan import hints as habits
+from dpframe.release.publish.marginals import MarginalsRelease
 
 TABLE = pd.DataFrame({"user": [1, 1, 2], "wage": [1.0, 2.0, 3.0], "city": ["a", "b", "c"], "n": [1, 2, 3]})
 

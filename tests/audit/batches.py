@@ -22,11 +22,11 @@ from dpframe import engine
 from dpframe.audit.pairs import multisets, pairs
 from dpframe.engine.backends import backend_named
 from dpframe.engine.backends import polars as parts
-from dpframe.plan.ask import Ask
 from dpframe.plan.keys import Keys
-from dpframe.plan.steps import source_of
-from dpframe.release.choices import rank_scores, reach_scores
-from dpframe.theory.maps.ranks import rank_terms
+from dpframe.plan.question import Ask
+from dpframe.plan.steps.basic import source_of
+from dpframe.release.answer.selection import rank_scores, reach_scores
+from dpframe.theory.formulas.loss.quantile_selection import rank_terms
 from strategies import hashed_by
 
 # The universe: 12 kinds of rows, and all tables of up to 4 of them.

@@ -12,7 +12,7 @@ import dpframe as dp
 from dpframe.audit import audit, check_query, neighbours
 from dpframe.audit.binomial import at_least, at_most
 from dpframe.errors import DpFrameError, InvalidArgument, UnknownColumn, UnsupportedOperation
-from dpframe.theory.maps import sensitivity
+from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from strategies import bring
 
 ROWS = pl.DataFrame({"u": [1, 1, 2, None], "city": ["Bonn", "Kiel", "Bonn", "Bonn"], "spend": [5.0, 40.0, 7.0, 1.0]})

@@ -20,9 +20,9 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.budget import account
 from dpframe.errors import DpFrameError
-from dpframe.release.draw import margin_totals
-from dpframe.theory.maps import sensitivity
-from dpframe.theory.maps.pairs import paired_l1
+from dpframe.release.answer.draw import margin_totals
+from dpframe.theory.formulas.sensitivity import grouped as sensitivity
+from dpframe.theory.formulas.sensitivity.pairs import paired_l1
 
 UNIT = ("t", "u")
 BUDGET = dp.Budget(epsilon=1e9, delta=0.5)
@@ -145,7 +145,9 @@ class Tally:
                 }
                 shown = query.sensitivity[paid.names[0]]
                 assert shown == claim.scaled(measure.unit)
-                if paid.beside is not None:  # a sum and its count, measured as a pair: see `maps.pairs.paired_l1`
+                if (
+                    paid.beside is not None
+                ):  # a sum and its count, measured as a pair: see `theory.formulas.sensitivity.pairs.paired_l1`
                     count = paid.weight * values[paid.beside.measure.key]
                     both = np.concatenate([count + cells, count - cells], axis=1)
                     found["pair l1"] = (batches.reached(both[there] - both[here])[1], paired_l1(claim))

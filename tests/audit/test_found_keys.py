@@ -15,7 +15,7 @@ from flint import arb, ctx, fmpq
 
 import dpframe as dp
 from dpframe.budget.losses import read_delta, read_epsilon
-from dpframe.release.pricing import Price, noise_plan
+from dpframe.release.pricing.price import Price, noise_plan
 
 ROWS = pl.DataFrame({"u": [1, 2, 3, 4], "g": ["a", "b", "a", "c"], "x": [1.0, 2.0, 3.0, 4.0]})
 PRICES = [(1, 1e-6), (0.1, 1e-3), (3, 1e-9), (0.5, 0.05)]

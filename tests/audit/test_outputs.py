@@ -13,7 +13,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit import audit
-from dpframe.release import choices, draw
+from dpframe.release.answer import draw
+from dpframe.release.answer import selection as choices
 
 DRAWS = 200_000
 GROUPS = 20_000

@@ -24,21 +24,38 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
-from dpframe.budget import account, losses, memory, parts, store
-from dpframe.engine import arrow, buffers, cells, expressions, integers, keys, limits, lowest, profile, rows
+from dpframe.budget import account, losses, memory, parts
+from dpframe.budget.ledger import store
 from dpframe.engine import compile as compiler
-from dpframe.engine.arrow import of_type, partition_of
+from dpframe.engine import histograms as profile
 from dpframe.engine.backends import duckdb as on_duckdb
+from dpframe.engine.backends import lowest
 from dpframe.engine.backends import polars as on_polars
+from dpframe.engine.intake import arrow, buffers, cells
+from dpframe.engine.intake.arrow import of_type, partition_of
+from dpframe.engine.stages import expressions, integers, keys, limits, rows
 from dpframe.engine.totals import _assembled, sealed
 from dpframe.errors import BudgetError, DpFrameError, EngineError, WrongType
 from dpframe.noise import bits
-from dpframe.plan import columns, combine, measures, operations, steps, types
-from dpframe.plan.ask import Ask
-from dpframe.release import auto, batch, calibrate, choices, clipping, draw, failing, pricing, run, values
-from dpframe.release.numbers import Numbers
-from dpframe.release.pricing import Price, noise_plan, priced
-from dpframe.theory.maps import calibration, privacy, ranks, sensitivity
+from dpframe.plan import columns, operations, types
+from dpframe.plan import totals as measures
+from dpframe.plan.question import Ask
+from dpframe.plan.steps import basic as steps
+from dpframe.plan.steps import combine
+from dpframe.release import batch, failing, run
+from dpframe.release.answer import draw
+from dpframe.release.answer import selection as choices
+from dpframe.release.answer.numbers import Numbers
+from dpframe.release.auto import choice as auto
+from dpframe.release.auto import clipping_bounds as clipping
+from dpframe.release.auto import value_histograms as values
+from dpframe.release.pricing import calibrate
+from dpframe.release.pricing import price as pricing
+from dpframe.release.pricing.price import Price, noise_plan, priced
+from dpframe.theory.formulas.loss import calibration
+from dpframe.theory.formulas.loss import loss as privacy
+from dpframe.theory.formulas.loss import quantile_selection as ranks
+from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from strategies import hashed_by
 
 # What notices: each gives True where something is wrong

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.engine import profile
+from dpframe.engine import histograms as profile
 from dpframe.plan.columns import Limits
-from dpframe.release.auto import Offer
+from dpframe.release.auto.choice import Offer
 
 SIZES = ("rows", "groups", "rows_per_group")
 

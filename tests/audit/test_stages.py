@@ -18,13 +18,13 @@ from dpframe import engine
 from dpframe.audit import audit
 from dpframe.audit.binomial import at_least
 from dpframe.plan.columns import Limits
-from dpframe.plan.steps import source_of
-from dpframe.release import auto
-from dpframe.release.auto import Offer
-from dpframe.release.draw import drawn_table
-from dpframe.release.marginals import drawn_interactions
-from dpframe.release.pricing import priced
-from dpframe.release.sizes import Spread
+from dpframe.plan.steps.basic import source_of
+from dpframe.release.answer.draw import drawn_table
+from dpframe.release.auto import choice as auto
+from dpframe.release.auto.choice import Offer
+from dpframe.release.auto.size_histograms import Spread
+from dpframe.release.pricing.price import priced
+from dpframe.release.publish.marginals import drawn_interactions
 
 DRAWS = 200_000
 # The rows of three people, and those of one who joins them, or takes the place of another who would join.

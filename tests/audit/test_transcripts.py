@@ -16,7 +16,7 @@ import pytest
 from transcripts import given, loss
 
 import dpframe as dp
-from dpframe.release.auto import Offer, choose
+from dpframe.release.auto.choice import Offer, choose
 
 SCHEMA = {"u": pl.Int64, "g": pl.Int64, "c": pl.String, "x": pl.Float64, "n": pl.Int64}
 KEYS = {"g": [0, 1, 2, 3], "c": ["a", "b", "c"]}

@@ -29,9 +29,14 @@ from dpframe.budget import account
 from dpframe.engine import ONE
 from dpframe.noise import bits, contrasts
 from dpframe.plan.columns import Limits
-from dpframe.release import auto, choices, clipping, draw, marginals, values
-from dpframe.release.expected import Expected
-from dpframe.theory.maps import privacy
+from dpframe.release.answer import draw
+from dpframe.release.answer import selection as choices
+from dpframe.release.auto import choice as auto
+from dpframe.release.auto import clipping_bounds as clipping
+from dpframe.release.auto import value_histograms as values
+from dpframe.release.auto.error_model import Expected
+from dpframe.release.publish import marginals
+from dpframe.theory.formulas.loss import loss as privacy
 
 CHOICES = ("permute_and_flip", "exponential")
 
@@ -73,7 +78,7 @@ class Answer:
         return float(self.moved(other).sum())
 
     def rho(self, other: Answer) -> float:
-        """The concentrated loss of each number or group, added: see `theory.maps.privacy`."""
+        """The concentrated loss of each number or group, added: see `theory.formulas.loss.loss`."""
         law = {
             "laplace": lambda x: x + np.exp(-x) - 1,
             "discrete_laplace": lambda x: x * np.tanh(x / 2),

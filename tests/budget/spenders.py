@@ -157,7 +157,7 @@ if __name__ == "__main__":
     elif verb == "raw":
         print(json.dumps(raw(place, int(rest[0]), int(rest[1]))))
     else:
-        from dpframe.budget import store
+        from dpframe.budget.ledger import store
 
         assert store  # imported beforehand, so that each child starts at once
         print(json.dumps(kills(place, rest[0], int(rest[1]))))

@@ -14,7 +14,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger, Loss
-from dpframe.budget.filesystem import REMOTE, filesystem_of
+from dpframe.budget.ledger.filesystem import REMOTE, filesystem_of
 from postgres_server import as_nobody, folder_for
 
 MILLI = Loss.charged(Fraction(1, 1000), Fraction(0))
@@ -335,7 +335,7 @@ def test_a_network_drive_is_refused(tmp_path, monkeypatch):
     assert filesystem_of(Path("/data/study.sqlite"), mounts) == "ext4"
     assert filesystem_of(Path("/data room/study.sqlite"), "") == ""
     assert {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"} <= REMOTE
-    monkeypatch.setattr("dpframe.budget.filesystem.filesystem_of", lambda path: "nfs4")
+    monkeypatch.setattr("dpframe.budget.ledger.filesystem.filesystem_of", lambda path: "nfs4")
     with pytest.raises(errors.LedgerUnavailable, match="network drive"):
         dp.Ledger(tmp_path / "study.sqlite")
     assert not (tmp_path / "study.sqlite").exists()

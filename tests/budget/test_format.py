@@ -9,8 +9,8 @@ import pytest
 
 from dpframe import errors
 from dpframe.budget import Ledger, Loss
+from dpframe.budget.ledger.tables import FORMAT
 from dpframe.budget.parts import Part
-from dpframe.budget.tables import FORMAT
 
 OLD = Path(__file__).parent / "format-1.sql"
 WHO = "unit 'id', add-remove"

@@ -19,7 +19,7 @@ import pyarrow as pa
 from cells import Cells
 from reference import NANO, family
 
-from dpframe.engine.rows import lower
+from dpframe.engine.stages.rows import lower
 
 __all__ = ["ENGINES", "READERS", "Brought", "Engine", "rows_of"]
 

@@ -18,7 +18,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine
-from dpframe.engine.arrow import of_type
+from dpframe.engine.intake.arrow import of_type
 from dpframe.errors import EngineError, UnsupportedOperation
 from questions import QUESTIONS, TABLE, exact, expected, protected
 from strategies import answer, as_frame, bring, random_plan, random_question, random_rows
@@ -242,7 +242,7 @@ def test_what_fails_on_a_worker_says_nothing_of_a_cell(frame, capfd):
 
 
 def test_a_plan_travels_without_rows(frame):
-    from dpframe.engine import shuffle
+    from dpframe.engine.parts import shuffle
     from dpframe.engine.totals import _sums
 
     frame = frame.assign(g=CANARY)
@@ -260,7 +260,7 @@ def _panic(*said):
 
 
 def test_tasks_that_cannot_read_give_nothing(monkeypatch):
-    from dpframe.engine import shuffle
+    from dpframe.engine.parts import shuffle
 
     assert shuffle._summed(b"", [[None]]) is None
     assert shuffle._together([("k",)], [None, [pl.DataFrame({"k": [1]})]]) is None

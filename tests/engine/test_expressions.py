@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
-from dpframe.engine.rows import lower
+from dpframe.engine.stages.rows import lower
 from dpframe.plan.expressions import facts
 
 INT = (-(2**63), 2**63 - 1)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dp
-from dpframe.engine.buffers import sound
+from dpframe.engine.intake.buffers import sound
 from strategies import answer
 
 # Memory that nothing checked

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpframe.engine import lowest
+from dpframe.engine.backends import lowest
 
 MOST = 2**64 - 1
 

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe.engine.rows import lower
+from dpframe.engine.stages.rows import lower
 from dpframe.errors import DpFrameError, InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.types import ticks
 from strategies import answer, check_claims

@@ -15,7 +15,7 @@ import pytest
 import dpframe as dp
 from dpframe import engine as rooms
 from dpframe.plan.columns import Bounds
-from dpframe.plan.measures import Candidates
+from dpframe.plan.totals import Candidates
 from questions import exact
 
 

@@ -8,11 +8,8 @@ from typing import Any
 
 from dpframe.api.arguments import Pair, read_bounds, read_name, read_rank, read_share, read_values
 from dpframe.errors import InvalidArgument, InvalidBounds
-from dpframe.plan.aggregates import Aggregate, Count, CountDistinct, CountUnits, Mean, Mode, Quantile, Sum, Var
-from dpframe.plan.columns import Auto
-from dpframe.plan.features import Pick
-from dpframe.plan.steps import check_limit
-from dpframe.plan.types import real
+from dpframe.plan import Aggregate, Auto, Count, CountDistinct, CountUnits, Mean, Mode, Quantile, Sum, Var, real
+from dpframe.plan.steps import Pick, check_limit
 from dpframe.usage import explained
 
 __all__ = [
@@ -39,7 +36,7 @@ def count(column: str | None = None, *, share: float = 1) -> Aggregate:
 
     Input:  column, or None for rows; share, the weight of this aggregate when ε is split
     Output: integer, signed: noise can take it below zero
-    Bound:  see `dpframe.theory.maps.sensitivity.row_counts`
+    Bound:  see `dpframe.theory.formulas.sensitivity.grouped.row_counts`
     Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
 
     >>> count().typed
@@ -53,7 +50,7 @@ def count_units(*, share: float = 1) -> Aggregate:
     """Number of distinct units (with `dp.Rows(k)`, where nobody can tell them apart, of rows).
 
     Output: integer, signed
-    Bound:  see `dpframe.theory.maps.sensitivity.unit_counts`
+    Bound:  see `dpframe.theory.formulas.sensitivity.grouped.unit_counts`
 
     >>> count_units().typed
     'count_units()'
@@ -77,7 +74,7 @@ def sum(  # the field's word, used as dp.sum
     Output: column unit; a duration for durations; an integer for a column of integers whose bounds are at most 2^26
             (67,108,864) in size, and at most 2^42 divided by max_rows_per_group (else max_rows, rounded up to a power
             of two). With larger bounds a float, of values in steps of a power of two: see `dpframe.plan.grid.grid_for`
-    Bound:  see `dpframe.theory.maps.sensitivity.row_sums` and `unit_sums`
+    Bound:  see `dpframe.theory.formulas.sensitivity.grouped.row_sums` and `unit_sums`
     Errors: InvalidBounds; MissingBounds, UnknownColumn, WrongType, UnboundedContribution where it is asked
 
     >>> sum("spend", bounds=(0, 100)).typed
@@ -103,7 +100,7 @@ def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
     Bound:  a sum measured from the middle of the bounds, whose values are at most half their width, and a count of the
             values. Where values cannot be missing (`drop_nulls`, `fill_null`) the count is that of the rows, and every
             mean and `count()` of the same ask share it. With Laplace noise for an ε, a sum and its count are measured
-            as a pair, with √2 less noise on both (`dpframe.theory.maps.pairs`). What is released is the ratio, drawn
+            as a pair, with √2 less noise on both (`dpframe.theory.formulas.sensitivity.pairs`). What is released is the ratio, drawn
             to the middle of the bounds by as much as its noise deserves: not at all where many values are counted, and
             all the way where none are. So a mean of few values is not without bias, and its error is smaller, often by
             half, but for means at the very end of their bounds, where cutting the ratio off there does as well or
@@ -161,7 +158,7 @@ def n_unique(column: str, *, share: float = 1) -> Aggregate:
 
     Output: integer, signed
     Bound:  of a unit's different values at most max_rows_per_group in a group and max_rows in all are looked at, chosen
-            at random; see `dpframe.theory.maps.sensitivity.row_counts`. Where many units share values, small limits
+            at random; see `dpframe.theory.formulas.sensitivity.grouped.row_counts`. Where many units share values, small limits
             lose hardly any; whether they do, dp.Auto() finds out privately
     Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
 
@@ -180,9 +177,9 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
             fewer); dates, times and durations keep their type
     Bound:  a choice among them, scored by the rows below and above: by permute-and-flip, which over all groups costs
             what l1 calls for, or by the exponential mechanism, which needs a δ or a ρ and costs what l2 calls for; see
-            `dpframe.theory.maps.ranks`. A group with too few rows to tell has one near the part q of the way between
+            `dpframe.theory.formulas.loss.quantile_selection`. A group with too few rows to tell has one near the part q of the way between
             its bounds: 8 · scale public rows are spread evenly between them, beside its own (not for q of 0 and 1).
-            `release(..., ci=0.95)` spends half of the price on an interval; see `dpframe.theory.maps.reaches`
+            `release(..., ci=0.95)` spends half of the price on an interval; see `dpframe.theory.formulas.error.quantile_interval`
     Errors: as in `sum`; InvalidArgument for q
 
     >>> quantile("wage", 0.25).typed
@@ -238,7 +235,7 @@ def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) ->
     Output: one of the listed values, in the type that the column has as a key: its own, but text for categories and
             float for decimals, as everywhere inside the engine
     Bound:  a choice, scored by the rows that have each value; by which mechanism, and what it costs, as in `quantile`:
-            see `dpframe.theory.maps.ranks`
+            see `dpframe.theory.formulas.loss.quantile_selection`
     Errors: InvalidArgument, UnknownColumn, WrongType, UnboundedContribution where it is asked
 
     >>> mode("city", keys=["Bonn", "Kiel"]).typed

@@ -8,10 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, kind_of
-from dpframe.plan.columns import Auto, Bounds, Limits
-from dpframe.plan.expressions import Expr, check_interval, col, lit
+from dpframe.plan import Auto, Bounds, Expr, Limits, check_interval, col, in_order, lit, plain
 from dpframe.plan.steps import check_limit
-from dpframe.plan.types import in_order, plain
 
 __all__ = [
     "Pair",

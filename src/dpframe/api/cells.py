@@ -9,9 +9,7 @@ from typing import Any, Literal
 from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair
 from dpframe.errors import InvalidArgument
-from dpframe.plan.aggregates import Aggregate
-from dpframe.plan.intervals import Intervals
-from dpframe.plan.types import check_choice, number
+from dpframe.plan import Aggregate, Intervals, check_choice, number
 
 __all__ = ["cell_of", "intervals_of", "parts_of"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.settings import check_same_budget
 from dpframe.errors import InvalidArgument
-from dpframe.plan.combine import Concat
+from dpframe.plan.steps import Concat
 
 __all__ = ["concat"]
 
@@ -19,7 +19,7 @@ def concat(frames: Iterable[Any]) -> PrivateFrame:
     Input:  frames: protected frames of the same unit, neighbour relation and budget, with the same columns in any order
     Output: PrivateFrame; whole numbers of different types become Int64, numbers Float64, texts String. Bounds cover
             those of every frame, and are known where every frame has them
-    Bound:  see `dpframe.plan.combine.Concat`: limits are enforced on the rows of all frames together, so nothing is
+    Bound:  see `dpframe.plan.steps.combine.Concat`: limits are enforced on the rows of all frames together, so nothing is
             multiplied
     Errors: InvalidArgument, WrongType, UnsupportedOperation with `dp.Rows(k)` and for different units; BudgetMismatch
 

@@ -13,15 +13,27 @@ from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
 from dpframe.api.settings import check_budget, check_same_budget
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation
-from dpframe.plan import combine, steps
-from dpframe.plan.aggregates import Aggregate
-from dpframe.plan.columns import Auto
-from dpframe.plan.explain import describe, render_html, render_text
-from dpframe.plan.expressions import Expr, check_interval, lit
-from dpframe.plan.habits import FRAME, NO_ROWS
-from dpframe.plan.intervals import Intervals
-from dpframe.plan.steps import Rows, Source, source_of
-from dpframe.plan.types import Unread, as_dtype, check_choice, kind, plain, show
+from dpframe.plan import (
+    FRAME,
+    NO_ROWS,
+    Aggregate,
+    Auto,
+    Expr,
+    Intervals,
+    Unread,
+    as_dtype,
+    check_choice,
+    check_interval,
+    describe,
+    kind,
+    lit,
+    plain,
+    render_html,
+    render_text,
+    show,
+)
+from dpframe.plan.steps import Rows, Source, combine, source_of
+from dpframe.plan.steps import basic as steps
 from dpframe.usage import STEPS, explained, explains
 
 __all__ = ["PrivateFrame", "protect"]
@@ -247,7 +259,7 @@ class PrivateFrame(Questions):
                 each value, unit_bounds= a sum
         Output: a frame with the columns that identify the unit and the features; ask it as any other, with no limit on
                 rows
-        Bound:  one row of a unit, made of its own rows alone; see `dpframe.plan.combine.PerUnit`
+        Bound:  one row of a unit, made of its own rows alone; see `dpframe.plan.steps.combine.PerUnit`
         Errors: UnsupportedOperation with `dp.Rows(k)` and for other aggregates; InvalidArgument, UnknownColumn,
                 WrongType
 
@@ -267,7 +279,7 @@ class PrivateFrame(Questions):
                 them
         Output: a frame with the columns of the other table added. Bounds and keys of public columns follow their types,
                 and are not looked for in the values
-        Bound:  see `dpframe.plan.combine.Join` and `JoinProtected`: with an identifier column limits are enforced after
+        Bound:  see `dpframe.plan.steps.combine.Join` and `JoinProtected`: with an identifier column limits are enforced after
                 the join; with `dp.Rows(k)` k is multiplied by the largest number of public rows that one key has
         Errors: InvalidArgument where both tables have a column, UnknownColumn, WrongType, UnsupportedOperation,
                 BudgetMismatch

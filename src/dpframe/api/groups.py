@@ -10,10 +10,8 @@ from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_rank
 from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan.aggregates import Aggregate
-from dpframe.plan.ask import Ask
-from dpframe.plan.habits import GROUPS, Habits
-from dpframe.release.run import Account
+from dpframe.plan import GROUPS, Aggregate, Ask, Habits
+from dpframe.release import Account
 from dpframe.usage import explains
 
 __all__ = ["PrivateGroupBy", "named", "quantiles"]
@@ -41,7 +39,7 @@ class PrivateGroupBy(Habits):
         Where units have more groups than they may keep, many units keep the same ones: fewer groups are met, and more
         of these are shown, than where numbers are asked for too.
 
-        Bound:  see `dpframe.theory.maps.partitions.selection_scale`
+        Bound:  see `dpframe.theory.formulas.loss.key_selection.selection_scale`
         Errors: UnsupportedOperation for listed keys, with other=, which adds up numbers, and with limits=dp.Auto(),
                 which weighs the errors of numbers
         """

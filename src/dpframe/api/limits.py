@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from dpframe.api.arguments import read_share
 from dpframe.errors import InvalidArgument
-from dpframe.plan.columns import Auto as Chosen
+from dpframe.plan import Auto as Chosen
 
 __all__ = ["Auto"]
 
@@ -31,9 +31,9 @@ def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - 
             say little of rare values, so where these are most, limits may come out too low
     Bound:  what is open is chosen from noisy histograms in which each unit counts once, and for `dp.n_unique` also from
             noisy numbers of values in all groups together; the rest of the price pays for the answer: composition of
-            adaptively chosen parts, see `dpframe.release.auto`. All of the price is charged, δ too, since what is
+            adaptively chosen parts, see `dpframe.release.auto.choice`. All of the price is charged, δ too, since what is
             chosen may need it. The release's report says what was chosen, at what cost and why. Scaling is free, it
-            reads nothing: see `dpframe.release.scaling`
+            reads nothing: see `dpframe.release.answer.upscaling`
     Errors: InvalidArgument; InvalidBounds for scaled=False in bounds; UnsupportedOperation where several queries are
             priced together
 

@@ -12,13 +12,12 @@ from dpframe import engine
 from dpframe.api.arguments import read_names
 from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan.keys import Keys
-from dpframe.plan.marginals import Marginals, titled
+from dpframe.plan import Keys, Marginals, titled
 from dpframe.plan.steps import rebased
 from dpframe.release.accuracy import check_alpha
-from dpframe.release.marginals import MarginalsRelease, exact_interactions, interaction_variances, table_noise
-from dpframe.release.reconcile import error_of_part
-from dpframe.theory.maps.marginals import Part
+from dpframe.release.answer import error_of_part
+from dpframe.release.publish import MarginalsRelease, exact_interactions, interaction_variances, table_noise
+from dpframe.theory.formulas.error import Part
 
 __all__ = ["MarginalsQuery", "listed_levels", "workload_of"]
 

@@ -7,14 +7,11 @@ from typing import Any
 
 from dpframe.api.arguments import read_name
 from dpframe.api.settings import resolve_budget
-from dpframe.budget import Budget
-from dpframe.budget.part_budget import PartBudget
+from dpframe.budget import Budget, PartBudget
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.noise import bits
-from dpframe.plan.fingerprint import described_table
-from dpframe.plan.keys import read_keys
-from dpframe.plan.partition import Part
-from dpframe.plan.steps import Step, check_limit, lineage
+from dpframe.plan import described_table, read_keys
+from dpframe.plan.steps import Part, Step, check_limit, lineage
 
 __all__ = ["partitioned"]
 

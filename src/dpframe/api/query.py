@@ -13,23 +13,16 @@ import polars as pl
 
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
-from dpframe.engine.tables import as_kind
+from dpframe.engine import as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation, kind_of
-from dpframe.plan.ask import Ask
-from dpframe.plan.explain import Derivation, derivation
-from dpframe.plan.habits import QUERY, Habits
+from dpframe.plan import QUERY, Ask, Derivation, Habits, derivation, real
 from dpframe.plan.steps import rebased, source_of
-from dpframe.plan.types import real
-from dpframe.release.accuracy import check_alpha, check_rows, expected_error
-from dpframe.release.batch import Batch, batch
-from dpframe.release.calibrate import NoisePlan
-from dpframe.release.columns import check_ci, read_ci
-from dpframe.release.pricing import Terms, priced
-from dpframe.release.result import Release
-from dpframe.release.run import Account, release
-from dpframe.release.scaling import may_be_scaled
-from dpframe.release.tune import tuned
-from dpframe.theory.maps.sensitivity import Sensitivity
+from dpframe.release import Account, Batch, release, tuned
+from dpframe.release.accuracy import check_alpha, check_ci, check_rows, expected_error, read_ci
+from dpframe.release.answer import may_be_scaled
+from dpframe.release.pricing import NoisePlan, Terms, priced
+from dpframe.release.publish import Release
+from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import PRICED, explained, explains
 
 __all__ = ["Query"]
@@ -274,7 +267,7 @@ class Query(Habits):
         for query in queries:
             if not isinstance(query, Query) or query._budget not in (None, budget):
                 raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
-        return explained(batch, "budget.plan({1})")([query._ask for query in queries], budget, **price)
+        return explained(batch_of, "budget.plan({1})")([query._ask for query in queries], budget, **price)
 
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self._ask.outputs)

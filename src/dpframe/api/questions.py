@@ -13,16 +13,10 @@ from dpframe.api.groups import PrivateGroupBy, named, quantiles
 from dpframe.api.marginals import MarginalsQuery, listed_levels, workload_of
 from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import steps
-from dpframe.plan.aggregates import Aggregate
-from dpframe.plan.ask import Ask, Layout
-from dpframe.plan.columns import Auto, Limits
-from dpframe.plan.habits import Habits
-from dpframe.plan.keys import Key, Keys, read_keys, read_other
-from dpframe.plan.marginals import Marginals
+from dpframe.plan import Aggregate, Ask, Auto, Habits, Key, Keys, Layout, Limits, Marginals, kind, read_keys, read_other
 from dpframe.plan.steps import Step
-from dpframe.plan.types import kind
-from dpframe.release.run import Account
+from dpframe.plan.steps import basic as steps
+from dpframe.release import Account
 from dpframe.usage import explains
 
 __all__ = ["Questions"]
@@ -185,7 +179,7 @@ class Questions(Habits):
 
         Input:  k; keys as in `dp.mode`
         Bound:  one choice after the other, each among the values that are left, for a k-th of the price; see
-                `dpframe.theory.maps.ranks.count_scale`
+                `dpframe.theory.formulas.loss.quantile_selection.count_scale`
         Errors: as in `dp.mode`; InvalidArgument for more values than are listed
         """
         return self._one(read_name(column, "top_k"), make.top_k(column, k, keys), max_rows, limits)
@@ -220,7 +214,7 @@ class Questions(Habits):
                 several columns a tuple has a label for each, None for null
         Bound:  a unit's rows in unlisted groups do not count; of the rest at most max_groups groups, chosen at random,
                 rows weighted down to max_rows_per_group in each and max_rows in all. The row of suppressed groups is
-                paid for with the others: see `dpframe.theory.maps.partitions.rest_scale`
+                paid for with the others: see `dpframe.theory.formulas.loss.key_selection.rest_scale`
         Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
         """
         names = self._names(by, "group_by")
@@ -348,7 +342,7 @@ class Questions(Habits):
         Output: a query whose release is a mapping, `out["a", "b"]`. A row counts when its keys are listed in every
                 column. Each table is the sum of any larger one that has its columns, and has numbers with fractions
         Bound:  Gaussian noise on interactions, allotted so that the sum of variances of all cells is the least there is
-                at the price; see `dpframe.theory.maps.marginals`. It needs a δ or a price in ρ
+                at the price; see `dpframe.theory.formulas.error.marginals`. It needs a δ or a price in ρ
         Source: ResidualPlanner, Xiao, He, Zhang, Kifer 2023, arXiv:2305.08175
         Errors: UnsupportedOperation for keys that nobody listed; UnboundedContribution, InvalidArgument, UnknownColumn
 

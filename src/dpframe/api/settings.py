@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpframe.budget import Ledger
-from dpframe.budget.part_budget import PartBudget
+from dpframe.budget import Ledger, PartBudget
 from dpframe.errors import BudgetMismatch, BudgetRequired, InvalidArgument, kind_of
-from dpframe.release.run import Account
+from dpframe.release import Account
 
 __all__ = ["check_budget", "check_same_budget", "resolve_budget", "set_budget"]
 

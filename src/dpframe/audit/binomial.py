@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpframe.errors import InvalidArgument
-from dpframe.noise.certified import ball, precision
+from dpframe.noise import ball, precision
 
 __all__ = ["at_least", "at_most"]
 

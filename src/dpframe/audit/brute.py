@@ -11,12 +11,10 @@ from dpframe.api import PrivateFrame, Query, protect
 from dpframe.audit.pairs import multisets, pairs
 from dpframe.audit.tables import Unit, eager, owners_of, taken
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan.explain import render_html, render_text
+from dpframe.plan import real, render_html, render_text
 from dpframe.plan.steps import Rows
-from dpframe.plan.types import real
-from dpframe.theory.empirical import distances
-from dpframe.theory.maps.sensitivity import Sensitivity
-from dpframe.theory.progress import watched
+from dpframe.theory.checks import distances, watched
+from dpframe.theory.formulas.sensitivity import Sensitivity
 
 __all__ = ["QueryCheck", "check_query"]
 

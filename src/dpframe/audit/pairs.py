@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
 from dpframe.audit.tables import Owner
-from dpframe.theory.maps.sensitivity import Relation
-from dpframe.theory.universes import Counts, Universe
+from dpframe.theory.checks import Counts, Universe
+from dpframe.theory.formulas.sensitivity import Relation
 
 __all__ = ["multisets", "pairs"]
 

@@ -10,9 +10,8 @@ from typing import Any
 from dpframe.audit.binomial import at_least, at_most
 from dpframe.audit.outcomes import Cells, Outcome, best_event, outcomes_of
 from dpframe.errors import InvalidArgument
-from dpframe.plan.types import real
-from dpframe.theory.plots import histograms
-from dpframe.theory.progress import watched
+from dpframe.plan import real
+from dpframe.theory.checks import histograms, watched
 
 __all__ = ["Audit", "audit"]
 

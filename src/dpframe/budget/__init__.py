@@ -4,7 +4,29 @@ from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.entries import Charge
 from dpframe.budget.ledger import Ledger
-from dpframe.budget.losses import Loss
+from dpframe.budget.losses import (
+    Loss,
+    exact,
+    read_delta,
+    read_epsilon,
+    read_rho,
+)
+from dpframe.budget.part_budget import (
+    PartBudget,
+)
 from dpframe.budget.receipts import Receipt, Stored
 
-__all__ = ["Accountant", "Budget", "Charge", "Ledger", "Loss", "Receipt", "Stored"]
+__all__ = [
+    "Accountant",
+    "Budget",
+    "Charge",
+    "Ledger",
+    "Loss",
+    "PartBudget",
+    "Receipt",
+    "Stored",
+    "exact",
+    "read_delta",
+    "read_epsilon",
+    "read_rho",
+]

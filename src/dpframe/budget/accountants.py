@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from dpframe.budget.losses import RHO_UNIT, Loss, read_delta, read_epsilon, read_rho
 from dpframe.errors import InvalidPrice, UnsupportedOperation
-from dpframe.theory.maps.calibration import rho_within
+from dpframe.theory.formulas.loss import rho_within
 
 __all__ = ["ACCOUNTANTS", "Accountant", "Basic", "Pld", "Zcdp", "accountant_named", "read_limit"]
 

@@ -1,12 +1,24 @@
 """The only room that reads rows: native tables in and out, one compiler, integer totals."""
 
-from dpframe.engine import partition
-from dpframe.engine.combine import most_per_key
+from dpframe.engine.histograms import (
+    EXPONENTS,
+    NODES,
+    ONE,
+    key_profile,
+    magnitude_profile,
+    size_profile,
+    value_profile,
+)
 from dpframe.engine.marginals import marginal_keys, marginal_totals, validate_marginals
 from dpframe.engine.native import adopt, content, public
-from dpframe.engine.profile import EXPONENTS, NODES, ONE, key_profile, magnitude_profile, size_profile, value_profile
+from dpframe.engine.stages import most_per_key, partition
 from dpframe.engine.support import check_supported
-from dpframe.engine.tables import Data, Kind, as_kind
+from dpframe.engine.tables import (
+    Data,
+    Kind,
+    as_kind,
+    polars_dtype,
+)
 from dpframe.engine.totals import Totals, sealed, totals, validate
 
 __all__ = [
@@ -26,6 +38,7 @@ __all__ = [
     "marginal_totals",
     "most_per_key",
     "partition",
+    "polars_dtype",
     "public",
     "sealed",
     "size_profile",

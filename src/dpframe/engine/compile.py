@@ -8,12 +8,24 @@ from dataclasses import dataclass
 import narwhals as nw
 
 from dpframe.engine.backends import Frame, backend_of
-from dpframe.engine.integers import candidate_number, row_integer
-from dpframe.engine.keys import among, group_names, keyed, listed_only
-from dpframe.engine.limits import Partial, distinct, enforced, partial_bits, partials, sifted, spread
-from dpframe.engine.rows import lower, unit_names
-from dpframe.plan.ask import Ask
-from dpframe.plan.measures import Measure
+from dpframe.engine.stages import (
+    Partial,
+    among,
+    candidate_number,
+    distinct,
+    enforced,
+    group_names,
+    keyed,
+    listed_only,
+    lower,
+    partial_bits,
+    partials,
+    row_integer,
+    sifted,
+    spread,
+    unit_names,
+)
+from dpframe.plan import Ask, Measure
 
 __all__ = ["HIGH", "Compiled", "compiled", "counted", "split_bits", "unit_rows"]
 

@@ -13,15 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engine.buckets import added
 from dpframe.engine.compile import HIGH, compiled, split_bits
-from dpframe.engine.keys import group_names, key_frame, public_keys
-from dpframe.engine.sums import Sums, planned
+from dpframe.engine.parts import Sums, added, planned
+from dpframe.engine.stages import group_names, key_frame, public_keys
 from dpframe.engine.totals import guarded, joined
-from dpframe.plan.ask import Ask
-from dpframe.plan.grid import FRACTION_BITS
-from dpframe.plan.marginals import Marginals
-from dpframe.theory.maps.marginals import Part
+from dpframe.plan import FRACTION_BITS, Ask, Marginals
+from dpframe.theory.formulas.error import Part
 
 __all__ = ["marginal_keys", "marginal_totals", "validate_marginals"]
 

@@ -16,8 +16,7 @@ import polars as pl
 from dpframe.engine.backends import adopted, fetched
 from dpframe.engine.tables import Data
 from dpframe.errors import InvalidArgument, UnsupportedOperation, kind_of
-from dpframe.plan.columns import check_names
-from dpframe.plan.types import kind
+from dpframe.plan import check_names, kind
 
 __all__ = ["adopt", "content", "public"]
 

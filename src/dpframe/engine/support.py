@@ -8,9 +8,9 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends import backend_named
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import combine, steps
-from dpframe.plan.expressions import Call, Node
-from dpframe.plan.types import show
+from dpframe.plan import Call, Node, show
+from dpframe.plan.steps import basic as steps
+from dpframe.plan.steps import combine
 
 __all__ = ["check_supported"]
 

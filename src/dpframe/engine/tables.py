@@ -11,7 +11,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan.columns import Bounds, Facts
+from dpframe.plan import Bounds, Facts
 
 __all__ = ["Data", "Kind", "as_kind", "facts_of", "polars_dtype"]
 

@@ -13,13 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.engine.buckets import added
 from dpframe.engine.compile import HIGH, compiled, counted, split_bits
-from dpframe.engine.keys import group_names, key_frame, public_keys
-from dpframe.engine.sums import Sums, planned
+from dpframe.engine.parts import Sums, added, planned
+from dpframe.engine.stages import group_names, key_frame, public_keys
 from dpframe.errors import DpFrameError, EngineError
-from dpframe.plan.ask import Ask
-from dpframe.plan.measures import Measure
+from dpframe.plan import Ask, Measure
 
 __all__ = ["Integers", "Totals", "guarded", "joined", "sealed", "totals", "validate"]
 

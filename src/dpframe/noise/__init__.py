@@ -3,10 +3,33 @@
 Every sampler here has exactly the law it states, for the float scale as given. How: see `inversion`.
 """
 
+from dpframe.noise.arguments import (
+    positive,
+    rational,
+)
 from dpframe.noise.bernoulli import bernoulli, bernoulli_exp
+from dpframe.noise.certified import (
+    Ball,
+    Number,
+    accurate,
+    at_most,
+    ball,
+    float_down,
+    float_up,
+    precision,
+    root_up,
+    round_down,
+    round_up,
+    smallest_float,
+    solve,
+    upper,
+)
 from dpframe.noise.differences import contrasts, rounded_contrasts
 from dpframe.noise.discrete_gaussian import discrete_gaussian
 from dpframe.noise.gaussian import rounded_gaussian
+from dpframe.noise.inversion import (
+    uniform_ball,
+)
 from dpframe.noise.laplace import discrete_laplace, rounded_laplace
 from dpframe.noise.partition import keep_probability, truncated_geometric_keep
 from dpframe.noise.selection import (
@@ -16,21 +39,58 @@ from dpframe.noise.selection import (
     randomized_response,
     uniform_index,
 )
+from dpframe.noise.tails import (
+    TAILS,
+    discrete_gaussian_tail,
+    discrete_gaussian_tails,
+    discrete_laplace_tail,
+    gaussian_tail,
+    laplace_tail,
+    rounded_gaussian_tail,
+    rounded_laplace_tail,
+    whole,
+)
 
 __all__ = [
+    "TAILS",
+    "Ball",
+    "Number",
+    "accurate",
+    "at_most",
+    "ball",
     "bernoulli",
     "bernoulli_exp",
     "contrasts",
     "discrete_gaussian",
+    "discrete_gaussian_tail",
+    "discrete_gaussian_tails",
     "discrete_laplace",
+    "discrete_laplace_tail",
     "exponential_choice",
+    "float_down",
+    "float_up",
+    "gaussian_tail",
     "keep_at_least",
     "keep_probability",
+    "laplace_tail",
     "permute_and_flip",
+    "positive",
+    "precision",
     "randomized_response",
+    "rational",
+    "root_up",
+    "round_down",
+    "round_up",
     "rounded_contrasts",
     "rounded_gaussian",
+    "rounded_gaussian_tail",
     "rounded_laplace",
+    "rounded_laplace_tail",
+    "smallest_float",
+    "solve",
     "truncated_geometric_keep",
+    "uniform_ball",
     "uniform_index",
+    "upper",
+    "whole",
 ]

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn
-from dpframe.plan.habits import nearest
+from dpframe.plan.hints import nearest
 from dpframe.plan.types import Scalar, number
-from dpframe.theory.maps.sensitivity import Relation
+from dpframe.theory.formulas.sensitivity import Relation
 
 __all__ = ["Auto", "Bounds", "Column", "Facts", "Limits", "Table", "check_names"]
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from dpframe.plan.ask import Ask, Paid
 from dpframe.plan.columns import Auto, Facts, Limits, Table
 from dpframe.plan.marginals import Marginals, titled
-from dpframe.plan.measures import Measure
+from dpframe.plan.question import Ask, Paid
 from dpframe.plan.steps import Rows, Step, lineage, source_of
+from dpframe.plan.totals import Measure
 from dpframe.plan.types import TIMES, kind, moment, number, show
 
 __all__ = [

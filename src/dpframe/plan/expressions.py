@@ -11,9 +11,20 @@ import narwhals as nw
 
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
 from dpframe.plan.columns import Bounds, Facts, Table
-from dpframe.plan.habits import CALENDAR, EXPRESSION, TEXT, Habits
+from dpframe.plan.hints import CALENDAR, EXPRESSION, TEXT, Habits
 from dpframe.plan.operations import OPERATIONS
-from dpframe.plan.types import Null, Scalar, as_dtype, in_order, is_finite, kind_of_scalar, listed, number, plain, real
+from dpframe.plan.types import (
+    Null,
+    Scalar,
+    as_dtype,
+    in_order,
+    is_finite,
+    kind_of_scalar,
+    listed,
+    number,
+    plain,
+    real,
+)
 
 __all__ = [
     "Call",

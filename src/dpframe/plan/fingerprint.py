@@ -19,10 +19,10 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.errors import UnsupportedOperation, kind_of
-from dpframe.plan.ask import Ask
 from dpframe.plan.columns import Facts
 from dpframe.plan.expressions import Expr
 from dpframe.plan.marginals import Marginals
+from dpframe.plan.question import Ask
 from dpframe.plan.steps import Source, Step, lineage
 
 __all__ = ["described", "described_table"]

@@ -8,15 +8,15 @@ from fractions import Fraction
 from functools import cached_property
 
 from dpframe.errors import UnboundedContribution, UnsupportedOperation
-from dpframe.plan.aggregates import Count
-from dpframe.plan.ask import Ask, Layout, Paid
 from dpframe.plan.columns import Limits
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.keys import Keys
-from dpframe.plan.measures import Measure, Output
+from dpframe.plan.question import Ask, Layout, Paid
+from dpframe.plan.statistics import Count
+from dpframe.plan.totals import Measure, Output
 from dpframe.plan.types import Scalar
-from dpframe.theory.maps.marginals import Part, interaction, shares
-from dpframe.theory.maps.sensitivity import Sensitivity
+from dpframe.theory.formulas.error import Part, interaction, shares
+from dpframe.theory.formulas.sensitivity import Sensitivity
 
 __all__ = ["COUNT", "Marginals", "Tables", "titled"]
 
@@ -72,7 +72,7 @@ class Marginals(Ask):
     """Rows by each of several sets of columns, the `workload`, as sums of one table that has all columns in `by`.
 
     A row counts when its key is listed in every column. Of one unit at most `max_rows` rows count, once for all
-    tables: more are weighted down together. The measures are the interactions of `theory.maps.marginals`, on a grid of
+    tables: more are weighted down together. The measures are the interactions of `theory.formulas.error.marginals`, on a grid of
     2^-20 rows; a price is split over them as there.
     """
 
@@ -99,7 +99,7 @@ class Marginals(Ask):
 
     @cached_property
     def paid(self) -> tuple[Paid, ...]:
-        """The interactions, each with its part of the price; see `theory.maps.marginals.shares`."""
+        """The interactions, each with its part of the price; see `theory.formulas.error.marginals.shares`."""
         _ = self.group_columns
         if self.auto is not None:
             raise UnsupportedOperation("marginals: the limit is said, max_rows=1, not chosen by dp.Auto().")

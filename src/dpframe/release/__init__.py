@@ -1,7 +1,24 @@
 """The one place where plan, engine, noise and budget meet."""
 
-from dpframe.release.marginals import MarginalsRelease
-from dpframe.release.result import Release
-from dpframe.release.run import release
+from dpframe.release.batch import (
+    Batch,
+    batch_of,
+)
+from dpframe.release.publish import MarginalsRelease, Release
+from dpframe.release.run import (
+    Account,
+    release,
+)
+from dpframe.release.tune import (
+    tuned,
+)
 
-__all__ = ["MarginalsRelease", "Release", "release"]
+__all__ = [
+    "Account",
+    "Batch",
+    "MarginalsRelease",
+    "Release",
+    "batch_of",
+    "release",
+    "tuned",
+]

@@ -10,39 +10,37 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.budget.losses import Loss, exact, read_delta, read_rho
+from dpframe.budget import Loss, exact, read_delta, read_rho
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan.ask import Ask
-from dpframe.plan.explain import render_text
-from dpframe.plan.habits import BATCH, Habits
-from dpframe.plan.marginals import Marginals
-from dpframe.release.calibrate import (
+from dpframe.plan import BATCH, Ask, Habits, Marginals, render_text
+from dpframe.release.accuracy import check_ci, read_ci
+from dpframe.release.pricing import (
     Drawn,
     NoisePlan,
     Part,
+    Price,
     assembled,
     check_noise,
     choice_of,
+    drawn_for_rho,
     gaussians_of,
     joined,
+    laplace_for_epsilon,
     laplace_of,
     laplaces_of,
+    largest_parts,
     moved_measures,
     parted,
     pieces,
+    read_price,
     ways,
     worth,
 )
-from dpframe.release.columns import check_ci, read_ci
-from dpframe.release.concentrated import drawn_for_rho, laplace_for_epsilon
-from dpframe.release.distributions import largest_parts
-from dpframe.release.exactness import noise_table
-from dpframe.release.pricing import Price, read_price
-from dpframe.release.result import Release
+from dpframe.release.publish import Release, noise_table
 from dpframe.release.run import Account, settled
-from dpframe.theory.maps.calibration import rho_within
+from dpframe.theory.formulas.loss import rho_within
 
-__all__ = ["Batch", "batch"]
+__all__ = ["Batch", "batch_of"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,7 +89,7 @@ class Batch(Habits):
         return f"Batch of {len(self._asks)} at {self.cost}, not released:\n{render_text(table.columns, rows)}"
 
 
-def batch(
+def batch_of(
     asks: Sequence[Ask],
     account: Account,
     *,

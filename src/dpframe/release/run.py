@@ -16,23 +16,13 @@ from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
-from dpframe.plan.ask import Ask
-from dpframe.plan.explain import Derivation, asked, derivation, unit_words
-from dpframe.plan.fingerprint import described
-from dpframe.plan.marginals import Marginals
+from dpframe.plan import Ask, Derivation, Marginals, asked, derivation, described, unit_words
 from dpframe.plan.steps import source_of
+from dpframe.release.answer import Numbers, drawn_table, is_scaled, scaled
 from dpframe.release.auto import check_choice, choose, read_offer, restored
-from dpframe.release.calibrate import NoisePlan
-from dpframe.release.draw import drawn_table
-from dpframe.release.events import UNNAMED, events_of
-from dpframe.release.exactness import noise_table
 from dpframe.release.failing import recorded
-from dpframe.release.marginals import MarginalsRelease, drawn_interactions
-from dpframe.release.numbers import Numbers
-from dpframe.release.pricing import Terms, described_price, priced
-from dpframe.release.result import Release
-from dpframe.release.scaling import is_scaled, scaled
-from dpframe.release.statement import loss_json, statement
+from dpframe.release.pricing import UNNAMED, NoisePlan, Terms, described_price, events_of, priced
+from dpframe.release.publish import MarginalsRelease, Release, drawn_interactions, loss_json, noise_table, statement
 from dpframe.release.stored import Answer, packed, unpacked
 
 __all__ = ["Account", "Question", "release", "settled", "subject_of"]

@@ -12,16 +12,13 @@ from typing import Any
 import polars as pl
 
 from dpframe import engine
-from dpframe.budget import Loss
-from dpframe.budget.losses import read_delta, read_epsilon
+from dpframe.budget import Loss, read_delta, read_epsilon
 from dpframe.errors import InvalidArgument, UnboundedContribution, UnsupportedOperation
-from dpframe.plan.ask import Ask
-from dpframe.plan.columns import Auto, Limits
-from dpframe.plan.fingerprint import described
+from dpframe.plan import Ask, Auto, Limits, described
 from dpframe.plan.steps import check_limit
 from dpframe.release.auto import Offer, expected_errors, judged_by, read_offer, read_people, try_people
-from dpframe.release.events import UNNAMED
 from dpframe.release.failing import recorded
+from dpframe.release.pricing import UNNAMED
 from dpframe.release.run import Account, subject_of
 from dpframe.release.stored import Answer, packed, unpacked
 
@@ -48,7 +45,7 @@ def tuned(
     Input:  grid: lists of limits by name; price: epsilon or rho, of the histograms; at: of the release that is planned,
             nine times as much by default, with its δ
     Output: one row for each choice: its limits, and the expected error of each column (column unit)
-    Bound:  as `dpframe.release.auto.choose`: each histogram costs its part of the price
+    Bound:  as `dpframe.release.auto.choice.choose`: each histogram costs its part of the price
     Errors: those of a release, before anything is read
     """
     limits = _choices(grid)

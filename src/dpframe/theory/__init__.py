@@ -14,70 +14,84 @@ A `Transformation` or `Measurement` promises that inputs within d_in have output
 like say how far off a release may be.
 """
 
-from dpframe.theory import plots
-from dpframe.theory.accuracy import (
-    gaussian_error,
-    gaussian_scale_for_error,
-    laplace_error,
-    laplace_scale_for_error,
+from dpframe.theory.accuracy import gaussian_error, gaussian_scale_for_error, laplace_error, laplace_scale_for_error
+from dpframe.theory.checks import (
+    TableQuery,
+    empirical_sensitivity,
+    hockey_stick_divergence,
+    max_divergence,
+    plots,
+    renyi_divergence,
 )
-from dpframe.theory.aggregates import count, mean, sum, variance
-from dpframe.theory.composition import compose, optimal_compose, parallel
-from dpframe.theory.conversions import fix_delta, pure_to_approx, pure_to_zcdp, sample, zcdp_to_approx
-from dpframe.theory.counting import count_by, histogram
-from dpframe.theory.divergence import hockey_stick_divergence, max_divergence, renyi_divergence
-from dpframe.theory.domains import AtomDomain, Domain, MapDomain, TupleDomain, VectorDomain
-from dpframe.theory.empirical import TableQuery, empirical_sensitivity
+from dpframe.theory.combinators import (
+    compose,
+    fix_delta,
+    optimal_compose,
+    parallel,
+    pure_to_approx,
+    pure_to_zcdp,
+    sample,
+    zcdp_to_approx,
+)
 from dpframe.theory.exact import Joint
+from dpframe.theory.formulas.loss import (
+    amplification_by_sampling,
+    basic_composition,
+    composition_delta,
+    composition_epsilon,
+    discrete_laplace_delta,
+    discrete_laplace_renyi,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_scale,
+    gaussian_scale_rho,
+    group_privacy,
+    group_privacy_rho,
+    laplace_delta,
+    laplace_renyi,
+    laplace_scale,
+    threshold,
+    zcdp_to_delta,
+    zcdp_to_epsilon,
+)
 from dpframe.theory.framework import Measurement, Transformation
-from dpframe.theory.lengths import (
+from dpframe.theory.measurements import (
+    gaussian,
+    gaussian_threshold,
+    laplace,
+    laplace_threshold,
+    noisy_max,
+    randomized_response,
+)
+from dpframe.theory.search import binary_search, binary_search_chain, binary_search_param
+from dpframe.theory.spaces import (
     AbsoluteDistance,
+    Approximate,
+    AtomDomain,
+    ChangeOneDistance,
+    DiscreteDistance,
+    Domain,
+    HammingDistance,
+    InsertDeleteDistance,
     L01InfDistance,
     L02InfDistance,
     L1Distance,
     L2Distance,
     LinfDistance,
-)
-from dpframe.theory.maps.calibration import gaussian_scale, gaussian_scale_rho, laplace_scale, threshold
-from dpframe.theory.maps.composition import (
-    amplification_by_sampling,
-    basic_composition,
-    composition_delta,
-    composition_epsilon,
-    group_privacy,
-    group_privacy_rho,
-)
-from dpframe.theory.maps.laplace import (
-    discrete_laplace_delta,
-    discrete_laplace_renyi,
-    laplace_delta,
-    laplace_renyi,
-)
-from dpframe.theory.maps.privacy import gaussian_delta, gaussian_epsilon, zcdp_to_delta, zcdp_to_epsilon
-from dpframe.theory.measures import (
-    Approximate,
+    MapDomain,
     MaxDivergence,
     Measure,
+    Metric,
     PrivacyProfile,
     RenyiCurve,
     RenyiDivergence,
     SmoothedMaxDivergence,
+    SymmetricDistance,
+    TupleDomain,
+    VectorDomain,
     ZeroConcentratedDivergence,
 )
-from dpframe.theory.mechanisms import gaussian, laplace
-from dpframe.theory.metrics import (
-    ChangeOneDistance,
-    DiscreteDistance,
-    HammingDistance,
-    InsertDeleteDistance,
-    Metric,
-    SymmetricDistance,
-)
-from dpframe.theory.resizing import resize
-from dpframe.theory.responses import noisy_max, randomized_response
-from dpframe.theory.rowwise import cast, clamp, impute
-from dpframe.theory.search import binary_search, binary_search_chain, binary_search_param
-from dpframe.theory.thresholds import gaussian_threshold, laplace_threshold
+from dpframe.theory.transformations import cast, clamp, count, count_by, histogram, impute, mean, resize, sum, variance
 
 __all__ = [
     "AbsoluteDistance",

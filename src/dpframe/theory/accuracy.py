@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dpframe.errors import InvalidArgument
-from dpframe.theory.additive import checked_scale
-from dpframe.theory.domains import AtomDomain
 from dpframe.theory.exact import exact
-from dpframe.theory.maps import calibration
+from dpframe.theory.formulas.loss import calibration
+from dpframe.theory.measurements import checked_scale
+from dpframe.theory.spaces import AtomDomain
 
 __all__ = ["gaussian_error", "gaussian_scale_for_error", "laplace_error", "laplace_scale_for_error"]
 

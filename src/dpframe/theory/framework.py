@@ -12,10 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
-from dpframe.theory.domains import Domain
 from dpframe.theory.exact import limit, square
-from dpframe.theory.measures import Measure
-from dpframe.theory.metrics import Metric
+from dpframe.theory.spaces import Domain, Measure, Metric
 
 __all__ = ["Measurement", "Transformation"]
 

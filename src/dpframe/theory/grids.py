@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.theory.domains import AtomDomain
 from dpframe.theory.exact import exact
+from dpframe.theory.spaces import AtomDomain
 
 __all__ = ["Grid", "integer_total", "sum_grid"]
 

@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import DomainMismatch, MetricMismatch
-from dpframe.theory.domains import AtomDomain, Domain, VectorDomain
-from dpframe.theory.maps.sensitivity import Relation
-from dpframe.theory.metrics import (
+from dpframe.theory.formulas.sensitivity import Relation
+from dpframe.theory.spaces import (
+    AtomDomain,
     ChangeOneDistance,
+    Domain,
     HammingDistance,
     InsertDeleteDistance,
     Metric,
     SymmetricDistance,
+    VectorDomain,
 )
 
 __all__ = ["as_array", "dataset", "like", "relation_of"]

@@ -11,7 +11,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.tables import Data
-from dpframe.plan.columns import Facts
+from dpframe.plan import Facts
 
 __all__ = ["Backend", "Frame"]
 

@@ -1,6 +1,6 @@
 """Dask dataframes: each partition is read by the types of the whole table, and queries run on parts of the units.
 
-How the parts are made and added up is in `dpframe.engine.shuffle`; on each of them it is Polars that runs.
+How the parts are made and added up is in `dpframe.engine.parts.shuffle`; on each of them it is Polars that runs.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 import dask.dataframe as dd
 import polars as pl
 
-from dpframe.engine import arrow
 from dpframe.engine.backends.polars import PolarsBackend
+from dpframe.engine.intake import arrow
 from dpframe.engine.tables import Data
 
 __all__ = ["BACKEND"]

@@ -16,7 +16,7 @@ from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan.types import kind
+from dpframe.plan import kind
 
 __all__ = ["BACKEND"]
 

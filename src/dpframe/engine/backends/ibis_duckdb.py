@@ -10,7 +10,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.ibis import Dialect
-from dpframe.plan.types import kind
+from dpframe.plan import kind
 
 __all__ = ["DIALECT"]
 

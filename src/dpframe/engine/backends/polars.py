@@ -11,11 +11,10 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
-from dpframe.engine import lowest as sorting
+from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import Data, facts_of, polars_dtype
-from dpframe.plan.columns import Facts
-from dpframe.plan.types import kind
+from dpframe.plan import Facts, kind
 
 __all__ = ["BACKEND", "PolarsBackend"]
 
@@ -35,7 +34,7 @@ class PolarsBackend(Backend):
         family = type(table).__module__.partition(".")[0]
         if family not in ("pandas", "modin", "pyarrow"):
             return None
-        from dpframe.engine import arrow  # PyArrow is imported for those who need it
+        from dpframe.engine.intake import arrow  # PyArrow is imported for those who need it
 
         takers = {"pandas": arrow.from_pandas, "modin": arrow.from_modin, "pyarrow": arrow.from_pyarrow}
         return takers[family](table)

@@ -38,7 +38,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends.ibis import Dialect
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan.types import integer_range, kind
+from dpframe.plan import integer_range, kind
 
 __all__ = ["DIALECT"]
 

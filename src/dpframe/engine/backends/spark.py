@@ -18,7 +18,7 @@ from pyspark.sql import functions, types
 from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.tables import Data
-from dpframe.plan.types import integer_range, kind
+from dpframe.plan import integer_range, kind
 
 __all__ = ["BACKEND"]
 

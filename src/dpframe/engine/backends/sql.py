@@ -24,8 +24,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import facts_of
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan.columns import Facts
-from dpframe.plan.types import TIMES, kind, show, ticks
+from dpframe.plan import TIMES, Facts, kind, show, ticks
 
 __all__ = ["SqlBackend", "our_names", "plain_table", "schema_of", "texts_read"]
 

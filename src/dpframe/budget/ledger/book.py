@@ -1,0 +1,205 @@
+"""The book of a budget in a ledger: one locked transaction for each thing that is added."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from dpframe.budget.entries import Entry, Failures, canonical, loss_of, sealed, texts_of
+from dpframe.budget.ledger.store import Store
+from dpframe.budget.ledger.tables import BUDGETS, DATA, ENTRIES
+from dpframe.budget.ledger.witness import Witness, check_forward
+from dpframe.budget.losses import Loss
+from dpframe.budget.parts import Parts
+from dpframe.errors import LedgerDamaged, LedgerUnavailable
+
+__all__ = ["LedgerBook"]
+
+Reopening = tuple[Callable[..., Any], tuple[Any, ...]]
+
+B = sa.bindparam
+STATE = sa.select(BUDGETS).where(BUDGETS.c.name == B("b")).with_for_update()
+SPENT = sa.select(BUDGETS.c.spent).where(BUDGETS.c.name == B("b"))
+FAILURES = sa.select(BUDGETS.c.failures, BUDGETS.c.acknowledged).where(BUDGETS.c.name == B("b"))
+HASH = sa.select(ENTRIES.c.hash).where(ENTRIES.c.budget == B("b"), ENTRIES.c.number == B("n"))
+ALL = sa.select(ENTRIES).where(ENTRIES.c.budget == B("b")).order_by(ENTRIES.c.number)
+LATEST = ALL.where(ENTRIES.c.name == B("called")).order_by(None).order_by(ENTRIES.c.number.desc()).limit(1)
+RESULT = (
+    sa.select(ENTRIES, DATA.c.data)
+    .join(DATA, sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.about))
+    .where(ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == "result")
+)
+FAILED = sa.select(ENTRIES.c.number).where(
+    ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == "failure"
+)
+STATES = ("spent", "subject", "parts", "number", "head", "at", "failures", "acknowledged")
+ADD, KEEP = ENTRIES.insert(), DATA.insert()
+MOVE = BUDGETS.update().where(BUDGETS.c.name == B("b")).values({key: B(f"to_{key}") for key in STATES})
+
+
+def entry_of(row: Any) -> Entry:
+    """An entry from its row."""
+    return Entry(row.number, row.kind, row.at, json.loads(row.body), row.hash)
+
+
+def failures_of(row: Any) -> Failures:
+    """The failures of a budget, from its row."""
+    return Failures(row.failures, row.failures - row.acknowledged)
+
+
+TEXTS: dict[tuple[str, int], tuple[str, list[str] | None]] = {}
+
+
+def quick(connection: sa.Connection, statement: Any, values: Mapping[str, Any]) -> sa.CursorResult[Any]:
+    """Run one of the statements above, compiled once: the lock is held while it is prepared."""
+    dialect = connection.dialect
+    key = dialect.name, id(statement)
+    if key not in TEXTS:
+        compiled = statement.compile(dialect=dialect, column_keys=list(values))
+        TEXTS[key] = str(compiled), compiled.positiontup
+    text, order = TEXTS[key]
+    return connection.exec_driver_sql(text, dict(values) if order is None else tuple(values[name] for name in order))
+
+
+class LedgerBook:
+    """The entries of one budget of a ledger.
+
+    Before anything is added, the book must have grown from what this process, and the witness, last saw of it.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        witness: Witness | None,
+        skew: dt.timedelta,
+        reopening: Reopening | None,
+        seen: tuple[int, str] | None = None,
+    ) -> None:
+        self._store, self._name, self._witness, self._skew = store, name, witness, skew
+        self._reopening = reopening
+        self._seen = seen
+
+    @contextmanager
+    def write(self) -> Iterator[LedgerPage]:
+        """The page, locked against every other process and machine; kept when the block ends well."""
+        with self._store.transaction(write=True) as connection:
+            page = LedgerPage(connection, self._name, self._skew)
+            self._check(page)
+            yield page
+            if page.moved:
+                page.check_written()
+        # Committed. A later state may already have been seen by another thread: the check then looks further back.
+        self._seen = page.number, page.head
+        if self._witness is not None and page.moved:
+            self._witness.advance(self._store.id, self._name, page.number, page.head)
+
+    def _check(self, page: LedgerPage) -> None:
+        state = page.number, page.head
+        if self._seen is not None:
+            check_forward(self._name, self._seen, state, page.hash_at)
+        if self._witness is not None:
+            self._witness.check(self._store.id, self._name, *state, page.hash_at)
+
+    def spent(self) -> Loss:
+        """What has been charged so far."""
+        with self._store.transaction() as connection:
+            return loss_of(json.loads(connection.execute(SPENT, {"b": self._name}).scalar_one()))
+
+    def failures(self) -> Failures:
+        """How many releases failed after they were charged."""
+        with self._store.transaction() as connection:
+            return failures_of(connection.execute(FAILURES, {"b": self._name}).one())
+
+    def entries(self) -> list[Entry]:
+        """Every entry, oldest first."""
+        with self._store.transaction() as connection:
+            return [entry_of(row) for row in connection.execute(ALL, {"b": self._name})]
+
+    def reopening(self) -> Reopening | None:
+        """How another process opens the same book."""
+        return self._reopening
+
+
+class LedgerPage:
+    """The locked row of a budget, and what is added to its entries."""
+
+    def __init__(self, connection: sa.Connection, name: str, skew: dt.timedelta) -> None:
+        self._connection, self._name, self._skew = connection, name, skew
+        row = quick(connection, STATE, {"b": name}).first()
+        if row is None:
+            raise LedgerDamaged(
+                f"The ledger has no budget {name!r} any more: its file was replaced. Nothing is released."
+            )
+        self.spent, self.subject = loss_of(json.loads(row.spent)), row.subject
+        self.parts: Parts = json.loads(row.parts)
+        self.failures = failures_of(row)
+        self.number, self.head, self._at = row.number, row.head, row.at
+        self.moved = False
+        self._moved_to: dict[str, Any] = {}
+
+    def hash_at(self, number: int) -> str | None:
+        """The hash of an entry."""
+        return quick(self._connection, HASH, {"b": self._name, "n": number}).scalar()
+
+    def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
+        """Add an entry, and move the budget's row with it."""
+        if kind == "charge" and at < dt.datetime.fromisoformat(self._at) - self._skew:
+            raise LedgerUnavailable(
+                f"This machine's clock says {at:%Y-%m-%d %H:%M} UTC, before the last entry of {self._name!r} "
+                f"({self._at[:16]}): one of the two clocks is wrong. Nothing was spent. Set the clock; if it is right "
+                "now, say how far the other was off: dp.Ledger(..., clock_skew=dt.timedelta(days=1))."
+            )
+        entry = sealed(self.head, self.number + 1, kind, at.isoformat(timespec="microseconds"), body)
+        written = {"body": canonical(body), "hash": entry.hash, "name": entry.name, "about": entry.about}
+        add = {"budget": self._name, "number": entry.number, "kind": kind, "at": entry.at, **written}
+        self._one_row(quick(self._connection, ADD, add))
+        if data is not None:
+            kept = {"budget": self._name, "number": entry.about, "data": data}
+            self._one_row(quick(self._connection, KEEP, kept))
+        self.number, self.head, self._at, self.moved = entry.number, entry.hash, max(self._at, entry.at), True
+        move = {"to_spent": canonical(texts_of(self.spent)), "to_subject": self.subject, "to_number": self.number}
+        failed, unacknowledged = self.failures
+        move |= {"to_parts": canonical(self.parts), "to_failures": failed, "to_acknowledged": failed - unacknowledged}
+        move |= {"to_head": self.head, "to_at": self._at}
+        self._one_row(quick(self._connection, MOVE, {"b": self._name, **move}))
+        self._moved_to = {key.removeprefix("to_"): value for key, value in move.items()}
+        return entry
+
+    def _one_row(self, written: sa.CursorResult[Any]) -> None:
+        """Errors: LedgerDamaged where a trigger or a rule of the database drops what is written."""
+        if written.rowcount != 1:
+            raise LedgerDamaged(self._dropped)
+
+    def check_written(self) -> None:
+        """Read again what was written, before it is kept. Errors: LedgerDamaged."""
+        row = quick(self._connection, STATE, {"b": self._name}).first()
+        kept = row is not None and all(getattr(row, key) == value for key, value in self._moved_to.items())
+        if not kept or self.hash_at(self.number) != self.head:
+            raise LedgerDamaged(self._dropped)
+
+    @property
+    def _dropped(self) -> str:
+        return (
+            f"The ledger does not keep what is written to {self._name!r}: a trigger or a rule of its database drops "
+            "or changes rows. Nothing is released."
+        )
+
+    def latest(self, name: str) -> Entry | None:
+        """The last charge of this name."""
+        row = self._connection.execute(LATEST, {"b": self._name, "called": name}).first()
+        return None if row is None else entry_of(row)
+
+    def result(self, number: int) -> tuple[Entry, bytes] | None:
+        """The stored table of a charge."""
+        row = self._connection.execute(RESULT, {"b": self._name, "n": number}).first()
+        return None if row is None else (entry_of(row), bytes(row.data))
+
+    def has_failed(self, number: int) -> bool:
+        """Whether an error was raised after a charge."""
+        return self._connection.execute(FAILED, {"b": self._name, "n": number}).first() is not None

@@ -1,0 +1,343 @@
+"""Tables through Arrow: PyArrow's own, and pandas'. Only the columns that a query reads are converted.
+
+Whatever is brought may be hostile: memory that does not hold in its type (`dpframe.engine.intake.buffers`), objects whose own
+code raises (`dpframe.engine.intake.cells`), columns that give other cells than they say. What does not hold is null, for its
+cell alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import narwhals as nw
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpframe.engine.intake.buffers import plain_type, sound
+from dpframe.engine.intake.cells import PER_SECOND, each, text, value_for
+from dpframe.engine.tables import Data, facts_of
+from dpframe.plan import Facts, Unread
+
+__all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type", "partition_of"]
+
+# PyArrow
+
+
+def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, Facts], ...]:
+    return tuple((field.name, _arrow_facts(_decoded_type(field.type))) for field in fields)
+
+
+def _decoded_type(dtype: pa.DataType) -> pa.DataType:
+    """The type of the values, whatever way they are encoded."""
+    return plain_type(dtype.value_type if pa.types.is_run_end_encoded(dtype) else dtype)
+
+
+def _arrow_facts(dtype: pa.DataType) -> Facts:
+    """What a type of Arrow is; what has no counterpart only matters when its column is used."""
+    if pa.types.is_timestamp(dtype) and dtype.tz is not None and not _is_zone(dtype.tz):
+        return Facts(Unread(f"{dtype} (its time zone is none of the IANA names; convert its times to 'UTC' first)"))
+    if pa.types.is_decimal256(dtype):  # which makes Polars panic, and write about it
+        return Facts(Unread(f"{dtype} (first: table.cast, to decimal128 or float64)"))
+    if pa.types.is_interval(dtype):  # of which Polars would print that it panics
+        return Facts(nw.Unknown())
+    try:
+        empty = pl.from_arrow(pa.table({"x": pa.array([], type=dtype)}))
+        return facts_of(nw.from_native(empty, eager_only=True).schema["x"])  # type: ignore[type-var]
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # Polars may panic
+        return Facts(nw.Unknown())
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        pl.Series([], dtype=pl.Datetime("us", name))
+    except pl.exceptions.PolarsError:
+        return False
+    return True
+
+
+def _and_unnamed(schema: tuple[tuple[str, Facts], ...], names: Iterable[object]) -> tuple[tuple[str, Facts], ...]:
+    """The columns of a schema, and those that no name can mean, each with the line that gives it one; never read."""
+    found = dict(schema)
+    for name, many in Counter(names).items():
+        if isinstance(name, tuple):
+            what = "unread (flatten its name first: df.columns = ['_'.join(map(str, c)) for c in df.columns])"
+        elif not isinstance(name, str):
+            what = "unread (its name is no text; first: df.columns = df.columns.astype(str))"
+        elif many > 1:
+            what = f"unread ({many} columns have this name; first: df.columns = [...], each with its own)"
+        else:
+            continue
+        (shown,) = each(str, [name])  # a name may be an object with code of its own
+        if shown is not None:
+            found.setdefault(str.__str__(shown), Facts(Unread(what)))
+    return tuple(found.items())
+
+
+def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
+    """Columns as a lazy frame; where none is wanted, the rows are still there to be counted."""
+    columns = columns or {"": pa.nulls(height, pa.bool_())}
+    numbered = pa.Table.from_arrays(list(columns.values()), names=[str(i) for i in range(len(columns))])
+    rows = pl.from_arrow(numbered)
+    assert isinstance(rows, pl.DataFrame)
+    rows.columns = list(columns)  # on the way, a name "" would become another one
+    return rows.lazy()
+
+
+def _sound(column: Any) -> Any:
+    return _seconds(sound(_runs_decoded(column)))
+
+
+def _runs_decoded(column: Any) -> Any:
+    """Values that stand once for a run of rows, row by row; null where the runs are none."""
+    if not pa.types.is_run_end_encoded(column.type):
+        return column
+    dtype, chunks = column.type.value_type, []
+    for chunk in column.chunks:
+        try:
+            chunk.validate(full=True)
+            chunks.append(pc.run_end_decode(chunk))
+        except pa.ArrowException:
+            chunks.append(pa.nulls(len(chunk), dtype))
+    return pa.chunked_array(chunks, type=dtype)
+
+
+def _seconds(column: Any) -> Any:
+    """Times in seconds become milliseconds; null where those do not fit, or they would wrap onto other times.
+
+    Of decimals of 76 digits, which Polars has not, only whether there is a value is left.
+    """
+    if pa.types.is_decimal256(column.type):
+        return pc.if_else(column.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
+    if not (pa.types.is_timestamp(column.type) or pa.types.is_duration(column.type)) or column.type.unit != "s":
+        return column
+    ticks, most = column.cast(pa.int64()), 9 * 10**15
+    fits = pc.and_(pc.less_equal(ticks, most), pc.greater_equal(ticks, -most))
+    return pc.if_else(fits, column, pa.scalar(None, column.type))
+
+
+def from_pyarrow(table: Any) -> Data | None:
+    """A PyArrow Table; None for anything else."""
+    if not isinstance(table, pa.Table):
+        return None
+    names = table.column_names
+    unique = [name for name in names if names.count(name) == 1]
+
+    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        rows = table.slice(0, 0) if empty else table
+        return _from_arrow({name: _sound(rows.column(name)) for name in wanted}, rows.num_rows)
+
+    schema = _arrow_schema([table.schema.field(name) for name in unique])
+    return Data("pyarrow", _and_unnamed(schema, names), scan)
+
+
+# pandas
+
+
+def from_pandas(frame: Any) -> Data | None:
+    """A pandas DataFrame, as it is now; None for anything else."""
+    if not isinstance(frame, pd.DataFrame):
+        return None
+    frame = pd.DataFrame(frame, copy=False)  # whose own methods and attrs stay behind
+    counts = frame.columns.value_counts()
+    names = [name for name in frame.columns if isinstance(name, str) and counts[name] == 1]
+    dtypes = {name: frame.dtypes[name] for name in names}
+
+    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        rows = frame.iloc[:0] if empty else frame
+        return _from_arrow({name: _from_pandas(rows[name]) for name in wanted}, len(rows))
+
+    schema = dict(_arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()]))
+    schema |= {name: Facts(Unread(what)) for name, dtype in dtypes.items() if (what := _unread(name, dtype))}
+    return Data("pandas", _and_unnamed(tuple(schema.items()), frame.columns), scan)
+
+
+def _unread(name: str, dtype: Any) -> str:
+    """A type that Arrow does not take, and what to type before; "" for others."""
+    if isinstance(dtype, pd.PeriodDtype):
+        return f"{dtype} (make it a time first: df[{name!r}].dt.to_timestamp())"
+    if isinstance(dtype, pd.SparseDtype):
+        return f"{dtype} (first: df[{name!r}].sparse.to_dense())"
+    return f"{dtype} (make it a text first: df[{name!r}].astype(str))" if isinstance(dtype, pd.IntervalDtype) else ""
+
+
+def from_modin(frame: Any) -> Data | None:
+    """A Modin DataFrame: pandas' types, and of its rows the columns that a query reads; None for anything else."""
+    if type(frame).__name__ != "DataFrame":
+        return None
+    frame = frame.copy()  # whose parts are shared until one of them is written
+    dtypes = {name: frame.dtypes[name] for name in frame.columns if list(frame.columns).count(name) == 1}
+    types = from_pandas(pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in dtypes.items()}))
+    assert types is not None
+
+    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        if empty or not wanted:
+            rows = pl.LazyFrame({"": pl.repeat(None, 0 if empty else len(frame), eager=True)})
+            return types.scan(wanted, empty=True) if wanted else rows
+        part = frame[list(wanted)].modin.to_pandas()
+        return pl.DataFrame({name: of_type(part[name], dtypes[name]) for name in wanted}).lazy()
+
+    return Data("pandas", _and_unnamed(types.schema, frame.columns), scan)
+
+
+def _pandas_type(dtype: Any) -> pa.DataType:
+    """The Arrow type of a pandas type. Objects are read as text: what they hold is not for the schema to know."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _pandas_type(dtype.categories.dtype)
+    if isinstance(dtype, pd.ArrowDtype):
+        return plain_type(dtype.pyarrow_dtype)
+    if dtype == "object" or isinstance(dtype, pd.StringDtype):
+        return pa.string()
+    try:
+        return pa.Array.from_pandas(pd.Series([], dtype=dtype)).type
+    except Exception:  # periods, intervals, sparse columns: only matter when used
+        return pa.list_(pa.null())
+
+
+def _from_pandas(series: Any) -> Any:
+    """A column of pandas as Arrow, with as many cells; null where one does not hold in the column's type."""
+    dtype, wanted = series.dtype, _pandas_type(series.dtype)
+    if isinstance(dtype, pd.CategoricalDtype):
+        values = _from_pandas(_categories(series))
+        codes, missing = _codes(series)
+        return values.take(pa.array(codes, mask=missing)) if len(values) else pa.nulls(len(series), wanted)
+    if dtype == "object" or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python"):
+        return _texts(series)
+    (column,) = each(lambda series: _brought(series, wanted), [series])  # the column may be of a class of its own
+    return _one_by_one(series, _in_polars(wanted)).to_arrow() if column is None else _sound(column)
+
+
+def _brought(series: Any, wanted: pa.DataType) -> Any:
+    """A column as it gives itself to Arrow; None where these are other cells than it should have."""
+    arrays = hasattr(series.array, "__arrow_array__")
+    column = series.array.__arrow_array__() if arrays else pa.Array.from_pandas(series, type=wanted)
+    texts = pa.types.is_string(wanted) and pa.types.is_large_string(column.type)
+    return column if len(column) == len(series) and (texts or plain_type(column.type) == wanted) else None
+
+
+def _categories(series: Any) -> Any:
+    categories = series.array.categories
+    return pd.Series(categories.array, dtype=categories.dtype)
+
+
+def _codes(series: Any) -> tuple[Any, Any]:
+    """The codes of a column of categories, and where there is none, or one that no category has."""
+    codes = series.array.codes
+    return codes, (codes < 0) | (codes >= len(series.array.categories))
+
+
+def _in_polars(dtype: pa.DataType) -> pl.DataType:
+    """The type in Polars of one of Arrow; Null where there is none."""
+    if _arrow_facts(dtype).dtype == nw.Unknown():
+        return pl.Null()
+    empty = pl.from_arrow(pa.array([], type=dtype))
+    return empty.dtype  # type: ignore[union-attr]
+
+
+def _texts(series: Any) -> pa.Array:
+    """A column of Python objects as text, object by object, so that no row decides how another is read.
+
+    Arrow converts texts at once, and to the same as `cells.text`; anything else among them is left to it.
+    """
+    objects = series.array
+    (family,) = each(lambda cells: pd.api.types.infer_dtype(cells, skipna=True), [series])
+    if family in ("string", "empty"):
+        try:
+            return pa.Array.from_pandas(series, type=pa.large_string())
+        except (pa.ArrowException, ValueError):
+            pass  # a text that is no Unicode
+    return pa.array(each(lambda i: text(objects[i]), range(len(objects))), type=pa.large_string())
+
+
+# Columns by the type that they have in the whole of a table
+
+
+def of_type(series: Any, dtype: Any) -> pl.Series:
+    """A column of one partition, read by the type that it has in the whole table; null where that does not hold it.
+
+    A partition may have another type than the whole because of one of its cells. So each cell is read by its own value:
+    alike in a column of objects, of floats or of categories, whatever is beside it (see `cells.value_for`).
+    """
+    wanted = _in_polars(_pandas_type(dtype))
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        values = of_type(_categories(series), dtype)
+        codes, missing = _codes(series)
+        known = pl.Series(codes.astype("int64")).set(pl.Series(missing), None)
+        return values.gather(known) if len(values) else pl.Series([None] * len(series), dtype=wanted)
+    if series.dtype == "object":
+        return pl.Series(_texts(series)) if wanted == pl.String else _one_by_one(series, wanted)
+    if _in_polars(_pandas_type(series.dtype)) == pl.Null:
+        return _one_by_one(series, wanted)
+    read = pl.Series(_from_pandas(series))
+    if read.dtype == wanted:
+        return read
+    convert = None if wanted == pl.String else _conversion(read.dtype, wanted)
+    return _one_by_one(series, wanted) if convert is None else read.to_frame("x").select(convert(pl.col("x")))["x"]
+
+
+def partition_of(partition: Any, types: Mapping[str, Any]) -> pl.DataFrame:
+    """The columns of a partition by the types of the whole table. Errors: none, whatever the partition is.
+
+    A column that the partition does not have, or has twice, is null; what is no pandas DataFrame has no row.
+    """
+    rows = pd.DataFrame(partition if isinstance(partition, pd.DataFrame) else None, copy=False)
+    numbers: dict[str, list[int]] = {}
+    for number, name in enumerate(rows.columns):
+        if isinstance(name, str):
+            numbers.setdefault(name, []).append(number)
+    null = pd.Series([None] * len(rows), dtype=object)
+    columns = {name: rows.iloc[:, at[0]] if len(at := numbers.get(name, [])) == 1 else null for name in types}
+    return pl.DataFrame({name: of_type(column, types[name]) for name, column in columns.items()})
+
+
+def _one_by_one(series: Any, wanted: pl.DataType) -> pl.Series:
+    """A column cell by cell, as texts or as values of a type."""
+    array, read = series.array, text if wanted == pl.String else value_for(wanted)
+    cells = each(lambda i: read(array[i]), range(len(array)))
+    times = isinstance(wanted, (pl.Date, pl.Datetime, pl.Duration))
+    return pl.Series(cells, dtype=pl.Int64 if times else wanted).cast(wanted, strict=False)
+
+
+def _conversion(source: pl.DataType, wanted: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
+    """The same as `cells.value_for` of whole columns of numbers, or of times; None where there is nothing quicker."""
+    if source == pl.Boolean or source.is_integer() or source.is_float():
+        return _of_numbers(source, wanted)
+    times = (pl.Date, pl.Datetime)
+    if isinstance(source, pl.Duration) and isinstance(wanted, pl.Duration):
+        return lambda value: _retimed(value, _per_second(source), _per_second(wanted), wanted)
+    zones = [getattr(dtype, "time_zone", None) is None for dtype in (source, wanted)]
+    if not isinstance(source, times) or not isinstance(wanted, times) or zones[0] != zones[1]:
+        return None
+    return lambda value: _retimed(value, _per_second(source), _per_second(wanted), wanted)
+
+
+def _per_second(dtype: pl.DataType) -> Fraction:
+    return Fraction(1, 86_400) if isinstance(dtype, pl.Date) else Fraction(PER_SECOND[dtype.time_unit])  # type: ignore[attr-defined]
+
+
+def _of_numbers(source: pl.DataType, wanted: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
+    if wanted == pl.Boolean:
+        return lambda value: pl.when((value == 0) | (value == 1)).then(value == 1)
+    if wanted.is_integer() and source.is_float():
+        return lambda value: pl.when(value.floor() == value).then(value).cast(wanted, strict=False)
+    if wanted.is_integer():
+        return lambda value: value.cast(wanted, strict=False)
+    return (lambda value: value.cast(pl.Float64).cast(wanted)) if wanted.is_float() else None
+
+
+def _retimed(value: pl.Expr, have: Fraction, want: Fraction, wanted: pl.DataType) -> pl.Expr:
+    """Ticks of one unit as those of another, rounded down; dates only of midnights; null where they do not fit."""
+    ticks, ratio = value.cast(pl.Int64), want / have
+    if ratio >= 1:
+        most = (2**63 - 1) // ratio.numerator
+        return pl.when(ticks.is_between(-most, most)).then(ticks * ratio.numerator).cast(wanted, strict=False)
+    whole = ticks // ratio.denominator
+    if wanted == pl.Date:
+        whole = pl.when(ticks % ratio.denominator == 0).then(whole)
+    return whole.cast(pl.Int32, strict=False).cast(wanted) if wanted == pl.Date else whole.cast(wanted)

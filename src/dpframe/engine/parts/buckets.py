@@ -1,0 +1,94 @@
+"""An ask run on parts of the units, one after another, and added up: for tables whose partials would not fit.
+
+Why the totals of the parts add up to those of the whole. A part holds every row of some units and no row of any other,
+and each unit is in one part. Stages 1 to 3 look at one unit at a time: a row operation at one row, a join of protected
+tables, a concat and features at the rows of one unit, a partial at the rows of one unit and group, and the limits at
+the partials of one unit, whose groups are chosen by a hash of the salt, the unit and the group, which is the same in
+each part. So the rows that stage 4 adds up are those of the whole, each in one part, and what it adds are integers: any
+grouping of them has the same sum. Groups found in the data are those of some part, so their union is that of the whole,
+and a group that a part does not have has 0 there. Rows at a candidate, and units of a size, add up likewise.
+
+Different values do not add up: two units in two parts may bring one value. Therefore a part does not count them but
+gives the pairs of group and value that its units keep; those of all parts together, each once, are those of the whole.
+
+How many parts there are follows from the number of rows. It changes when and where numbers are added, never a number;
+whoever watches the clock, or the progress line, may learn it, as they learn how long a query runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from dpframe.engine.parts.sums import Build, collected, comparable, together
+from dpframe.engine.tables import Data
+from dpframe.plan import Ask
+from dpframe.plan.steps import Source, exchanged, sources_of
+from dpframe.theory.checks import watched
+
+__all__ = ["added"]
+
+_ROWS = 2**25  # rows of a part: what is held of them at once is 2 to 4 GiB
+_SEED = 0x5EED  # of the hash that says which part a unit is in: another one than chooses groups, and no secret
+
+
+def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
+    """What an ask adds up, on the whole where it fits, or in parts.
+
+    Input:  the ask; build(ask, whole): its sums, lazily
+    Output: a table for each of the sums, in any order of rows
+    """
+    if any(source.data.engine == "dask" for source in sources_of(ask.step)):
+        from dpframe.engine.parts import shuffle  # which stands on Dask
+
+        return shuffle.added(ask, build)
+    parts = split(ask)
+    if len(parts) == 1:
+        return collected(ask, [sums.frame for sums in build(ask, True)])
+    tables: list[pl.DataFrame] = []
+    for part in watched(parts, len(parts), "parts of the units"):
+        sums = build(part, False)
+        tables = together([one.keys for one in sums], [tables, collected(part, [one.frame for one in sums])])
+    return tables
+
+
+# Parts
+
+
+def split(ask: Ask) -> list[Ask]:
+    """The same ask of parts of the units; itself alone where it is small, or where nobody knows units."""
+    if not ask.table.unit:  # rows are added up as they come: nothing is held but the groups
+        return [ask]
+    if any(source.data.engine != "polars" for source in sources_of(ask.step)):  # which have ways of their own
+        return [ask]
+    number = -(-sum(_height(source) for source in sources_of(ask.step)) // _ROWS)
+    return [ask] if number <= 1 else [_part(ask, i, number) for i in range(number)]
+
+
+def _height(source: Source) -> int:
+    """The number of rows, which a Parquet file knows; 0 where Python gives them, so that it is asked for them once."""
+    assert isinstance(source.unit, tuple)
+    rows: pl.LazyFrame = source.data.scan(source.unit[:1] if source.data.kind == "polars" else ())
+    counted = rows.select(pl.len())
+    return 0 if "PYTHON" in counted.explain() else int(counted.collect().item())
+
+
+def _part(ask: Ask, number: int, of: int) -> Ask:
+    """The ask of the units whose hash leaves a remainder, in every protected table."""
+    made = {id(source): replace(source, data=_rows(source, number, of)) for source in sources_of(ask.step)}
+    return replace(ask, step=exchanged(ask.step, lambda source: made[id(source)]))
+
+
+def _rows(source: Source, number: int, of: int) -> Data:
+    data, facts = source.data, dict(source.schema)
+    names = source.unit if isinstance(source.unit, tuple) else ()
+    inside = pl.struct(comparable(name, facts[name]) for name in names).hash(_SEED) % of == number
+
+    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        needed = dict.fromkeys([*wanted, *names])
+        rows: pl.LazyFrame = data.scan(list(needed), empty=empty)
+        return rows.filter(inside).select(wanted)
+
+    return Data(data.kind, data.schema, scan, data.lazy)

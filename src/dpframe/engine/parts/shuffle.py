@@ -1,0 +1,200 @@
+"""An ask of Dask dataframes: the rows are shuffled by unit, Polars runs on each part, and the integers are added.
+
+Why the totals are those of the whole: see `dpframe.engine.parts.buckets`. A part holds every row of its units because a row
+goes to the part that a hash of its identifier says, taken after identifiers are read by the types of the whole table:
+equal ones, in whatever partition, table or Python type, are one text or one number by then. The hash is pandas', which
+is the same on every machine. A task that runs again gives the same, since nothing in it is drawn.
+
+A partition may be other than Dask says: of other types, with its columns in another order, without some of them, or
+no table at all. Each of its cells is read by its own value and the type of the whole table, and is null where that does
+not hold it (see `dpframe.engine.intake.arrow.partition_of`).
+
+What runs on the workers is told as little as possible: a plan without rows, the public tables that it joins, and the
+salt. What comes back are the sums of a part; only those of all parts together come to the caller. A task of ours never
+fails: an exception, or what a scheduler writes of it into a log, may hold cells. It gives None instead, and so does the
+whole.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from cloudpickle import CloudPickler  # type: ignore[import-untyped]
+from dask.base import compute
+from dask.dataframe.dask_expr import new_collection  # type: ignore[attr-defined]
+from dask.delayed import delayed
+
+from dpframe.engine.intake import partition_of
+from dpframe.engine.parts.sums import Build, collected, comparable, together
+from dpframe.engine.tables import Data
+from dpframe.plan import TIMES, Ask, Facts, kind
+from dpframe.plan.steps import Source, exchanged, sources_of
+
+__all__ = ["added"]
+
+_PARTS = 128  # at most: each partition is cut into as many pieces
+_FAN = 16  # parts that are added up in one task
+
+
+def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
+    """What an ask of Dask dataframes adds up; see `buckets.added`."""
+    sources = sources_of(ask.step)
+    names, keys = _needed(ask, build)
+    frames = [source.data.scan(wanted) for source, wanted in zip(sources, names, strict=True)]
+    number = min(max(frame.npartitions for frame in frames), _PARTS)
+    pieces = []
+    for source, frame in zip(sources, frames, strict=True):
+        cut = delayed(_cut, nout=number)
+        about = delayed((frame._meta.dtypes.to_dict(), _units(source), number))
+        pieces.append([cut(partition, about) for partition in _unprojected(frame).to_delayed()])
+    said = delayed(_packed(ask, build))
+    parts = [delayed(_summed)(said, [[cut[i] for cut in table] for table in pieces]) for i in range(number)]
+    while len(parts) > 1:
+        parts = [delayed(_together)(keys, parts[i : i + _FAN]) for i in range(0, len(parts), _FAN)]
+    (tables,) = compute(parts[0])  # type: ignore[no-untyped-call]
+    if tables is None:
+        raise RuntimeError  # its words are chosen by `totals.guarded`
+    return list(tables)
+
+
+def _needed(ask: Ask, build: Build) -> tuple[list[list[str]], list[tuple[str, ...]]]:
+    """The columns that are read of each table, and the keys of each of the sums: asked of the tables without rows."""
+    read: dict[int, dict[str, None]] = {id(source): {} for source in sources_of(ask.step)}
+
+    def listening(source: Source) -> Data:
+        def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+            read[id(source)].update(dict.fromkeys([*names, *_units(source)]))
+            rows: pl.LazyFrame = source.data.scan(names, empty=True)
+            return rows
+
+        return Data(source.data.kind, source.data.schema, scan)
+
+    made = {id(source): replace(source, data=listening(source)) for source in sources_of(ask.step)}
+    sums = build(replace(ask, step=exchanged(ask.step, lambda source: made[id(source)])), False)
+    return [list(names) for names in read.values()], [one.keys for one in sums]
+
+
+def _unprojected(frame: Any) -> Any:
+    """A dataframe without the choice of columns that would be its last task: a partition that lacks one would fail it.
+
+    Where the columns are chosen while a file is read, or before other tasks, they still are.
+    """
+    expression = frame.optimize(fuse=False).expr
+    while type(expression).__name__ == "Projection":
+        expression = expression.frame
+    return new_collection(expression)
+
+
+def _units(source: Source) -> dict[str, Facts]:
+    """The columns that say whose row it is; none with `dp.Rows(k)`."""
+    known = dict(source.schema)
+    return {name: known[name] for name in source.unit} if isinstance(source.unit, tuple) else {}
+
+
+# What runs on workers
+
+T = TypeVar("T")
+
+
+def _or_none(run: Callable[[], T]) -> T | None:
+    """What something gives, None where it fails; Polars' PanicException is a BaseException."""
+    try:
+        return run()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:
+        return None
+
+
+def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, Facts], int]) -> list[pl.DataFrame | None]:
+    """The rows of a partition that belong to each part, rows of nobody to none; where nobody knows units, any rows."""
+    types, units, number = about
+
+    def cut() -> list[pl.DataFrame | None]:
+        rows = partition_of(partition, types)
+        hashes: Any = np.arange(rows.height)
+        if units:
+            rows = rows.drop_nulls(list(units))
+            ids = rows.select(_hashable(name, facts) for name, facts in units.items()).to_pandas()
+            hashes = pd.util.hash_pandas_object(ids, index=False).to_numpy()
+        part = pl.Series(hashes % number)
+        return [rows.filter(part == i) for i in range(number)]
+
+    return _or_none(cut) or [None] * number
+
+
+def _hashable(name: str, facts: Facts) -> pl.Expr:
+    """An identifier as a number or text that pandas has a hash of."""
+    value = comparable(name, facts)
+    if kind(facts.dtype) in TIMES:
+        return value.to_physical().cast(pl.Int64)
+    return value.cast(pl.String) if str(facts.dtype).endswith("128") else value
+
+
+def _summed(said: bytes, pieces: list[list[pl.DataFrame | None]]) -> list[pl.DataFrame] | None:
+    """The sums of one part; None where a piece of it is."""
+    if any(rows is None for table in pieces for rows in table):
+        return None
+
+    def summed() -> list[pl.DataFrame]:
+        tables = [pl.concat([rows for rows in table if rows is not None]) for table in pieces]
+        ask, build = _Unpickler(io.BytesIO(said), tables).load()
+        return collected(ask, [sums.frame for sums in build(ask, False)])
+
+    return _or_none(summed)
+
+
+def _together(keys: list[tuple[str, ...]], parts: list[list[pl.DataFrame] | None]) -> list[pl.DataFrame] | None:
+    """The sums of several parts; None where those of one are."""
+    found = [tables for tables in parts if tables is not None]
+    return _or_none(lambda: together(keys, found)) if len(found) == len(parts) else None
+
+
+# A plan that travels
+
+
+def _packed(ask: Ask, build: Build) -> bytes:
+    buffer = io.BytesIO()
+    _Pickler(buffer, [source.data for source in sources_of(ask.step)]).dump((ask, build))
+    return buffer.getvalue()
+
+
+class _Pickler(CloudPickler):  # type: ignore[misc]
+    """Protected tables travel as their number, public ones as their rows, functions as Dask sends them."""
+
+    def __init__(self, file: Any, tables: list[Data]) -> None:
+        super().__init__(file)
+        self.tables = tables
+
+    def persistent_id(self, obj: Any) -> Any:
+        if not isinstance(obj, Data):
+            return None
+        number = next((i for i, table in enumerate(self.tables) if table is obj), None)
+        if number is not None:
+            return number, obj.kind, obj.schema
+        rows = obj.scan([name for name, _ in obj.schema]).collect()
+        return None, obj.kind, obj.schema, rows
+
+
+class _Unpickler(pickle.Unpickler):
+    """The plan with the rows of a part in the place of its tables."""
+
+    def __init__(self, file: Any, tables: list[pl.DataFrame]) -> None:
+        super().__init__(file)
+        self.tables = tables
+
+    def persistent_load(self, pid: Any) -> Data:
+        number, kind, schema, *public = pid
+        rows: pl.DataFrame = public[0] if public else self.tables[number]
+
+        def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+            return (rows.head(0) if empty else rows).lazy().select(names)
+
+        return Data(kind, schema, scan)

@@ -1,0 +1,57 @@
+"""The stages of a query: rows, integers, one row per unit and group, and weights that enforce the limits."""
+
+from dpframe.engine.stages.combine import (
+    most_per_key,
+)
+from dpframe.engine.stages.expressions import (
+    to_float,
+)
+from dpframe.engine.stages.integers import (
+    candidate_number,
+    row_integer,
+)
+from dpframe.engine.stages.keys import (
+    among,
+    group_names,
+    held_keys,
+    key_frame,
+    keyed,
+    listed_only,
+    public_keys,
+)
+from dpframe.engine.stages.limits import (
+    Partial,
+    distinct,
+    enforced,
+    partial_bits,
+    partials,
+    sifted,
+    spread,
+)
+from dpframe.engine.stages.rows import (
+    lower,
+    unit_names,
+)
+
+__all__ = [
+    "Partial",
+    "among",
+    "candidate_number",
+    "distinct",
+    "enforced",
+    "group_names",
+    "held_keys",
+    "key_frame",
+    "keyed",
+    "listed_only",
+    "lower",
+    "most_per_key",
+    "partial_bits",
+    "partials",
+    "public_keys",
+    "row_integer",
+    "sifted",
+    "spread",
+    "to_float",
+    "unit_names",
+]

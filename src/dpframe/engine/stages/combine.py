@@ -1,0 +1,138 @@
+"""Stage 1, for the steps that make rows of several rows or of several tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends import Frame, backend_of
+from dpframe.engine.stages.expressions import Lowering, int64, to_float
+from dpframe.engine.stages.features import per_unit
+from dpframe.engine.stages.rows import as_bytes, lowered, readable, unit_names
+from dpframe.engine.tables import Data
+from dpframe.plan import Column, Facts, kind
+from dpframe.plan.steps import combine
+
+__all__ = ["most_per_key"]  # importing this module teaches `engine.stages.rows` the steps of `plan.steps.combine`
+
+
+@lowered.register
+def _(step: combine.PerUnit, live: frozenset[str], empty: bool) -> Frame:
+    table = step.before.table
+    kept = sorted(column.id for column in step.table.columns.values() if column.is_unit and column.id in live)
+    made = {step.table.columns[name].id: feature for name, feature in step.made.items()}
+    made = {into: feature for into, feature in made.items() if into in live}
+    read = {table.columns[name].id for feature in made.values() for name in feature.reads}
+    here = Lowering(table, lowered(step.before, frozenset(kept) | read, empty))
+    return per_unit(here, unit_names(table), kept, made)
+
+
+def _key(value: nw.Expr, facts: Facts, dtype: DType) -> nw.Expr:
+    """A value in the type in which a join compares it."""
+    if isinstance(dtype, nw.Int64):
+        return int64(value, facts)
+    return to_float(value) + 0.0 if isinstance(dtype, nw.Float64) else value
+
+
+def _public_keys(public: Data, on: Sequence[str], types: Sequence[DType]) -> list[nw.Expr]:
+    """The keys of a public table, as "j0", "j1", …."""
+    known = dict(public.schema)
+    return [
+        _key(readable(nw.col(name), known[name]), known[name], dtype).alias(f"j{i}")
+        for i, (name, dtype) in enumerate(zip(on, types, strict=True))
+    ]
+
+
+def most_per_key(public: Data, on: Sequence[str], types: Sequence[DType]) -> int:
+    """The largest number of rows that one key has in a public table; 0 when it has none."""
+    rows: Frame = nw.from_native(public.scan(list(on)))
+    names = [f"j{i}" for i in range(len(on))]
+    keys = rows.select(*_public_keys(public, on, types)).drop_nulls()
+    counted = keys.group_by(*names).agg(nw.len().alias("n")).select(nw.col("n").max())
+    most: pl.DataFrame = counted.to_native().collect()
+    return int(most.item() or 0)
+
+
+@lowered.register
+def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
+    table, after = step.before.table, step.table
+    wanted = [name for name in step.brought if after.columns[name].id in live]
+    keys = {table.columns[name].id: name for name in step.on}
+    kept = live - {after.columns[name].id for name in wanted}
+    rows = lowered(step.before, kept | keys.keys(), empty)
+    rows = rows.with_columns(
+        _key(nw.col(table.columns[name].id), table.columns[name].facts, dtype).alias(f"j{i}")
+        for i, (name, dtype) in enumerate(zip(step.on, step.keys, strict=True))
+    )
+    there: Frame = nw.from_native(step.public.scan([*step.on, *wanted]))  # in Polars, wherever the rows are
+    there = there.select(
+        *_public_keys(step.public, step.on, step.keys),
+        *(readable(nw.col(name), step.brought[name]).alias(after.columns[name].id) for name in wanted),
+    )
+    names = [f"j{i}" for i in range(len(step.on))]
+    there = there.drop_nulls(names)
+    engine = backend_of(rows)
+    if engine is not backend_of(there):
+        there = engine.bring(rows, there.to_native().collect())
+    return rows.join(there, on=names, how=step.how).drop(names)
+
+
+def _identifiers(types: Sequence[DType | None], prefix: str) -> list[nw.Expr]:
+    """Identifiers in the type in which those of several tables are compared, exactly."""
+    held = [nw.col(f"u{i}") if dtype is None else nw.col(f"u{i}").cast(dtype) for i, dtype in enumerate(types)]
+    return [value.alias(f"{prefix}{i}") for i, value in enumerate(held)]
+
+
+@lowered.register
+def _(step: combine.JoinProtected, live: frozenset[str], empty: bool) -> Frame:
+    left, right, after = step.before.table, step.other.table, step.table
+    wanted = {name: column for name, column in step.brought.items() if after.columns[name].id in live}
+    kept = live - {after.columns[name].id for name in wanted}
+    rows = lowered(step.before, kept | {left.columns[name].id for name in step.besides}, empty)
+    read = {column.id for column in wanted.values()} | {right.columns[name].id for name in step.besides}
+    there = lowered(step.other, frozenset(read), empty)
+
+    def keys(columns: Mapping[str, Column]) -> list[nw.Expr]:
+        besides = (columns[name] for name in step.besides)
+        return [
+            *_identifiers(step.units, "j"),
+            *(
+                _key(nw.col(column.id), column.facts, dtype).alias(f"j{i}")
+                for i, (column, dtype) in enumerate(zip(besides, step.keys, strict=True), len(step.units))
+            ),
+        ]
+
+    names = [f"j{i}" for i in range(len(step.on))]
+    there = there.select(
+        *keys(right.columns), *(nw.col(column.id).alias(after.columns[name].id) for name, column in wanted.items())
+    ).drop_nulls(names)
+    return rows.with_columns(*keys(left.columns)).join(there, on=names, how=step.how).drop(names)
+
+
+@lowered.register
+def _(step: combine.Concat, live: frozenset[str], empty: bool) -> Frame:
+    wanted = [name for name, column in step.table.columns.items() if column.id in live]
+    frames = []
+    for part in step.parts:
+        columns = part.table.columns
+        rows = lowered(part, frozenset(columns[name].id for name in wanted), empty)
+        bytewise = as_bytes(rows, [columns[name] for name in wanted])
+        values = [_held(columns[name], step.table.columns[name], bytewise) for name in wanted]
+        frames.append(rows.select(*_identifiers(step.units, "u"), *values))
+    return nw.concat(frames, how="vertical")
+
+
+def _held(column: Column, into: Column, bytewise: bool) -> nw.Expr:
+    """A column of one table in the type that it has in all of them together."""
+    value, dtype = nw.col(column.id), into.facts.dtype
+    family = kind(dtype)
+    if family == "string":
+        value = value if bytewise else value.cast(nw.String)
+    elif family in ("float", "decimal"):
+        value = to_float(value)
+    elif family == "integer":
+        value = value.cast(dtype) if column.facts.dtype == dtype else int64(value, column.facts)
+    return value.alias(into.id)

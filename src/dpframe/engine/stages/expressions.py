@@ -1,0 +1,378 @@
+"""Row expressions, computed: each operation of `plan.operations` in narwhals, total on every engine.
+
+Where a result would overflow or not exist, the operand is made null first, so that no engine ever evaluates what it
+could fail on. Inside the engine a number of type float is always Float64, and is never NaN.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends import Backend, Frame, backend_of
+from dpframe.errors import WrongType
+from dpframe.plan import (
+    OPERATIONS,
+    TIMES,
+    Call,
+    Facts,
+    Literal,
+    Name,
+    Node,
+    Table,
+    integer_range,
+    kind,
+    overflows,
+    ticks,
+)
+from dpframe.plan import expressions as plan
+
+__all__ = ["LOWERED", "Lowering", "in_calendar", "int64", "not_nan", "to_float"]
+
+_WITHIN = 9.2e18  # a float sum, difference or product below this in size is surely inside int64: 2^63 is 9.223e18
+
+
+def not_nan(value: nw.Expr) -> nw.Expr:
+    """Null in place of NaN."""
+    return nw.when(~value.is_nan()).then(value)
+
+
+def to_float(value: nw.Expr) -> nw.Expr:
+    """A number as Float64."""
+    return value.cast(nw.Float64)
+
+
+def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)) -> nw.Expr:
+    """Null in place of a date or time outside of the years given; a zone's clock needs a day at either end besides."""
+    spare = 0 if getattr(dtype, "time_zone", None) is None else 1
+    epoch, ticks = dt.date(1970, 1, 1), value.cast(nw.Int64)
+    per_day = 1 if kind(dtype) == "date" else _TICKS[getattr(dtype, "time_unit", "us")] * 86_400
+    low = ((dt.date(years[0], 1, 1) - epoch).days + spare) * per_day
+    high = ((dt.date(years[1], 12, 31) - epoch).days + 1 - spare) * per_day
+    return nw.when((ticks >= max(low, -(2**63))) & (ticks < min(high, 2**63 - 1))).then(value)
+
+
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+class Lowering:
+    """Expressions on one table. An operation that only the engine itself has first adds a column to `frame`."""
+
+    def __init__(self, table: Table, frame: Frame) -> None:
+        self.table = table
+        self.frame = frame
+        self.engine = backend_of(frame)
+        self._temporaries = 0
+
+    def expr(self, node: Node) -> nw.Expr:
+        """The narwhals expression that computes a node."""
+        match node:
+            case Name(name):
+                return nw.col(self.table.columns[name].id)
+            case Literal(value) if isinstance(value, float):
+                return self.engine.real(value)
+            case Literal(value):
+                return nw.lit(self.constant(self.engine.constant(value, plan.facts(node, self.table, "").dtype)))
+            case Call(operation, args, options):
+                known = [plan.facts(a, self.table, operation) for a in args]
+                lowered = [self.expr(a) for a in args]
+                return LOWERED[operation](self, lowered, known, dict(options))
+
+    def constant(self, value: Any) -> Any:
+        """A value beside the rows: a text as they hold it."""
+        return self.engine.texts(self.frame, [value])[0]
+
+    def read(self, value: nw.Expr) -> nw.Expr:
+        """A text as functions of texts read it."""
+        return self._through(value, self.engine.to_text) if self.engine.bytewise(self.frame) else value
+
+    def held(self, value: nw.Expr) -> nw.Expr:
+        """A text that the engine made, as it is held."""
+        return self._through(value, self.engine.to_bytes) if self.engine.bytewise(self.frame) else value
+
+    def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
+        """Text as another type; null where the text does not have its form, which is the same on every engine."""
+        forms = _UNSIGNED if dtype.is_unsigned_integer() else _FORMS[kind(dtype)]
+        form, value = forms, self.read(value)
+        return self._through(value, lambda frame, a, b: self.engine.parsed(frame, a, dtype, b), form)
+
+    def part(self, value: nw.Expr, dtype: DType, part: str) -> nw.Expr:
+        """A part of a date or time, through the engine's own calendar."""
+        return self._through(value, lambda frame, a, b: self.engine.part(frame, a, dtype, part, b))
+
+    def divided(self, value: nw.Expr, by: int) -> nw.Expr:
+        """A whole number divided by another, rounded down."""
+        return self._through(value, lambda frame, a, b: self.engine.divided(frame, a, by, b))
+
+    def _through(
+        self, value: nw.Expr, compute: Callable[[Frame, str, str], Frame], form: tuple[str, str] | None = None
+    ) -> nw.Expr:
+        """A column that the engine itself computes from a value, of the given form if there is one."""
+        before, after = f"t{self._temporaries}", f"t{self._temporaries + 1}"
+        self._temporaries += 2
+        frame = self.frame.with_columns(value.alias(before))
+        if form is not None:
+            text, (whole, foreign) = nw.col(before), form
+            fits = text.str.contains(whole) & ~text.str.contains(foreign)
+            frame = frame.with_columns(nw.when(fits).then(text).alias(before))
+        self.frame = compute(frame, before, after)
+        return nw.col(after)
+
+
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
+# The texts that are converted, said in what regular expressions of all engines share: the form, and a character that is
+# in no text of this form. Java's "$" also matches before a line end that is last, so the form alone lets "12\n" pass.
+_UNSIGNED = (r"^\+?[0-9]+$", r"[^0-9+]")
+_FORMS: Mapping[str, tuple[str, str]] = {
+    "integer": (r"^[+-]?[0-9]+$", r"[^0-9+-]"),
+    "float": (r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$", r"[^0-9eE.+-]"),
+    "date": (r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", r"[^0-9-]"),
+    "datetime": (rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{_CLOCK}$", r"[^0-9T :.-]"),
+}
+
+
+Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
+Lower = Callable[[Lowering, Sequence[nw.Expr], Sequence[Facts], Mapping[str, Any]], nw.Expr]
+
+
+def int64(value: nw.Expr, facts: Facts) -> nw.Expr:
+    """A whole number as Int64, null where it does not fit."""
+    if isinstance(facts.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
+        low, high = integer_range(nw.Int64())
+        inside = value <= high if isinstance(facts.dtype, nw.UInt64) else (value <= high) & (value >= low)
+        value = nw.when(inside).then(value)
+    return value.cast(nw.Int64)
+
+
+def _arithmetic(name: str, op: Binary) -> Lower:
+    def lower(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+        if any(kind(f.dtype) != "integer" for f in known):
+            return not_nan(op(to_float(args[0]), to_float(args[1])))
+        a, b = (int64(x, f) for x, f in zip(args, known, strict=True))
+        if overflows(OPERATIONS[name].rule("", known, {}).bounds):
+            a = nw.when(op(to_float(a), to_float(b)).abs() < _WITHIN).then(a)
+        return op(a, b)
+
+    return lower
+
+
+def _divide(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+    top, bottom = to_float(args[0]), to_float(args[1])
+    return not_nan(here.engine.ratio(top, nw.when(bottom != 0).then(bottom)))
+
+
+def _floor_divide(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    return here.divided(int64(args[0], known[0]), int(opts["by"]))
+
+
+def _modulo(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    return here.engine.remainder(int64(args[0], known[0]), int(opts["by"]))
+
+
+def _negative(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+    if kind(known[0].dtype) != "integer":
+        return to_float(args[0]) * -1.0
+    value = int64(args[0], known[0])
+    return nw.when(value > integer_range(nw.Int64())[0]).then(value) * -1
+
+
+def _absolute(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    positive = to_float(args[0]) if kind(known[0].dtype) != "integer" else int64(args[0], known[0])
+    return nw.when(args[0] < 0).then(_negative(here, args, known, opts)).otherwise(positive)
+
+
+def _simple(op: Callable[..., nw.Expr]) -> Lower:
+    return lambda _, args, __, ___: op(*args)
+
+
+def _floats(op: Callable[[Backend, nw.Expr], nw.Expr]) -> Lower:
+    return lambda here, args, __, ___: op(here.engine, to_float(args[0]))
+
+
+def _compare(op: Binary) -> Lower:
+    def lower(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], _: Mapping[str, Any]) -> nw.Expr:
+        units = [getattr(f.dtype, "time_unit", "") for f in known]
+        if len(set(units)) > 1 and (
+            "ns" in units or kind(known[0].dtype) == "duration"
+        ):  # by itself an engine would round to the coarser unit
+            return op(*(_nanoseconds(x, unit) for x, unit in zip(args, units, strict=True)))
+        return op(*(here.engine.moment(x, f) for x, f in zip(args, known, strict=True)))
+
+    return lower
+
+
+def _nanoseconds(value: nw.Expr, unit: str) -> nw.Expr:
+    """A time or a duration as whole nanoseconds, which for every year there is take more than 64 bits."""
+    return value.cast(nw.Int64).cast(nw.Int128) * (10**9 // _TICKS[unit])
+
+
+def _is_in(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    family, value, listed = kind(known[0].dtype), args[0], list(opts["values"])
+    if family in ("float", "decimal"):
+        listed = [float(x) for x in listed]
+    elif family == "integer":
+        value = int64(value, known[0])
+        listed = [int(x) for x in listed if int(x) == x and -(2**63) <= x < 2**63]
+    elif family in TIMES:
+        value = value.cast(nw.Int64)
+        listed = [tick for x in listed if (tick := _tick(x, known[0].dtype)) is not None]
+    listed = here.engine.texts(here.frame, listed)
+    return value.is_in(listed) if listed else nw.when(~value.is_null()).then(nw.lit(False))
+
+
+def _tick(value: Any, dtype: DType) -> int | None:
+    """The whole number that a column of times holds for a value; None where it can hold no such time."""
+    try:
+        return ticks(value, dtype, "")
+    except WrongType:
+        return None
+
+
+def _fill_null(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    value, dtype = opts["value"], known[0].dtype
+    if kind(dtype) in TIMES:
+        filled = here.engine.from_ticks(nw.lit(ticks(value, dtype, "")), dtype)
+        return nw.when(args[0].is_null()).then(filled).otherwise(args[0])
+    return args[0].fill_null(float(value) if kind(dtype) in ("float", "decimal") else here.constant(value))
+
+
+def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    if kind(known[0].dtype) in TIMES:
+        ends = (None if opts[x] is None else ticks(opts[x], known[0].dtype, "") for x in ("lower", "upper"))
+        return here.engine.from_ticks(args[0].cast(nw.Int64).clip(*ends), known[0].dtype)
+    whole = kind(known[0].dtype) == "integer"
+    limits = OPERATIONS["clip"].rule("", [Facts(known[0].dtype)], opts)
+    lower, upper = opts["lower"], opts["upper"]
+    if whole:  # in the column's own type, so that a limit outside of it cannot wrap
+        first, last = integer_range(known[0].dtype)
+        low, high = limits.bounds or (
+            first if lower is None else min(max(-(-lower // 1), first), last),
+            last if upper is None else min(max(upper // 1, first), last),
+        )
+        inside = (None if low == first else int(low), None if high == last else int(high))
+        return args[0] if inside == (None, None) else args[0].clip(*inside)
+    return to_float(args[0]).clip(None if lower is None else float(lower), None if upper is None else float(upper))
+
+
+def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+    target, value = opts["dtype"], args[0]
+    have, want = kind(known[0].dtype), kind(target)
+    if have == "string" and want in ("integer", "float", "date", "datetime"):
+        if want in ("date", "datetime"):  # read at microseconds, which hold every year there is
+            parsed = nw.Date() if want == "date" else nw.Datetime("us")
+            return _cast_time(here, in_calendar(here.converted(value, parsed), parsed), parsed, target)
+        if want == "integer":
+            return here.converted(value, target)
+        read = not_nan(here.converted(value, nw.Float64()))
+        return here.engine.single(read) if isinstance(target, nw.Float32) else read
+    if want == "string":
+        categories = list(target.categories) if isinstance(target, nw.Enum) else None
+        if have != "string":
+            made = here.part(value, known[0].dtype, "text") if have == "date" else value.cast(nw.String)
+            value = here.held(made)
+        if categories is None:
+            return value
+        return nw.when(value.is_in(here.engine.texts(here.frame, categories))).then(value)
+    if want == "integer":
+        low, high = integer_range(target)
+        if have in ("float", "decimal"):
+            value = here.engine.truncated(value)
+            inside = (
+                (value > float(low) - 1) & (value < float(high + 1))
+                if high < 2**52
+                else ((value >= float(low)) & (value < float(high + 1)))
+            )
+            value = nw.when(inside).then(value)
+        elif have == "integer":
+            first, last = integer_range(known[0].dtype)
+            value = value if low <= first else nw.when(value >= low).then(value)
+            value = value if high >= last else nw.when(value <= high).then(value)
+        return here.engine.whole(value, target)
+    if want == "float":
+        return here.engine.single(to_float(value)) if isinstance(target, nw.Float32) else to_float(value)
+    if want == "boolean":
+        return value != 0 if have != "boolean" else value
+    return _cast_time(here, value, known[0].dtype, target)
+
+
+def _cast_time(here: Lowering, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
+    """A date or time as another; null outside of what nanoseconds in 64 bits can hold, where those are asked for."""
+    if getattr(target, "time_unit", None) == "ns" and getattr(source, "time_unit", None) != "ns":
+        value = in_calendar(value, source, (1678, 2261))
+    return here.engine.retimed(value, source, target)
+
+
+def _case(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+    yes, no = args[1], args[2]
+    types = [kind(f.dtype) for f in known[1:]]
+    if "float" in types or "decimal" in types:
+        yes, no = (x if t == "other" else to_float(x) for x, t in zip((yes, no), types, strict=True))
+    elif "integer" in types:
+        yes, no = (x if t == "other" else int64(x, f) for x, t, f in zip((yes, no), types, known[1:], strict=True))
+    return nw.when(args[0]).then(yes).otherwise(no)
+
+
+def _part(name: str) -> Lower:
+    return lambda here, args, known, _: here.part(args[0], known[0].dtype, name)
+
+
+Texts = Callable[[Any, Mapping[str, Any]], nw.Expr]
+
+
+def _of_text(op: Texts) -> Lower:
+    """What a function says of a text."""
+    return lambda here, args, _, opts: op(here.read(args[0]).str, opts)
+
+
+def _text(op: Texts) -> Lower:
+    """The text that a function makes of another one."""
+    return lambda here, args, _, opts: here.held(op(here.read(args[0]).str, opts))
+
+
+LOWERED: Mapping[str, Lower] = {
+    "add": _arithmetic("add", lambda x, y: x + y),
+    "subtract": _arithmetic("subtract", lambda x, y: x - y),
+    "multiply": _arithmetic("multiply", lambda x, y: x * y),
+    "divide": _divide,
+    "floor_divide": _floor_divide,
+    "modulo": _modulo,
+    "negative": _negative,
+    "abs": _absolute,
+    "floor": _floats(lambda engine, x: engine.floor(x)),
+    "ceil": _floats(lambda engine, x: engine.ceil(x)),
+    "sqrt": _floats(lambda _, x: nw.when(x >= 0).then(x).sqrt()),
+    "equal": _compare(lambda x, y: x == y),
+    "not_equal": _compare(lambda x, y: x != y),
+    "less": _compare(lambda x, y: x < y),
+    "less_equal": _compare(lambda x, y: x <= y),
+    "greater": _compare(lambda x, y: x > y),
+    "greater_equal": _compare(lambda x, y: x >= y),
+    "and": _simple(lambda x, y: x & y),
+    "or": _simple(lambda x, y: x | y),
+    # Inside of a CASE: Ibis writes NOT x IS NULL without brackets, which SQL takes for the opposite of x IS NULL.
+    "not": _simple(lambda x: nw.when(~x.is_null()).then(~x)),
+    "is_null": _simple(lambda x: x.is_null()),
+    "is_in": _is_in,
+    "fill_null": _fill_null,
+    "clip": _clip,
+    "cast": _cast,
+    "case": _case,
+    "str.to_lowercase": _text(lambda s, o: s.to_lowercase()),
+    "str.to_uppercase": _text(lambda s, o: s.to_uppercase()),
+    "str.len_chars": _of_text(lambda s, o: s.len_chars().cast(nw.Int64)),
+    "str.contains": _of_text(lambda s, o: s.contains(o["literal"], literal=True)),
+    "str.starts_with": _of_text(lambda s, o: s.starts_with(o["literal"])),
+    "str.ends_with": _of_text(lambda s, o: s.ends_with(o["literal"])),
+    "str.head": _text(lambda s, o: s.head(o["n"])),
+    "dt.year": _part("year"),
+    "dt.month": _part("month"),
+    "dt.day": _part("day"),
+    "dt.weekday": _part("weekday"),
+    "dt.ordinal_day": _part("ordinal_day"),
+    "dt.hour": _part("hour"),
+    "dt.minute": _part("minute"),
+}

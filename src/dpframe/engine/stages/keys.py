@@ -1,0 +1,179 @@
+"""The groups of a table of totals: the key columns of rows, and the listed keys in the order of release.
+
+A key column that may be null is held as two, its value with something in place of null and a flag, because null matches
+nothing in a join. "k0", "k1", … are the values, "k0n", … the flags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends import Backend, Frame, backend_of
+from dpframe.engine.tables import polars_dtype
+from dpframe.plan import TIMES, Ask, Column, Measure, kind, ticks
+
+__all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
+
+
+def group_names(ask: Ask) -> list[str]:
+    """The columns that make the groups inside the engine."""
+    names = []
+    for i in range(len(ask.by)):
+        names += [f"k{i}", f"k{i}n"] if _may_be_null(ask, i) else [f"k{i}"]
+    return names
+
+
+def _may_be_null(ask: Ask, i: int) -> bool:
+    return ask.keys is not None and None in ask.keys.levels[i]
+
+
+def keyed(ask: Ask, frame: Frame) -> Frame:
+    """Rows with their key columns; those of groups that are not listed go first, so that no unit wastes a slot on them.
+
+    A null key is a group only where it is listed.
+    """
+    if not ask.by:
+        return frame
+    kept, made, engine = [], [], backend_of(frame)
+    for i, column in enumerate(ask.group_columns):
+        value, level = nw.col(column.id), None if ask.keys is None else ask.keys.levels[i]
+        values = None if level is None else [v for v in level if v is not None]
+        if not values:
+            known = ~value.is_null()
+        else:
+            frame, known = _known(engine, frame, column, values, f"l{i}")
+        if not _may_be_null(ask, i):
+            kept.append(known)
+            made.append(_one_zero(value, column).alias(f"k{i}"))
+        else:
+            kept.append((known | value.is_null()) if values else value.is_null())
+            (some,) = engine.texts(frame, [_some(ask, i)])
+            filled = nw.lit(0, nw.Int32) if _only_null(ask, i) else _filled(engine, value, column, some)
+            made += [filled.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
+    return frame.filter(*kept).with_columns(*made)
+
+
+def _known(engine: Backend, frame: Frame, column: Column, values: Sequence[Any], into: str) -> tuple[Frame, nw.Expr]:
+    """Rows, and whether their key is one of those listed, perhaps in a column of its own."""
+    plain = kind(column.facts.dtype) not in TIMES
+    made = engine.membership(frame, column.id, values, into) if plain else None
+    return (frame, listed(frame, column, values)) if made is None else (made, nw.col(into))
+
+
+def listed(frame: Frame, column: Column, values: Sequence[Any]) -> nw.Expr:
+    """Whether a key is one of those listed; times are compared by their ticks, which are the same on every engine."""
+    value, dtype = nw.col(column.id), column.facts.dtype
+    if not isinstance(dtype, (nw.Date, nw.Datetime)):
+        return value.is_in(backend_of(frame).texts(frame, values))
+    return value.cast(nw.Int64).is_in([ticks(v, _in_milliseconds(dtype), "keys") for v in values])
+
+
+def _in_milliseconds(dtype: DType) -> DType:
+    """The type in which a time is held: what comes in seconds is held in milliseconds."""
+    seconds = isinstance(dtype, nw.Datetime) and dtype.time_unit == "s"
+    return nw.Datetime("ms", getattr(dtype, "time_zone", None)) if seconds else dtype
+
+
+def _filled(engine: Backend, value: nw.Expr, column: Column, some: Any) -> nw.Expr:
+    """A key column with a key where null was."""
+    dtype = _in_milliseconds(column.facts.dtype)
+    if kind(dtype) not in TIMES:
+        return _one_zero(value, column).fill_null(some)
+    return nw.when(value.is_null()).then(engine.from_ticks(nw.lit(ticks(some, dtype, "keys")), dtype)).otherwise(value)
+
+
+def _one_zero(value: nw.Expr, column: Column) -> nw.Expr:
+    return value + 0.0 if kind(column.facts.dtype) == "float" else value  # -0.0 and 0.0 are one key
+
+
+def _only_null(ask: Ask, i: int) -> bool:
+    return ask.keys is not None and ask.keys.levels[i] == (None,)
+
+
+def _some(ask: Ask, i: int) -> Any:
+    """A key of the column's type, to stand where null was; 0 where the column is only ever null."""
+    assert ask.keys is not None
+    return next((v for v in ask.keys.levels[i] if v is not None), 0)
+
+
+def listed_only(ask: Ask, frame: Frame) -> Frame:
+    """Only the listed combinations, when they are fewer than all combinations of the listed values."""
+    if ask.keys is None or ask.keys.rows is None:
+        return frame
+    return frame.join(backend_of(frame).bring(frame, key_frame(ask)), on=group_names(ask), how="semi")
+
+
+def among(rows: Frame, measure: Measure) -> Frame:
+    """The rows with one of a measure's listed values, and its number in the list as "b"."""
+    column, values = measure.column, measure.values
+    assert column is not None
+    value, listed_ones = nw.col(column.id), [(i, v) for i, v in enumerate(values) if v is not None]
+    table = pl.DataFrame(
+        [
+            pl.Series("v", [v for _, v in listed_ones], dtype=_held(column.facts.dtype), strict=False),
+            pl.Series("b", [i for i, _ in listed_ones], dtype=pl.Int64),
+        ]
+    )
+    rows = rows.with_columns(_one_zero(value, column).alias("v"))
+    rows = rows.join(backend_of(rows).bring(rows, table), on="v", how="left")
+    if None in values:
+        null = nw.lit(values.index(None), nw.Int64)
+        rows = rows.with_columns(nw.when(value.is_null()).then(null).otherwise(nw.col("b")).alias("b"))
+    return rows.filter(~nw.col("b").is_null())
+
+
+def key_frame(ask: Ask) -> pl.DataFrame:
+    """The listed keys as the engine holds them, one row each, in the order listed."""
+    assert ask.keys is not None
+    types = [pl.Int32() if _only_null(ask, i) else _held(c.facts.dtype) for i, c in enumerate(ask.group_columns)]
+    levels = [
+        pl.Series(f"k{i}", list(level), dtype=dtype, strict=False)
+        for i, (level, dtype) in enumerate(zip(ask.keys.levels, types, strict=True))
+    ]
+    if ask.keys.rows is not None:
+        columns = zip(*ask.keys.rows, strict=True)
+        table = pl.DataFrame(
+            [
+                pl.Series(f"k{i}", list(v), dtype=t, strict=False)
+                for i, (v, t) in enumerate(zip(columns, types, strict=True))
+            ]
+        )
+    else:
+        table = levels[0].to_frame()
+        for level in levels[1:]:
+            table = table.join(level.to_frame(), how="cross", maintain_order="left_right")
+    nullable = [i for i in range(len(types)) if _may_be_null(ask, i)]
+    table = table.with_columns(pl.col(f"k{i}").is_null().alias(f"k{i}n") for i in nullable)
+    return table.with_columns(pl.col(f"k{i}").fill_null(pl.lit(_some(ask, i))).cast(types[i]) for i in nullable)
+
+
+def public_keys(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
+    """The key columns as they are released: their names, types and nulls."""
+    columns = []
+    for i, (name, column) in enumerate(zip(ask.by, ask.group_columns, strict=True)):
+        value = pl.col(f"k{i}")
+        if _may_be_null(ask, i):
+            value = pl.lit(None) if _only_null(ask, i) else pl.when(~pl.col(f"k{i}n")).then(value)
+        columns.append(value.cast(polars_dtype(column.facts.dtype)).alias(name))
+    return table.select(columns)
+
+
+def held_keys(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
+    """A table of totals with its keys in the types of `key_frame`, whatever its engine held them in."""
+    types = {f"k{i}": _held(c.facts.dtype) for i, c in enumerate(ask.group_columns) if not _only_null(ask, i)}
+    return table.with_columns(
+        pl.col(name).cast(dtype) for name, dtype in types.items() if table.schema.get(name, dtype) != dtype
+    )
+
+
+def _held(dtype: DType) -> Any:
+    """The type in which the engine holds a key."""
+    family = kind(dtype)
+    if family == "string":
+        return pl.String()
+    return pl.Float64() if family in ("float", "decimal") else polars_dtype(dtype)

@@ -1,0 +1,23 @@
+"""The rows of one part of a partition. Which parts a unit is in is the same in every release, on every machine."""
+
+from __future__ import annotations
+
+from dpframe.engine.backends import Frame, backend_of
+from dpframe.engine.stages.keys import listed
+from dpframe.engine.stages.rows import lowered, unit_names
+from dpframe.plan.steps import Part
+
+__all__: list[str] = []
+
+
+@lowered.register
+def _(step: Part, live: frozenset[str], empty: bool) -> Frame:
+    column = step.before.table.columns[step.name]
+    frame = lowered(step.before, live | {column.id}, empty)
+    here = frame.filter(listed(frame, column, [step.key]))
+    units = unit_names(step.table)
+    if not units or step.max_groups >= len(step.keys):
+        return here
+    pairs = frame.filter(listed(frame, column, step.keys)).select(*units, column.id).unique()
+    kept = backend_of(pairs).kept(pairs, units, column.id, step.max_groups, step.salt)
+    return here.join(kept.filter(listed(kept, column, [step.key])).select(*units), on=units, how="semi")

@@ -1,0 +1,231 @@
+"""Stage 1: the rows that reach an ask, with only the columns it needs, under names that nothing else can have.
+
+A column is called by its version ("v3"), never by the user's name, so that no two can collide on an engine that
+ignores case. Identifier columns travel as "u0", "u1", ….
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial, singledispatch
+from typing import Any
+
+import narwhals as nw
+
+from dpframe.engine.backends import Frame, backend_of
+from dpframe.engine.stages.expressions import Lowering, in_calendar, not_nan, to_float
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan import TIMES, Column, Facts, Intervals, Node, Table, kind
+from dpframe.plan import expressions as plan
+from dpframe.plan.steps import basic as steps
+
+__all__ = ["as_bytes", "lower", "lowered", "readable", "unit_names"]
+
+
+def unit_names(table: Table) -> list[str]:
+    """The hidden identifier columns of a table."""
+    return [f"u{i}" for i in range(len(table.unit))]
+
+
+def lower(step: steps.Step, live: AbstractSet[str], *, empty: bool = False) -> Frame:
+    """The rows after a step, with the live column versions and the identifier."""
+    frame = lowered(step, frozenset(live), empty)
+    names = [*unit_names(step.table), *sorted(live)]
+    return frame.select(*names) if names else frame
+
+
+@singledispatch
+def lowered(step: steps.Step, live: frozenset[str], empty: bool) -> Frame:
+    """Steps that change no value: select, drop, rename, bound."""
+    if not isinstance(step, (steps.Select, steps.Drop, steps.Rename, steps.Bound)) or step.parent is None:
+        raise UnsupportedOperation(f"{step.shown}: no engine can run this step.")  # and its rows pass through none
+    return lowered(step.parent, live, empty)
+
+
+@lowered.register
+def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
+    table = step.table
+    wanted = [(name, column) for name, column in table.columns.items() if column.id in live]
+    names = dict.fromkeys(name for name, _ in wanted)
+    names.update(dict.fromkeys(step.unit if isinstance(step.unit, tuple) else ()))
+    if not names:  # counting rows needs a column to count along
+        names = dict.fromkeys(_narrowest(table))
+    frame: Frame = nw.from_native(step.data.scan(list(names), empty=empty))
+    called = step.data.called
+    if not wanted and not table.unit:
+        return frame
+    engine = backend_of(frame)
+    texts = as_bytes(frame, [column for _, column in [*_unit(step), *wanted]])
+    decimal = partial(engine.decimal, frame)
+    frame = frame.select(
+        *(_identifier(called(name), column, texts).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
+        *(readable(nw.col(called(name)), column.facts, texts, decimal).alias(column.id) for name, column in wanted),
+    )
+    for i, (_, column) in enumerate(_unit(step)):
+        if kind(column.facts.dtype) == "decimal" and engine.bytewise(frame):  # whose digits are a text now
+            frame = engine.to_bytes(frame, f"u{i}", f"u{i}")
+    missing = [~nw.col(name).is_null() for name in unit_names(table)]
+    return frame.filter(*missing) if missing else frame
+
+
+def _unit(step: steps.Source) -> list[tuple[str, Column]]:
+    names = step.unit if isinstance(step.unit, tuple) else ()
+    return [(name, step.table.columns[name]) for name in names]
+
+
+def _narrowest(table: Table) -> list[str]:
+    """Some readable column, if there is one."""
+    return [name for name, column in table.columns.items() if kind(column.facts.dtype) != "other"][:1]
+
+
+def as_bytes(frame: Frame, columns: Sequence[Column]) -> bool:
+    """Whether texts among some columns of a table are there as bytes."""
+    return any(kind(column.facts.dtype) == "string" for column in columns) and backend_of(frame).bytewise(frame)
+
+
+def _through_text(value: nw.Expr) -> nw.Expr:
+    return value.cast(nw.String).cast(nw.Float64)
+
+
+def readable(
+    value: nw.Expr,
+    facts: Facts,
+    bytewise: bool = False,
+    decimal: Callable[[nw.Expr], nw.Expr] = _through_text,
+) -> nw.Expr:
+    """A source column as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
+
+    Where texts are held as bytes, they are scanned so. A date or time outside of the years 1 to 9999 is null: engines
+    differ there, and some fail.
+    """
+    family = kind(facts.dtype)
+    if family in ("float", "decimal"):
+        return not_nan(to_float(value) if family == "float" else decimal(value))
+    if family in ("date", "datetime"):
+        return in_calendar(value, facts.dtype)
+    return value.cast(nw.String) if family == "string" and not bytewise else value
+
+
+def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
+    """An identifier, exactly: whatever could tell two units apart is kept, NaN is null, -0.0 is 0.0."""
+    value = nw.col(name)
+    family = kind(column.facts.dtype)
+    if family == "float":
+        return not_nan(value) + 0.0
+    as_text = family == "decimal" or (family == "string" and not bytewise)
+    return value.cast(nw.String) if as_text else value
+
+
+@lowered.register
+def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
+    table = step.before.table
+    here = Lowering(table, lowered(step.before, live | _read(step.condition._node, table), empty))
+    condition = here.expr(step.condition._node)
+    if not plan.names(step.condition._node):  # a constant is one value until it stands in a column
+        return here.frame.with_columns(condition.alias("t")).filter(nw.col("t"))
+    return here.frame.filter(condition)
+
+
+@lowered.register
+def _(step: steps.WithColumns, live: frozenset[str], empty: bool) -> Frame:
+    made = [(step.table.columns[name].id, expr._node) for name, expr in step.columns]
+    return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
+
+
+@lowered.register
+def _(step: steps.Clip, live: frozenset[str], empty: bool) -> Frame:
+    options = (("lower", step.lower), ("upper", step.upper))
+    return _one_call(step, "clip", options, live, empty)
+
+
+@lowered.register
+def _(step: steps.FillNull, live: frozenset[str], empty: bool) -> Frame:
+    return _one_call(step, "fill_null", (("value", step.value),), live, empty)
+
+
+@lowered.register
+def _(step: steps.Cast, live: frozenset[str], empty: bool) -> Frame:
+    made = [
+        (step.table.columns[name].id, plan.Call("cast", (plan.Name(name),), (("dtype", dtype),)))
+        for name, dtype in step.types
+    ]
+    return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
+
+
+@lowered.register
+def _(step: steps.DropNulls, live: frozenset[str], empty: bool) -> Frame:
+    needed = {step.before.table.columns[name].id for name in step.names}
+    frame = lowered(step.before, live | needed, empty)
+    return frame.filter(*(~nw.col(column).is_null() for column in sorted(needed))) if needed else frame
+
+
+@lowered.register
+def _(step: steps.Cut, live: frozenset[str], empty: bool) -> Frame:
+    into = step.table.columns[step.into].id
+    if into not in live:
+        return lowered(step.before, live, empty)
+    column = step.before.table.columns[step.name]
+    frame = lowered(step.before, (live - {into}) | {column.id}, empty)
+    value = nw.col(column.id)
+    value = value.cast(nw.Int64) if kind(column.facts.dtype) in TIMES else to_float(value)
+    edges = step.intervals.edges_of(column.facts.dtype, "cut")
+    labels = backend_of(frame).texts(frame, step.intervals.labels)
+    return frame.with_columns(_labelled(value, step.intervals, edges, labels).alias(into))
+
+
+def _one_call(
+    step: steps.Clip | steps.FillNull,
+    operation: str,
+    options: tuple[tuple[str, object], ...],
+    live: frozenset[str],
+    empty: bool,
+) -> Frame:
+    into = step.table.columns[step.name].id
+    node = plan.Call(operation, (plan.Name(step.name),), options)
+    return _computed(step, [(into, node)] if into in live else [], live, empty)
+
+
+def _computed(
+    step: steps.WithColumns | steps.Clip | steps.FillNull | steps.Cast,
+    made: list[tuple[str, Node]],
+    live: frozenset[str],
+    empty: bool,
+) -> Frame:
+    """The rows with some new versions, each computed from the versions before the step."""
+    table = step.before.table
+    needed = (live - {into for into, _ in made}).union(*(_read(node, table) for _, node in made))
+    here = Lowering(table, lowered(step.before, needed, empty))
+    columns = [here.expr(node).alias(into) for into, node in made]
+    return here.frame.with_columns(*columns) if columns else here.frame
+
+
+def _read(node: Node, table: Table) -> frozenset[str]:
+    return frozenset(table.columns[name].id for name in plan.names(node))
+
+
+def _labelled(value: nw.Expr, intervals: Intervals, edges: Sequence[float], labels: Sequence[Any]) -> nw.Expr:
+    """The label of the interval that holds a value, found by halving, so that hundreds of bins stay shallow.
+
+    The labels are as the engine holds texts.
+    """
+    last = len(edges) - 1
+
+    def beyond(i: int) -> nw.Expr:
+        """Whether a value lies to the right of an edge. The edge itself does not where an interval ends in it."""
+        if i == 0:
+            strict = intervals.right and not intervals.closed_ends
+        elif i == last:
+            strict = intervals.right or intervals.closed_ends
+        else:
+            strict = intervals.right
+        return value > edges[i] if strict else value >= edges[i]
+
+    def search(first: int, after: int) -> nw.Expr:  # the value is known to be beyond `first`, and not beyond `after`
+        if after - first == 1:
+            return nw.lit(labels[first])
+        middle = (first + after) // 2
+        return nw.when(beyond(middle)).then(search(middle, after)).otherwise(search(first, middle))
+
+    inside = beyond(0) & ~beyond(last)
+    return nw.when(inside).then(search(0, last))

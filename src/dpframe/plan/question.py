@@ -1,0 +1,382 @@
+"""The ask: groups, limits and aggregates on top of a plan, resolved into the noisy totals it needs.
+
+Neighbouring tables differ in the rows of one unit. After the limits are enforced (or, with `dp.Rows(k)`, declared) that
+unit's part of every total is bounded by the contribution resolved here, which is where each measure's sensitivity
+comes from; the formulas are in `dpframe.theory.maps`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
+from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_names
+from dpframe.plan.keys import Key, Keys
+from dpframe.plan.statistics import Aggregate
+from dpframe.plan.steps import Step
+from dpframe.plan.totals import Measure, Output, Scope, units_total
+from dpframe.plan.types import check_key, kind, show
+from dpframe.theory.formulas.error import margin_shares
+from dpframe.theory.formulas.sensitivity import Sensitivity, merged, pair_gains
+
+__all__ = ["Ask", "Layout", "Paid"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the released table is laid out: as a long table, or as a crosstab with some keys along the top.
+
+    `normalize` shows each cell as a part of its row ("index"), its column or the total. With `measured` the margins get
+    noise of their own, and are reconciled with the cells.
+    """
+
+    form: Literal["long", "crosstab"] = "long"
+    across: tuple[str, ...] = ()
+    margins: bool = False
+    normalize: Literal["", "index", "columns", "all"] = ""
+    measured: bool = False
+
+
+@dataclass(frozen=True)
+class Paid:
+    """A measure with every name it has in the released table, and its weight when the price is split.
+
+    `pure` is the weight where ε is split over Laplace noise, if it is another one. Without weight it is left out. What
+    is `hidden` only finds the keys: its number is not released. A sum with a count `beside` it may be measured as a
+    pair with it, for the price of both: see `theory.formulas.sensitivity.pairs`. `columns` is how many released columns it makes: a part of
+    one that is made of several noisy measures.
+    """
+
+    names: tuple[str, ...]
+    measure: Measure
+    share: Fraction
+    pure: Fraction | None = None
+    hidden: bool = False
+    beside: Paid | None = None
+    columns: Fraction = Fraction(1)
+
+    @property
+    def weight(self) -> int:
+        """What the count beside counts for in the pair: the largest value, in units of the sum for one of the count."""
+        assert self.beside is not None
+        return self.measure.grid.magnitude << (self.measure.fraction - self.beside.measure.fraction)
+
+    @property
+    def epsilon_share(self) -> Fraction:
+        """The weight where ε is split."""
+        return self.share if self.pure is None else self.pure
+
+    def and_also(self, other: Paid) -> Paid:
+        """The same measure for the columns of both."""
+        names, share = (*self.names, *other.names), max(self.share, other.share)
+        return replace(self, names=names, share=share, columns=self.columns + other.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """A question: what is asked of which groups of a plan's table. Everything is checked when it is made."""
+
+    step: Step
+    by: tuple[str, ...]
+    keys: Keys | None
+    given: Limits
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    layout: Layout = Layout()
+    chosen: Limits | None = None  # by dp.Auto, inside the release
+    verb: str = ""  # how the limits are typed here: "group_by('city', {limit})"
+    other: Key | None = None  # of the row that collects what is suppressed
+    ci: float | None = None  # the confidence of quantiles' intervals, where these are paid for
+
+    def __post_init__(self) -> None:
+        check_names(name for name, _ in self.aggregates)
+        _ = self.paid  # every refusal comes now, not at release
+
+    @property
+    def table(self) -> Table:
+        """What is known of the rows that reach the ask."""
+        return self.step.table
+
+    @cached_property
+    def group_columns(self) -> tuple[Column, ...]:
+        """The columns that make the groups."""
+        columns = []
+        for name in self.by:
+            column = self.table.column(name, "group_by")
+            if kind(column.facts.dtype) == "other":
+                raise WrongType(f"group_by({name!r}): a column of type {show(column.facts.dtype)} cannot be a key.")
+            check_key(column.facts.dtype, name, f"group_by({name!r})")
+            columns.append(column)
+        if len(set(self.by)) != len(self.by):
+            raise InvalidArgument("group_by: a column is named twice.")
+        unit_ids = {column.id for column in self.table.unit}
+        if unit_ids and unit_ids <= {column.id for column in columns}:
+            raise UnsupportedOperation(
+                f"group_by({', '.join(map(repr, self.by))}): each group would be one unit, and its row would be about "
+                "one person. Group by something that people share."
+            )
+        return tuple(columns)
+
+    @property
+    def private_keys(self) -> bool:
+        """Whether groups are found in the data, so that each must pass a threshold."""
+        return bool(self.by) and self.keys is None
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The limits of one unit: said before, said here, and those that follow."""
+        said = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
+        cells = self.cells
+        if self.table.declared is not None:
+            if self.given != Limits():
+                raise UnsupportedOperation(
+                    f"{self.verb.replace('{limit}', '...')}: without an identifier column nobody can tell whose rows "
+                    f"to limit; dp.Rows({self.table.declared}) is the limit. Protect the table with unit='...' to "
+                    "enforce one."
+                )
+            said = Limits(self.table.declared, self.table.declared, self.table.declared)
+        if self.auto:  # until they are chosen, the strictest there are
+            said = Limits(said.max_rows or 1, said.max_groups or 1, said.max_rows_per_group or 1)
+        groups = 1 if not self.by else said.max_groups if said.max_groups is not None else said.max_rows
+        if groups is not None and said.max_rows is not None:
+            groups = min(groups, said.max_rows)
+        if groups is not None and cells is not None:
+            groups = min(groups, cells)
+        return Limits(said.max_rows, groups, said.max_rows_per_group if self.by else None)
+
+    @property
+    def auto(self) -> Auto | None:
+        """Whether limits are still to be chosen, inside the release."""
+        return self.table.limits.and_also(self.given).auto if self.chosen is None else None
+
+    @cached_property
+    def open_bounds(self) -> Mapping[str, Auto]:
+        """The columns whose bounds are still to be chosen, inside the release."""
+        found: dict[str, Auto] = {}
+        for _, aggregate in self.aggregates:
+            bounds, column = getattr(aggregate, "bounds", None), getattr(aggregate, "column", None)
+            if isinstance(bounds, Auto) and column is not None:
+                found[column] = max(bounds, found.get(column, bounds), key=lambda auto: auto.share)
+        return found
+
+    @property
+    def chosen_share(self) -> Fraction:
+        """The part of the price that everything which is still to be chosen takes together."""
+        limits = Fraction(0) if self.auto is None else self.auto.share
+        return limits + sum((auto.share for auto in self.open_bounds.values()), Fraction(0))
+
+    @property
+    def undecided(self) -> bool:
+        """Whether anything is still to be chosen, inside the release."""
+        return self.auto is not None or bool(self.open_bounds)
+
+    def with_bounds(self, chosen: Mapping[str, Bounds]) -> Ask:
+        """The same ask with the bounds of columns chosen, as typed."""
+        aggregates = tuple(
+            (name, replace(a, bounds=chosen[a.column]) if isinstance(getattr(a, "bounds", None), Auto) else a)  # type: ignore[attr-defined, call-arg]
+            for name, a in self.aggregates
+        )
+        return replace(self, aggregates=aggregates)
+
+    def with_ci(self, ci: float | None) -> Ask:
+        """The same ask with intervals of its quantiles, which share their price; itself where there are none.
+
+        A minimum or maximum has none: beyond it there may be anything up to its bound, whatever is paid.
+        """
+        paying = any(m.between for output in self.outputs for _, m in output.measures)
+        return replace(self, ci=ci) if paying else self
+
+    def with_limits(self, chosen: Limits) -> Ask:
+        """The same ask with its limits chosen, within those that were said."""
+        return replace(self, chosen=chosen)
+
+    @property
+    def cells(self) -> int | None:
+        """How many groups the table has, None when nobody listed them."""
+        return 1 if not self.by else None if self.keys is None else self.keys.size
+
+    @cached_property
+    def scope(self) -> Scope:
+        """What an aggregate needs to know of the place it is asked in."""
+        _ = self.group_columns
+        limits = self.limits
+        return Scope(
+            self.table,
+            self.by,
+            self.cells,
+            limits.max_groups,
+            limits.max_rows_per_group,
+            limits.max_rows,
+            self.verb or "{limit}",
+            self.auto is None and 1 in (limits.max_rows, limits.max_rows_per_group),
+            choosable=not self.layout.measured,
+            ci=self.ci,
+        )
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        """The released columns."""
+        for name, _ in self.aggregates:
+            if name in self.by:
+                raise InvalidArgument(
+                    f"The result would have two columns {name!r}; name one of them otherwise: .agg(total_{name}=...) "
+                    f"after group_by, or rename({{{name!r}: '{name}_key'}}) before."
+                )
+        return tuple(aggregate.output(name, self.scope) for name, aggregate in self.aggregates)
+
+    @cached_property
+    def threshold(self) -> Measure | None:
+        """The number of units that decides which groups appear, when nobody listed them.
+
+        One that is released may do so, but not where suppressed groups are added up: see `theory.formulas.loss.key_selection.rest_scale`.
+        """
+        if not self.private_keys:
+            return None
+        return replace(units_total(self.scope, "keys found in the data"), finds=self.other is not None)
+
+    @cached_property
+    def paid(self) -> tuple[Paid, ...]:
+        """The distinct noisy totals: a count that several columns share is one of them."""
+        shares: dict[tuple[object, ...], Paid] = {}
+
+        for output, (_, aggregate) in zip(self.outputs, self.aggregates, strict=True):
+            part = Fraction(1, max(1, sum(measure.sensitivity.l0 > 0 for _, measure in output.measures)))
+            for name, measure in output.measures:
+                new = Paid((name,), measure, aggregate.share, columns=part)
+                old = shares.get(measure.key)
+                shares[measure.key] = new if old is None else old.and_also(new)
+        if self.threshold is not None and self.threshold.key not in shares:
+            taken = {name for paid in shares.values() for name in paid.names} | set(self.by)
+            name = "units" if "units" not in taken else "units of the keys"
+            shares[self.threshold.key] = Paid((name,), self.threshold, Fraction(1), hidden=True)
+        if self.shape is not None:
+            return self._with_margins(tuple(shares.values()), self.shape)
+        read = self._with_pairs(shares)
+        return read if self.other is None else (*read, *self._collected(read))
+
+    def _with_pairs(self, read: Mapping[tuple[object, ...], Paid]) -> tuple[Paid, ...]:
+        """Sums measured from the middle of their bounds with their counts beside them, where that is better.
+
+        A count is in one pair at most, with the first such sum; one that finds the keys is in none.
+        """
+        found, taken = dict(read), set[tuple[object, ...]]()
+        for output in self.outputs:
+            if output.formula not in ("mean", "var", "std"):
+                continue
+            total, count = (found[output.measures[i][1].key] for i in (0, -1))
+            deciding = self.threshold is not None and self.threshold.key == count.measure.key
+            moved = total.measure.sensitivity.l0 and count.measure.sensitivity.l0
+            if deciding or not moved or {total.measure.key, count.measure.key} & taken:
+                continue
+            pair, shares = replace(total, beside=count), (total.epsilon_share, count.epsilon_share)
+            sizes = total.measure.sensitivity, count.measure.sensitivity
+            if pair_gains(*sizes, pair.weight, shares, mean_only=len(count.names) == 1):
+                found[total.measure.key] = pair
+                taken |= {total.measure.key, count.measure.key}
+        return tuple(found.values())
+
+    def _collected(self, read: tuple[Paid, ...]) -> list[Paid]:
+        """The totals of all suppressed groups together.
+
+        What a unit adds is in a group that is released or in this total, which therefore takes no part of the price.
+        """
+        if self.keys is not None:
+            raise InvalidArgument(
+                f"{self.verb.replace('{limit}', 'other=...')}: other= collects what a threshold suppresses, and listed "
+                "keys are all released. Leave it out, or leave keys= out."
+            )
+        for (_, aggregate), output in zip(self.aggregates, self.outputs, strict=True):
+            if not all(measure.additive for _, measure in output.measures):
+                raise UnsupportedOperation(
+                    f"{aggregate.typed}: suppressed groups can be added up, and this is no sum over rows; leave other= "
+                    "out, or ask for counts, sums, means and variances."
+                )
+        made = {
+            paid.measure.key: Paid(
+                tuple(f"{name}.other" for name in paid.names),
+                replace(paid.measure, collects=True, sensitivity=merged(paid.measure.sensitivity, 1)),
+                Fraction(0),
+                columns=paid.columns,
+            )
+            for paid in read
+            if not paid.hidden
+        }
+        for paid in read:
+            if paid.beside is not None:
+                made[paid.measure.key] = replace(made[paid.measure.key], beside=made[paid.beside.measure.key])
+        return list(made.values())
+
+    @property
+    def rounds(self) -> int:
+        """How many rows of the released table a group has: more than one for its most frequent values."""
+        return max((m.rounds for output in self.outputs for _, m in output.measures), default=1)
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """The columns of the released table that say what a row is about: the groups, and the place among values."""
+        if self.rounds == 1:
+            return self.by
+        place = "rank"
+        while place in (*self.by, *(output.name for output in self.outputs)):
+            place += "_"
+        return (*self.by, place)
+
+    @property
+    def read(self) -> tuple[Paid, ...]:
+        """The noisy totals that rows are read for: all but those that are made of these."""
+        return tuple(p for p in self.paid if not p.measure.merged and not p.measure.collects)
+
+    @cached_property
+    def shape(self) -> tuple[int, int] | None:
+        """How many keys are down and across a crosstab whose margins are measured; None elsewhere."""
+        if not self.layout.measured:
+            return None
+        if self.undecided or self.table.limits.auto is not None:
+            raise UnsupportedOperation("crosstab: margins='measured' needs limits and bounds said, not dp.Auto().")
+        if self.keys is None:
+            raise UnsupportedOperation(
+                "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
+            )
+        sizes = {name: len(level) for name, level in zip(self.by, self.keys.levels, strict=True)}
+        across = math.prod(sizes[name] for name in self.layout.across)
+        down = math.prod(size for name, size in sizes.items() if name not in self.layout.across)
+        if self.keys.size != down * across or self.keys.rows is not None:
+            raise UnsupportedOperation(
+                "crosstab: margins='measured' needs every combination of keys: keys={'a': [...], 'b': [...]}."
+            )
+        return down, across
+
+    def _with_margins(self, read: tuple[Paid, ...], shape: tuple[int, int]) -> tuple[Paid, ...]:
+        """The cells and the margins, each with its part of the price, chosen from the shape of the table alone.
+
+        All cells of a unit may fall into one row, column or the total: see `theory.formulas.sensitivity.grouped.merged`.
+        """
+        if len(read) != 1:
+            raise UnsupportedOperation("crosstab: margins='measured' is for counts and sums; means have none.")
+        (cells,) = read
+        bound = cells.measure.sensitivity
+        if not bound.l0:
+            return read
+        ratio = bound.exact_l1**2 / bound.l2_squared
+        normal, pure = (margin_shares(*shape, ratio, family) for family in ("gaussian", "laplace"))
+        number = {"rows": shape[0], "columns": shape[1], "total": 1}
+        margins = [
+            Paid(
+                tuple(f"{name}.{source}" for name in cells.names),
+                replace(cells.measure, merged=source, sensitivity=merged(bound, number[source])),
+                normal[source],
+                pure[source],
+            )
+            for source in ("rows", "columns", "total")
+            if normal[source] or pure[source]
+        ]
+        return (replace(cells, share=normal["cells"], pure=pure["cells"]), *margins)
+
+    @property
+    def sensitivity(self) -> Mapping[str, Sensitivity]:
+        """For each noisy measure, how far one unit moves it (column unit)."""
+        return {name: p.measure.sensitivity.scaled(p.measure.unit) for p in self.paid for name in p.names}

@@ -1,0 +1,245 @@
+"""What can be asked of a group: which noisy totals each aggregate needs, and how its column follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import narwhals as nw
+from narwhals.dtypes import DType
+
+from dpframe.errors import InvalidArgument, UnboundedContribution, WrongType
+from dpframe.plan.columns import Auto, Bounds, Column
+from dpframe.plan.keys import read_keys
+from dpframe.plan.totals import (
+    Output,
+    Scope,
+    bounds_of,
+    distinct_total,
+    in_ticks,
+    is_whole,
+    mode_total,
+    number_column,
+    rank_total,
+    row_total,
+    square_total,
+    sum_total,
+    unit_sum_total,
+    units_total,
+    value_total,
+)
+from dpframe.plan.types import TIMES, Scalar, check_key, kind, mean_type, show
+
+__all__ = ["Aggregate", "Count", "CountDistinct", "CountUnits", "Mean", "Mode", "Quantile", "Sum", "Var"]
+
+
+def _time_type(column: Column) -> DType | None:
+    """The type of a column of times, None for numbers."""
+    return column.facts.dtype if kind(column.facts.dtype) in TIMES else None
+
+
+def _typed_bounds(bounds: Bounds | Auto | None) -> str:
+    """Bounds as the user typed them."""
+    if bounds is None:
+        return ""
+    return f", bounds={bounds.typed if isinstance(bounds, Auto) else tuple(bounds)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Aggregate:
+    """Something to ask of each group; `share` is its weight when the price is split."""
+
+    share: Fraction = Fraction(1)
+
+    @property
+    def typed(self) -> str:
+        """As the user typed it."""
+        raise NotImplementedError
+
+    def output(self, name: str, scope: Scope) -> Output:
+        """The released column, or a typed error when it cannot be private as asked."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        if self.share == 1:
+            return f"dp.{self.typed}"
+        return f"dp.{self.typed[:-1]}, share={float(self.share):g})".replace("(, ", "(")
+
+
+@dataclass(frozen=True, repr=False)
+class Count(Aggregate):
+    """Rows, or the values of a column that are not missing."""
+
+    column: str | None = None
+
+    @property
+    def typed(self) -> str:
+        return "count()" if self.column is None else f"count({self.column!r})"
+
+    def output(self, name: str, scope: Scope) -> Output:
+        if self.column is None:
+            return Output(name, "count", ((name, row_total(scope, self.typed)),))
+        column = scope.table.column(self.column, self.typed)
+        if kind(column.facts.dtype) == "other":
+            raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
+        return Output(name, "count", ((name, value_total(column, scope, self.typed)),))
+
+
+@dataclass(frozen=True, repr=False)
+class CountUnits(Aggregate):
+    """Distinct units."""
+
+    @property
+    def typed(self) -> str:
+        return "count_units()"
+
+    def output(self, name: str, scope: Scope) -> Output:
+        return Output(name, "count", ((name, units_total(scope, self.typed)),))
+
+
+@dataclass(frozen=True, repr=False)
+class Sum(Aggregate):
+    """Sum of a column: rows clipped to `bounds`, or each unit's total per group clipped to `unit_bounds`."""
+
+    column: str = ""
+    bounds: Bounds | Auto | None = None
+    unit_bounds: Bounds | None = None
+
+    @property
+    def typed(self) -> str:
+        limit = _typed_bounds(self.bounds)
+        limit += f", unit_bounds={tuple(self.unit_bounds)}" if self.unit_bounds else ""
+        return f"sum({self.column!r}{limit})"
+
+    def output(self, name: str, scope: Scope) -> Output:
+        column = number_column(self.column, scope, self.typed, "duration", other="mean")
+        whole = is_whole(column)
+        if self.unit_bounds is None:
+            bounds = bounds_of(column, self.bounds, self.column, self.typed)
+            measure = sum_total(column, bounds, scope, self.typed, centred=False)
+        else:
+            if not scope.table.unit:
+                raise UnboundedContribution(
+                    f"{self.typed}: unit_bounds clips each unit's total, and dp.Rows(k) does not say whose rows are "
+                    "whose. Use bounds=, or protect the table with unit='...'."
+                )
+            measure = unit_sum_total(column, in_ticks(self.unit_bounds, column, self.typed), scope, self.typed)
+        whole = whole and measure.grid.step == 1
+        return Output(name, "sum", ((name, measure),), whole=whole, dtype=_time_type(column))
+
+
+@dataclass(frozen=True, repr=False)
+class Mean(Aggregate):
+    """Mean of the values that are not missing: a sum measured from the middle of the bounds, and a count."""
+
+    column: str = ""
+    bounds: Bounds | Auto | None = None
+
+    @property
+    def typed(self) -> str:
+        return f"mean({self.column!r}{_typed_bounds(self.bounds)})"
+
+    def output(self, name: str, scope: Scope) -> Output:
+        column = number_column(self.column, scope, self.typed, *TIMES)
+        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        total = sum_total(column, bounds, scope, self.typed, centred=True)
+        count = value_total(column, scope, self.typed)
+        dtype, per = mean_type(column.facts.dtype)
+        parts = ((f"{name}.sum", total), (f"{name}.count", count))
+        return Output(name, "mean", parts, False, bounds, dtype=dtype, ticks=per)
+
+
+@dataclass(frozen=True, repr=False)
+class Var(Aggregate):
+    """Variance, or with `root` the standard deviation, of the values that are not missing."""
+
+    column: str = ""
+    bounds: Bounds | Auto | None = None
+    ddof: int = 1
+    root: bool = False
+
+    @property
+    def typed(self) -> str:
+        limit = _typed_bounds(self.bounds)
+        limit += "" if self.ddof == 1 else f", ddof={self.ddof}"
+        return f"{'std' if self.root else 'var'}({self.column!r}{limit})"
+
+    def output(self, name: str, scope: Scope) -> Output:
+        column = number_column(self.column, scope, self.typed, *(TIMES if self.root else ()), other="std")
+        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        total = sum_total(column, bounds, scope, self.typed, centred=True)
+        squares = square_total(column, bounds, scope, self.typed)
+        count = value_total(column, scope, self.typed)
+        parts = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.count", count))
+        dtype, per = mean_type(column.facts.dtype)
+        dtype = dtype and nw.Duration(getattr(dtype, "time_unit", "us"))
+        return Output(name, "std" if self.root else "var", parts, False, bounds, self.ddof, dtype, per)
+
+
+@dataclass(frozen=True, repr=False)
+class CountDistinct(Aggregate):
+    """Different values of a column that are not missing."""
+
+    column: str = ""
+
+    @property
+    def typed(self) -> str:
+        return f"n_unique({self.column!r})"
+
+    def output(self, name: str, scope: Scope) -> Output:
+        column = scope.table.column(self.column, self.typed)
+        if kind(column.facts.dtype) == "other":
+            raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
+        return Output(name, "count", ((name, distinct_total(column, scope, self.typed)),))
+
+
+@dataclass(frozen=True, repr=False)
+class Quantile(Aggregate):
+    """The value that a part q of the rows is not above: 0 is the minimum, 1/2 the median, 1 the maximum."""
+
+    column: str = ""
+    q: Fraction = Fraction(1, 2)
+    bounds: Bounds | Auto | None = None
+    verb: str = "quantile"
+
+    @property
+    def typed(self) -> str:
+        q = f", {float(self.q):g}" if self.verb == "quantile" else ""
+        return f"{self.verb}({self.column!r}{q}{_typed_bounds(self.bounds)})"
+
+    def output(self, name: str, scope: Scope) -> Output:
+        column = number_column(self.column, scope, self.typed, *TIMES)
+        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        measure = rank_total(column, bounds, self.q, scope, self.typed)
+        whole = measure.candidates is not None and measure.candidates.whole
+        return Output(name, "quantile", ((name, measure),), whole, bounds, dtype=_time_type(column))
+
+
+@dataclass(frozen=True, repr=False)
+class Mode(Aggregate):
+    """The most frequent of the listed values of a column; with `most`, the first so many of them, in order."""
+
+    column: str = ""
+    keys: tuple[Scalar | None, ...] | None = None
+    most: int | None = None
+
+    @property
+    def typed(self) -> str:
+        return f"mode({self.column!r})" if self.most is None else f"top_k({self.column!r}, {self.most})"
+
+    def output(self, name: str, scope: Scope) -> Output:
+        column = scope.table.column(self.column, self.typed)
+        if kind(column.facts.dtype) == "other":
+            raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
+        check_key(column.facts.dtype, self.column, self.typed)
+        listed = read_keys(self.keys, (self.column,), (column.facts,), self.typed)
+        if listed is None:
+            raise InvalidArgument(
+                f"{self.typed}: it is chosen among values that are listed without looking at the data: "
+                f"{self.typed[:-1]}, keys=[...])."
+            )
+        (values,) = listed.levels
+        if self.most is not None and self.most > len(values):
+            raise InvalidArgument(f"{self.typed}: only {len(values)} values are listed.")
+        measure = mode_total(column, values, self.most or 1, scope, self.typed)
+        return Output(name, "mode", ((name, measure),), whole=False)

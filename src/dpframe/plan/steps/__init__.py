@@ -1,0 +1,43 @@
+"""The steps of a plan, and what each does to the rows of one unit."""
+
+from dpframe.plan.steps.basic import (
+    MOST,
+    Rows,
+    Source,
+    Step,
+    check_limit,
+    exchanged,
+    lineage,
+    rebased,
+    source_of,
+    sources_of,
+)
+from dpframe.plan.steps.combine import (
+    Concat,
+)
+from dpframe.plan.steps.features import (
+    Feature,
+    Pick,
+    small,
+)
+from dpframe.plan.steps.partition import (
+    Part,
+)
+
+__all__ = [
+    "MOST",
+    "Concat",
+    "Feature",
+    "Part",
+    "Pick",
+    "Rows",
+    "Source",
+    "Step",
+    "check_limit",
+    "exchanged",
+    "lineage",
+    "rebased",
+    "small",
+    "source_of",
+    "sources_of",
+]

@@ -1,0 +1,446 @@
+"""The steps of a plan: what users say, and what each does to the table's domain and to one unit's rows.
+
+Every step here is stable: each row it puts out belongs to the unit of the one row it came from, and no row gives rise
+to two. So with an identifier column the limits of a unit are enforced on what reaches the ask, wherever they were
+said; with `dp.Rows(k)` the declared number of rows still holds. A step that would not be stable is not offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from narwhals.dtypes import DType
+
+from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
+from dpframe.plan import expressions
+from dpframe.plan.columns import Facts, Limits, Table
+from dpframe.plan.expressions import Expr
+from dpframe.plan.intervals import Intervals
+from dpframe.plan.operations import cast_facts, clip_facts, fill_facts
+from dpframe.plan.types import kind, listed, real, show
+from dpframe.theory.formulas.sensitivity import Relation
+
+__all__ = [
+    "Bound",
+    "Cast",
+    "Clip",
+    "Cut",
+    "DropNulls",
+    "FillNull",
+    "Filter",
+    "Rename",
+    "Rows",
+    "Select",
+    "Source",
+    "Step",
+    "WithColumns",
+]
+
+MOST = 2**31 - 1  # limits up to here leave room for every intermediate integer (see engine/stages/limits.py)
+
+
+def check_limit(value: object, name: str) -> int:
+    """A limit as a whole number between 1 and 2^31 - 1, or a typed error."""
+    limit = real(value)
+    if not isinstance(limit, int) or not 1 <= limit <= MOST:
+        raise InvalidArgument(f"{name} must be a whole number from 1 to {MOST}.")
+    return limit
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The unit of a table without identifiers: one person has at most `max_rows` rows in it.
+
+    This is a declaration. Nothing in the data can check it; the release is only private if it is true.
+
+    >>> Rows(3)
+    Rows(max_rows=3)
+    """
+
+    max_rows: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_rows", check_limit(self.max_rows, "dp.Rows(k): k"))
+
+    @property
+    def typed(self) -> str:
+        """As the user typed it."""
+        return f"dp.Rows({self.max_rows})"
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One line of a plan. `table` is what is known after it."""
+
+    @property
+    def parent(self) -> Step | None:
+        """The step before, None at the source."""
+        return getattr(self, "before", None)
+
+    @property
+    def others(self) -> tuple[Step, ...]:
+        """The ends of other plans that meet this one here."""
+        return ()
+
+    def with_others(self, others: list[Step]) -> Step:
+        """The same step with other plans in their place."""
+        return self
+
+    @cached_property
+    def table(self) -> Table:
+        """Domain and contribution after this step."""
+        raise NotImplementedError
+
+    @property
+    def typed(self) -> str:
+        """The line as the user typed it."""
+        raise NotImplementedError
+
+    @property
+    def shown(self) -> str:
+        """The same for people to read, without the rest of long lists."""
+        return self.typed
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Step):
+    """The protected table itself: rows that are not here to be read, only to be asked about.
+
+    Neighbours: under "add-remove" all rows of one unit are there or not; under "replace" one unit's rows are
+    exchanged for another's. With `Rows(k)` a unit is any set of at most k rows.
+    """
+
+    data: Any = field(repr=False)
+    schema: tuple[tuple[str, Facts], ...]
+    unit: tuple[str, ...] | Rows
+    relation: Relation
+
+    @cached_property
+    def table(self) -> Table:
+        if isinstance(self.unit, Rows):
+            declared = self.unit.max_rows
+            return Table({}, (), self.relation, declared, single=declared == 1).with_versions(self.schema)
+        table = Table({}, (), self.relation).with_versions(self.schema)
+        columns = dict(table.columns)
+        for name in self.unit:
+            column = table.column(name, "unit=")
+            if kind(column.facts.dtype) == "other":
+                raise WrongType(f"unit={name!r}: a column of type {show(column.facts.dtype)} cannot identify a unit.")
+            columns[name] = replace(column, is_unit=True)
+        return replace(table, columns=columns, unit=tuple(columns[name] for name in self.unit))
+
+    @property
+    def typed(self) -> str:
+        unit = self.unit if isinstance(self.unit, Rows) else self.unit[0] if len(self.unit) == 1 else self.unit
+        shown = f"dp.Rows({unit.max_rows})" if isinstance(unit, Rows) else repr(unit)
+        return f"dp(unit={shown}, neighbors={self.relation!r})"
+
+
+def _not_the_unit(table: Table, name: str, asked: str) -> None:
+    column = table.columns.get(name)
+    if column is not None and column.is_unit:
+        raise UnsupportedOperation(
+            f"{asked}: {name!r} says whose row it is, and may not be rewritten. Give the new values another name."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Filter(Step):
+    """Keep the rows where a condition holds (not where it is false or null).
+
+    Rows only leave, so nobody has more than before. Under bounded DP a unit may now have no row at all.
+    """
+
+    before: Step
+    condition: Expr
+
+    @cached_property
+    def table(self) -> Table:
+        known = expressions.facts(self.condition._node, self.before.table, "filter")
+        if kind(known.dtype) != "boolean":
+            raise WrongType(
+                f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row, as in "
+                "filter(dp.col('x') == 'yes')."
+            )
+        return replace(self.before.table, everyone=False)
+
+    @property
+    def typed(self) -> str:
+        return f"filter({expressions.text(self.condition._node)})"
+
+    @property
+    def shown(self) -> str:
+        return f"filter({expressions.text(self.condition._node, short=True)})"
+
+
+@dataclass(frozen=True, eq=False)
+class WithColumns(Step):
+    """Write columns, each computed from the one row. New values are new versions: old bounds do not reach them."""
+
+    before: Step
+    columns: tuple[tuple[str, Expr], ...]
+
+    @cached_property
+    def table(self) -> Table:
+        table, changed, shown = self.before.table, [], self.shown
+        for name, expr in self.columns:
+            asked = f"with_columns({name}=...)"
+            _not_the_unit(table, name, asked)
+            known = expressions.facts(expr._node, table, asked)
+            if kind(known.dtype) == "other":
+                raise WrongType(f"{asked}: the expression is of type {show(known.dtype)}.")
+            changed.append((name, replace(known, origin=known.origin or shown)))
+        return table.with_versions(changed)
+
+    @property
+    def typed(self) -> str:
+        return self._line(short=False)
+
+    @property
+    def shown(self) -> str:
+        return self._line(short=True)
+
+    def _line(self, *, short: bool) -> str:
+        return f"with_columns({', '.join(f'{n}={expressions.text(e._node, short=short)}' for n, e in self.columns)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Select(Step):
+    """Keep some columns, in this order. The unit's identifier travels on, hidden."""
+
+    before: Step
+    names: tuple[str, ...]
+
+    @cached_property
+    def table(self) -> Table:
+        table = self.before.table
+        if len(set(self.names)) != len(self.names):
+            raise InvalidArgument("select: a column is named twice.")
+        return replace(table, columns={name: table.column(name, "select") for name in self.names})
+
+    @property
+    def typed(self) -> str:
+        return f"select({', '.join(map(repr, self.names))})"
+
+
+@dataclass(frozen=True, eq=False)
+class Drop(Step):
+    """Leave out some columns. The unit's identifier travels on, hidden."""
+
+    before: Step
+    names: tuple[str, ...]
+
+    @cached_property
+    def table(self) -> Table:
+        table = self.before.table
+        for name in self.names:
+            table.column(name, "drop")
+        return replace(table, columns={n: c for n, c in table.columns.items() if n not in self.names})
+
+    @property
+    def typed(self) -> str:
+        return f"drop({', '.join(map(repr, self.names))})"
+
+
+@dataclass(frozen=True, eq=False)
+class Rename(Step):
+    """Other names for the same versions: facts stay with the values, and leave the old name."""
+
+    before: Step
+    names: Mapping[str, str]
+
+    @cached_property
+    def table(self) -> Table:
+        table = self.before.table
+        for old, new in self.names.items():
+            table.column(old, "rename")
+            if not isinstance(new, str) or not new:
+                raise InvalidArgument("rename: a new name is a text that is not empty.")
+        after = [self.names.get(name, name) for name in table.columns]
+        if len(set(after)) != len(after):
+            raise InvalidArgument("rename: two columns would have the same name.")
+        return replace(table, columns=dict(zip(after, table.columns.values(), strict=True)))
+
+    @property
+    def typed(self) -> str:
+        return f"rename({dict(self.names)!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class Clip(Step):
+    """Move every value of a column into [lower, upper]; missing stays missing."""
+
+    before: Step
+    name: str
+    lower: Any  # a number or a time, None where it is open
+    upper: Any
+
+    @cached_property
+    def table(self) -> Table:
+        table, asked = self.before.table, f"clip({self.name!r})"
+        _not_the_unit(table, self.name, asked)
+        facts = table.column(self.name, asked).facts
+        return table.with_versions([(self.name, clip_facts(asked, facts, self.lower, self.upper, self.typed))])
+
+    @property
+    def typed(self) -> str:
+        return f"clip({self.name!r}, {self.lower}, {self.upper})"
+
+
+@dataclass(frozen=True, eq=False)
+class FillNull(Step):
+    """A constant in place of what is missing (null or NaN) in a column."""
+
+    before: Step
+    name: str
+    value: Any
+
+    @cached_property
+    def table(self) -> Table:
+        table, asked = self.before.table, f"fill_null({self.name!r})"
+        _not_the_unit(table, self.name, asked)
+        facts = table.column(self.name, asked).facts
+        return table.with_versions([(self.name, fill_facts(asked, facts, self.value, self.typed))])
+
+    @property
+    def typed(self) -> str:
+        return f"fill_null({self.name!r}, {self.value!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class DropNulls(Step):
+    """Drop the rows in which one of the columns is missing (null or NaN).
+
+    Rows only leave. Values do not change, so the versions stay, now known not to be missing.
+    """
+
+    before: Step
+    names: tuple[str, ...]
+
+    @cached_property
+    def table(self) -> Table:
+        table = self.before.table
+        columns = dict(table.columns)
+        for name in self.names:
+            column = table.column(name, "drop_nulls")
+            if kind(column.facts.dtype) == "other":
+                raise WrongType(f"drop_nulls({name!r}): a column of type {show(column.facts.dtype)} cannot be read.")
+            columns[name] = replace(column, facts=replace(column.facts, nullable=False))
+        return replace(table, columns=columns, everyone=False)
+
+    @property
+    def typed(self) -> str:
+        return f"drop_nulls({', '.join(map(repr, self.names))})"
+
+
+@dataclass(frozen=True, eq=False)
+class Cast(Step):
+    """Another type for some columns; what does not convert is null. Old facts are re-derived."""
+
+    before: Step
+    types: tuple[tuple[str, DType], ...]
+
+    @cached_property
+    def table(self) -> Table:
+        table, changed = self.before.table, []
+        for name, dtype in self.types:
+            asked = f"cast({name!r})"
+            _not_the_unit(table, name, asked)
+            changed.append((name, cast_facts(asked, table.column(name, asked).facts, dtype, self.typed)))
+        return table.with_versions(changed)
+
+    @property
+    def typed(self) -> str:
+        return "cast({" + ", ".join(f"{n!r}: {show(t)}" for n, t in self.types) + "})"
+
+
+@dataclass(frozen=True, eq=False)
+class Cut(Step):
+    """Put a number into one of the labelled intervals; outside all of them it is null. The labels are public keys."""
+
+    before: Step
+    name: str
+    intervals: Intervals
+    into: str
+
+    @cached_property
+    def table(self) -> Table:
+        table, asked = self.before.table, f"cut({self.name!r})"
+        _not_the_unit(table, self.into, asked)
+        self.intervals.edges_of(table.column(self.name, asked).facts.dtype, asked)
+        return table.with_versions([(self.into, self.intervals.facts(self.shown))])
+
+    @property
+    def typed(self) -> str:
+        return f"cut({self.name!r}, {list(self.intervals.edges)!r})"
+
+    @property
+    def shown(self) -> str:
+        return f"cut({self.name!r}, {listed(self.intervals.edges)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Bound(Step):
+    """A limit for every later ask, together with those already given; enforced on the rows that reach the ask."""
+
+    before: Step
+    limits: Limits
+
+    @cached_property
+    def table(self) -> Table:
+        table = self.before.table
+        if not table.unit:
+            raise UnsupportedOperation(
+                "bound: without an identifier column nobody can tell whose rows to limit; dp.Rows(k) is the limit. "
+                "Protect the table with unit='...' to enforce one."
+            )
+        return replace(table, limits=table.limits.and_also(self.limits))
+
+    @property
+    def typed(self) -> str:
+        said = [f"{name}={value}" for name, value in vars(self.limits).items() if isinstance(value, int)]
+        return f"bound({', '.join([*said, f'limits={self.limits.auto.typed}'] if self.limits.auto else said)})"
+
+
+def lineage(step: Step) -> Iterable[Step]:
+    """The steps of a plan, from the source on; of several plans that meet, those of the first."""
+    if step.parent is not None:
+        yield from lineage(step.parent)
+    yield step
+
+
+def rebased(step: Step, data: Any) -> Step:
+    """The same plan on other rows with the same columns. Errors: UnsupportedOperation where it has several tables."""
+    sources = sources_of(step)
+    if len(sources) > 1:
+        raise UnsupportedOperation("A question about several protected tables cannot be asked of one made-up table.")
+    made = replace(sources[0], data=data)
+    return exchanged(step, lambda _: made)
+
+
+def exchanged(step: Step, other: Callable[[Source], Source]) -> Step:
+    """The same plan from other sources with the same columns."""
+    if isinstance(step, Source):
+        return other(step)
+    assert step.parent is not None
+    made = {"before": exchanged(step.parent, other)}
+    return replace(step.with_others([exchanged(more, other) for more in step.others]), **made)
+
+
+def source_of(step: Step) -> Source:
+    """The protected table at the start of a plan; of several plans that meet, the first."""
+    first = next(iter(lineage(step)))
+    assert isinstance(first, Source)
+    return first
+
+
+def sources_of(step: Step) -> list[Source]:
+    """Every protected table of a plan, once."""
+    found = [source_of(step)]
+    for earlier in lineage(step):
+        for other in earlier.others:
+            found += [source for source in sources_of(other) if not any(source is known for known in found)]
+    return found

@@ -1,0 +1,406 @@
+"""Steps that make rows of several rows or of several tables, and what one unit has after them.
+
+Each keeps the rule of `plan.steps.basic` in its own way: every row put out belongs to one unit, and is made of that unit's
+rows and of what is public, of nothing else. So one unit that joins, leaves or changes its rows changes only its own
+rows of the result, however many these are, and the limits enforced at the ask bound what they can do there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import narwhals as nw
+from narwhals.dtypes import DType
+
+from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, WrongType
+from dpframe.plan.columns import Bounds, Column, Facts, Limits, Table
+from dpframe.plan.statistics import Aggregate
+from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
+from dpframe.plan.steps.features import Feature, feature
+from dpframe.plan.types import kind, show
+
+__all__ = ["Concat", "How", "Join", "JoinProtected", "PerUnit", "key_types"]
+
+How = Literal["inner", "left"]
+
+
+@dataclass(frozen=True, eq=False)
+class PerUnit(Step):
+    """One row for each unit that has a row, made of that unit's rows alone.
+
+    Neighbours: tables that differ in the rows of one unit
+    Changes:    that unit's one row
+    Bound:      at most one row of a unit. Under "replace", exactly one row takes the place of one row, as long as no
+                step before could take a unit's last row away: the number of units in a table is then the same in its
+                neighbours
+    Why:        a group of rows with one identifier is one unit; a feature does not read the rows of another, nor their
+                order: sums are exact, ties are broken by value
+    Source:     the definition of user-level neighbours
+    """
+
+    before: Step
+    features: tuple[tuple[str, Aggregate], ...]
+
+    @cached_property
+    def made(self) -> dict[str, Feature]:
+        """Each feature, resolved."""
+        return {name: feature(name, aggregate, self.before.table) for name, aggregate in self.features}
+
+    @cached_property
+    def table(self) -> Table:
+        table = self.before.table
+        if not table.unit:
+            raise UnsupportedOperation(
+                "per_unit: with dp.Rows(k) nobody can tell which rows are one person's. Protect the table with "
+                "unit='...' to take one row for each."
+            )
+        kept = {name: column for name, column in table.columns.items() if column.is_unit}
+        for name in self.made:
+            if name in kept:
+                raise InvalidArgument(f"per_unit({name}=...): {name!r} says whose row it is; choose another name.")
+        table = replace(table, columns=kept, single=True, limits=table.limits.and_also(Limits(max_rows=1)))
+        origins = {name: f"per_unit({name}={aggregate.typed})" for name, aggregate in self.features}
+        return table.with_versions(
+            (name, replace(f.facts, origin=origins[name] if f.facts.bounds else f.facts.origin))
+            for name, f in self.made.items()
+        )
+
+    @property
+    def typed(self) -> str:
+        return f"per_unit({', '.join(f'{name}={aggregate.typed}' for name, aggregate in self.features)})"
+
+
+def key_types(left: Sequence[Facts], right: Sequence[Facts], on: Sequence[str], asked: str) -> tuple[DType, ...]:
+    """The types in which the columns of a join are compared, or a typed error.
+
+    Whole numbers meet as Int64 and numbers as Float64, so that a column of pandas that became float for a null still
+    finds its key; -0.0 is 0.0. Times meet when their types are the same.
+    """
+    types: list[DType] = []
+    for first, second, name in zip(left, right, on, strict=True):
+        kinds = {kind(first.dtype), kind(second.dtype)}
+        if kinds == {"integer"}:
+            types.append(nw.Int64())
+        elif kinds <= {"integer", "float", "decimal"}:
+            types.append(nw.Float64())
+        elif kinds == {"string"}:
+            types.append(nw.String())
+        elif len(kinds) == 1 and "other" not in kinds and first.dtype == second.dtype:
+            types.append(first.dtype)
+        else:
+            raise WrongType(
+                f"{asked}: {name!r} is of type {show(first.dtype)} here and {show(second.dtype)} there; cast one of "
+                "them so that they can be equal."
+            )
+    return tuple(types)
+
+
+def _unique(on: Sequence[str], asked: str) -> None:
+    if not on or len(set(on)) != len(on):
+        raise InvalidArgument(f"{asked}: on= names at least one column, and none twice.")
+
+
+def _limits(*plans: Step, single: bool) -> Limits:
+    """The limits that were said in some plans; of a table with one row per unit, that as well."""
+    limits = Limits(max_rows=1) if single else Limits()
+    for step in plans:
+        for earlier in lineage(step):
+            limits = limits.and_also(earlier.limits) if isinstance(earlier, Bound) else limits
+            limits = limits.and_also(_limits(*earlier.others, single=False))
+    return limits
+
+
+@dataclass(frozen=True, eq=False)
+class Join(Step):
+    """Each row with the rows of a public table that have its key; by "left" also the rows that have none there.
+
+    Neighbours: tables that differ in the rows of one unit; the public table is the same, or there would be nothing
+                public about it
+    Changes:    what comes of that unit's rows: at most `most` rows of each, the largest number of public rows that one
+                key has (at least 1)
+    Bound:      with an identifier, the limits, enforced on the rows that come out; with `dp.Rows(k)`, k · most rows
+    Why:        a row put out is one row of the protected table and public values, so it belongs to that row's unit. A
+                missing key equals nothing
+    Source:     McSherry 2009, "Privacy integrated queries", section 3.6, for joins whose fan-out is bounded
+    """
+
+    before: Step
+    public: Any = field(repr=False)  # a table of the engine, whose schema and rows are public
+    on: tuple[str, ...]
+    how: How
+    most: int
+    content: str  # tells two public tables apart
+
+    @property
+    def asked(self) -> str:
+        """How errors call it."""
+        return f"join(on={list(self.on)!r})"
+
+    @cached_property
+    def brought(self) -> dict[str, Facts]:
+        """The columns of the public table that are joined to the rows. A left row may find no value for them."""
+        known = {name: facts for name, facts in self.public.schema if name not in self.on}
+        return {name: replace(facts, nullable=True) for name, facts in known.items()}
+
+    @cached_property
+    def keys(self) -> tuple[DType, ...]:
+        """The types in which keys are compared."""
+        table, there = self.before.table, dict(self.public.schema)
+        _unique(self.on, self.asked)
+        for name in self.on:
+            if name not in there:
+                raise UnknownColumn(
+                    f"{self.asked}: the public table has no column {name!r}. Columns: {', '.join(there)}."
+                )
+        here = [table.column(name, self.asked).facts for name in self.on]
+        return key_types(here, [there[name] for name in self.on], self.on, self.asked)
+
+    @cached_property
+    def table(self) -> Table:
+        _ = self.keys
+        table = self.before.table
+        if both := [name for name in self.brought if name in table.columns]:
+            raise InvalidArgument(
+                f"{self.asked}: both tables have a column {both[0]!r}; rename or drop it in one of them first."
+            )
+        single = table.single and self.most <= 1
+        limits = table.limits if self.most <= 1 else _limits(self.before, single=single)
+        declared = table.declared and table.declared * max(self.most, 1)
+        if declared is not None and declared > MOST:
+            raise UnsupportedOperation(
+                f"{self.asked}: one key has {self.most} public rows, and one person would have too many to bound."
+            )
+        everyone = table.everyone and self.how == "left"
+        table = replace(table, single=single, everyone=everyone, limits=limits, declared=declared)
+        return table.with_versions(self.brought.items())
+
+    @property
+    def typed(self) -> str:
+        on = repr(self.on[0]) if len(self.on) == 1 else repr(list(self.on))
+        return f"join(public table, on={on}, how={self.how!r})"
+
+
+# Several protected tables of the same units
+
+
+def _same_units(first: Step, second: Step, asked: str) -> tuple[DType | None, ...]:
+    """The types in which the identifiers of two plans are compared, None for as they are; or a typed error.
+
+    Two identifiers that differ must stay apart, or rows of one unit would go to another: so whole numbers meet as whole
+    numbers, texts as texts, and nothing is rounded.
+    """
+    one, two = source_of(first), source_of(second)
+    if not first.table.unit or not second.table.unit:
+        raise UnsupportedOperation(
+            f"{asked}: with dp.Rows(k) nobody can tell which rows of two tables are one person's. Protect both with "
+            "unit='...'."
+        )
+    if one.unit != two.unit:
+        raise UnsupportedOperation(
+            f"{asked}: the tables have different units, {one.unit} and {two.unit}. Name the identifying columns alike "
+            "before the tables are protected."
+        )
+    if one.relation != two.relation:
+        raise UnsupportedOperation(
+            f"{asked}: one table has neighbors={one.relation!r}, the other {two.relation!r}; they must be the same."
+        )
+    types: list[DType | None] = []
+    for mine, theirs in zip(first.table.unit, second.table.unit, strict=True):
+        a, b = mine.facts.dtype, theirs.facts.dtype
+        wide = any(isinstance(x, (nw.UInt64, nw.Int128, nw.UInt128)) for x in (a, b))
+        told = kind(a) != "decimal" or hasattr(a, "scale")  # older narwhals do not say the scale: 1.0 is not 1.00
+        if (a == b and told) or (kind(a), kind(b)) == ("string", "string"):
+            types.append(None)
+        elif (kind(a), kind(b)) == ("integer", "integer") and not wide:
+            types.append(nw.Int64())
+        else:
+            raise WrongType(
+                f"{asked}: the unit is of type {show(a)} in one table and {show(b)} in the other; give it the same "
+                "type before the tables are protected."
+            )
+    return tuple(types)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinProtected(Step):
+    """Each row with the rows that the same unit has in another protected table, where the other keys agree as well.
+
+    Neighbours: one unit's rows join, leave or are exchanged in both tables at once
+    Changes:    the rows that come of that unit's rows, any number of them
+    Bound:      the limits, enforced on the rows that come out
+    Why:        the identifier is among the keys, so a row put out is made of two rows of one unit
+    Source:     the definition of user-level neighbours
+    """
+
+    before: Step
+    other: Step
+    on: tuple[str, ...]
+    how: How
+
+    @property
+    def others(self) -> tuple[Step, ...]:
+        return (self.other,)
+
+    def with_others(self, others: list[Step]) -> Step:
+        return replace(self, other=others[0])
+
+    @property
+    def asked(self) -> str:
+        """How errors call it."""
+        return f"join(on={list(self.on)!r})"
+
+    @cached_property
+    def units(self) -> tuple[DType | None, ...]:
+        """The types in which identifiers are compared."""
+        types, (left, right) = _same_units(self.before, self.other, self.asked), (self.before.table, self.other.table)
+        _unique(self.on, self.asked)
+        mine = [left.column(name, self.asked).id for name in self.on]
+        theirs = [right.column(name, f"{self.asked}: the other table").id for name in self.on]
+        pairs = set(zip(mine, theirs, strict=True))
+        if any((a.id, b.id) not in pairs for a, b in zip(left.unit, right.unit, strict=True)):
+            names = ", ".join(map(repr, source_of(self.before).unit))  # type: ignore[arg-type]
+            raise UnsupportedOperation(
+                f"{self.asked}: on= must hold the columns that identify the unit, {names}, or a row would be made of "
+                "two people's and have no owner."
+            )
+        return types
+
+    @cached_property
+    def besides(self) -> tuple[str, ...]:
+        """The keys that do not identify the unit."""
+        _ = self.units
+        return tuple(name for name in self.on if not self.before.table.columns[name].is_unit)
+
+    @cached_property
+    def keys(self) -> tuple[DType, ...]:
+        """The types in which the other keys are compared."""
+        left, right = ([t.columns[n].facts for n in self.besides] for t in (self.before.table, self.other.table))
+        return key_types(left, right, self.besides, self.asked)
+
+    @cached_property
+    def brought(self) -> dict[str, Column]:
+        """The columns of the other table that are joined to the rows."""
+        return {name: column for name, column in self.other.table.columns.items() if name not in self.on}
+
+    @cached_property
+    def table(self) -> Table:
+        _ = self.keys
+        left, right = self.before.table, self.other.table
+        if both := [name for name in self.brought if name in left.columns]:
+            raise InvalidArgument(
+                f"{self.asked}: both tables have a column {both[0]!r}; rename or drop it in one of them first."
+            )
+        single = left.single and right.single
+        known, more = sources_of(self.before), sources_of(self.other)
+        everyone = left.everyone and all(any(source is mine for mine in known) for source in more)
+        if self.how == "inner":
+            everyone = everyone and right.everyone and not self.besides and len(known) == len(more)
+        table = replace(left, single=single, everyone=everyone, limits=_limits(self.before, self.other, single=single))
+        missing = self.how == "left"
+        return table.with_versions(
+            (name, replace(c.facts, nullable=c.facts.nullable or missing)) for name, c in self.brought.items()
+        )
+
+    @property
+    def typed(self) -> str:
+        on = repr(self.on[0]) if len(self.on) == 1 else repr(list(self.on))
+        return f"join(protected table, on={on}, how={self.how!r})"
+
+
+@dataclass(frozen=True, eq=False)
+class Concat(Step):
+    """The rows of several protected tables, one below the other.
+
+    Neighbours: one unit's rows join, leave or are exchanged in all tables at once
+    Changes:    that unit's rows, of all tables together
+    Bound:      the limits, enforced on the rows that come out: a unit with rows in every table has no more than one
+                with rows in one
+    Why:        a row put out is one row of one table, and keeps its identifier
+    Source:     the definition of user-level neighbours
+    """
+
+    before: Step
+    more: tuple[Step, ...]
+
+    @property
+    def others(self) -> tuple[Step, ...]:
+        return self.more
+
+    def with_others(self, others: list[Step]) -> Step:
+        return replace(self, more=tuple(others))
+
+    @property
+    def parts(self) -> tuple[Step, ...]:
+        """All of the tables."""
+        return (self.before, *self.more)
+
+    @cached_property
+    def units(self) -> tuple[DType | None, ...]:
+        """The types in which identifiers are held, None for as they are."""
+        pairs = [_same_units(self.before, step, "concat") for step in self.more]
+        return tuple(next((t for t in types if t is not None), None) for types in zip(*pairs, strict=True))
+
+    @cached_property
+    def table(self) -> Table:
+        _ = self.units
+        tables = [step.table for step in self.parts]
+        first = tables[0]
+        for table in tables[1:]:
+            if set(table.columns) != set(first.columns):
+                odd = sorted(set(table.columns) ^ set(first.columns))[0]
+                raise InvalidArgument(
+                    f"concat: the tables have the same columns, but {odd!r} is not in all; select first."
+                )
+            roles = {name: _role(first, first.columns[name]) for name in first.columns}
+            if any(_role(table, table.columns[name]) != role for name, role in roles.items()):
+                raise UnsupportedOperation("concat: the columns that identify the unit must have the same names.")
+        known = {name: _joint([t.columns[name].facts for t in tables], name) for name in first.columns}
+        base = Table({}, (), first.relation, everyone=all(t.everyone for t in tables))
+        made = replace(base, limits=_limits(*self.parts, single=False)).with_versions(known.items())
+        columns, units = dict(made.columns), []
+        for i, unit in enumerate(first.unit):
+            name = next((n for n, c in first.columns.items() if c.id == unit.id), None)
+            facts = columns[name].facts if name else _joint([t.unit[i].facts for t in tables], "unit")
+            column = Column(columns[name].id if name else f"v{made.versions + i}", facts, is_unit=True)
+            units.append(column)
+            if name:
+                columns[name] = column
+        return replace(made, columns=columns, unit=tuple(units), versions=made.versions + len(units))
+
+    @property
+    def typed(self) -> str:
+        return f"concat([{', '.join(['protected table'] * len(self.parts))}])"
+
+
+def _role(table: Table, column: Column) -> int | None:
+    """Which of the identifying columns a column is."""
+    return next((i for i, unit in enumerate(table.unit) if unit.id == column.id), None)
+
+
+def _joint(facts: Sequence[Facts], name: str) -> Facts:
+    """What is known of the values of several columns together."""
+    types, kinds = [f.dtype for f in facts], {kind(f.dtype) for f in facts}
+    keys = facts[0].keys if all(f.keys == facts[0].keys for f in facts) else None
+    nullable = any(f.nullable for f in facts)
+    if all(dtype == types[0] for dtype in types):
+        dtype = types[0]
+    elif kinds == {"string"}:
+        dtype, keys = nw.String(), None
+    elif kinds == {"integer"}:
+        dtype = nw.Int64()
+        nullable = nullable or any(isinstance(t, (nw.UInt64, nw.Int128, nw.UInt128)) for t in types)
+    elif kinds <= {"integer", "float", "decimal"}:
+        dtype = nw.Float64()
+    else:
+        raise WrongType(
+            f"concat: {name!r} is of types {' and '.join(sorted({show(t) for t in types}))}; cast it first."
+        )
+    ends = [f.bounds for f in facts if f.bounds is not None]
+    bounds = None
+    if len(ends) == len(facts):
+        bounds = Bounds(min(b.lower for b in ends), max(b.upper for b in ends))
+        bounds = Bounds(float(bounds.lower), float(bounds.upper)) if kind(dtype) == "float" else bounds
+    return Facts(dtype, nullable, bounds, keys, facts[0].origin if bounds or keys else "")

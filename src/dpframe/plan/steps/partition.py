@@ -1,0 +1,57 @@
+"""One part of a partitioned table: the rows with one key, of the units that keep that key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
+from dpframe.plan import expressions
+from dpframe.plan.columns import Table
+from dpframe.plan.steps.basic import Filter, Step
+from dpframe.plan.types import Scalar, kind, show
+
+__all__ = ["Part"]
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Step):
+    """The rows whose column has one of the listed keys, of at most `max_groups` keys for each unit.
+
+    Rows only leave. Which keys a unit keeps depends on its own rows, the list of keys and the salt, which never change,
+    and is settled here, before any later step: so no two parts ever hold more than `max_groups` of a unit's keys,
+    whatever is done to the parts afterwards.
+    """
+
+    before: Step
+    name: str
+    key: Scalar
+    keys: tuple[Scalar, ...]
+    max_groups: int
+    salt: str = field(repr=False)
+
+    @cached_property
+    def table(self) -> Table:
+        """Domain and contribution after this step."""
+        table = self.before.table
+        if table.relation == "replace":
+            raise UnsupportedOperation(
+                "partition: under neighbors='replace' a unit may leave one part and appear in another, so parts do not "
+                "compose in parallel. Protect the table with neighbors='add-remove'."
+            )
+        column = table.column(self.name, "partition")
+        if kind(column.facts.dtype) not in ("integer", "string", "boolean", "date"):
+            raise WrongType(f"partition({self.name!r}): a column of type {show(column.facts.dtype)} cannot make parts.")
+        if {c.id for c in table.unit} == {column.id}:
+            raise UnsupportedOperation("partition: each part would be one unit. Choose a column that people share.")
+        if table.declared is not None and self.max_groups < min(table.declared, len(self.keys)):
+            raise InvalidArgument(
+                f"partition: one person has up to {table.declared} rows, which may be in as many parts, and without "
+                f"an identifier none can be left out: max_groups={min(table.declared, len(self.keys))}."
+            )
+        return Filter(self.before, expressions.col(self.name) == self.key).table
+
+    @property
+    def typed(self) -> str:
+        """The line as the user typed it."""
+        return f"partition({self.name!r}, max_groups={self.max_groups})[{self.key!r}]"

@@ -1,0 +1,78 @@
+"""Columns beside the released ones: the two ends of an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engine import polars_dtype
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan import Layout, Output, real
+from dpframe.release.estimators import in_ticks
+
+__all__ = ["check_ci", "interval_column", "low_and_high", "read_ci"]
+
+_EXACT = 2.0**53  # up to here every integer is a float
+_LARGEST = 2.0**63
+
+
+def low_and_high(output: Output) -> tuple[str, str]:
+    """The names of the two columns beside a released one."""
+    return f"{output.name}_low", f"{output.name}_high"
+
+
+def read_ci(ci: object) -> float:
+    """A confidence as typed. Errors: InvalidArgument."""
+    confidence = real(ci)
+    if confidence is None or not 0 < confidence < 1:
+        raise InvalidArgument("ci= is a probability between 0 and 1; ci=0.95 gives intervals of 95% confidence.")
+    return float(confidence)
+
+
+def check_ci(ci: float, by: Sequence[str], outputs: Sequence[Output], layout: Layout) -> None:
+    """Errors: InvalidArgument, UnsupportedOperation for a table without room for intervals, or without their price."""
+    if layout.form == "crosstab":
+        raise UnsupportedOperation("ci=: a crosstab has one number in each cell; its intervals are in .accuracy().")
+    taken = {*by, *(output.name for output in outputs)}
+    for output in outputs:
+        for name in low_and_high(output) if output.formula != "mode" else ():
+            if name in taken:
+                raise InvalidArgument(
+                    f"ci=: the interval of {output.name!r} would make a second column {name!r}; name one of them "
+                    f"otherwise, as in .agg({output.name}_=...)."
+                )
+            taken.add(name)
+        measure = output.measures[0][1]
+        if measure.between and not measure.surely(1 - ci):
+            paid = "" if measure.ci is None else f", and was at ci={measure.ci:g}"
+            raise UnsupportedOperation(
+                f"ci=: how far from {output.name!r} the true quantile may be has to be paid for in the release itself"
+                f"{paid}: release(..., ci={ci:g}), or budget.plan([...], ci={ci:g}). What is likely where values lie "
+                "evenly is in .accuracy()."
+            )
+
+
+def interval_column(output: Output, ends: NDArray[np.float64], name: str, *, whole: bool, upper: bool) -> pl.Series:
+    """One end of the intervals of a released column, a time beside times; rounded outward where they are whole."""
+    missing = np.isnan(ends)
+    if output.dtype is not None:
+        ticks = in_ticks(output, np.where(missing, 0.0, ends) / output.ticks)
+        column = pl.Series(name, ticks, dtype=pl.Int64).cast(polars_dtype(output.dtype))
+    elif whole:
+        column = pl.Series(name, _whole(np.where(missing, 0.0, ends), upper=upper), dtype=pl.Int64)
+    else:
+        column = pl.Series(name, ends, dtype=pl.Float64)
+    return (
+        column.zip_with(pl.Series(~missing), pl.Series(name, [None], dtype=column.dtype)) if missing.any() else column
+    )
+
+
+def _whole(ends: NDArray[np.float64], *, upper: bool) -> NDArray[np.int64]:
+    """Integers at or beyond the ends, inside int64; where floats are coarser than integers, by a float more."""
+    further = np.where(np.abs(ends) < _EXACT, ends, np.nextafter(ends, np.inf if upper else -np.inf))
+    whole = np.ceil(further) if upper else np.floor(further)
+    inside = np.clip(whole, -_LARGEST, np.nextafter(_LARGEST, 0.0)).astype(np.int64)
+    return np.where(whole >= _LARGEST, np.iinfo(np.int64).max, inside)

@@ -1,0 +1,83 @@
+"""The interval that each released number stands for, and tables with its ends beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.plan import Output
+from dpframe.release.accuracy.errors import interval_of
+from dpframe.release.accuracy.interval_columns import interval_column, low_and_high
+from dpframe.release.answer import Numbers, known_nonnegative, rounding_of
+
+__all__ = ["intervals", "known", "with_intervals"]
+
+Floats = NDArray[np.float64]
+_COUNTED = ("rows", "values", "units")  # what stands for the number of values under a quantile
+
+
+def intervals(numbers: Numbers, output: Output, alpha: float, rows: float | None = None) -> tuple[Floats, Floats]:
+    """Where each true number of a column is with probability 1 - alpha; NaN where nothing is known.
+
+    Input:  rows: how many values each group has, where the release does not say it
+    """
+    if output.formula == "mode":
+        return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
+    value = numbers.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
+    values = _rows_of(numbers, output) if rows is None else np.full(len(value), rows)
+    factor = numbers.factor_of(output)
+    low, high = interval_of(output, numbers.noise, alpha, value / factor, numbers.parts, values)
+    if factor > 1:
+        low, high = low * factor - rounding_of(output), high * factor + rounding_of(output)
+    rest = numbers.noise.collected
+    if rest is not None:  # the last row has noise of its own
+        parts = {name: totals[-1:] for name, totals in numbers.parts.items()}
+        (low[-1],), (high[-1],) = interval_of(output, rest, alpha, value[-1:], parts, None)
+    return known(numbers, output, low), known(numbers, output, high)
+
+
+def known(numbers: Numbers, output: Output, ends: Floats) -> Floats:
+    """Ends of intervals, without what is below 0 where post-processing says that nothing is."""
+    return np.maximum(ends, 0.0) if numbers.lifted and known_nonnegative(output) else ends
+
+
+def with_intervals(numbers: Numbers, alpha: float) -> pl.DataFrame:
+    """The shown table with the two ends beside each number, in its column's type."""
+    table, columns = numbers.shown, list(numbers.by)
+    for output in numbers.outputs:
+        if output.formula == "mode":
+            columns.append(output.name)
+            continue
+        low, high = intervals(numbers, output, alpha)
+        names, whole = low_and_high(output), table.schema[output.name].is_integer()
+        ends = (
+            interval_column(output, low, names[0], whole=whole, upper=False),
+            interval_column(output, high, names[1], whole=whole, upper=True),
+        )
+        table = table.with_columns(
+            pl.when(pl.col(output.name).is_not_null()).then(column).alias(column.name) for column in ends
+        )
+        columns += [output.name, *names]
+    return table.select(columns)
+
+
+def _rows_of(numbers: Numbers, output: Output) -> Floats | None:
+    """How many values each group has, as far as the release says: of this column, else rows, else units.
+
+    None for a minimum or maximum: values are rarely spread evenly there.
+    """
+    column = output.measures[0][1].column
+    if output.measures[0][1].rank in (0, 1):
+        return None
+    best, counted = 4, None
+    for other in numbers.outputs:
+        name, measure = other.measures[-1]
+        if measure.total not in _COUNTED:
+            continue
+        same = measure.column is not None and column is not None and measure.column.id == column.id
+        place = 0 if same else _COUNTED.index(measure.total) + 1
+        if place < best:
+            drawn = numbers.drawn[other.name].cast(pl.Float64).to_numpy() / numbers.factor_of(other)
+            best, counted = place, numbers.parts[name] if len(other.measures) > 1 else drawn
+    return counted

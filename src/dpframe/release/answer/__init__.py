@@ -1,0 +1,47 @@
+"""From raw totals to released numbers: noise, thresholds, selections, and post-processing."""
+
+from dpframe.release.answer.draw import (
+    drawn_table,
+)
+from dpframe.release.answer.measured_margins import (
+    error_of_part,
+)
+from dpframe.release.answer.numbers import (
+    Numbers,
+    keys_beside,
+)
+from dpframe.release.answer.postprocess import (
+    is_total,
+    known_nonnegative,
+    nonnegative,
+    rounded,
+)
+from dpframe.release.answer.selection import (
+    end_names,
+)
+from dpframe.release.answer.upscaling import (
+    Left,
+    is_scaled,
+    is_scaled_by,
+    may_be_scaled,
+    rounding_of,
+    scaled,
+)
+
+__all__ = [
+    "Left",
+    "Numbers",
+    "drawn_table",
+    "end_names",
+    "error_of_part",
+    "is_scaled",
+    "is_scaled_by",
+    "is_total",
+    "keys_beside",
+    "known_nonnegative",
+    "may_be_scaled",
+    "nonnegative",
+    "rounded",
+    "rounding_of",
+    "scaled",
+]

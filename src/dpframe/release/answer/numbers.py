@@ -1,0 +1,106 @@
+"""Released numbers: as they were drawn, and what post-processing has made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.plan import Layout, Output
+from dpframe.release.answer.postprocess import adds_up, table_of
+from dpframe.release.answer.upscaling import is_scaled
+from dpframe.release.pricing import NoisePlan
+
+__all__ = ["Numbers", "keys_beside"]
+
+Floats = NDArray[np.float64]
+
+_ERRORS = ("column", "value", "error", "lower", "upper")  # the columns of `Release.accuracy` beside the keys
+
+
+def keys_beside(by: Sequence[str]) -> tuple[str, ...]:
+    """The keys as a table of errors names them: `value_key` for one that is called as another of its columns.
+
+    >>> keys_beside(["city", "value"])
+    ('city', 'value_key')
+    """
+    names: list[str] = []
+    for name in by:
+        beside = f"{name}_key" if name in _ERRORS else name
+        while name in _ERRORS and beside in (*by, *names):
+            beside += "_"
+        names.append(beside)
+    return tuple(names)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Numbers:
+    """The numbers of a release, one row per group, with the noise that is in them.
+
+    `long` has the keys `by` and a column for each of the `outputs`; `parts` are the noisy totals under derived columns
+    (column unit). `before` is the table as it was drawn, where post-processing has changed it, and `lifted` whether it
+    has moved away what is below 0; groups in which fewer than `below` were counted are not shown. Counts and sums have
+    been multiplied by `factor`, see `release.answer.upscaling`.
+    """
+
+    long: pl.DataFrame
+    by: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    noise: NoisePlan
+    layout: Layout = field(default_factory=Layout)
+    parts: Mapping[str, Floats] = field(default_factory=dict)
+    before: pl.DataFrame | None = None
+    lifted: bool = False
+    below: float | None = None
+    factor: float = 1.0
+
+    def factor_of(self, output: Output) -> float:
+        """What the numbers of a column have been multiplied by."""
+        return self.factor if is_scaled(output) else 1.0
+
+    @property
+    def drawn(self) -> pl.DataFrame:
+        """The long table as it was drawn (and multiplied)."""
+        return self.long if self.before is None else self.before
+
+    @property
+    def shown(self) -> pl.DataFrame:
+        """The long table with suppressed groups as null."""
+        if self.below is None:
+            return self.long
+        hidden = pl.Series(self.counted < self.below)
+        return self.long.with_columns(
+            pl.when(~hidden).then(pl.col(output.name)).alias(output.name) for output in self.outputs
+        )
+
+    @property
+    def counted(self) -> Floats:
+        """How many were counted in each group, as far as the release says."""
+        for output in self.outputs:
+            if output.formula == "count":
+                return self.long.get_column(output.name).cast(pl.Float64).to_numpy()
+        for output in self.outputs:
+            if len(output.measures) > 1:
+                return self.parts[output.measures[-1][0]]
+        first = next(output for output in self.outputs if output.formula != "mode")
+        return self.long.get_column(first.name).cast(pl.Float64).to_numpy()
+
+    def changed(self, outputs: Sequence[Output], change: Callable[[Floats], np.ndarray], dtype: pl.DataType) -> Numbers:
+        """The same with some columns changed, each as a table where its numbers add up, else number by number."""
+        columns = [pl.Series(o.name, self._changed(o, change), dtype=dtype) for o in outputs if self.long.height]
+        return replace(self, long=self.long.with_columns(columns), before=self.drawn)
+
+    def _changed(self, output: Output, change: Callable[[Floats], np.ndarray]) -> np.ndarray:
+        values = self.long.get_column(output.name).cast(pl.Float64).to_numpy()
+        if not adds_up(output):
+            return np.array([change(np.array([[value]])).item() for value in values])
+        if self.layout.form == "crosstab":
+            down = [name for name in self.by if name not in self.layout.across]
+            found = table_of(values, self.long.select(down).rows(), self.long.select(self.layout.across).rows())
+            if found is not None:
+                table, places = found
+                return np.asarray(change(table).ravel()[places])
+        return np.asarray(change(values[None])[0])

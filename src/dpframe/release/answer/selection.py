@@ -1,0 +1,134 @@
+"""Choices among candidates: quantiles, how far from them the true ones may be, and most frequent values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.noise import exponential_choice, permute_and_flip
+from dpframe.plan import Measure
+from dpframe.release.pricing import Drawn
+from dpframe.theory.formulas.error import distances, margin
+from dpframe.theory.formulas.loss import rank_prior, rank_terms
+
+__all__ = ["chosen", "end_names", "most_frequent", "rank_scores", "reach_scores", "reached"]
+
+_LARGEST = 2**61
+Mechanism = Callable[[NDArray[Any], Fraction], NDArray[np.int64]]
+
+
+def chosen(drawn: Drawn, counts: NDArray[Any]) -> NDArray[np.int64]:
+    """The number of the chosen candidate of each group; of several, one group after the other.
+
+    Input:  the choice with its scale; the rows at each candidate, of shape (groups, candidates)
+    """
+    if not len(counts):
+        return np.zeros(0, np.int64)
+    measure = drawn.paid.measure
+    if measure.values:
+        return most_frequent(counts, 1 / Fraction(drawn.scale), measure.rounds, _mechanism(drawn))
+    rate = _rate(drawn)
+    return _mechanism(drawn)(rank_scores(measure, counts, rate), rate)
+
+
+def end_names(name: str) -> tuple[str, str]:
+    """What the two ends between which a quantile is are called beside it."""
+    return f"{name}.low", f"{name}.high"
+
+
+def reached(drawn: Drawn, counts: NDArray[Any], places: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """The first and the last candidate between which each quantile is, at the confidence that was asked for.
+
+    Input:  as in `chosen`; places: the chosen candidates
+    Bound:  see `theory.formulas.error.quantile_interval.margin`
+    """
+    measure = drawn.paid.measure
+    assert measure.ci is not None
+    if not len(counts):
+        return places, places
+    assert measure.rank is not None
+    rate, steps, last = _rate(drawn), np.array(distances(counts.shape[1])), counts.shape[1] - 1
+    a_row = rank_terms(measure.rank)[0] << measure.fraction
+    wanted = margin(len(steps), 1 - measure.ci, exponential=drawn.family == "exponential")
+    needed = math.ceil(wanted / rate) + a_row
+    if needed > _LARGEST:  # more than any table has
+        return np.zeros_like(places), np.full_like(places, last)
+    took = steps[_mechanism(drawn)(reach_scores(measure, counts, places, needed), rate)]
+    return np.maximum(places - took, 0), np.minimum(places + took, last)
+
+
+def _mechanism(drawn: Drawn) -> Mechanism:
+    """How one candidate of each group is taken, from scores at a rate."""
+    return exponential_choice if drawn.family == "exponential" else permute_and_flip
+
+
+def _rate(drawn: Drawn) -> Fraction:
+    """That of a choice on the score units of a rank."""
+    assert drawn.paid.measure.rank is not None
+    return 1 / (Fraction(drawn.scale) * rank_terms(drawn.paid.measure.rank)[1])
+
+
+def _upto(measure: Measure, counts: NDArray[Any]) -> NDArray[Any]:
+    """Rows that are not above each candidate; as Python integers where a score of them could leave int64."""
+    assert measure.rank is not None
+    largest = float(counts.sum(axis=1, dtype=np.float64).max(initial=0)) * rank_terms(measure.rank)[1]
+    return np.asarray(np.cumsum(counts, axis=1, dtype=np.int64 if largest < 2.0**60 else object))
+
+
+def _scores(worse: NDArray[Any]) -> NDArray[np.int64]:
+    """Scores, 0 at best, from how much worse each candidate is; held at a constant, which moves none by more."""
+    return np.asarray(-np.clip(worse, 0, _LARGEST).astype(np.int64))
+
+
+def most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int, mechanism: Mechanism) -> NDArray[np.int64]:
+    """Candidates by their rows, one after the other, each among those that are left; see `count_scale`."""
+    left = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
+    found = []
+    for _ in range(rounds):
+        place = mechanism(np.take_along_axis(counts, left, axis=1), rate)[:, None]
+        found.append(np.take_along_axis(left, place, axis=1))
+        rest = np.arange(left.shape[1]) != place
+        left = left[rest].reshape(len(left), -1)
+    return np.concatenate(found, axis=1).ravel()
+
+
+def rank_scores(measure: Measure, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+    """How well each candidate splits a group's rows and public ones, 0 at best; see `theory.formulas.loss.quantile_selection`."""
+    assert measure.rank is not None
+    upto = _upto(measure, counts)
+    total = upto[:, -1:]
+    below = np.concatenate([np.zeros_like(total), upto[:, :-1]], axis=1)
+    above, since = total - upto, total - below
+    if measure.rank in (0, 1):
+        reach = min(max(math.ceil(math.log(counts.shape[1] + 1) / rate), 2**measure.fraction), _LARGEST)
+        outside, inside = (below, upto) if measure.rank == 0 else (above, since)
+        target = np.minimum(reach, total)
+        return _scores(np.maximum(2 * outside - target, target - 2 * inside))
+    part, whole = measure.rank.as_integer_ratio()
+    low, high = (whole - part) * below - part * since, part * above - (whole - part) * upto
+    low_prior, high_prior = np.array(rank_prior(measure.rank, counts.shape[1], rate), np.int64).T
+    return _scores(np.maximum(low + low_prior, high + high_prior))
+
+
+def reach_scores(measure: Measure, counts: NDArray[Any], places: NDArray[np.int64], needed: int) -> NDArray[np.int64]:
+    """How well each distance from the chosen candidates reaches `needed` score units, 0 at best.
+
+    See `theory.formulas.error.quantile_interval.margin`, whose f is `spare`, in score units.
+    """
+    assert measure.rank is not None
+    part, whole = measure.rank.as_integer_ratio()
+    upto, steps, last = _upto(measure, counts), np.array(distances(counts.shape[1])), counts.shape[1] - 1
+    ranked = part * upto[:, -1:]
+    first, final = np.maximum(places[:, None] - steps, 0), np.minimum(places[:, None] + steps, last)
+    below = np.take_along_axis(upto, np.maximum(first - 1, 0), axis=1)
+    until = np.take_along_axis(upto, final, axis=1)
+    spare = np.minimum(
+        np.where(first > 0, ranked - whole * below, _LARGEST), np.where(final < last, whole * until - ranked, _LARGEST)
+    )
+    before = np.hstack([np.full((len(places), 1), -_LARGEST), spare[:, :-1]])
+    return _scores(np.maximum(before - needed, needed - spare))

@@ -1,0 +1,429 @@
+"""Limits and bounds chosen privately, inside the release: the largest gain in accuracy there is.
+
+A limit that is too low throws rows away, one that is too high costs noise. The best one balances the two, and depends
+on how many rows people have, which is learnt from histograms in which each unit counts once: their noise is tiny beside
+that of the totals. Where different values are counted, it also depends on whether units share them, which is learnt
+from the number of them in all groups together, under low limits. The choice is then post-processing of these noisy
+answers, and the totals are a further release under what was chosen: composition of adaptively chosen parts, whose ε (or
+ρ) add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe import engine
+from dpframe.budget import Loss, read_delta, read_epsilon, read_rho
+from dpframe.engine import ONE
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.noise import bits, rounded_laplace
+from dpframe.plan import Ask, Bounds, Limits, limits_in_words, number, open_bounds_of
+from dpframe.plan.steps import MOST
+from dpframe.release.answer import Left
+from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
+from dpframe.release.auto.distinct_values import Laws
+from dpframe.release.auto.error_model import Expected, People
+from dpframe.release.auto.size_histograms import Groups, Spread, read_groups, read_spread
+from dpframe.release.pricing import NoisePlan, Terms, priced, read_price
+from dpframe.theory.formulas.loss import calibration
+
+__all__ = [
+    "Offer",
+    "check_choice",
+    "choose",
+    "expected_errors",
+    "judged_by",
+    "read_offer",
+    "read_people",
+    "restored",
+    "try_people",
+]
+
+Floats = NDArray[np.float64]
+_SIMPLER = 1.1  # how much better a further limit must seem, since less is known of what it costs
+_TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
+_FEW = 20  # units beside the scale of the noise: of fewer, the largest groups are not known well enough to limit them
+_MANY = 0.5  # a quantile of units by their groups (as `People.sizes` has them): there are at least so many groups
+_AND_VALUES = ", and by noisy numbers of different values in all groups together"
+_CHOSEN = (
+    "Bounds of {!r}, for {}: from {} to {}. They have the smallest expected error of the released columns, clipping "
+    "and noise together, by noisy histograms of values in which each unit counts once."
+)
+_UNSEEN = (
+    "Bounds of {!r}, for {}: none could be chosen. The noisy histogram of values cannot be told from that of an empty "
+    "table, by a rule that takes an empty one for more once in 100 times at most: there are few people beside its "
+    "noise. So values are clipped to what is fixed for the column's type or known of it, from {} to {}, wherever they "
+    "are. Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.3)."
+)
+_LAWS = 4  # of values, for each case of the units; one where far more limits are tried, for groups that nobody listed
+_GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A price: ε or ρ, a δ, and the noise that is wanted. A part of it has all of its δ, which is charged once."""
+
+    terms: Terms
+    amount: Fraction
+    delta: Fraction
+    noise: str
+
+    def part(self, share: Fraction) -> Offer:
+        """A part of the ε or ρ."""
+        return replace(self, amount=self.amount * share)
+
+    def plan(self, ask: Ask, noise: str | None = None) -> NoisePlan:
+        """The noise that it buys."""
+        price = {"epsilon" if self.terms == "epsilon" else "rho": self.amount, "delta": self.delta}
+        return priced(ask, self.terms, **price, noise=self.noise if noise is None else noise)
+
+    def plans(self, ask: Ask) -> dict[str, NoisePlan]:
+        """The noise that it buys, by the family, of each there is to choose."""
+        families = [f for f in ("laplace", "gaussian") if self.noise in ("auto", f)]
+        normal = self.terms == "rho" or self.delta > 0
+        return {f: self.plan(ask, f) for f in families if f == "laplace" or normal}
+
+    def scale(self, relation: str) -> float:
+        """The Laplace scale of a histogram to which a unit gives at most ONE, and which costs all of this.
+
+        Bound:  its l1 is ONE when a unit joins or leaves, and 2·ONE when one is exchanged (see `engine.histograms`)
+        """
+        return self._laplace(ONE * (2 if relation == "replace" else 1))
+
+    def noisy(self, ask: Ask, counts: NDArray[np.int64]) -> tuple[Floats, float]:
+        """A histogram with noise, and the scale of the noise, both in units."""
+        scale = self.scale(ask.table.relation)
+        drawn = np.asarray(counts + rounded_laplace(scale, len(counts)), np.float64)
+        return drawn / ONE, scale / ONE
+
+    def noisy_values(self, ask: Ask) -> tuple[float, float]:
+        """The number of different values in all groups together, with noise, and the scale of the noise.
+
+        Input:  an ask of `dp.n_unique` of one column, under limits by which a unit brings K pairs of group and value
+        Bound:  which K pairs a unit brings depends on its own rows and the salt alone. So when it joins, the pairs of
+                all units together become more by 0 to K, and when it is exchanged, that number is from 0 to K above the
+                same number without it both before and after: it moves by K at most under either relation. (In L1 the
+                numbers of the groups move by up to 2K when a unit is exchanged.)
+        Source: Dwork, McSherry, Nissim, Smith 2006, for Laplace noise of scale K / ε
+        """
+        moved = ask.scope.contribution("n_unique").rows
+        raw = engine.totals(ask, int(bits.random_words(1)[0]))
+        numbers = [v.sum() for paid, v in zip(ask.read, raw.values, strict=True) if paid.measure.total == "distinct"]
+        scale = self._laplace(moved)
+        (noisy,) = np.asarray(np.array(numbers) + rounded_laplace(scale, 1), np.float64)
+        return float(noisy), scale
+
+    def _laplace(self, moved: int) -> float:
+        """The scale of Laplace noise on what moves by so much, in L1, and costs all of this."""
+        if self.terms == "rho":
+            return calibration.laplace_scale_rho(moved, self.amount)
+        return calibration.laplace_scale(moved, self.amount)
+
+
+def read_offer(terms: Terms, price: Mapping[str, Any], noise: str) -> Offer:
+    """The price of an ask with `dp.Auto`, as typed. Errors: UnsupportedOperation, InvalidPrice."""
+    if terms == "rho":
+        if price["rho"] is None:
+            raise UnsupportedOperation("dp.Auto() is paid from this budget in ρ: release(rho=0.01).")
+        return Offer(terms, read_rho(price["rho"]), read_delta(price["delta"]), noise)
+    if price["rho"] is not None:
+        raise UnsupportedOperation("dp.Auto() is paid from this budget in ε: release(epsilon=0.1).")
+    said = read_price(price["epsilon"], price["delta"])
+    return Offer(terms, said.epsilon, said.delta, noise)
+
+
+def check_choice(ask: Ask, offer: Offer) -> Loss:
+    """What an ask with `dp.Auto` costs, whatever it will choose; every histogram is tried on no rows.
+
+    Errors: InvalidArgument where nothing would be left to answer with; InvalidPrice where that is too little
+    """
+    if ask.chosen_share >= 1:
+        raise InvalidArgument("dp.Auto(share=...): the shares add up to all of the price; leave some for the answer.")
+    read_epsilon(offer.part(1 - ask.chosen_share).amount, f"what is left of {offer.terms} for the answer")
+    if ask.auto is not None:
+        try_people(ask, offer)
+    for column in ask.open_bounds:
+        held = ask.table.columns[column]
+        engine.magnitude_profile(ask, held, empty=True)
+        engine.value_profile(ask, held, [0.0, 1.0], empty=True)
+    if offer.terms == "rho":
+        return Loss.charged_rho(offer.amount, offer.delta if ask.private_keys else Fraction(0))
+    return Loss.charged(offer.amount, offer.delta)
+
+
+def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any], Left | None]:
+    """Choose what is open, each for its share of the price, and what the rest buys then.
+
+    Input:  an ask with `dp.Auto`; the whole price
+    Output: the ask with its limits and bounds; its noise; what was chosen, at what cost and why, as JSON; what the
+            limits leave out, where the answer is scaled up by that. It never fails on data
+    Bound:  each histogram costs its part of the price by `Offer.scale`, each number of different values by
+            `Offer.noisy_values`, the answer has what is left, and these add up. What is read and asked later depends on
+            the rows through earlier noisy answers alone
+    Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise;
+            Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
+    """
+    rest, sign = offer.part(1 - ask.chosen_share), "ε" if offer.terms == "epsilon" else "ρ"
+    said: dict[str, Any] = {"cost": {"in": offer.terms}, "reason": []}
+    made, left = ask, None
+    if ask.auto is not None:
+        limits, noise, errors, left = _best(ask, rest, read_people(ask, offer.part(ask.auto.share), rest))
+        made = made.with_limits(limits)
+        said |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
+        with_noise = ""
+        if ask.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
+            rest, said["noise"], with_noise = replace(rest, noise=noise), noise, f", with {noise.capitalize()} noise"
+        cost = said["cost"]["limits"] = float(offer.amount * ask.auto.share)
+        said["reason"].append(
+            f"Limits, for {sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that were "
+            "tried, they have the smallest expected error of the released columns, bias and noise together, by noisy "
+            f"histograms in which each unit counts once{_AND_VALUES if _distinct(ask) else ''}."
+        )
+    bounds: dict[str, Bounds] = {}
+    for column, auto in ask.open_bounds.items():
+        clipping = choose_bounds(made, column, offer.part(auto.share), rest)
+        bounds[column] = clipping.bounds
+        cost = said["cost"][column] = float(offer.amount * auto.share)
+        low, high = (number(x) for x in as_typed(bounds[column], ask.table.columns[column]))
+        said["reason"].append((_CHOSEN if clipping.seen else _UNSEEN).format(column, f"{sign} = {cost:.4g}", low, high))
+        if not clipping.seen:
+            said.setdefault("unseen", {})[column] = f"from {low} to {high}"
+    if bounds:
+        said["bounds"] = {column: list(pair) for column, pair in bounds.items()}
+    return *restored(ask, said, offer), said, left
+
+
+def restored(ask: Ask, said: Mapping[str, Any], offer: Offer) -> tuple[Ask, NoisePlan]:
+    """The ask with what was chosen for it, and its noise, from what was said of the choice."""
+    made, rest = ask, offer.part(1 - ask.chosen_share)
+    if "limits" in said:
+        made = made.with_limits(Limits(**said["limits"]))
+    chosen = said.get("bounds", {})
+    made = made.with_bounds({c: as_typed(Bounds(*pair), ask.table.columns[c]) for c, pair in chosen.items()})
+    return made, rest.plan(made, said.get("noise"))
+
+
+# Limits
+
+
+def try_people(ask: Ask, rest: Offer, also: Collection[str] = ()) -> None:
+    """Make the histograms and numbers of no rows, so that they cannot fail after they are paid."""
+    wanted = _parts(ask, rest, also)
+    engine.size_profile(ask, _sizes(wanted), empty=True)
+    if "keys" in wanted:
+        engine.key_profile(ask, empty=True)
+    for one in _distinct(ask).values():
+        engine.validate(one.with_limits(Limits(MOST)))
+
+
+def read_people(ask: Ask, offer: Offer, rest: Offer, also: Collection[str] = ()) -> People:
+    """The histograms that matter to an ask, and others that are named, with noise, each for its part of a price."""
+    parts = _parts(ask, rest, also)
+    raw = engine.size_profile(ask, _sizes(parts))
+    nodes = engine.NODES.astype(np.float64)
+    noisy = {name: offer.part(parts[name]).noisy(ask, counts) for name, counts in raw.items()}
+    del raw
+    read = {name: read_spread(counts, scale, nodes) for name, (counts, scale) in noisy.items()}
+    first, peaks = read.get("rows", read.get("groups")), read.get("rows_per_group")
+    assert first is not None
+    needed = ask.private_keys or _ratios(ask) or "rows_per_group" in (*_judged(ask), *also)
+    if peaks is not None and not needed and first.units < _FEW * noisy["rows_per_group"][1]:
+        peaks = None
+    people = People(first, read.get("groups"), peaks, None, float(ask.cells or np.inf))
+    if "keys" in parts:
+        counts, scale = offer.part(parts["keys"]).noisy(ask, engine.key_profile(ask))
+        people = replace(people, keys=_found(ask, counts, scale, people))
+    return _with_values(ask, offer.part(parts["values"]), rest, people) if "values" in parts else people
+
+
+def _sizes(names: Iterable[str]) -> list[str]:
+    """Those that are sizes of units."""
+    return [name for name in names if name not in ("keys", "values")]
+
+
+def _with_values(ask: Ask, offer: Offer, rest: Offer, people: People) -> People:
+    """Units with what their values have in common, from two noisy numbers of different values of each column.
+
+    Both are of few rows for each unit, where a number is known best beside its noise: of one row, and of as many as the
+    root of the limit that is best by the first. (The noise of a number grows as its limit does, and has a small part of
+    the price: at the best limit itself it drowns where there are few groups.) Each costs its part; the second limit
+    follows from noisy answers alone, so they add up, as adaptively chosen parts do.
+    """
+    asked = _distinct(ask)
+    part, model = offer.part(Fraction(1, 2 * len(asked))), Expected(ask, people, rest.plans)
+
+    def after(laws: Mapping[str, Laws], rows: int) -> dict[str, Laws]:
+        limits = _with_said(ask, Limits(rows))
+        counted = model.kept(limits).rows
+        return {c: laws[c].after(counted, *part.noisy_values(one.with_limits(limits))) for c, one in asked.items()}
+
+    first = after(dict.fromkeys(asked, Laws.beforehand(model.kept(Limits(1)).of_rows)), 1)
+    times = 1 if ask.private_keys else _LAWS
+    best = _best(ask, rest, _sharing(people, first, times))[0]
+    return _sharing(people, after(first, round(math.sqrt(best.max_rows or 1))), times)
+
+
+def _sharing(people: People, laws: Mapping[str, Laws], times: int) -> People:
+    """The same units, each case with so many laws of values."""
+    rows, keys = people.rows, people.keys
+    rows = Spread(np.repeat(rows.masses, times, axis=0), np.repeat(rows.odds, times) / times)
+    if keys is not None and len(keys.sizes) > 1:
+        keys = Groups(np.repeat(keys.sizes, times, axis=0), np.repeat(keys.each, times, axis=0))
+    return replace(people, rows=rows, keys=keys, values={column: law.drawn(times) for column, law in laws.items()})
+
+
+def _distinct(ask: Ask) -> dict[str, Ask]:
+    """For each column whose different values are asked for, that question alone."""
+    return {
+        measure.column.id: replace(ask, aggregates=(one,))
+        for one, output in zip(ask.aggregates, ask.outputs, strict=True)
+        for _, measure in output.measures
+        if measure.total == "distinct" and measure.column is not None
+    }
+
+
+def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fraction]:
+    """The histograms that can matter, and numbers of different values; and their parts of the price."""
+    by_units = [m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures]
+    ratios = _ratios(ask)
+    weights = {} if all(by_units) else {"rows": 8}
+    if ask.by and ask.cells != 1:
+        normal = rest.noise != "laplace" and (rest.terms == "rho" or rest.delta > 0)
+        normal = normal and (ask.cells is None or ask.cells >= _GAUSSIAN_PAYS)
+        if any(by_units) or ask.private_keys or ratios:
+            weights["groups"] = 4 if any(by_units) or ask.private_keys else 2
+        if (normal or ratios) and not all(by_units):
+            weights["rows_per_group"] = 2 if ratios else 3 if ask.private_keys else 1
+        if ratios or ask.private_keys:
+            weights["keys"] = 5
+        for name in [] if all(by_units) else [*_judged(ask), *also]:
+            weights.setdefault(name, 2)
+    weights = weights or {"groups": 1}
+    if _distinct(ask):
+        weights["values"] = 4
+    return {name: Fraction(weight, sum(weights.values())) for name, weight in weights.items()}
+
+
+def _ratios(ask: Ask) -> bool:
+    """Whether more is asked than counts and sums."""
+    return any(output.formula not in ("count", "sum") for output in ask.outputs)
+
+
+def _judged(ask: Ask) -> list[str]:
+    """The histograms without which what typed limits keep is not known."""
+    return judged_by(ask.table.limits.and_also(ask.given))
+
+
+def judged_by(limits: Limits) -> list[str]:
+    """The histograms without which the rows that limits keep are not known.
+
+    Rows alone do where rows alone are limited. Where groups are, or rows in each, it matters in how many groups a unit
+    is: of 40 rows, one row per group keeps 1 if they are in one group, and 15 if they are in 15.
+    """
+    if limits.max_rows_per_group is not None:
+        return ["groups", "rows_per_group"]
+    return [] if limits.max_groups is None else ["groups"]
+
+
+def _found(ask: Ask, counts: Floats, scale: float, people: People) -> Groups:
+    """The groups, by units in each.
+
+    Those that are listed are nearer to their mean than they seem, so that they are as uneven as without the noise. Of
+    those that are found in the data there are several cases, one for each of the sizes of units.
+    """
+    if ask.cells is not None and len(counts) == ask.cells:
+        mean, variance = float(counts.mean()), float(counts.var())
+        nearer = mean + math.sqrt(max(1 - 2 * scale**2 / max(variance, scale**2), 0.0)) * (counts - mean)
+        return Groups(np.maximum(nearer, scale / 2)[None], np.ones((1, len(counts))))
+    groups = people.sizes[1]
+    least = float(np.quantile(groups, _MANY)) if people.groups is not None else 1.0
+    return read_groups(counts, scale, people.rows.units, least, len(people.rows.odds))
+
+
+def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, str, dict[str, float], Left | None]:
+    """The candidate limits with the smallest expected error.
+
+    With them: the noise, each column's error, and what they leave out, where numbers are scaled up by that.
+    """
+    model = Expected(ask, people, rest.plans)
+    found: dict[Limits, tuple[float, str, dict[str, float]]] = {}
+
+    def best(more: Iterable[Limits]) -> Limits:
+        for limits in more:
+            if limits not in found:
+                score, noise, errors = model.best(limits)
+                found[limits] = score * (1.0 if limits.max_rows_per_group is None else _SIMPLER), noise, errors
+        return min(found, key=lambda limits: found[limits][0])
+
+    limits = best(_candidates(ask, people))
+    if people.groups is not None:
+        if ask.private_keys or limits.max_rows is None:
+            limits = best(_near(ask, limits, "max_groups"))
+        if limits.max_rows is not None:
+            limits = best(_near(ask, limits, "max_rows"))
+    told = [o.name for o in ask.outputs if not any(open_bounds_of(ask, m) for _, m in o.measures)]
+    _, noise, errors = found[limits]
+    return limits, noise, {name: float(f"{errors[name]:.3g}") for name in told}, model.left(limits, model.kept(limits))
+
+
+def expected_errors(ask: Ask, people: People, rest: Offer, choices: Iterable[Limits]) -> list[dict[str, float]]:
+    """Expected error of each column (column unit) under each of some limits."""
+    model = Expected(ask, people, rest.plans)
+    return [model.best(limits)[2] for limits in choices]
+
+
+def _candidates(ask: Ask, people: People) -> list[Limits]:
+    """Limits four to an octave (one where there are several), up to about the largest sizes there seem to be."""
+    by_units = {m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures}
+    rows, groups, peaks = people.sizes
+    several = people.groups is not None
+    totals: list[int | None] = list(_steps(_largest(rows), 4 if several else 1)) if False in by_units else [None]
+    widths: list[int | None] = [None]
+    if several and (ask.private_keys or True in by_units):
+        widths = [*_steps(float(np.quantile(groups, 0.8)), 4)]
+    heights: list[int | None] = [None]
+    if people.peaks is not None:
+        heights += _steps(_largest(peaks), 4)
+    found = [
+        Limits(total, width, height)
+        for total in totals
+        for width in widths
+        for height in heights
+        if height is None or total is None or height < total or total == 1
+        if width is None or total is None or width <= total
+    ]
+    if by_units == {True}:
+        found = [Limits(None, width, None) for width in widths]
+    return list(dict.fromkeys(_with_said(ask, limits) for limits in found))
+
+
+def _largest(sizes: Floats) -> float:
+    """The largest size there is in most cases: in few the noise looks like somebody with a billion rows."""
+    return float(np.quantile(sizes.max(axis=1), 0.75))
+
+
+def _near(ask: Ask, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:
+    """The same with the nodes around one of them, which there may be none of."""
+    rows, groups, peak = limits.max_rows, limits.max_groups, limits.max_rows_per_group
+    at = int(np.searchsorted(_TRIED, getattr(limits, name) or 1))
+    nodes = [int(x) for x in _TRIED[max(at - 3, 0) : at + 4]]
+    found = [Limits(x, groups, peak) if name == "max_rows" else Limits(rows, x, peak) for x in nodes]
+    return [_with_said(ask, x) for x in found]
+
+
+def _with_said(ask: Ask, limits: Limits) -> Limits:
+    """Limits to try, within those that were typed."""
+    return replace(limits.and_also(ask.table.limits.and_also(ask.given)), auto=None)
+
+
+def _steps(largest: float, every: int) -> list[int]:
+    """Sizes up to one and a little beyond, four to an octave, or every so many of these."""
+    nodes = _TRIED[max(2.0 * largest if every == 1 else largest, 1.0) >= _TRIED]
+    return sorted({int(x) for x in [*nodes[nodes <= 4], *nodes[::-1][::every]]})

@@ -1,0 +1,322 @@
+"""Clipping bounds chosen privately: a narrow range clips values away, a wide one costs noise.
+
+Two histograms in which each unit counts once say which values there are: see `dpframe.release.auto.value_histograms`. Bounds are then
+the pair of edges with the smallest expected error of what is asked of the column, clipping and noise together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from narwhals.dtypes import DType
+from numpy.typing import NDArray
+
+from dpframe import engine
+from dpframe.plan import TIMES, Ask, Bounds, Column, integer_range, is_whole, kind, moment
+from dpframe.release.auto.value_histograms import find_scales, read_values, somebody_between
+from dpframe.release.pricing import NoisePlan
+
+__all__ = ["Clipping", "as_typed", "choose_bounds"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_CLEAR = 8.0  # units at zero, beside the scale of the noise, before they are taken to be there
+_ZEROS = Bounds(0, 1)  # where all that is seen are zeros
+_DEFAULT = 1_000_000  # in size, where nobody is seen
+_SMALL = 2**16  # values of an integer type that is its own default
+_DEFAULT_DAYS = {"date": (-25_567, 47_482), "datetime": (-25_567, 47_482), "duration": (-36_525, 36_525)}
+_GROUPS = 10.0  # of those that nobody listed
+_NOTHING = 1e-6  # of the width
+_WHOLE = 2**62  # in size, whatever the type: what is released is an Int64
+_FEWEST = 2.0  # units below a minimum, or above a maximum
+_DOUBT = 2.5  # standard deviations of noise by which the units below a quantile may be off
+_CANDIDATES = 1024  # of a quantile
+_NO_ERROR = 1e-200  # beside it no error is beyond a float: the largest are squares of 2^101 times noise
+_TAIL, _STRICT = 0.005, 1e3  # of the units outside of the candidates, on either side; how much more of them costs
+
+
+class Offered(Protocol):
+    """A price, and what it buys: see `dpframe.release.auto.choice.Offer`."""
+
+    def part(self, share: Fraction) -> Offered:
+        """A part of it."""
+        ...
+
+    def noisy(self, ask: Ask, counts: NDArray[np.int64]) -> tuple[Floats, float]:
+        """A histogram with noise, and its scale."""
+        ...
+
+    def plan(self, ask: Ask) -> NoisePlan:
+        """The noise that it buys."""
+        ...
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """Bounds, and whether values were seen; where they were not, the bounds are the default of the column's type."""
+
+    bounds: Bounds
+    seen: bool
+
+
+def choose_bounds(ask: Ask, name: str, offer: Offered, rest: Offered) -> Clipping:
+    """Bounds of a column (as the engine holds it) for what is asked of it.
+
+    Input:  an ask with its limits; the price of the choice, and that of the answer
+    Output: the bounds. It never fails on data: where the noisy histogram cannot be told from that of nobody, nothing is
+            chosen, and the bounds are `_default`, which is fixed in advance
+    Bound:  each of the two histograms costs half of the price; their bins follow from the type, and from the first.
+            What is chosen, and whether anything is, follows from the two noisy histograms and the question alone: see
+            `somebody_between`. So it is post-processing of what was paid for
+    """
+    column, half = ask.table.columns[name], offer.part(Fraction(1, 2))
+    whole = is_whole(column)
+    magnitudes, scale = half.noisy(ask, engine.magnitude_profile(ask, column))
+    scales = find_scales(magnitudes, scale, whole=whole)
+    counts, scale = half.noisy(ask, engine.value_profile(ask, column, scales.edges.tolist()))
+    if (
+        not scales.seen and magnitudes[len(magnitudes) // 2] > _CLEAR * scale
+    ):  # of nobody with a probability of e^-8 / 2
+        return Clipping(_inside(_ZEROS, column), seen=True)
+    if not scales.seen or not somebody_between(counts, scale):
+        return Clipping(_inside(_default(column), column), seen=False)
+    cases = read_values(counts, scale, scales)
+    best = _best(ask, column, _Values.of(scales.edges, cases, scale, whole=whole), rest)
+    return Clipping(_inside(best, column), seen=True)
+
+
+def _default(column: Column) -> Bounds:
+    """Bounds for want of a choice, by the type alone.
+
+    They are the bounds known of the column, or all values of an integer type of at most 16 bits; the years from 1900 to
+    2099; a century either way for durations; and a million either way for every other number.
+    """
+    family, known = kind(column.facts.dtype), column.facts.bounds
+    if known is not None:
+        return known
+    if family in TIMES:
+        ticks = _ticks_of_a_day(column.facts.dtype)
+        first, last = _DEFAULT_DAYS[family]
+        return Bounds(first * ticks, last * ticks - 1)
+    if family == "integer":
+        least, most = integer_range(column.facts.dtype)
+        if most - least < _SMALL:
+            return Bounds(least, most)
+    return Bounds(-_DEFAULT, _DEFAULT)
+
+
+# The range
+
+
+def _best(ask: Ask, column: Column, values: _Values, rest: Offered) -> Bounds:
+    """The pair of edges with the smallest expected error beside the best in hindsight.
+
+    What is best depends on the values, and the histograms leave several cases open. Where several outputs are asked of
+    the column, it is the geometric mean of theirs.
+    """
+    first, last = np.triu_indices(len(values.edges), 1)
+    factor = _relative_noise(ask, column, rest)
+    noise = factor * (float(ask.cells) if ask.cells is not None else _GROUPS) / values.units
+    total = np.zeros(len(first))
+    for output in ask.outputs:
+        if not any(m.column is not None and m.column.id == column.id for _, m in output.measures):
+            continue
+        rank = output.measures[0][1].rank
+        if output.formula in _ERRORS:
+            errors = _ERRORS[output.formula](values, first, last, noise[:, None])
+        elif rank is not None:
+            errors = _of_quantile(values, first, last, float(rank)) if ask.cells == 1 else _of_all(values, first, last)
+        else:
+            continue
+        errors = errors + _NO_ERROR
+        total += np.log(np.mean(errors / errors.min(axis=1, keepdims=True), axis=0))
+    at = int(np.argmin(total))
+    return values.rounded(first[at], last[at])
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Parts of the units (cases by bins) between edges, and how many units there are in each case.
+
+    Errors that follow are for each case and each pair of edges, which are numbered.
+    """
+
+    edges: Floats
+    parts: Floats
+    units: Floats
+    scale: float  # of the noise in a bin
+    whole: bool
+
+    @classmethod
+    def of(cls, edges: Floats, cases: Floats, scale: float, *, whole: bool) -> _Values:
+        units = np.maximum(cases.sum(axis=1), 1.0)
+        return cls(edges, cases / units[:, None], units, scale, whole)
+
+    @cached_property
+    def ends(self) -> Floats:
+        """Where the bins begin and end; those below and above all edges are as wide as those next to them."""
+        first, last = 2 * self.edges[:1] - self.edges[1:2], 2 * self.edges[-1:] - self.edges[-2:-1]
+        return np.concatenate([first, self.edges, last])
+
+    @cached_property
+    def middles(self) -> Floats:
+        """Values that stand for the bins."""
+        return np.asarray((self.ends[1:] + self.ends[:-1] - self.whole) / 2)
+
+    @cached_property
+    def inside(self) -> Floats:
+        """The variance of the values of a bin, if they are evenly spread."""
+        return np.asarray((np.diff(self.ends) ** 2 - self.whole) / 12)
+
+    @cached_property
+    def highs(self) -> Floats:
+        """The largest values below the edges."""
+        return self.edges - self.whole
+
+    def lost(self, low: Integers, high: Integers) -> Floats:
+        """How far values are beyond a pair of edges, on average."""
+        below = self.parts @ np.maximum(self.edges - self.middles[:, None], 0.0)
+        above = self.parts @ np.maximum(self.middles[:, None] - self.highs, 0.0)
+        return np.asarray(below[:, low] + above[:, high])
+
+    def rounded(self, low: int, high: int) -> Bounds:
+        """A pair of edges as bounds, a little wider, with as few digits as the bins at either end allow.
+
+        An end that hardly differs from zero, beside the width, is zero.
+        """
+        ends, nothing = [], _NOTHING * float(self.highs[high] - self.edges[low])
+        for at, value, outward in ((low, self.edges[low], -1), (high, self.highs[high], 1)):
+            near = np.diff(self.edges[max(at - 1, 0) : at + 2]).min()
+            step = Fraction(10) ** (math.floor(math.log10(near)) - 1)
+            value = 0.0 if abs(value) < nothing else float(value)
+            ends.append(float((math.floor if outward < 0 else math.ceil)(Fraction(value) / step) * step))
+        return Bounds(*ends)
+
+
+def _of_mean(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
+    return np.hypot(values.lost(low, high), noise * (values.highs[high] - values.edges[low]) / 2)
+
+
+def _of_sum(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
+    most = np.maximum(np.abs(values.edges[low]), np.abs(values.highs[high]))
+    return np.hypot(values.lost(low, high), noise * most)
+
+
+def _of_variance(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
+    return _variance(values, low, high, noise)[0]
+
+
+def _of_deviation(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
+    error, variance = _variance(values, low, high, noise)
+    return np.asarray(error / (np.sqrt(variance) + np.sqrt(variance + error) + 1e-300))
+
+
+def _variance(values: _Values, low: Integers, high: Integers, noise: Floats) -> tuple[Floats, Floats]:
+    """The error of a variance, from clipping and noise, and the variance itself.
+
+    What is measured are squares around h²/2, a sum and a count. With the clipped variance v, and its mean m from the
+    middle of bounds of half-width h, noise of 1 in all of them moves v by h²/2, by 2·m·h and by v - m² - h²/2.
+    """
+    about = float((values.parts @ values.middles).mean())
+    middles, edges, highs = (x - about for x in (values.middles, values.edges, values.highs))
+    below, above = middles[:, None] < edges, middles[:, None] > highs
+
+    def moment(plain: Floats, power: int) -> Floats:  # of the clipped values
+        added = values.parts @ ((edges**power - plain[:, None]) * below)
+        taken = values.parts @ ((highs**power - plain[:, None]) * above)
+        return np.asarray((values.parts @ plain)[:, None] + added[:, low] + taken[:, high])
+
+    squares = middles**2 + values.inside
+    variance = np.maximum(values.parts @ squares - (values.parts @ middles) ** 2, 0.0)[:, None]
+    mean, half = moment(middles, 1), (highs[high] - edges[low]) / 2
+    left, off = moment(squares, 2) - mean**2, mean - (highs[high] + edges[low]) / 2
+    moved = np.sqrt((half**2 / 2) ** 2 + (2 * off * half) ** 2 + (left - off**2 - half**2 / 2) ** 2)
+    return np.hypot(variance - left, noise * moved), variance
+
+
+_ERRORS: dict[str, Callable[[_Values, Integers, Integers, Floats], Floats]] = {
+    "mean": _of_mean,
+    "sum": _of_sum,
+    "var": _of_variance,
+    "std": _of_deviation,
+}
+
+
+def _of_quantile(values: _Values, low: Integers, high: Integers, rank: float) -> Floats:
+    """How far it may be from the candidates between two edges, and those from each other."""
+    bins, fewest = len(values.middles), _FEWEST / values.units
+    at = np.clip(rank, fewest, 1 - fewest)
+    near = min(int(np.searchsorted(np.cumsum(values.parts.mean(axis=0)), rank)), bins)
+    doubt = _DOUBT * values.scale * math.sqrt(2 * min(near, bins - near)) / values.units  # noise of the bins up to it
+    reached = np.cumsum(values.parts, axis=1)
+    least, most = (
+        np.minimum((reached < np.clip(x, fewest / 2, 1 - fewest / 2)[:, None]).sum(axis=1), bins - 1)
+        for x in (at - doubt, at + doubt)
+    )
+    low_missed = np.maximum(values.edges[low] - values.ends[least][:, None], 0)
+    high_missed = np.maximum(values.ends[most + 1][:, None] - values.edges[high], 0)
+    apart = (values.edges[high] - values.edges[low]) / _CANDIDATES
+    return np.asarray(np.hypot(low_missed + high_missed, apart / math.sqrt(12)))
+
+
+def _of_all(values: _Values, low: Integers, high: Integers) -> Floats:
+    """The same where quantiles of many groups are asked, so that most values matter: the width, and who is outside."""
+    reached = np.cumsum(values.parts, axis=1)[:, :-1]
+    outside = np.maximum(reached - _TAIL, 0)[:, low] + np.maximum(1 - reached - _TAIL, 0)[:, high]
+    return np.asarray((values.edges[high] - values.edges[low]) * np.exp(_STRICT * np.minimum(outside, 0.5)))
+
+
+def _relative_noise(ask: Ask, column: Column, rest: Offered) -> float:
+    """Standard deviation of the column's sum for each value of size one that one unit may add to a group."""
+    found = [
+        d.deviation / float(d.paid.measure.sensitivity.scaled(d.paid.measure.unit).l1)
+        for d in rest.plan(ask).drawn
+        if d.paid.measure.column is not None and d.paid.measure.column.id == column.id and d.family != "none"
+    ]
+    return max(found, default=0.0)
+
+
+# As a bound is typed
+
+
+def _inside(bounds: Bounds, column: Column) -> Bounds:
+    """Bounds that a column of the type can have, within those known of it; never of no width."""
+    low, high = bounds.lower, bounds.upper
+    family, known = kind(column.facts.dtype), column.facts.bounds
+    if family == "integer" or family in TIMES:
+        least, most = integer_range(column.facts.dtype) if family == "integer" else _tick_range(column.facts.dtype)
+        least, most = max(least, -_WHOLE), min(most, _WHOLE)
+        low, high = (min(max(x, least), most) for x in (math.floor(low), math.ceil(high)))
+    if known is not None:
+        low, high = known.clamp(low), known.clamp(high)
+        if low == high:
+            return known
+    return Bounds(low, high) if low < high else Bounds(low, low + 1 if family != "float" else low + max(abs(low), 1))
+
+
+def _tick_range(dtype: DType) -> tuple[int, int]:
+    """The ticks of the times that Python can write, a few days inside; with a zone, those of the years 2 to 9998."""
+    days = {"date": (-719_100, 2_932_800), "datetime": (-719_100, 2_932_800), "duration": (-999_999_000, 999_999_000)}
+    low, high = days[kind(dtype)] if getattr(dtype, "time_zone", None) is None else (-718_700, 2_932_500)
+    return low * _ticks_of_a_day(dtype), high * _ticks_of_a_day(dtype)
+
+
+def _ticks_of_a_day(dtype: DType) -> int:
+    """How many ticks of a type of times make a day."""
+    if kind(dtype) == "date":
+        return 1
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+    return 86_400 * per_second[getattr(dtype, "time_unit", "us")]
+
+
+def as_typed(bounds: Bounds, column: Column) -> Bounds:
+    """Bounds as a user types them: times as times."""
+    if kind(column.facts.dtype) not in TIMES:
+        return bounds
+    return Bounds(*(moment(x, column.facts.dtype) for x in bounds))  # type: ignore[arg-type]

@@ -1,0 +1,143 @@
+"""What a noisy histogram says of those it counted: how many there are at each node, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.release.auto.posterior import draw_curves
+
+__all__ = ["Groups", "Spread", "laplace_below", "normal_below", "quantiles", "read_groups", "read_spread"]
+
+Floats = NDArray[np.float64]
+
+_DRAWN = 192  # curves
+_CASES = 16  # that stand for them
+_AGAIN = 0.05  # how likely there are more behind a gap: a few who come far more often
+_NUMBERS: Floats = np.unique(np.rint(2 ** (np.arange(65) / 4)))  # of groups there may be, four to an octave
+_UNEVEN = (0.05, 0.4, 0.8, 1.2, 1.6, 2.0)  # deviations of the logarithm of their sizes
+_KINDS = 64  # of groups, where there are more
+_LEVEL = 0.1  # between levels of a bin, in their logarithm
+_NORMAL: Floats = np.linspace(-9, 9, 721)
+_BELOW: Floats = np.array([NormalDist().cdf(float(x)) for x in _NORMAL])
+_FEW = 30.0  # units beside the scale of the noise: who has fewer asks for no histogram
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How many units are at each node, in several cases; each case has its probability."""
+
+    masses: Floats  # cases by nodes
+    odds: Floats
+
+    @property
+    def units(self) -> float:
+        """How many units there are."""
+        return float(max(self.odds @ self.masses.sum(axis=1), 1.0))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The sizes of groups (any unit), of some kinds, and how many there are of each, in several cases or once."""
+
+    sizes: Floats  # cases by kinds
+    each: Floats
+
+    @property
+    def number(self) -> Floats:
+        """How many groups there are, in each case."""
+        return np.asarray(self.each.sum(axis=1))
+
+    def shares(self, even: Floats | float = 0.0) -> Floats:
+        """The part of the total that each has: as they are (even = 0), all alike (1), or between, for each case."""
+        mixed = np.maximum(self.sizes, 1e-12) ** (1 - np.reshape(even, (-1, 1)))
+        return np.asarray(mixed / (mixed * self.each).sum(axis=1, keepdims=True))
+
+    def mean(self, values: Floats) -> Floats:
+        """The mean over groups, in each case, of values of their kinds."""
+        return np.asarray((values * self.each).sum(axis=-1) / self.number)
+
+
+def read_spread(counts: Floats, scale: float, nodes: Floats) -> Spread:
+    """The cases that a noisy histogram over growing nodes leaves open, from few rows to many.
+
+    Input:  scale: of its Laplace noise (units)
+    """
+    curves = draw_curves(counts, scale, _DRAWN, again=_AGAIN)
+    curves = curves[np.argsort(curves @ nodes, kind="stable")]
+    weights = np.clip(curves.sum(axis=1) / (_FEW * scale), 1e-3, 1.0) ** 2
+    case = np.minimum((np.cumsum(weights) - weights / 2) / weights.sum() * _CASES, _CASES - 1).astype(int)
+    cases = [case == i for i in np.unique(case)]
+    odds = np.array([weights[i].sum() for i in cases])
+    masses = np.array([weights[i] @ curves[i] for i in cases]) / odds[:, None]
+    return Spread(masses, odds / odds.sum())
+
+
+def quantiles(masses: Floats, nodes: Floats, at: Floats) -> Floats:
+    """The nodes at which parts `at` of the units are reached."""
+    parts = np.cumsum(masses) / max(float(masses.sum()), 1e-300)
+    return nodes[np.minimum(np.searchsorted(parts, at), len(nodes) - 1)]
+
+
+def read_groups(counts: Floats, scale: float, units: float, least: float, cases: int) -> Groups:
+    """Cases of the groups that a noisy histogram of hashed keys leaves open, drawn as often as each is likely.
+
+    Input:  counts: units in each bin, each unit spread over its groups; scale: of their Laplace noise (units); units:
+            how many there are in all, one or more; least: how many groups there are, at least
+    Output: so many cases. What stands out is about as measured; how many groups there are beside is a guess, which the
+            bins that are not empty and the number of units leave open. The same for the same counts
+
+    The sizes of groups are taken to be lognormal. First their number and unevenness are drawn, then each bin: empty, or
+    of some size. Beforehand a number is as likely as it is small, and a bin with several groups has their sum, whose
+    mean and variance are those of a compound Poisson law.
+    """
+    draw = np.random.default_rng(1)  # not noise: the cases follow from the counts
+    bins = len(counts)
+    rungs = math.ceil(math.log(16 * max(units, scale) / scale) / _LEVEL)
+    edges = np.concatenate([[0.0], scale / 8 * np.exp(_LEVEL * np.arange(rungs + 1))])
+    seen = np.diff(laplace_below(edges - counts[:, None], scale), axis=1) / np.diff(edges)  # bins by levels
+    empty = np.exp(-np.abs(counts) / scale) / (2 * scale)
+    first = int(np.searchsorted(_NUMBERS[:-1], least))
+    numbers = [float(number) for number in _NUMBERS[first:] if number <= max(2 * least, units)]
+    laws = [(number, uneven) for number in numbers for uneven in (_UNEVEN if number > 1 else _UNEVEN[:1])]
+    full = np.array([1 - (1 - 1 / bins) ** number for number, _ in laws])
+    parts = np.array([f * _lognormal(edges, units / (bins * f), law, bins) for f, law in zip(full, laws, strict=True)])
+    chances = np.log(np.maximum(seen @ parts.T + (1 - full) * empty[:, None], 1e-300)).sum(axis=0)
+    chances -= np.log([number for number, _ in laws])
+    reached = np.cumsum(np.exp(chances - chances.max()))
+    sizes, each = np.zeros((cases, _KINDS)), np.zeros((cases, _KINDS))
+    for case, at in enumerate(np.searchsorted(reached / reached[-1], (draw.permutation(cases) + 0.5) / cases)):
+        number, uneven = laws[at]
+        likely = np.cumsum(np.column_stack([(1 - full[at]) * empty, seen * parts[at]]), axis=1)
+        level = (likely < draw.random((bins, 1)) * likely[:, -1:]).sum(axis=1)
+        found = np.clip(counts, edges[level - 1], edges[level])[level > 0]
+        hidden = np.exp(uneven * draw.standard_normal(max(int(number) - len(found), int(len(found) == 0))))
+        rest = np.maximum(hidden / max(hidden.sum(), 1e-9) * (units - found.sum()), 1.0)  # who are in bins with others
+        kinds = np.array_split(np.sort(np.concatenate([found, rest]))[::-1], _KINDS)
+        each[case] = [len(kind) for kind in kinds]
+        sizes[case] = [kind.mean() if len(kind) else 0.0 for kind in kinds]
+    return Groups(sizes, each)
+
+
+def normal_below(x: Floats) -> Floats:
+    """How likely a standard normal number is below x."""
+    return np.asarray(np.interp(x, _NORMAL, _BELOW))
+
+
+def laplace_below(x: Floats, scale: float = 1.0) -> Floats:
+    """How likely Laplace noise is below x."""
+    tail = np.exp(-np.abs(x) / scale) / 2
+    return np.where(x < 0, tail, 1 - tail)
+
+
+def _lognormal(edges: Floats, mean: float, law: tuple[float, float], bins: int) -> Floats:
+    """How likely a bin that is not empty is between growing edges, for a number of groups and their unevenness."""
+    number, uneven = law
+    full = 1 - (1 - 1 / bins) ** number
+    spread = math.sqrt(math.log(max(full * (math.exp(uneven**2) * bins / number + 1), 1.001)))
+    middle = math.log(mean) - spread**2 / 2
+    return np.diff(normal_below((np.log(np.maximum(edges, 1e-300)) - middle) / spread))

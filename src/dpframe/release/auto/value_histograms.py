@@ -1,0 +1,157 @@
+"""Which values units have, as two noisy histograms tell: bins, and how many units are in each, in several cases.
+
+The first histogram has a bin for each sign and power of two, the same for every column, and says on what scale values
+are. The second divides these powers of two, each into as many bins. Where one counts the units between two powers of
+two and the other those in parts of it, they are made to agree; and then they are read as curves, from zero outward.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.engine import EXPONENTS
+from dpframe.release.auto.posterior import draw_curves, nobody_there
+
+__all__ = ["Scales", "find_scales", "read_values", "somebody_between"]
+
+Floats = NDArray[np.float64]
+
+_WIDE = len(EXPONENTS)
+_POWERS: Floats = np.ldexp(1.0, np.arange(EXPONENTS[0], EXPONENTS[-1] + 2))
+_DRAWN = 128  # curves of the first histogram
+_CASES = 64  # of the second
+_JUMP = 0.01  # values are in several heaps more often than sizes
+_POSSIBLE = 0.2  # how likely it may be that nobody is on a side before it is left out
+_SURE = math.exp(-9)  # the same where somebody is on the other side, by both histograms: a wrong one costs everything
+_OFTEN = 0.25  # how likely somebody must be in a power of two
+_EACH = 4.0  # units in a bin, beside the scale of its noise
+_TAIL = 0.03  # of a side's units, in powers of two that do not count when bins are made so large
+_MOST, _BINS = 64, 64  # bins of a side; of one power of two
+_FALSE_ALARM = 0.01  # how often a histogram of nobody may be taken for one of somebody
+_RATES: Floats = np.arange(1, 100) / 100  # tried in Chernoff's bound, which holds for each
+_CLEAR = 8.0  # units in one bin, beside the scale of its noise, before they are taken to be there by themselves
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Growing edges of bins for the second histogram, and the first one.
+
+    `nobody`: how likely it is that nobody has a negative value, and that nobody has a positive one. Where no power of
+    two is seen on either side, the edges are 0 and 1.
+    """
+
+    edges: Floats
+    counts: Floats
+    nobody: tuple[float, float]
+    seen: bool
+    whole: bool
+
+
+def find_scales(counts: Floats, scale: float, *, whole: bool) -> Scales:
+    """The powers of two in which values are.
+
+    Input:  counts: noisy, from the most negative bin to the most positive, zero in the middle; scale: of their Laplace
+            noise (units); whole: whether values are whole numbers
+    """
+    least = -EXPONENTS[0] if whole else 0  # the first power of two that there can be
+    sides = [counts[:_WIDE][::-1][least:], counts[_WIDE + 1 :][least:]]
+    nobody = [nobody_there(side, scale) for side in sides]
+    down, up = (
+        _divided(side, scale, _POWERS[least:], 1 - empty) if empty < _POSSIBLE else np.zeros(0)
+        for side, empty in zip(sides, nobody, strict=True)
+    )
+    both = len(up) > 0 and len(down) > 0
+    zero = [0.0] if both or (len(up) + len(down) and counts[_WIDE] > _CLEAR * scale) else []
+    # A bin has its lower edge, but is to have the end that is nearer to zero, as in the first histogram.
+    down = np.floor(-down) + 1 if whole else np.nextafter(-down, 0)
+    edges = np.unique(np.concatenate([down, zero, np.ceil(up) if whole else up]))
+    ends = edges if len(edges) else np.array([0.0, 1.0])
+    return Scales(ends, counts, (nobody[0], nobody[1]), len(edges) > 0, whole)
+
+
+def _divided(counts: Floats, scale: float, powers: Floats, there: float) -> Floats:
+    """Edges of bins over the powers of two in which somebody probably is, and one more on either side."""
+    curves = draw_curves(counts, scale, _DRAWN, begin=1 / len(counts))
+    found = np.flatnonzero((curves > 0).mean(axis=0) * there > _OFTEN)
+    if not len(found):
+        return np.zeros(0)
+    first, last = max(found[0] - 1, 0), min(found[-1] + 2, len(counts))
+    curve = curves.mean(axis=0)[first:last]
+    units, reached = float(curve.sum()), np.cumsum(curve)
+    middle = np.count_nonzero((reached > _TAIL * units) & (reached - curve < (1 - _TAIL) * units))
+    parts = max(int(min(units / (_EACH * scale * max(int(middle), 1)), _MOST / len(curve), _BINS)), 1)
+    return np.append((powers[first:last, None] * (1 + np.arange(parts) / parts)).ravel(), powers[last])
+
+
+def read_values(counts: Floats, scale: float, scales: Scales) -> Floats:
+    """Units in each bin (cases by bins), the first below all edges and the last not: cases that are equally likely.
+
+    Input:  counts: noisy, of the bins between `scales.edges`; scale: of the Laplace noise of both histograms (units)
+    """
+    if not scales.seen:
+        return np.maximum(counts, 0.0)[None]
+    counts = _agreed(counts, scales)
+    zero = int(np.searchsorted(scales.edges, 0.0, side="right"))  # the bin that has it
+    sides = [np.arange(zero - 1, -1, -1), np.arange(zero + 1, len(counts))]
+    nobody = [
+        before * nobody_there(counts[side], scale) if len(side) else 1.0
+        for side, before in zip(sides, scales.nobody, strict=True)
+    ]
+    there = [len(x) > 0 and (empty < _SURE or empty == min(nobody)) for x, empty in zip(sides, nobody, strict=True)]
+    apart = all(there) or counts[zero] > _CLEAR * scale  # zero is no part of a curve
+    cases = np.zeros((_CASES, len(counts)))
+    cases[:, zero] = max(counts[zero], 0.0) if apart else 0.0
+    for side in (side for side, somebody in zip(sides, there, strict=True) if somebody):
+        bins = side if apart else np.append(zero, side)
+        cases[:, bins] = draw_curves(counts[bins], scale, _CASES, begin=1 / len(bins), jump=_JUMP)
+    if apart:  # what is on one side says nothing of the other
+        cases[:, :zero] = cases[np.random.default_rng(1).permutation(_CASES), :zero]
+    return cases
+
+
+def somebody_between(counts: Floats, scale: float) -> bool:
+    """Whether the second histogram, between its edges, can be told from that of nobody.
+
+    Input:  as in `read_values`; the bins below and above all edges are left out, whoever is there is not between them
+    Output: true with a probability of at most 1% where nobody is between the edges. It follows from the noisy counts
+            and the edges, which follow from the first noisy histogram, so it is post-processing and has no price
+    Bound:  with nobody there, k bins next to one another have the sum of k independent Laplace noises, which is above t
+            scales with a probability of at most exp(-s·t) / (1 - s²)^k for any s in (0, 1). There are fewer than
+            bins · (1 + log2(bins)) runs of 1, 2, 4, … bins, and each may be above its t once in 100 times so many
+    Source: Chernoff's bound with the moment generating function of Laplace noise, and Boole's inequality
+    """
+    inner = counts[1:-1]
+    lengths = 2 ** np.arange(int(np.log2(len(inner))) + 1)
+    runs = len(inner) * len(lengths)
+    reached = np.concatenate([[0.0], np.cumsum(inner)])
+    for length in lengths.tolist():
+        most = float((reached[length:] - reached[:-length]).max()) / scale
+        nats = -_RATES * most - length * np.log1p(-(_RATES**2))
+        if nats.min() <= math.log(_FALSE_ALARM / runs):
+            return True
+    return False
+
+
+def _agreed(counts: Floats, scales: Scales) -> Floats:
+    """The second histogram, closer to the truth by what the first says of the units in each power of two.
+
+    Source: least squares; a number that is measured once by itself and once as the sum of k parts, with equal noise,
+            leaves k + 1 equal parts of the difference, of which each of the k takes one
+    """
+    last = scales.edges[1:] - 1 if scales.whole else np.nextafter(scales.edges[1:], -np.inf)
+    first, last = _numbers(scales.edges[:-1]), _numbers(last)
+    made = counts.copy()
+    for i in np.unique(first[first == last]):
+        parts = 1 + np.flatnonzero((first == i) & (last == i))
+        made[parts] += (scales.counts[i] - counts[parts].sum()) / (len(parts) + 1)
+    return made
+
+
+def _numbers(values: Floats) -> NDArray[np.int64]:
+    """The bins of the first histogram that values are in."""
+    power = np.clip(np.frexp(values)[1] - 1, EXPONENTS[0], EXPONENTS[-1]) - EXPONENTS[0]
+    return np.where(values == 0, _WIDE, _WIDE + np.sign(values) * (power + 1)).astype(np.int64)

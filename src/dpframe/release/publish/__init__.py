@@ -1,0 +1,31 @@
+"""What people read: released tables, crosstabs, marginals, files, charts, and the privacy statement."""
+
+from dpframe.release.publish.error_tables import (
+    noise_table,
+)
+from dpframe.release.publish.marginals import (
+    MarginalsRelease,
+    drawn_interactions,
+    exact_interactions,
+    interaction_variances,
+    table_noise,
+)
+from dpframe.release.publish.release import (
+    Release,
+)
+from dpframe.release.publish.report import (
+    loss_json,
+    statement,
+)
+
+__all__ = [
+    "MarginalsRelease",
+    "Release",
+    "drawn_interactions",
+    "exact_interactions",
+    "interaction_variances",
+    "loss_json",
+    "noise_table",
+    "statement",
+    "table_noise",
+]

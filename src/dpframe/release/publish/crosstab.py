@@ -1,0 +1,187 @@
+"""Tables as people read them: a released long table laid out as a crosstab, and as the user's kind of table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.engine import Kind, as_kind
+from dpframe.plan import Layout
+
+__all__ = ["ALL", "Cells", "Grid", "Merged", "grid_of", "label_of", "laid_out", "unlike"]
+
+ALL = "All"  # the name of a margin, as in pandas
+Key = tuple[Any, ...]
+Floats = NDArray[np.float64]
+
+
+Cells = tuple[NDArray[np.object_], Floats, Floats]  # of each row of the long table: its number, and the two ends
+Merged = Callable[[NDArray[Any]], tuple[int | float | None, float, float]]  # what rows of it make together
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A crosstab: keys down and across, margins last, and in each cell a number with the ends of its interval.
+
+    `values` are Python's numbers, None where one is suppressed or there is no cell; ends are NaN where they are not
+    known. `sizes` is how many rows and how many columns are no margins; `whole`, whether all numbers are integers.
+    """
+
+    down: tuple[str, ...]
+    across: tuple[str, ...]
+    rows: list[Key]
+    columns: list[Key]
+    values: NDArray[np.object_]
+    lower: Floats
+    upper: Floats
+    sizes: tuple[int, int]
+    whole: bool
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The numbers as floats, NaN where there is none."""
+        return self.values.astype(np.float64)
+
+    @cached_property
+    def errors(self) -> Floats:
+        """The largest distance from each number to an end of its interval; NaN where it is not known."""
+        return np.maximum(np.maximum(self.numbers - self.lower, self.upper - self.numbers), 0.0)
+
+
+def grid_of(
+    table: pl.DataFrame, by: Sequence[str], layout: Layout, cells: Cells, merged: Merged, *, whole: bool
+) -> Grid:
+    """The crosstab of a long table, with its margins, or as parts of them where the layout says so."""
+    across = layout.across
+    down = tuple(name for name in by if name not in across)
+    (rows, lines), (columns, stacks) = _lines(table, down), _lines(table, across)
+    height, width = sizes = len(rows), len(columns)
+    at = np.empty((2, table.height), np.int64)
+    for axis, groups in enumerate((lines, stacks)):
+        for number, line in enumerate(groups):
+            at[axis, line] = number
+    margins = bool(layout.margins or layout.normalize)
+    shape = height + margins, width + margins
+    values, lower, upper = np.full(shape, None, np.object_), np.full(shape, np.nan), np.full(shape, np.nan)
+    values[*at], lower[*at], upper[*at] = cells
+    if not margins:
+        return Grid(down, across, rows, columns, values, lower, upper, sizes, whole)
+    for i, line in enumerate(lines):
+        values[i, -1], lower[i, -1], upper[i, -1] = merged(line)
+    for j, stack in enumerate(stacks):
+        values[-1, j], lower[-1, j], upper[-1, j] = merged(stack)
+    values[-1, -1], lower[-1, -1], upper[-1, -1] = merged(np.arange(table.height))
+    rows, columns = [*rows, _margin(rows)], [*columns, _margin(columns)]
+    full = Grid(down, across, rows, columns, values, lower, upper, sizes, whole and not layout.normalize)
+    return _shares(full, layout) if layout.normalize else full
+
+
+def _lines(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[NDArray[Any]]]:
+    """The different keys of some columns, in order, and the rows of the long table that have each."""
+    at = unlike("at", set(names))
+    found = table.select(names).with_row_index(at).group_by(names, maintain_order=True).agg(at)
+    return found.select(names).rows(), [rows.to_numpy() for rows in found.get_column(at)]
+
+
+def _shares(grid: Grid, layout: Layout) -> Grid:
+    """Each number as a part of its row, its column or the total, with the margins that `pd.crosstab` then has.
+
+    Null where the whole is not above 0. With a part within e and a whole N within f, true / true differs from the
+    released ratio by at most (e + true ratio · f) / N, and the true ratio is at most 1 and at most the released one
+    plus that.
+    """
+    of = {"index": np.s_[:, -1:], "columns": np.s_[-1:, :], "all": np.s_[-1:, -1:]}[layout.normalize]
+    whole, error_of_whole = np.where(grid.numbers[of] > 0, grid.numbers[of], np.nan), grid.errors[of]
+    ratio, error = grid.numbers / whole, (grid.errors + error_of_whole) / whole
+    for _ in range(8):
+        most = np.minimum(1.0, np.maximum(ratio, 0.0) + error)
+        error = np.minimum(error, (grid.errors + most * error_of_whole) / whole)
+    values = ratio.astype(np.object_)
+    values[np.isnan(ratio)] = None
+    height = None if layout.margins and layout.normalize != "columns" else -1
+    width = None if layout.margins and layout.normalize != "index" else -1
+    return replace(
+        grid,
+        rows=grid.rows[:height],
+        columns=grid.columns[:width],
+        values=values[:height, :width],
+        lower=(ratio - error)[:height, :width],
+        upper=(ratio + error)[:height, :width],
+    )
+
+
+def laid_out(table: pl.DataFrame, kind: Kind, grid: Grid | None) -> Any:
+    """The released table, as a grid where there is one, as the user's kind of table."""
+    if grid is None:
+        return as_kind(table, kind)
+    if kind == "pandas":
+        return _pandas(grid)
+    return as_kind(_polars(table, grid), kind)
+
+
+# pandas
+
+
+def _pandas(grid: Grid) -> Any:
+    import pandas as pd
+
+    index, columns = _index(pd, grid.rows, grid.down), _index(pd, grid.columns, grid.across)
+    dtype = "float64" if not grid.whole else "Int64" if np.isnan(grid.numbers).any() else "int64"
+    return pd.DataFrame(grid.values, index=index, columns=columns, dtype=dtype)
+
+
+def _index(pd: Any, keys: list[Key], names: Sequence[str]) -> Any:
+    if len(names) == 1:
+        return pd.Index([key[0] for key in keys], name=names[0])
+    return pd.MultiIndex.from_tuples(keys, names=list(names))
+
+
+def _margin(keys: list[Key]) -> Key:
+    """The key of a margin: "All", or with underscores after it where that is a key already."""
+    name = unlike(ALL, {key[0] for key in keys})
+    return (name, *[""] * (len(keys[0]) - 1 if keys else 0))
+
+
+def unlike(name: str, taken: set[Any]) -> str:
+    """A name, with underscores after it where it is taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+# Polars
+
+
+def _polars(table: pl.DataFrame, grid: Grid) -> pl.DataFrame:
+    """One column for each key across; the keys down are texts where a margin stands among them."""
+    height, width = grid.sizes
+    labels = _labels(grid.columns[:width], set(grid.down))
+    if len(grid.columns) > width:
+        labels.append(unlike(ALL, {*labels, *grid.down}))
+    keys = table.select(grid.down).unique(maintain_order=True)
+    if len(grid.rows) > height:
+        bottom = pl.DataFrame({name: [part] for name, part in zip(grid.down, grid.rows[-1], strict=True)})
+        keys = pl.concat([keys.with_columns(pl.all().cast(pl.String)), bottom])
+    dtype = pl.Int64() if grid.whole else pl.Float64()
+    named = zip(labels, grid.values.T.tolist(), strict=True)
+    return keys.with_columns([pl.Series(label, values, dtype=dtype) for label, values in named])
+
+
+def _labels(keys: list[Key], taken: set[str]) -> list[str]:
+    """Keys as different column names: ("a", 1) is "a, 1"; underscores tell apart what would look alike."""
+    labels, taken = [], set(taken)
+    for key in keys:
+        labels.append(unlike(label_of(key), taken))
+        taken.add(labels[-1])
+    return labels
+
+
+def label_of(key: Key) -> str:
+    """A key as text."""
+    return ", ".join("null" if part is None else str(part) for part in key)

@@ -1,0 +1,68 @@
+"""How exact a release is, as tables: the error of each number, and the noise of each measure."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dpframe.plan import Output
+from dpframe.release.accuracy import intervals, rows_fewer
+from dpframe.release.answer import Numbers, keys_beside
+from dpframe.release.pricing import NoisePlan
+from dpframe.release.publish.margins import margin_errors
+
+__all__ = ["error_table", "largest_errors", "noise_table"]
+
+
+def error_table(numbers: Numbers, alpha: float, rows: float | None = None) -> pl.DataFrame:
+    """One row per group and released column: the keys, column, value, error, lower, upper; see `Release.accuracy`.
+
+    The keys come first, and are named as `keys_beside` says.
+    """
+    parts, by = [], keys_beside(numbers.by)
+    keys = numbers.long.select(pl.col(old).alias(new) for old, new in zip(numbers.by, by, strict=True))
+    for output in numbers.outputs:
+        value = _floats(numbers.shown.get_column(output.name))
+        lower, upper = intervals(numbers, output, alpha, rows)
+        known = pl.DataFrame({"column": [output.name] * len(value), "value": value, "lower": lower, "upper": upper})
+        parts.append(pl.concat([keys, known], how="horizontal") if by else known)
+    if not parts:  # keys alone
+        parts = [keys.clear().with_columns(column=pl.lit(""), value=0.0, lower=0.0, upper=0.0)]
+    long = pl.concat(parts).with_columns(pl.col("lower", "upper").fill_nan(None))
+    if numbers.layout.margins and not numbers.layout.normalize:
+        long = pl.concat([long.with_columns(pl.col(by).cast(pl.String)), margin_errors(numbers, alpha)])
+    error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
+    error = pl.when(pl.col("value").is_not_null()).then(error)
+    ends = pl.when(pl.col("value").is_not_null()).then(pl.col("lower", "upper"))  # a suppressed group has none
+    for output in numbers.outputs:
+        if output.formula == "mode":
+            fewer = rows_fewer(output, numbers.noise, alpha)
+            error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
+    return long.select(*by, "column", "value", error.alias("error"), ends)
+
+
+def largest_errors(numbers: Numbers, alpha: float) -> list[tuple[str, float]]:
+    """The largest error of each released column, where it is known."""
+    errors = error_table(numbers, alpha).group_by("column", maintain_order=True).agg(pl.col("error").max())
+    return [(name, error) for name, error in errors.iter_rows() if error is not None]
+
+
+def _floats(column: pl.Series) -> pl.Series:
+    """A released column as floats, null where it holds texts."""
+    if column.dtype in (pl.String, pl.Enum):
+        return pl.Series(column.name, [None] * len(column), dtype=pl.Float64)
+    return column.cast(pl.Float64)
+
+
+def noise_table(outputs: tuple[Output, ...], noise: NoisePlan) -> pl.DataFrame:
+    """One row per name of a measure: column, aggregate, mechanism, scale (column unit), threshold (units)."""
+    formulas = {name: output.formula for output in outputs for name, _ in output.measures}
+    rows = []
+    for drawn in noise.drawn:
+        unit = float(drawn.paid.measure.unit)
+        for name in drawn.paid.names:
+            meant = name.removesuffix(".other") if drawn.paid.measure.collects else name
+            aggregate = formulas.get(meant, drawn.paid.measure.total)
+            decides = noise.threshold if noise.decided_by is drawn.paid else None
+            rows.append((name, aggregate, drawn.family, drawn.scale * unit, decides))
+    schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String, "scale": pl.Float64}
+    return pl.DataFrame(rows, schema={**schema, "threshold": pl.Int64}, orient="row")

@@ -1,0 +1,270 @@
+"""Many marginals in one release: noisy interactions, and the tables that they make together."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe import engine
+from dpframe.budget import Loss
+from dpframe.engine import Kind, as_kind
+from dpframe.errors import InvalidArgument, UnknownColumn
+from dpframe.noise import contrasts, rounded_contrasts
+from dpframe.plan import COUNT, MARGINALS, Derivation, Habits, Marginals, Paid, Tables, titled
+from dpframe.release.accuracy import check_alpha
+from dpframe.release.answer import Numbers, keys_beside
+from dpframe.release.pricing import Drawn, NoisePlan
+from dpframe.release.publish.crosstab import ALL, unlike
+from dpframe.release.publish.error_tables import error_table, largest_errors, noise_table
+from dpframe.release.publish.files import write_excel, write_parquet
+from dpframe.release.publish.release import Release
+from dpframe.release.publish.report import Report
+from dpframe.theory.formulas.error import Part, cell_variance, marginal, rounding_reach
+
+__all__ = ["MarginalsRelease", "drawn_interactions", "exact_interactions", "interaction_variances", "table_noise"]
+
+_SHOWN = 6  # tables in a notebook
+
+
+def drawn_interactions(ask: Marginals, plan: NoisePlan, tables: Sequence[NDArray[np.int64]]) -> pl.DataFrame:
+    """The noisy contrasts of every interaction, one below the other: `part`, its place in the plan, and `value` (rows).
+
+    Input:  the ask, its noise, its raw tables, which do not leave this function
+    Bound:  integer contrasts of integer totals, plus the rounded contrasts of real normals of the planned deviation:
+            see `theory.formulas.error.marginals`
+    """
+    columns = []
+    for number, (part, drawn) in enumerate(_parts(ask.tables, plan).items()):
+        exact = contrasts(_summed(ask, tables, part))
+        noise = rounded_contrasts(drawn.scale, [ask.tables.sizes[i] for i in part])
+        noisy = exact + noise if noise.dtype != object else exact.astype(object) + noise
+        values = np.asarray(noisy, np.float64).ravel() * float(drawn.paid.measure.unit)
+        columns.append(pl.DataFrame({"part": np.full(values.size, number, np.int32), "value": values}))
+    return pl.concat(columns)
+
+
+def exact_interactions(ask: Marginals, tables: Sequence[NDArray[np.int64]]) -> list[dict[Any, Fraction]]:
+    """Every interaction D_B v_B without noise (rows), by key: for made-up tables only."""
+    found = []
+    for paid in ask.paid:
+        part = ask.tables.part(paid.measure.among)
+        rest = np.asarray(_summed(ask, tables, part).astype(object) * paid.measure.unit)
+        for axis in range(rest.ndim):
+            rest = rest - rest.sum(axis=axis, keepdims=True) / rest.shape[axis]
+        keys = [key[0] if len(key) == 1 else key for key in engine.marginal_keys(ask, part).rows()] if part else [()]
+        found.append(dict(zip(keys, np.ravel(rest).tolist(), strict=True)))
+    return found
+
+
+def _parts(tables: Tables, plan: NoisePlan) -> dict[Part, Drawn]:
+    """The sets of columns whose interactions are measured, with their noise, in the order of the plan."""
+    return {tables.part(drawn.paid.measure.among): drawn for drawn in plan.drawn}
+
+
+def _summed(ask: Marginals, tables: Sequence[NDArray[np.int64]], part: Part) -> NDArray[np.int64]:
+    """A raw marginal, as a sum of the smallest table that has its columns."""
+    above = [(values, table) for values, table in zip(tables, ask.workload, strict=True) if set(part) <= set(table)]
+    values, table = min(above, key=lambda pair: pair[0].size)
+    return np.asarray(values.sum(axis=tuple(axis for axis, i in enumerate(table) if i not in part)))
+
+
+def interaction_variances(tables: Tables, plan: NoisePlan) -> dict[Part, float]:
+    """The variance σ_B² of the noise of each interaction (rows²)."""
+    return {part: drawn.deviation**2 for part, drawn in _parts(tables, plan).items()}
+
+
+def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Part, float], table: Part) -> NoisePlan:
+    """The noise of the cells of one marginal, and of the margins it has in a crosstab.
+
+    Input:  the tables, their noise and the variances of their interactions; the columns of the marginal
+    Bound:  cells are normal with the variance of `theory.formulas.error.marginals.cell_variance`, but for the rounding of
+            contrasts to their grid; the margins of a marginal are marginals
+    """
+    ((_, measure),) = tables.output(table).measures
+    unit, known = float(measure.unit), {}
+    for name, part in (("cell", table), ("row", table[:-1]), ("column", table[-1:]), ("total", ())):
+        deviation = math.sqrt(cell_variance(part, tables.sizes, variances))
+        known[name] = deviation, rounding_reach(part, tables.sizes) * unit
+    paid = Paid((COUNT,), measure, Fraction(1))
+    return NoisePlan((Drawn(paid, "gaussian", known["cell"][0] / unit),), None, None, plan.cost, known=known)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginalsRelease(Habits, Mapping[tuple[str, ...], Release]):
+    """Released marginals: a mapping from columns to tables that agree wherever they share columns.
+
+    `out["a", "b"]` is a `Release` like any other, here a crosstab with its margins; there is one for every set of
+    columns that some table of the workload has, in any order, down to `out["a"]` and the total, `out[()]`. Iterating
+    gives the tables that were asked for. A table that is changed by itself, `out["a", "b"].round()`, no longer agrees
+    with the others; it warns of that, and its report says so. `cost` is the loss that all of them were charged, once.
+    """
+
+    _habits = MARGINALS
+
+    cost: Loss
+    derivation: Derivation
+    _tables: Tables
+    _keys: tuple[pl.DataFrame, ...]
+    _noise: NoisePlan
+    _drawn: pl.DataFrame
+    _kind: Kind
+    when: dt.datetime | None
+    _statement: Mapping[str, Any]
+
+    # The tables
+
+    def __getitem__(self, columns: str | tuple[str, ...]) -> Release:
+        """One table. Errors: UnknownColumn, InvalidArgument for columns that no released table has together."""
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        for name in names:
+            if name not in self._tables.by:
+                raise UnknownColumn(f"marginals: there is no column {name!r}. Columns: {', '.join(self._tables.by)}.")
+        table = self._tables.part(names)
+        if len(set(table)) != len(table) or not any(set(table) <= set(one) for one in self._tables.workload):
+            raise InvalidArgument(
+                f"marginals: no table of this release has {' and '.join(map(repr, names))} together; there are "
+                f"{', '.join(titled(one) for one in self)}."
+            )
+        return self._table(table)
+
+    def __contains__(self, columns: object) -> bool:
+        names = (columns,) if isinstance(columns, str) else columns
+        return isinstance(names, tuple) and any(set(names) <= set(one) for one in self)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return iter(self._tables.named)
+
+    def __len__(self) -> int:
+        return len(self._tables.workload)
+
+    def _table(self, table: Part) -> Release:
+        tables = self._tables
+        names, outputs = tables.names(table), (tables.output(table),)
+        long = pl.DataFrame({COUNT: self._estimate(table).ravel()})
+        if table:
+            keys = self._keys[table[0]]
+            for i in table[1:]:
+                keys = keys.join(self._keys[i], how="cross", maintain_order="left_right")
+            long = pl.concat([keys, long], how="horizontal")
+        noise = table_noise(tables, self._noise, self._variances, table)
+        numbers = Numbers(long, names, outputs, noise, tables.layout(table))
+        return Release(
+            self.cost, self.derivation, numbers, self._kind, self.when, self._statement, _set=len(tables.workload)
+        )
+
+    @cached_property
+    def _variances(self) -> dict[Part, float]:
+        return interaction_variances(self._tables, self._noise)
+
+    @cached_property
+    def _contrasts(self) -> dict[Part, NDArray[np.float64]]:
+        parts = zip(_parts(self._tables, self._noise), self._drawn.partition_by("part"), strict=True)
+        return {
+            part: values.get_column("value").to_numpy().reshape([self._tables.sizes[i] - 1 for i in part])
+            for part, values in parts
+        }
+
+    def _estimate(self, table: Part) -> NDArray[np.float64]:
+        ordered = tuple(sorted(table))
+        values = marginal(ordered, self._tables.sizes, self._contrasts)
+        return values.transpose([ordered.index(i) for i in table])
+
+    @property
+    def table(self) -> Any:
+        """Every table that was asked for, one below the other: keys as text, "All" where a table has no such column."""
+        return as_kind(self.to_polars(), self._kind)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The same as a Polars DataFrame."""
+        return self._together([self[names]._numbers.long for names in self], self._tables.by)
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas DataFrame."""
+        return as_kind(self.to_polars(), "pandas")
+
+    def to_arrow(self) -> Any:
+        """The same as a PyArrow Table."""
+        return as_kind(self.to_polars(), "pyarrow")
+
+    def _together(self, tables: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
+        """Tables with some of the columns, which they call `by`, one below the other."""
+        levels = zip(by, self._tables.levels, strict=True)
+        every = {name: unlike(ALL, {str(key) for key in level}) for name, level in levels}
+        full = [
+            table.select(
+                *(
+                    (pl.col(name).cast(pl.String) if name in table.columns else pl.lit(whole)).alias(name)
+                    for name, whole in every.items()
+                ),
+                pl.col(*(name for name in table.columns if name not in every)),
+            )
+            for table in tables
+        ]
+        return pl.concat(full)
+
+    # How exact they are
+
+    @property
+    def noise(self) -> Any:
+        """One row per interaction that was measured: column, aggregate, mechanism, scale (rows), threshold."""
+        return as_kind(noise_table((), self._noise), self._kind)
+
+    def accuracy(self, alpha: float = 0.05) -> Any:
+        """One row per number of every table, as `Release.accuracy` gives them; keys as in `table`.
+
+        Each error holds for its own number with probability 1 - alpha, whatever the others are.
+        """
+        alpha = check_alpha(alpha)
+        tables = [self[names]._numbers for names in self]
+        beside = dict(zip(self._tables.by, keys_beside(self._tables.by), strict=True))
+        cells = []
+        for numbers in tables:
+            errors = error_table(numbers, alpha).head(numbers.long.height)
+            keys = zip(errors.columns, numbers.by, strict=False)
+            cells.append(errors.rename({column: beside[name] for column, name in keys}))
+        return as_kind(self._together(cells, tuple(beside.values())), self._kind)
+
+    def report(self) -> Report:
+        """The privacy statement of all tables together: prints as text, shows as HTML, `to_json()` for machines."""
+        errors = [(titled(names), largest_errors(self[names]._numbers, 0.05)[0][1]) for names in self]
+        return Report(self._statement, tuple((name, f"± {error:,.4g}") for name, error in errors))
+
+    def __repr__(self) -> str:
+        tables = ", ".join(titled(names) for names in self)
+        return f"{len(self)} marginals: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
+
+    def _repr_html_(self) -> str:
+        tables = "".join(self[names]._table_html() for names in list(self)[:_SHOWN])
+        more = f"<p>… and {len(self) - _SHOWN} more tables.</p>" if len(self) > _SHOWN else ""
+        said = f"All released together at {self.cost}. In small type: 95% margins of error."
+        return f"<div class='dpframe'>{tables}{more}<p>{said}</p></div>"
+
+    # Out
+
+    def to_csv(self, path: Any = None) -> str | None:
+        """Every table as one CSV: a text, or a file where a path is given; see `table`."""
+        if path is None:
+            return self.to_polars().write_csv()
+        self.to_polars().write_csv(path)
+        return None
+
+    def to_parquet(self, path: Any) -> None:
+        """Every table as one Parquet file with the privacy statement as JSON in its metadata; see `table`."""
+        write_parquet(self.to_arrow(), path, self.report().to_dict())
+
+    def to_excel(self, path: Any) -> None:
+        """Every table on a sheet of its own, and the privacy statement on the last; needs the extra `excel`.
+
+        Errors: UnsupportedOperation without it
+        """
+        sheets = {titled(names): (self[names].to_pandas(), len(names) > 1) for names in self}
+        write_excel(sheets, path, self.report())

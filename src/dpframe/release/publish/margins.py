@@ -1,0 +1,102 @@
+"""A release as a crosstab: what cells make together, with the interval of each number."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from dpframe.plan import Output
+from dpframe.release.accuracy import error_of_sum, intervals, known
+from dpframe.release.answer import Numbers, error_of_part, keys_beside, rounding_of
+from dpframe.release.estimators import mean_of, merged_mean_interval
+from dpframe.release.publish.crosstab import Grid, Merged, grid_of
+
+__all__ = ["crosstab", "margin_errors"]
+
+Floats = NDArray[np.float64]
+
+
+def crosstab(numbers: Numbers, alpha: float | None = None) -> Grid | None:
+    """The crosstab, with intervals where alpha says how sure they are to be; None for a long table."""
+    if numbers.layout.form == "long":
+        return None
+    (output,) = numbers.outputs
+    sure = None if alpha is None else alpha / 2 if numbers.layout.normalize else alpha
+    whole, ends = numbers.long.schema[output.name].is_integer(), _ends(numbers, output, sure)
+    values = np.array(numbers.shown.get_column(output.name).to_list(), np.object_)
+    merged = _merged(numbers, output, sure, *ends)
+    return grid_of(numbers.long, numbers.by, numbers.layout, (values, *ends), merged, whole=whole)
+
+
+def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
+    """One row per margin: the keys as text, named as `keys_beside` says, column, value, lower, upper."""
+    grid = crosstab(numbers, alpha)
+    assert grid is not None
+    by, (height, width) = keys_beside(numbers.by), grid.sizes
+    margins = [*((i, width) for i in range(height)), *((height, j) for j in range(width + 1))]
+    order = [(*grid.down, *grid.across).index(name) for name in numbers.by]
+    keys = [[(*grid.rows[i], *grid.columns[j])[part] for part in order] for i, j in margins]
+    at = tuple(np.array(margins).T)
+    found = {"value": grid.numbers[at], "lower": grid.lower[at], "upper": grid.upper[at]}
+    return pl.DataFrame(
+        {
+            **{name: [None if key[n] is None else str(key[n]) for key in keys] for n, name in enumerate(by)},
+            "column": [numbers.outputs[0].name] * len(keys),
+            **{name: pl.Series(ends).fill_nan(None) for name, ends in found.items()},
+        },
+        schema_overrides=dict.fromkeys(by, pl.String),
+    )
+
+
+def _ends(numbers: Numbers, output: Output, alpha: float | None) -> tuple[Floats, Floats]:
+    if alpha is None:
+        return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
+    return intervals(numbers, output, alpha)
+
+
+def _merged(numbers: Numbers, output: Output, alpha: float | None, lower: Floats, upper: Floats) -> Merged:
+    """What groups make together: a count, a sum or a mean over all of them."""
+    values, counted = numbers.long.get_column(output.name), numbers.counted
+    drawn = numbers.drawn.get_column(output.name).to_numpy()
+    sizes: dict[tuple[int, bool], float] = {}
+
+    def merged(at: NDArray[Any]) -> tuple[int | float | None, float, float]:
+        if numbers.below is not None and float(counted[at].sum()) < numbers.below:
+            return None, math.nan, math.nan
+        made = values[at].to_list()
+        if len(made) == 1:
+            return made[0], lower[at].item(), upper[at].item()
+        value = _mean_of(numbers, output, at) if output.formula == "mean" else sum(made)
+        if alpha is None:
+            return value, math.nan, math.nan
+        if output.formula == "mean":
+            total, number = (float(numbers.parts[name][at].sum()) for name, _ in output.measures)
+            low, high = merged_mean_interval(output, numbers.noise, alpha, total, number, len(at))
+            return value, min(low, value), max(high, value)
+        kind = len(at), bool(at[1] == at[0] + 1)  # columns of one row follow one another
+        if kind not in sizes:
+            sizes[kind] = _margin_error(numbers, output, alpha, *kind)
+        middle, size = float(drawn[at].sum()), sizes[kind]
+        low, high = known(numbers, output, np.array([middle - size, middle + size])).tolist()
+        return value, low, high
+
+    return merged
+
+
+def _mean_of(numbers: Numbers, output: Output, at: NDArray[Any]) -> float:
+    """The mean over several groups, from their noisy sums and counts."""
+    (total, measure), (count, _) = output.measures
+    deviation = numbers.noise.of(measure).deviation * math.sqrt(len(at))
+    return float(mean_of(output, numbers.parts[total][at].sum(), numbers.parts[count][at].sum(), deviation))
+
+
+def _margin_error(numbers: Numbers, output: Output, alpha: float, number: int, in_a_row: bool) -> float:
+    if not numbers.noise.reconciled:
+        error, factor = error_of_sum(output, numbers.noise, alpha, number), numbers.factor_of(output)
+        return error if factor == 1 else error * factor + rounding_of(output) * number
+    part = "total" if number == numbers.long.height else "row" if in_a_row else "column"
+    return error_of_part(output, numbers.noise, part, alpha)  # type: ignore[arg-type]

@@ -1,0 +1,274 @@
+"""The privacy statement of a release, as text, HTML and JSON.
+
+It follows the disclosure items of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy Guarantees" (2025):
+the parameters and what they are about, the unit of privacy and the neighbour relation, the mechanisms and how
+sensitivity is bounded, utility and bias, the trust model, and what the guarantee does not cover.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from functools import cache
+from html import escape
+from importlib import metadata
+from typing import Any
+
+from dpframe.budget import Loss
+from dpframe.plan import Derivation, render_html, render_text
+from dpframe.theory.formulas.loss import zcdp_to_epsilon
+
+__all__ = ["Report", "loss_json", "statement"]
+
+STEPS = ("step", "one_unit_has", "known")
+MECHANISMS = ("column", "aggregate", "mechanism", "scale", "threshold")
+DELTAS = (1e-6, 1e-9)  # at which a loss in ρ is also said in ε
+
+TRUST = (
+    "Central model: the rows are read by the process that releases the table, and the people in them trust it and "
+    "whoever runs it. Only the released table, its statement and the budget's history are protected outputs."
+)
+IMPLEMENTATION = (
+    "Totals are exact integers on a grid that depends on the bounds alone. Noise is drawn exactly by certified "
+    "inversion from the operating system's randomness, rounded to the grid; every ε, δ, ρ, scale and threshold is "
+    "rounded in the safe direction."
+)
+BIAS = (
+    "Limits and bounds leave out what is beyond them: rows and totals of a unit over its limits are weighted down, "
+    "values are clipped. That is a bias which the errors above do not include; it is larger for people and groups who "
+    "have more rows or larger values. Keys found in the data are left out when few units have them. A mean of few "
+    "values is drawn to the middle of its bounds, which its interval counts."
+)
+PAIRED = (
+    "paired_laplace: a sum and the count of its values are measured together, as weight · count + sum and weight · "
+    "count - sum. On each there are two independent Laplace noises of its scale, the same two; both together cost ε = "
+    "l1 / scale of the sum."
+)
+CHOSEN = (
+    "permute_and_flip, exponential: a choice among candidates, which are scored by rows; one that is worse by `scale` "
+    "rows is e times rarer."
+)
+NOT_COVERED = (
+    "Running time and memory use, which can depend on the rows.",
+    "An analyst who runs hostile code in the same process.",
+    "Collection, storage and access to the raw rows, and other releases about the same people that are not paid from "
+    "this budget.",
+    "Facts about groups or the population: these are what a release is for.",
+)
+
+
+def loss_json(loss: Loss) -> dict[str, Any]:
+    """A loss as JSON: ε or ρ, and δ."""
+    main = {"epsilon": loss.epsilon} if loss.rho is None else {"rho": loss.rho}
+    return {**main, "delta": loss.delta}
+
+
+def statement(
+    why: Derivation,
+    relation: str,
+    unit: str,
+    noise: Sequence[Mapping[str, Any]],
+    cost: Loss,
+    account: Mapping[str, Any],
+    *,
+    name: str | None,
+    drawn: str,
+    batch: int = 1,
+) -> dict[str, Any]:
+    """The statement of a release as JSON, complete when the noise is drawn; nothing in it depends on rows.
+
+    Input:  the derivation; neighbour relation and unit in words; a row for each noisy measure; the loss that was
+            charged; account: accountant, limit and remaining; the name; when it was drawn (UTC); how many queries were
+            charged together
+    """
+    return {
+        "standard": "NIST SP 800-226",
+        "name": name,
+        "drawn": drawn,
+        "guarantee": {"kind": _kind(cost), **loss_json(cost), "implies": _implied(cost), "charged_for_queries": batch},
+        "unit_of_privacy": unit,
+        "neighbours": {"relation": relation, "meaning": why.title},
+        "bounds": [_step(typed, row) for typed, row in zip(why.typed, why.steps, strict=True)],
+        "keys": why.keys,
+        "sensitivity": [dict(zip(why.MEASURES, row, strict=True)) for row in why.measures],
+        "mechanisms": [dict(row) for row in noise],
+        "budget": dict(account),
+        "trust_model": TRUST,
+        "implementation": {"how": IMPLEMENTATION, "versions": dict(versions())},
+        "bias": BIAS,
+        "not_covered": list(NOT_COVERED),
+    }
+
+
+def _step(typed: str, row: Sequence[str]) -> dict[str, str]:
+    """A step with all values of its lists; where these are long, `shown` is the line for people to read."""
+    found = dict(zip(STEPS, row, strict=True))
+    return found if typed == found["step"] else {**found, "step": typed, "shown": found["step"]}
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """Versions of what computed a release."""
+    found = {"python": platform.python_version()}
+    for package in ("dpframe", "polars", "narwhals", "numpy", "python-flint"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+def _kind(cost: Loss) -> str:
+    if cost.rho is not None:
+        return "zero-concentrated differential privacy" + (", approximate (with δ)" if cost.exact_delta else "")
+    return "approximate differential privacy (ε, δ)" if cost.exact_delta else "pure differential privacy (ε)"
+
+
+def _implied(cost: Loss) -> list[dict[str, float]]:
+    """A loss in ρ, said in ε at a few δ."""
+    if not cost.rho:
+        return []
+    return [{"epsilon": zcdp_to_epsilon(cost.rho, d), "delta": d + cost.delta} for d in DELTAS]
+
+
+class Report(str):
+    """A privacy statement: a text, which shows as HTML in a notebook and is JSON for machines.
+
+    `items` is the statement as plain values; `errors` has (column, 95% margin of error).
+    """
+
+    __slots__ = ("errors", "items")
+    items: Mapping[str, Any]
+    errors: tuple[tuple[str, str], ...]
+
+    def __new__(cls, items: Mapping[str, Any], errors: tuple[tuple[str, str], ...] = ()) -> Report:
+        """The text, from the statement's values."""
+        report = super().__new__(cls, _text(items, errors))
+        report.items, report.errors = items, errors
+        return report
+
+    def __getnewargs__(self) -> Any:
+        return self.items, self.errors
+
+    def to_dict(self) -> dict[str, Any]:
+        """The statement as plain values."""
+        return {**self.items, "error_95": dict(self.errors)}
+
+    def to_json(self) -> str:
+        """The statement as JSON, lists in full."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def to_html(self) -> str:
+        """The statement as HTML, without scripts or links; everything in it is escaped."""
+        parts = ["<div class='dpframe'><h3>Privacy statement</h3>"]
+        for title, body in _sections(self.items, self.errors):
+            parts.append(f"<h4>{escape(title)}</h4>")
+            parts += [f"<p>{escape(p)}</p>" if isinstance(p, str) else render_html(*p) for p in body]
+        return "".join([*parts, "</div>"])
+
+    _repr_html_ = to_html
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _text(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> str:
+    lines = ["PRIVACY STATEMENT"]
+    for title, body in _sections(items, errors):
+        lines.append("\n".join([title, *(p if isinstance(p, str) else render_text(*p) for p in body)]))
+    return "\n\n".join(lines)
+
+
+def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> list[tuple[str, list[Any]]]:
+    """Titles, and under each paragraphs and tables."""
+    guarantee, budget = items["guarantee"], items["budget"]
+    implied = [f"This implies ε = {x['epsilon']:.4g} at δ = {x['delta']:.2g}." for x in guarantee["implies"]]
+    together = guarantee["charged_for_queries"]
+    batch = [f"It was charged once for {together} queries released together."] if together > 1 else []
+    name = f", under the name {items['name']!r}" if items["name"] else ""
+    versions = ", ".join(f"{k} {v}" for k, v in sorted(items["implementation"]["versions"].items()))
+    left, limit = (_words(budget[key]) for key in ("remaining", "limit"))
+    steps = [{**row, "step": row.get("shown", row["step"])} for row in items["bounds"]]
+    return [
+        ("Guarantee", [f"Privacy loss: {_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
+        ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing."]),
+        ("Unit of privacy", [items["unit_of_privacy"], items["neighbours"]["meaning"]]),
+        ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(steps, STEPS)), items["keys"]]),
+        *([("Chosen inside the release", list(items["chosen"]["reason"]))] if "chosen" in items else []),
+        (
+            "Sensitivity: how far one unit moves each total",
+            [(Derivation.MEASURES, _rows(items["sensitivity"], Derivation.MEASURES))],
+        ),
+        (
+            "Mechanisms",
+            [
+                (MECHANISMS, _rows(items["mechanisms"], MECHANISMS)),
+                *_about_pairs(items["mechanisms"]),
+                *_about_choices(items["mechanisms"]),
+                *_about_keys(items["mechanisms"]),
+            ],
+        ),
+        (
+            "Budget",
+            [
+                f"Accountant {budget['accountant']}. After this release {left} of {limit} remains.",
+                *_about_failures(budget),
+            ],
+        ),
+        (
+            "Utility",
+            [(("column", "95% margin of error"), errors)] if errors else ["No number was released."],
+        ),
+        *([("Post-processing", list(items["post_processing"]))] if "post_processing" in items else []),
+        ("Bias", [items["bias"]]),
+        ("Trust model", [items["trust_model"]]),
+        ("Implementation", [items["implementation"]["how"], versions]),
+        ("Not covered", [f"- {line}" for line in items["not_covered"]]),
+        ("Standard", [f"Items as in {items['standard']}."]),
+    ]
+
+
+def _about_failures(budget: Mapping[str, Any]) -> list[str]:
+    """Releases of this budget that failed after they were paid, before this one; none in older statements."""
+    failed, unacknowledged = (budget.get("failures", {}).get(key, 0) for key in ("failed", "unacknowledged"))
+    if not failed:
+        return []
+    number = "One earlier release" if failed == 1 else f"{failed} earlier releases"
+    return [
+        f"{number} from this budget failed after the charge ({failed - unacknowledged} acknowledged). Whether a "
+        "release fails may depend on a row, and no noise hides that: it is not part of the privacy loss above."
+    ]
+
+
+def _about_pairs(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [PAIRED] if any(row["mechanism"] == "paired_laplace" for row in mechanisms) else []
+
+
+def _about_choices(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [CHOSEN] if any(row["mechanism"] in ("permute_and_flip", "exponential") for row in mechanisms) else []
+
+
+def _about_keys(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
+    """By which rule keys were found in the data, where they were."""
+    row = next((row for row in mechanisms if row["threshold"] is not None), None)
+    if row is None:
+        return []
+    column, threshold = row["column"], row["threshold"]
+    if row["mechanism"] == "truncated_geometric":
+        rule = "the optimal rule (truncated_geometric)"
+        how = f"where {column!r} is {threshold} a group is as likely released as not, and likelier where it is more"
+    else:
+        rule, how = "a noisy count", f"a group is released where {column!r} with its noise is at least {threshold}"
+    return [f"Keys were found by {rule}: {how}."]
+
+
+def _words(loss: Mapping[str, Any]) -> str:
+    main = f"ρ = {loss['rho']:g}" if "rho" in loss else f"ε = {loss['epsilon']:g}"
+    return main + (f", δ = {loss['delta']:g}" if loss["delta"] else "")
+
+
+def _rows(table: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """Rows as texts, in the order of the columns: a stored statement comes back in another."""
+    cells = [[row.get(column) for column in columns] for row in table]
+    return [tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in row) for row in cells]

@@ -1,0 +1,308 @@
+"""Sensitivity by brute force: every dataset of a small universe, every neighbour, the largest change.
+
+It is a lower bound on the true sensitivity that is exact for the universe it tries. The tests of this package hold the
+maps of `dpframe.theory` against it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.theory.checks.exact_statistics import exact_statistic
+from dpframe.theory.checks.progress import watched
+from dpframe.theory.checks.universes import Universe
+from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
+from dpframe.theory.framework import Transformation
+from dpframe.theory.spaces import L1Distance, Metric
+
+__all__ = ["TableQuery", "distances", "empirical_sensitivity"]
+
+Figure = float | Any
+
+
+@runtime_checkable
+class TableQuery(Protocol):
+    """A question about a table that can be asked of any other table with the same columns, without noise."""
+
+    @property
+    def unit_columns(self) -> tuple[str, ...]:
+        """The columns that say whose row it is; empty when each row is a unit of its own."""
+        ...
+
+    def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, int | Fraction]]:
+        """The totals of each noisy measure, by group key, of a pandas DataFrame with the protected columns."""
+        ...
+
+
+def empirical_sensitivity(
+    query: Any,
+    universe: Any,
+    size: int,
+    distance: int = 1,
+    neighbors: str = "add-remove",
+    *,
+    replacement: bool = False,
+    metric: Metric | None = None,
+    progress: bool | None = None,
+    limit: int = 5_000_000,
+) -> Any:
+    """The largest change of a query between neighbouring datasets, by trying all of them.
+
+    Input:  query: a function of a dataset; "count", "sum", "mean", "median", "min", "max", "var", "std" (the last two
+            divide by n) or "percentile 25" (linear between records), which like `np.mean` are computed exactly; a
+            Transformation, which is asked of members of its
+            input domain; or a query of this library (`TableQuery`).
+            universe: the records to draw from. A sequence is a known list, each record drawn once (equal ones as often
+            as listed); with `replacement=True` it is a range of values, each of which may repeat up to `size` times.
+            A mapping {name: records} is asked one by one, and so are the columns of a DataFrame if the query is a name;
+            otherwise the query is given DataFrames.
+            size: records per dataset; distance: the largest number of records added or removed (neighbors="add-remove")
+            or replaced ("replace"); metric: how two answers are compared (|a - b|, or L1Distance() for vectors);
+            progress: True, False, or None for a line on standard error when it takes long and somebody sees it;
+            limit: how many comparisons are still tried
+    Output: float, in the unit of the answers; a mapping per column; for a `TableQuery` a mapping per noisy measure to
+            its Sensitivity, where size counts units and a neighbour has one unit more or less
+    Bound:  the maximum of metric.distance(query(D), query(D')) over all D with `size` records and all D' within the
+            distance. Datasets on which the answer is undefined (NaN, or an error when they are empty) are left out
+    Source: by definition of global sensitivity, Dwork, McSherry, Nissim and Smith 2006
+    Errors: InvalidArgument; UnsupportedOperation, which states the number of datasets, when there are too many to try
+
+    >>> empirical_sensitivity("sum", [1, 2, 3, 4], size=3)
+    4.0
+    >>> empirical_sensitivity("median", [1, 2, 3, 10], size=3, neighbors="replace")
+    1.0
+    """
+    relation = _relation(neighbors)
+    if isinstance(distance, bool) or not isinstance(distance, int | np.integer) or distance < 1:
+        raise InvalidArgument(f"distance={distance!r}: neighbours differ in a whole number of records, at least 1.")
+    if isinstance(query, TableQuery):
+        return _table_sensitivity(query, universe, size, int(distance), relation, progress, limit)
+    columns = _columns(universe) if isinstance(query, str) or isinstance(universe, Mapping) else None
+    if columns is not None:
+        return {
+            name: empirical_sensitivity(
+                query,
+                values,
+                size,
+                distance,
+                neighbors,
+                replacement=replacement,
+                metric=metric,
+                progress=progress,
+                limit=limit,
+            )
+            for name, values in columns.items()
+        }
+    records, shape = _records(universe)
+    every = Universe.of(records, size, replacement)
+    _refuse(every, int(distance), relation, limit)
+    ask, compare = _asked(query, metric)
+    largest = _largest(every, int(distance), relation, lambda rows: ask(shape(rows)), compare, progress)
+    if largest is None:
+        raise InvalidArgument(
+            "empirical_sensitivity: no two neighbours have a defined answer; is the universe too small?"
+        )
+    return largest
+
+
+def _relation(neighbors: str) -> Relation:
+    if neighbors == "add-remove":
+        return "add-remove"
+    if neighbors == "replace":
+        return "replace"
+    raise InvalidArgument(f'neighbors={neighbors!r}: it is "add-remove" or "replace".')
+
+
+# The universe
+
+
+def _columns(universe: Any) -> dict[str, list[Any]] | None:
+    """The columns of a mapping or a DataFrame; None for a sequence of records."""
+    if isinstance(universe, Mapping):
+        return {str(k): list(v) for k, v in universe.items()}
+    if hasattr(universe, "columns") and hasattr(universe, "__getitem__"):
+        return {str(c): list(universe[c]) for c in universe.columns}
+    return None
+
+
+def _records(universe: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    """The records, and how a dataset of them is handed to a query: frame in, frame out; numbers as an array."""
+    columns = _columns(universe)
+    if columns is not None:
+        names = list(columns)
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        make = type(universe)
+        return rows, lambda part: make({n: [r[n] for r in part] for n in names})
+    if isinstance(universe, str | bytes) or not hasattr(universe, "__iter__"):
+        raise InvalidArgument(f"universe={universe!r}: give the records to draw from.")
+    rows = [r.item() if hasattr(r, "item") else r for r in universe]
+    if rows and all(isinstance(r, int | float) for r in rows):
+        return rows, np.array
+    return rows, list
+
+
+def _refuse(every: Universe, distance: int, relation: Relation, limit: int) -> None:
+    changes = every.changes(distance, relation)
+    if every.datasets * (changes + 1) > limit:
+        raise UnsupportedOperation(
+            f"empirical_sensitivity: there are {every.datasets} datasets of {every.size} records, each with up to "
+            f"{changes} neighbours; that is more than limit={limit} comparisons and would take too long. Make the "
+            "universe, the size or the distance smaller, or raise limit=."
+        )
+
+
+# The query
+
+
+def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[Any], Any], Callable[[Any, Any], float]]:
+    """The query as a function that answers None where it is undefined, and how two answers are compared."""
+    if isinstance(query, Transformation):
+        compare = (metric or query.output_metric).distance
+        return lambda data: query.invoke(data) if query.input_domain.member(data) else None, compare
+    exact = exact_statistic(query)
+    function = query if exact is None else lambda data: exact([_exactly(v) for v in data])
+    if not callable(function):
+        raise InvalidArgument(f"query={query!r}: give a function of a dataset, or the name of a statistic.")
+
+    def ask(data: Any) -> Any:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            if len(data) > 0:
+                return _defined(function(data))
+            try:
+                return _defined(function(data))
+            except (ValueError, IndexError, ArithmeticError):
+                return None
+
+    return ask, metric.distance if metric is not None else _difference
+
+
+def _exactly(value: Any) -> int | Fraction:
+    if isinstance(value, bool | int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating) and math.isfinite(value):
+        return Fraction(float(value))
+    raise InvalidArgument(
+        "empirical_sensitivity: this statistic is of finite numbers; the universe has something else."
+    )
+
+
+def _defined(answer: Any) -> Any:
+    if answer is None:
+        return None
+    if hasattr(answer, "to_numpy"):
+        answer = answer.to_numpy()
+    if np.ndim(answer) == 0 and not isinstance(answer, Mapping):
+        number = answer.item() if hasattr(answer, "item") else answer
+        return None if isinstance(number, float) and math.isnan(number) else number
+    if isinstance(answer, Mapping):
+        return answer
+    flat = np.asarray(answer, dtype=float).ravel()
+    return None if np.isnan(flat).any() else flat
+
+
+def _difference(a: Any, b: Any) -> float:
+    if isinstance(a, Mapping) or np.ndim(a) > 0:
+        return float(L1Distance().distance(a, b))
+    return float(abs(a - b))
+
+
+# The search
+
+
+def _largest(
+    every: Universe,
+    distance: int,
+    relation: Relation,
+    ask: Callable[[list[Any]], Any],
+    compare: Callable[[Any, Any], Any],
+    progress: bool | None,
+) -> Any:
+    """The largest distance between answers of neighbours; None when there are no two."""
+    answers: dict[tuple[int, ...], Any] = {}
+
+    def answer(counts: tuple[int, ...]) -> Any:
+        if counts not in answers:
+            answers[counts] = ask(every.records(counts))
+        return answers[counts]
+
+    largest: Any = None
+    for dataset in watched(every, every.datasets, "datasets", progress):
+        mine = answer(dataset)
+        if mine is None:
+            continue
+        for neighbour in every.neighbours(dataset, distance, relation):
+            other = answer(neighbour)
+            if other is not None:
+                change = compare(mine, other)
+                largest = change if largest is None else _greater(largest, change)
+    return largest
+
+
+def _greater(a: Any, b: Any) -> Any:
+    """The larger of two distances; of two triples, the larger of each part."""
+    if isinstance(a, Mapping):
+        return {name: _greater(part, b[name]) for name, part in a.items()}
+    if isinstance(a, tuple):
+        return type(a)(max(x, y) for x, y in zip(a, b, strict=True))
+    return max(a, b)
+
+
+def _table_sensitivity(
+    query: TableQuery,
+    universe: Any,
+    size: int,
+    distance: int,
+    relation: Relation,
+    progress: bool | None,
+    limit: int,
+) -> dict[str, Sensitivity]:
+    """For each noisy measure, the largest l0, l1, l2 and linf between tables that differ in whole units."""
+    import pandas as pd
+
+    columns = _columns(universe)
+    if columns is None:
+        raise InvalidArgument("universe: a query of a table needs rows with columns: a DataFrame, or a mapping.")
+    rows = pd.DataFrame(columns)
+    owners = list(query.unit_columns)
+    places: list[Sequence[int]]
+    places = (
+        [list(p) for p in rows.groupby(owners, sort=False).indices.values()]
+        if owners
+        else [[i] for i in range(len(rows))]
+    )
+    every = Universe.of(range(len(places)), size)
+    _refuse(every, distance, relation, limit)
+
+    def ask(units: list[int]) -> Any:
+        return query.exact_totals(rows.iloc[[i for u in units for i in places[u]]].reset_index(drop=True))
+
+    found = _largest(every, distance, relation, ask, _sensitivities, progress)
+    if found is None:
+        raise InvalidArgument("empirical_sensitivity: there are no two neighbours; is the universe too small?")
+    return {
+        name: Sensitivity.of(l0=part[0], l1=part[1], l2_squared=part[2], linf=part[3]) for name, part in found.items()
+    }
+
+
+def _sensitivities(a: Any, b: Any) -> dict[str, tuple[Any, ...]]:
+    """(l0, l1, l2², linf) of each measure of two answers."""
+    return {name: distances(a[name], b[name]) for name in a}
+
+
+def distances(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """(l0, l1, l2², linf) between two answers by group, exact; a group that is missing counts as 0."""
+    parts = [abs(Fraction(a.get(k, 0)) - Fraction(b.get(k, 0))) for k in {**a, **b}]
+    return (
+        sum(1 for p in parts if p),
+        sum(parts, Fraction(0)),
+        sum((p * p for p in parts), Fraction(0)),
+        max(parts, default=Fraction(0)),
+    )

@@ -1,0 +1,209 @@
+"""Combinators: several measurements on the same data (compose) or on its parts (parallel), as one measurement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.theory.formulas.loss import composition
+from dpframe.theory.framework import Measurement
+from dpframe.theory.spaces import (
+    Approximate,
+    Domain,
+    MaxDivergence,
+    Measure,
+    SymmetricDistance,
+    TupleDomain,
+    VectorDomain,
+    ZeroConcentratedDivergence,
+    probability,
+)
+from dpframe.theory.vectors import like, relation_of
+
+__all__ = ["compose", "optimal_compose", "parallel"]
+
+
+def _measurements(given: tuple[Any, ...], name: str) -> list[Measurement]:
+    """One or more measurements of the same input metric and output measure, however they are passed."""
+    flat = list(given[0]) if len(given) == 1 and isinstance(given[0], Iterable) else list(given)
+    if not flat or not all(isinstance(m, Measurement) for m in flat):
+        raise InvalidArgument(f"{name}: give one or more measurements.")
+    first = flat[0]
+    for m in flat[1:]:
+        if m.input_metric != first.input_metric:
+            raise MetricMismatch(f"{name}: one input metric is {first.input_metric!r}, another is {m.input_metric!r}.")
+        if m.output_measure != first.output_measure:
+            raise MetricMismatch(
+                f"{name}: one output measure is {first.output_measure!r}, another is {m.output_measure!r}; convert "
+                "them first (pure_to_zcdp, pure_to_approx, zcdp_to_approx, fix_delta)."
+            )
+    return flat
+
+
+def _common_domain(parts: list[Measurement], name: str) -> Domain:
+    """The narrowest of the input domains, when it lies within all the others. Errors: DomainMismatch."""
+    for candidate in parts:
+        if all(candidate.input_domain.within(p.input_domain) for p in parts):
+            return candidate.input_domain
+    other = next(p for p in parts if p.input_domain != parts[0].input_domain)
+    raise DomainMismatch(
+        f"{name}: one input domain is {parts[0].input_domain!r}, another is {other.input_domain!r}; all run on the "
+        "same data."
+    )
+
+
+def compose(*measurements: Any) -> Measurement:
+    """Run several measurements on the same data and return the list of their answers (sequential composition).
+
+    Input:  measurements, or one list of them, with the same input domain, input metric and output measure
+    Output: list of answers, in order
+    Bound:  losses add up: ε, ρ, Rényi curves, and pairs part by part (δ at most 1). The sum is exact, then rounded up.
+            It is a bound for any answers; for the best (ε, δ) of many pure or approximate mechanisms together see
+            `optimal_compose`
+    Source: Dwork et al. 2006; Bun and Steinke 2016, lemma 1.7 for ρ; Mironov 2017, proposition 1 for Rényi
+    Errors: InvalidArgument for no measurement; DomainMismatch, MetricMismatch
+
+    >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace
+    >>> m = laplace(AtomDomain(int), AbsoluteDistance(), scale=10)
+    >>> compose([m] * 3).map(1)
+    0.3
+    """
+    parts = _measurements(measurements, "compose")
+    measure = parts[0].output_measure
+
+    def run(data: Any) -> list[Any]:
+        return [m.function(data) for m in parts]
+
+    return Measurement(
+        _common_domain(parts, "compose"),
+        parts[0].input_metric,
+        measure,
+        run,
+        lambda d_in: measure.add([m.exact_map(d_in) for m in parts]),
+    )
+
+
+def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
+    """Run several measurements on the same data, and state the smallest ε that holds for all together at this δ.
+
+    Input:  measurements in MaxDivergence() or Approximate(MaxDivergence()), as in `compose`; delta in [0, 1)
+    Output: list of answers, in order; the loss is the pair (ε, delta)
+    Bound:  the optimal composition of what their (ε_i, δ_i) say: never above the sums, and for many small ε_i far below
+    Source: Kairouz, Oh and Viswanath 2015, arXiv:1311.0776; Murtagh and Vadhan 2016; `composition.composition_epsilon`
+    Errors: InvalidArgument, also when the δ_i alone exceed delta; DomainMismatch, MetricMismatch
+
+    >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace
+    >>> m = laplace(AtomDomain(int), AbsoluteDistance(), scale=10)
+    >>> optimal_compose([m] * 100, delta=1e-6).map(1)[0] < compose([m] * 100).map(1) / 1.5
+    True
+    """
+    parts = _measurements(measurements, "optimal_compose")
+    target = probability(delta)
+    if parts[0].output_measure == MaxDivergence():
+        read: Callable[[Any], tuple[Any, Any]] = lambda loss: (loss, 0)  # noqa: E731
+    elif parts[0].output_measure == Approximate(MaxDivergence()):
+        read = lambda loss: (loss[0], loss[1])  # noqa: E731
+    else:
+        raise MetricMismatch(
+            f"optimal_compose: the output measure is {parts[0].output_measure!r}; it composes MaxDivergence() and "
+            "Approximate(MaxDivergence())."
+        )
+
+    def privacy_map(d_in: Any) -> Any:
+        losses = [read(m.exact_map(d_in)) for m in parts]
+        if any(math.isinf(e) for e, _ in losses):
+            return math.inf, target
+        return composition.composition_epsilon(losses, target), target
+
+    return Measurement(
+        _common_domain(parts, "optimal_compose"),
+        parts[0].input_metric,
+        Approximate(MaxDivergence()),
+        lambda data: [m.function(data) for m in parts],
+        privacy_map,
+    )
+
+
+def parallel(*measurements: Any, by: Callable[[Any], int] | None = None) -> Measurement:
+    """Run one measurement on each part of a partitioned dataset (parallel composition over disjoint groups).
+
+    Input:  measurements, or one list of them, under SymmetricDistance() or InsertDeleteDistance(), each on a dataset.
+            Without `by` the input is a list with one dataset per part. With `by`, a function from a record to the index
+            of its part, it is one dataset, which is split; records with another index are in no part
+    Output: list of answers, one per part
+    Bound:  a record is in one part only. d_in records that enter or leave split as d_1 + … + d_k = d_in over the parts,
+            and the loss is at most the largest sum of the parts' losses over all such splits: computed exactly, so for
+            d_in = 1 the largest single loss. Distances between lists of datasets are the sums over the parts
+    Source: McSherry 2009, doi:10.1145/1559845.1559850, theorem 4; the maximum over splits is elementary
+    Errors: InvalidArgument; MetricMismatch under a replacement metric, where a record can move between parts: there
+            d_in counts twice, so chain from a dataset metric that adds and removes
+
+    >>> from dpframe.theory import AtomDomain, count, laplace
+    >>> c = count(VectorDomain(AtomDomain(int)), SymmetricDistance())
+    >>> noisy = c >> laplace(*c.output_space, scale=2)
+    >>> parallel([noisy] * 10).map(1)
+    0.5
+    """
+    parts = _measurements(measurements, "parallel")
+    metric = parts[0].input_metric
+    if relation_of(metric, "parallel") != "add-remove":
+        raise MetricMismatch(
+            f"parallel: the input metric is {metric!r}; when records are replaced one can leave a part and enter "
+            "another. Use SymmetricDistance(), with 2·d_in."
+        )
+    measure = parts[0].output_measure
+    domains = [m.input_domain for m in parts]
+    for d in domains:
+        if not isinstance(d, VectorDomain) or d.size is not None:
+            raise DomainMismatch(f"parallel: an input domain is {d!r}; parts are datasets whose size is not public.")
+
+    def run(datasets: Any) -> list[Any]:
+        return [m.function(d) for m, d in zip(parts, datasets, strict=True)]
+
+    def privacy_map(d_in: Any) -> Any:
+        return _largest_split([[m.exact_map(d) for d in range(d_in + 1)] for m in parts], measure)
+
+    if by is None:
+        return Measurement(TupleDomain(*domains), _Together(metric), measure, run, privacy_map)
+    split = by
+
+    def run_split(data: Any) -> list[Any]:
+        records: list[list[Any]] = [[] for _ in parts]
+        for record in data.tolist() if hasattr(data, "tolist") else data:
+            part = split(record)
+            if isinstance(part, int | np.integer) and 0 <= part < len(parts):
+                records[int(part)].append(record)
+        return run([like(np.array(r), data) if isinstance(data, np.ndarray) else r for r in records])
+
+    return Measurement(_common_domain(parts, "parallel"), metric, measure, run_split, privacy_map)
+
+
+class _Together(SymmetricDistance):
+    """Sum of the distances of the parts."""
+
+    def __init__(self, inner: Any) -> None:
+        object.__setattr__(self, "inner_metric", inner)
+
+    def distance(self, a: Any, b: Any) -> int:
+        """Count of records, over all parts."""
+        return sum(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))  # type: ignore[attr-defined]
+
+
+def _largest_split(losses: list[list[Any]], measure: Measure) -> Any:
+    """The largest total loss over all ways to split d_in among the parts: losses[part][d]."""
+    if isinstance(measure, Approximate):
+        pairs = [[measure.parse(x) for x in row] for row in losses]
+        inner = _largest_split([[x[0] for x in row] for row in pairs], measure.inner_measure)
+        return inner, min(Fraction(1), _largest_split([[x[1] for x in row] for row in pairs], MaxDivergence()))
+    if not isinstance(measure, MaxDivergence | ZeroConcentratedDivergence):
+        raise InvalidArgument(f"parallel: losses of {measure!r} are not numbers; fix a δ or an order first.")
+    best = [measure.parse(x) for x in losses[0]]
+    for row in losses[1:]:
+        values = [measure.parse(x) for x in row]
+        best = [max(best[d - k] + values[k] for k in range(d + 1)) for d in range(len(best))]
+    return best[-1]

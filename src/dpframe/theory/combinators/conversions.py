@@ -1,0 +1,206 @@
+"""Conversions: the same measurement with its loss stated in another measure, or for another population."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.theory.exact import exact, upward
+from dpframe.theory.formulas.loss import composition
+from dpframe.theory.formulas.loss import loss as privacy
+from dpframe.theory.formulas.sensitivity import vectors as statistics
+from dpframe.theory.framework import Measurement
+from dpframe.theory.spaces import (
+    Approximate,
+    MaxDivergence,
+    Measure,
+    PrivacyProfile,
+    SmoothedMaxDivergence,
+    VectorDomain,
+    ZeroConcentratedDivergence,
+    probability,
+)
+from dpframe.theory.vectors import relation_of
+
+__all__ = ["fix_delta", "pure_to_approx", "pure_to_zcdp", "sample", "zcdp_to_approx"]
+
+
+def _same(measurement: Any, measures: tuple[Measure, ...], name: str) -> Measurement:
+    if not isinstance(measurement, Measurement):
+        raise InvalidArgument(f"{name}: {measurement!r} is not a measurement.")
+    if measurement.output_measure not in measures:
+        raise MetricMismatch(
+            f"{name}: the output measure is {measurement.output_measure!r}; it converts from "
+            f"{' or '.join(map(repr, measures))}."
+        )
+    return measurement
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Fraction | np.number) and not isinstance(value, bool)
+
+
+def _converted(measurement: Measurement, measure: Measure, change: Callable[[Any], Any]) -> Measurement:
+    return Measurement(
+        measurement.input_domain,
+        measurement.input_metric,
+        measure,
+        measurement.function,
+        lambda d_in: change(measurement.exact_map(d_in)),
+    )
+
+
+def pure_to_approx(measurement: Measurement) -> Measurement:
+    """State a pure loss ε as the pair (ε, 0), so that it composes with approximate ones."""
+    m = _same(measurement, (MaxDivergence(),), "pure_to_approx")
+    return _converted(m, Approximate(MaxDivergence()), lambda epsilon: (epsilon, Fraction(0)))
+
+
+def pure_to_zcdp(measurement: Any) -> Any:
+    """State a pure loss ε as ρ = ε·tanh(ε/2), which is below ε²/2 (`privacy.pure_to_zcdp`).
+
+    Input:  a measurement in MaxDivergence(), or a number ε
+    Output: the same in ZeroConcentratedDivergence(), or the number ρ, rounded up
+
+    >>> pure_to_zcdp(1.0) < 0.46212
+    True
+    """
+    if _is_number(measurement):
+        return privacy.pure_to_zcdp(exact(measurement, "epsilon"))
+    m = _same(measurement, (MaxDivergence(),), "pure_to_zcdp")
+    return _converted(m, ZeroConcentratedDivergence(), lambda e: math.inf if math.isinf(e) else privacy.pure_to_zcdp(e))
+
+
+def zcdp_to_approx(measurement: Any) -> Any:
+    """State ρ (or a pair ρ, δ) as a privacy profile: every (ε, δ) that it implies.
+
+    Input:  a measurement in ZeroConcentratedDivergence() or Approximate(ZeroConcentratedDivergence()); or a number ρ,
+            whose PrivacyProfile is returned
+    Output: the same in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()): map(d_in) has
+            .delta(epsilon=) and .epsilon(delta=)
+    Bound:  the smallest δ over all Rényi orders
+    Source: Canonne, Kamath and Steinke 2020, arXiv:2004.00010, corollary 13; `privacy.zcdp_to_delta`
+    Errors: MetricMismatch for another measure
+
+    >>> from dpframe.theory import AbsoluteDistance, AtomDomain, gaussian
+    >>> profile = zcdp_to_approx(gaussian(AtomDomain(float), AbsoluteDistance(), scale=4.0)).map(1)
+    >>> round(profile.epsilon(delta=1e-3), 6)
+    0.688002
+    """
+    if _is_number(measurement):
+        return _profile(ZeroConcentratedDivergence().parse(measurement, "rho"))
+    zcdp, approximate = ZeroConcentratedDivergence(), Approximate(ZeroConcentratedDivergence())
+    m = _same(measurement, (zcdp, approximate), "zcdp_to_approx")
+    if m.output_measure == zcdp:
+        return _converted(m, SmoothedMaxDivergence(), _profile)
+    return _converted(m, Approximate(SmoothedMaxDivergence()), lambda loss: (_profile(loss[0]), loss[1]))
+
+
+def _profile(rho: Any) -> PrivacyProfile:
+    if rho == 0:
+        return PrivacyProfile(lambda epsilon: 0.0, lambda delta: 0.0, "no loss")
+    if math.isinf(rho):
+        return PrivacyProfile(lambda epsilon: 1.0, lambda delta: math.inf, "no privacy")
+    return PrivacyProfile(
+        lambda epsilon: privacy.zcdp_to_delta(rho, exact(epsilon, "epsilon")),
+        lambda delta: math.inf if delta == 0 else privacy.zcdp_to_epsilon(rho, exact(delta, "delta")),
+        f"ρ={upward(Fraction(rho)):.6g}",
+    )
+
+
+def fix_delta(measurement: Any, delta: Any) -> Any:
+    """Read a privacy profile at one δ: the loss becomes the pair (ε, δ).
+
+    Input:  a measurement in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()), or a PrivacyProfile;
+            delta in [0, 1]
+    Output: the same in Approximate(MaxDivergence()), or the pair (ε, δ) of a profile
+    Bound:  ε is the profile's at δ; where a δ0 is already spent (a threshold), the profile is read at δ - δ0
+    Source: by definition; events of probability δ0 and δ - δ0 together have at most δ
+    Errors: InvalidArgument for delta; MetricMismatch for another measure. Where δ0 exceeds δ, ε is infinite
+
+    >>> from dpframe.theory import AbsoluteDistance, AtomDomain, gaussian
+    >>> m = fix_delta(zcdp_to_approx(gaussian(AtomDomain(float), AbsoluteDistance(), scale=4.0)), 1e-3)
+    >>> m.check(1, (0.7, 1e-3))
+    True
+    """
+    target = probability(delta)
+    measure = Approximate(MaxDivergence())
+    if isinstance(measurement, PrivacyProfile):
+        return measure.show((_epsilon_at(measurement, target), target))
+    smooth, approximate = SmoothedMaxDivergence(), Approximate(SmoothedMaxDivergence())
+    m = _same(measurement, (smooth, approximate), "fix_delta")
+
+    def change(loss: Any) -> tuple[Any, Fraction]:
+        profile, spent = (loss, Fraction(0)) if m.output_measure == smooth else (loss[0], probability(loss[1]))
+        if spent > target:
+            return math.inf, target
+        return _epsilon_at(profile, target - spent), target
+
+    return _converted(m, measure, change)
+
+
+def _epsilon_at(profile: PrivacyProfile, delta: Fraction) -> float:
+    """Ask a profile for its ε, at a δ that is never above the exact one."""
+    down = -upward(-delta)
+    return profile.epsilon(max(0.0, down))
+
+
+def sample(measurement: Measurement, population_size: Any) -> Measurement:
+    """State the smaller loss of a measurement on a secret sample of a larger population (without replacement).
+
+    Input:  a measurement on a VectorDomain of public size n under ChangeOneDistance() or HammingDistance(), or under
+            SymmetricDistance() (where d_in counts two per replacement), in MaxDivergence() or
+            Approximate(MaxDivergence()); population_size N >= n (count)
+    Output: the same measurement, to be run on a sample of n that was drawn uniformly from N; distances are between
+            populations
+    Bound:  ε' = ln(1 + q(e^ε - 1)), δ' = q·δ with q = n/N for one replacement in the population. For k of them the
+            better of two: k steps of one, each paying for the ones before; or q the chance that the sample holds any
+            of the k, and ε, δ those of k replacements
+    Source: Balle, Barthe and Gaboardi 2018, arXiv:1807.01647, theorem 9; `composition.amplification_by_sampling`
+    Errors: InvalidArgument for the population; DomainMismatch without a public size; MetricMismatch
+
+    >>> from dpframe.theory import AtomDomain, SymmetricDistance, laplace, mean
+    >>> average = mean(VectorDomain(AtomDomain(float, bounds=(0, 10)), size=10), SymmetricDistance())
+    >>> m = sample(average >> laplace(*average.output_space, scale=0.5), population_size=100)
+    >>> m.check(2, 0.4941), m.check(2, 0.494)
+    (True, False)
+    """
+    m = _same(measurement, (MaxDivergence(), Approximate(MaxDivergence())), "sample")
+    domain = m.input_domain
+    if not isinstance(domain, VectorDomain) or domain.size is None:
+        raise DomainMismatch(f"sample: the input domain is {domain!r}; the size of the sample must be public.")
+    relation = relation_of(m.input_metric, "sample")
+    n, pure = domain.size, m.output_measure == MaxDivergence()
+    if isinstance(population_size, bool) or not isinstance(population_size, int | np.integer) or population_size < n:
+        raise InvalidArgument(f"sample: population_size={population_size!r} is a whole number of at least {n}.")
+    population = int(population_size)
+
+    def loss_of(replaced: int) -> tuple[Any, Any]:
+        loss = m.exact_map(replaced if relation == "replace" else 2 * replaced)
+        return (loss, 0) if pure else loss
+
+    def change(d_in: int) -> Any:
+        k = statistics.replacements(d_in, relation, population) or 0
+        if k == 0:
+            return Fraction(0) if pure else (Fraction(0), Fraction(0))
+        met = 1 - Fraction(math.comb(population - k, n), math.comb(population, n))
+        best = _amplified(loss_of(min(k, n)), met)
+        if k > 1:
+            steps = _amplified(loss_of(1), Fraction(n, population))
+            if not math.isinf(steps[0]):
+                best = min(best, composition.group_privacy(*steps, k))
+        return best[0] if pure else best
+
+    return Measurement(domain, m.input_metric, m.output_measure, m.function, change)
+
+
+def _amplified(loss: tuple[Any, Any], chance: Fraction) -> tuple[float, float]:
+    """The loss of a mechanism that sees any difference only with this chance."""
+    if math.isinf(loss[0]):
+        return math.inf, 1.0
+    return composition.amplification_by_sampling(*loss, chance.numerator, chance.denominator)

@@ -1,0 +1,3 @@
+"""The one place of each formula. The framework and the dataframe tracker call the functions in here."""
+
+__all__ = []

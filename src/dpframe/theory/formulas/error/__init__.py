@@ -1,0 +1,51 @@
+"""How far off a released number may be: sums of noises, margins, selections, quantiles, marginals."""
+
+from dpframe.theory.formulas.error.marginals import (
+    Part,
+    cell_variance,
+    interaction,
+    marginal,
+    rounding_reach,
+    shares,
+)
+from dpframe.theory.formulas.error.margins import (
+    Source,
+    estimators,
+    fitted,
+    margin_shares,
+    sum_error,
+)
+from dpframe.theory.formulas.error.quantile_interval import (
+    distances,
+    margin,
+)
+from dpframe.theory.formulas.error.selection import (
+    choice_error,
+)
+from dpframe.theory.formulas.error.sums import (
+    gaussian_sum_reaches,
+    laplace_sum_reaches,
+    laplace_total_error,
+    whole_total_error,
+)
+
+__all__ = [
+    "Part",
+    "Source",
+    "cell_variance",
+    "choice_error",
+    "distances",
+    "estimators",
+    "fitted",
+    "gaussian_sum_reaches",
+    "interaction",
+    "laplace_sum_reaches",
+    "laplace_total_error",
+    "margin",
+    "margin_shares",
+    "marginal",
+    "rounding_reach",
+    "shares",
+    "sum_error",
+    "whole_total_error",
+]

@@ -1,0 +1,421 @@
+"""How much noise a price buys, and how large its error is: the inverses of `privacy`.
+
+Every scale, threshold and error is certified and rounded to the safe side: a scale is the smallest float (the largest,
+for a wished error) that surely meets its price. Arguments may be int, float or Fraction and are taken exactly; a price
+that is meant as a decimal is best given as a Fraction.
+
+The integer laws are named by family: "laplace" and "gaussian" are real noise rounded to the nearest integer,
+"discrete_laplace" is the two-sided geometric law.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Literal
+
+from dpframe.errors import InvalidArgument, InvalidPrice
+from dpframe.noise import (
+    TAILS,
+    Ball,
+    Number,
+    accurate,
+    at_most,
+    ball,
+    float_up,
+    positive,
+    precision,
+    root_up,
+    round_down,
+    smallest_float,
+    solve,
+    upper,
+    whole,
+)
+from dpframe.theory.formulas.loss.loss import (
+    gaussian_profile,
+    normal_quantile,
+    price,
+    probability,
+    sensitivity,
+    zcdp_to_epsilon,
+)
+
+__all__ = [
+    "Family",
+    "RealFamily",
+    "gaussian_scale",
+    "gaussian_scale_rho",
+    "gaussian_scales",
+    "laplace_scale",
+    "laplace_scale_rho",
+    "noise_error",
+    "real_error",
+    "real_scale_for_error",
+    "rho_within",
+    "rounded_error",
+    "scale_for_error",
+    "threshold",
+]
+
+Family = Literal["laplace", "discrete_laplace", "gaussian"]
+RealFamily = Literal["laplace", "gaussian"]
+
+# Scales for a price
+
+
+def laplace_scale(l1: Number, epsilon: Number) -> float:
+    """Smallest Laplace scale for ε, whether the noise is real, rounded or discrete.
+
+    Input:  l1, how far one unit moves the answer in L1; epsilon > 0
+    Output: scale, in the units of l1
+    Bound:  the smallest float that is at least l1/epsilon
+    Source: Dwork, McSherry, Nissim, Smith 2006, doi:10.1007/11681878_14, Proposition 1
+    Errors: InvalidArgument for a negative l1, InvalidPrice for an ε that is not positive
+
+    >>> laplace_scale(12, Fraction(48, 100))
+    25.0
+    """
+    return float_up(sensitivity("l1", l1) / _positive_price("epsilon", epsilon))
+
+
+def laplace_scale_rho(l1: Number, rho: Number) -> float:
+    """Smallest Laplace scale for ρ (zero-concentrated), for real or rounded noise, not for the discrete law.
+
+    Input:  l1, how far one unit moves the answer in L1; rho > 0
+    Output: scale, in the units of l1
+    Bound:  the smallest float at which ε + e^-ε - 1 with ε = l1/scale (`privacy.laplace_rho`) is surely at most rho
+    Source: Harrison, Manurangsi 2025, arXiv:2510.25746
+    Errors: InvalidArgument for a negative l1, InvalidPrice for a ρ that is not positive
+
+    >>> round(laplace_scale_rho(1, 0.3678794), 4)
+    1.0
+    """
+    length, target = sensitivity("l1", l1), _positive_price("rho", rho)
+    if length == 0:
+        return 0.0
+
+    def charge(scale: float) -> Ball:
+        epsilon = ball(length / Fraction(scale))
+        return epsilon + (-epsilon).expm1()
+
+    # Newton's method from above for the convex ε + e^-ε - 1 = ρ; ε ≤ ρ + √2ρ.
+    wanted = float(target)
+    epsilon = wanted + math.sqrt(2 * wanted)
+    for _ in range(60):
+        epsilon -= (epsilon + math.expm1(-epsilon) - wanted) / -math.expm1(-epsilon)
+    return smallest_float(lambda scale: scale > 0 and at_most(lambda: charge(scale), target), float(length) / epsilon)
+
+
+def gaussian_scale_rho(l2_squared: Number, rho: Number) -> float:
+    """Smallest Gaussian scale σ for ρ (zero-concentrated).
+
+    Input:  l2_squared, the square of how far one unit moves the answer in L2; rho > 0
+    Output: σ, in the units of l2
+    Bound:  the smallest float with σ² ≥ l2²/(2ρ)
+    Source: Bun, Steinke 2016, arXiv:1605.02065, Proposition 1.6
+    Errors: InvalidArgument for a negative square, InvalidPrice for a ρ that is not positive
+
+    >>> gaussian_scale_rho(1, 0.5)
+    1.0
+    """
+    return root_up(sensitivity("l2_squared", l2_squared) / (2 * _positive_price("rho", rho)))
+
+
+def rho_within(epsilon: Number, delta: Number) -> Fraction:
+    """Largest ρ, nearly, that implies (ε, δ): the inverse of `privacy.zcdp_to_epsilon`.
+
+    Input:  epsilon > 0; delta in (0, 1)
+    Output: ρ, rounded down
+    Errors: InvalidPrice for an ε that is not positive, or a delta outside (0, 1)
+
+    >>> zcdp_to_epsilon(rho_within(1, 1e-6), 1e-6) <= 1
+    True
+    """
+    target = _positive_price("epsilon", epsilon)
+    low, high = Fraction(0), target
+    while zcdp_to_epsilon(high, delta) <= target:  # where δ is large beside ε, it is above ε
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if zcdp_to_epsilon(middle, delta) <= target else (low, middle)
+    return low
+
+
+def gaussian_scale(l2_squared: Number, epsilon: Number, delta: Number) -> float:
+    """Smallest Gaussian scale σ for (ε, δ), for real or rounded noise.
+
+    Input:  l2_squared, the square of how far one unit moves the answer in L2; epsilon ≥ 0; delta in (0, 1)
+    Output: σ, in the units of l2
+    Bound:  the smallest float at which the exact profile (`privacy.gaussian_delta`) is surely at most delta
+    Source: Balle, Wang 2018, arXiv:1805.06530, Theorem 8
+    Errors: InvalidArgument for a negative square, InvalidPrice for a negative ε or a delta outside (0, 1)
+
+    >>> round(gaussian_scale(1, 1, 1e-6), 2)
+    4.22
+    """
+    square = sensitivity("l2_squared", l2_squared)
+    loss, target = price("epsilon", epsilon), probability("delta", delta)
+    if square == 0:
+        return 0.0
+
+    def curve(mu: Ball) -> tuple[Ball, Ball]:
+        # The slope in μ is the normal density at ε/μ - μ/2.
+        middle = ball(loss) / mu - mu / 2
+        return gaussian_profile(ball(loss), mu), (-middle * middle / 2).exp() / (2 * ball(2).pi()).sqrt()
+
+    def enough(sigma: float) -> bool:
+        return sigma > 0 and at_most(lambda: gaussian_profile(ball(loss), ball(square).sqrt() / ball(sigma)), target)
+
+    mu = solve(curve, target, _smallest_mu(float(loss), target))
+    with precision(96):
+        guess = float((ball(square).sqrt() / ball(mu)).mid())
+    return smallest_float(enough, guess)
+
+
+def _smallest_mu(epsilon: float, delta: Fraction) -> float:
+    """Return a μ to start from, below the solution: from the profile's first term alone, and from ε = 0."""
+    quantile = normal_quantile(delta)
+    root = math.sqrt(quantile * quantile + 2 * epsilon)
+    alone = 2 * epsilon / (quantile + root) if quantile > 0 else root - quantile
+    return max(alone, float(delta) * math.sqrt(2 * math.pi), 1e-300)
+
+
+def gaussian_scales(
+    l2_squareds: Sequence[Number], shares: Sequence[Number], epsilon: Number, delta: Number
+) -> list[float]:
+    """Gaussian scales of several columns as one mechanism under (ε, δ).
+
+    Input:  the square of each column's L2 sensitivity; each column's share of the price, positive, in any unit;
+            epsilon ≥ 0; delta in (0, 1)
+    Output: σ of each column, in its own units
+    Bound:  together the columns are one Gaussian with μ² = Σ l2_i²/σ_i². The largest μ² for (ε, δ) is split by share,
+            and each σ_i is rounded up
+    Source: Dong, Roth, Su 2019, arXiv:1905.02383, Corollary 2; Balle, Wang 2018, arXiv:1805.06530, Theorem 8
+    Errors: InvalidArgument for lists of unequal length, a negative square or a share that is not positive;
+            InvalidPrice for a negative ε or a delta outside (0, 1)
+
+    >>> one, two = gaussian_scales([1, 1], [1, 3], 1, 1e-6)
+    >>> round(one / two, 9) == round(3**0.5, 9)
+    True
+    """
+    if len(l2_squareds) != len(shares):
+        raise InvalidArgument(f"gaussian_scales: {len(l2_squareds)} sensitivities for {len(shares)} shares.")
+    squares = [sensitivity("l2_squared", square) for square in l2_squareds]
+    weights = [positive("share", share) for share in shares]
+    unit = Fraction(gaussian_scale(1, epsilon, delta)) ** 2
+    total = sum(weights, Fraction(0))
+    return [root_up(square * unit * total / weight) for square, weight in zip(squares, weights, strict=True)]
+
+
+def _positive_price(name: str, value: Number) -> Fraction:
+    exact = price(name, value)
+    if exact == 0:
+        raise InvalidPrice(f"{name}={value!r} must be positive.")
+    return exact
+
+
+# Thresholds
+
+
+def threshold(delta: Number, groups: int, family: Family, scale: Number, step: int = 1) -> int:
+    """Smallest threshold T such that showing the keys with noisy value ≥ T costs at most δ.
+
+    Input:  delta in (0, 1); groups that one unit touches; the family and scale of the noise on each group's value, in
+            grid units; step, how far one unit moves the value of one group
+    Output: T, in grid units
+    Bound:  1 - (1 - P[noise ≥ T - step])^groups ≤ delta: a group that exists only because of the unit has a value of
+            at most `step`, and a noisy value equal to T is kept
+    Source: Wilson et al. 2019, arXiv:1909.01917, Theorem 2
+    Errors: InvalidPrice for a delta outside (0, 1); InvalidArgument for groups or step below 1, an unknown family, or a
+            scale that is not positive
+
+    >>> threshold(Fraction(1, 10**6), 1, "discrete_laplace", 1)
+    15
+    """
+    allowed, count, reach = probability("delta", delta), whole("groups", groups, 1), whole("step", step, 1)
+    tail, exact = _tail(family), positive("scale", scale)
+
+    def enough(k: int) -> bool:
+        # 1 - (1-p)^m ≤ δ is p ≤ 1 - (1-δ)^(1/m).
+        def slack() -> Ball:
+            return -((-ball(allowed)).log1p() / count).expm1() - tail(exact, k)
+
+        return _surely(slack)
+
+    with precision(96):
+        one = -((-ball(allowed)).log1p() / count).expm1()
+        start = _quantile(family, exact, one)
+    return reach + _smallest_integer(enough, start)
+
+
+def _tail(family: str) -> Callable[[Fraction, int], Ball]:
+    if family not in TAILS:
+        raise InvalidArgument(f"family={family!r} must be one of {', '.join(map(repr, TAILS))}.")
+    return TAILS[family]
+
+
+def _surely(slack: Callable[[], Ball]) -> bool:
+    """Whether a number is surely at least 0; with many bits undecided, the answer is no."""
+    bits = 128
+    while bits < 1 << 13:
+        with precision(bits):
+            value = slack()
+            if value >= 0:
+                return True
+            if value < 0:
+                return False
+        bits *= 2
+    return False
+
+
+def _quantile(family: str, scale: Fraction, tail: Ball) -> int:
+    """Return about the smallest integer k with P[noise ≥ k] ≤ tail."""
+    if family == "gaussian":
+        real = (2 * tail).erfcinv() * ball(2).sqrt() * ball(scale) + ball(0.5)
+    else:
+        real = (-(2 * tail).log() if 2 * tail <= 1 else (2 * (1 - tail)).log()) * ball(scale) + ball(0.5)
+    return int(real.mid().ceil().unique_fmpz() or 0)
+
+
+def _smallest_integer(enough: Callable[[int], bool], start: int) -> int:
+    """Return the smallest integer for which a monotone claim holds, starting near `start`."""
+    step = 1
+    if enough(start):
+        high, low = start, start - 1
+        while enough(low):
+            high, low, step = low, low - 2 * step, 2 * step
+    else:
+        low, high = start, start + 1
+        while not enough(high):
+            low, high, step = high, high + 2 * step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+# Errors at a confidence
+
+
+def noise_error(family: Family, scale: Number, alpha: Number) -> int:
+    """Smallest e with P[|noise| > e] ≤ alpha, in grid units.
+
+    Input:  the family and scale of the noise, in grid units; alpha in (0, 1), the chance of a larger error
+    Output: e ≥ 0
+    Bound:  P[|noise| > e] = 2·P[noise ≥ e + 1], since the laws are symmetric integers
+    Source: the tails in `dpframe.noise.tails`
+    Errors: InvalidArgument for an unknown family or a scale not above 0; InvalidPrice for an alpha not in (0, 1)
+
+    >>> noise_error("laplace", 25, 0.05)
+    75
+    """
+    chance, tail, exact = probability("alpha", alpha), _tail(family), positive("scale", scale)
+    with precision(96):
+        start = max(0, _quantile(family, exact, ball(chance / 2)) - 1)
+    return max(0, _smallest_integer(lambda e: e >= 0 and _surely(lambda: ball(chance) - 2 * tail(exact, e + 1)), start))
+
+
+def rounded_error(family: Family, scale: Number, per: int, alpha: Number) -> int:
+    """Smallest e with P[|round((t + noise) / per) - round(t / per)| > e] ≤ alpha for every integer t.
+
+    Input:  the family and scale of the noise, in grid units; per, an even number of grid units that make 1; alpha
+    Output: e ≥ 0, where numbers are rounded half up after the noise
+    Bound:  with t = n·per + f, -per/2 ≤ f < per/2, the noise is at least e·per + per/2 - f above or at least
+            e·per + per/2 + f + 1 below. These two add up to (2e + 1)·per + 1 for each f, and a tail is convex, so the
+            probability is largest at the ends of f: P[noise ≥ e·per + 1] + P[noise ≥ (e + 1)·per]
+    Source: ours
+    Errors: as `noise_error`
+
+    >>> rounded_error("laplace", 25 * 2**20, 2**20, 0.05)
+    75
+    """
+    chance, tail, exact = probability("alpha", alpha), _tail(family), positive("scale", scale)
+    with precision(96):
+        start = max(0, _quantile(family, exact, ball(chance / 2)) // per - 1)
+
+    def within(e: int) -> bool:
+        return e >= 0 and _surely(lambda: ball(chance) - tail(exact, e * per + 1) - tail(exact, (e + 1) * per))
+
+    return _smallest_integer(within, start)
+
+
+def scale_for_error(family: Family, error: Number, alpha: Number) -> float:
+    """Largest scale with P[|noise| > error] ≤ alpha.
+
+    Input:  the family; error ≥ 0 in grid units (its whole part counts); alpha in (0, 1)
+    Output: scale, in grid units
+    Bound:  the largest float whose `noise_error` is at most `error`
+    Source: the tails in `dpframe.noise.tails`
+    Errors: InvalidArgument for an unknown family or a negative error; InvalidPrice for an alpha outside (0, 1)
+
+    >>> noise_error("laplace", scale_for_error("laplace", 75, 0.05), 0.05)
+    75
+    """
+    chance, tail = probability("alpha", alpha), _tail(family)
+    reach = math.floor(sensitivity("error", error))
+
+    def within(scale: float) -> bool:
+        return scale == 0 or _surely(lambda: ball(chance) - 2 * tail(Fraction(scale), reach + 1))
+
+    start = _scale_near(family, reach, chance)
+    # The largest float that is within is the one before the smallest that is not.
+    return math.nextafter(smallest_float(lambda scale: not within(scale), start), 0)
+
+
+def _scale_near(family: str, reach: int, chance: Fraction) -> float:
+    """Return about the scale at which P[|noise| > reach] is this chance."""
+    with precision(96):
+        half, log_chance = ball(Fraction(2 * reach + 1, 2)), ball(chance).log()
+        if family == "gaussian":
+            return round_down(half / (ball(chance).erfcinv() * ball(2).sqrt()))
+        if family == "laplace":
+            return round_down(half / -log_chance)
+    # Newton's method for k·t + ln(1 + e^-t) = ln(2/chance) with t = 1/scale, k = reach + 1; the slope is k/2 or more.
+    k, aim, t = reach + 1, math.log(2) - float(log_chance.mid()), 1.0
+    for _ in range(30):
+        t = max(t / 4, t - (k * t + math.log1p(math.exp(-t)) - aim) / (k - 1 / (1 + math.exp(min(t, 700.0)))))
+    return 1 / t
+
+
+def real_error(family: RealFamily, scale: Number, alpha: Number) -> float:
+    """Smallest e with P[|noise| > e] ≤ alpha for real noise, before any rounding to a grid.
+
+    Input:  family, "laplace" or "gaussian"; scale (of a Gaussian: its standard deviation); alpha in (0, 1)
+    Output: e, in the units of the scale, rounded up
+    Bound:  scale·ln(1/alpha) for Laplace, scale·√2·erfc⁻¹(alpha) for Gaussian noise
+    Source: the quantile functions
+    Errors: InvalidArgument for an unknown family or a scale not above 0; InvalidPrice for an alpha not in (0, 1)
+
+    >>> round(real_error("laplace", 25, 0.05), 6), round(real_error("gaussian", 1, 0.05), 6)
+    (74.893307, 1.959964)
+    """
+    quantile, width = _quantile_of(family, alpha), positive("scale", scale)
+    return upper(lambda: quantile() * ball(width))
+
+
+def real_scale_for_error(family: RealFamily, error: Number, alpha: Number) -> float:
+    """Largest scale of real noise with P[|noise| > error] ≤ alpha: the inverse of `real_error`.
+
+    Input:  family as in `real_error`; error > 0; alpha in (0, 1)
+    Output: scale, in the units of the error, rounded down
+    Bound:  error/ln(1/alpha) for Laplace, error/(√2·erfc⁻¹(alpha)) for Gaussian noise
+    Source: the quantile functions
+    Errors: InvalidArgument for an unknown family or an error not above 0; InvalidPrice for an alpha not in (0, 1)
+
+    >>> round(real_scale_for_error("laplace", 74.893307, Fraction(1, 20)), 6)
+    25.0
+    """
+    quantile, reach = _quantile_of(family, alpha), positive("error", error)
+    return max(0.0, round_down(accurate(lambda: ball(reach) / quantile())))
+
+
+def _quantile_of(family: str, alpha: Number) -> Callable[[], Ball]:
+    """The e with P[|noise| > e] = alpha for real noise of scale 1."""
+    chance = probability("alpha", alpha)
+    if family == "laplace":
+        return lambda: -ball(chance).log()
+    if family == "gaussian":
+        return lambda: ball(chance).erfcinv() * ball(2).sqrt()
+    raise InvalidArgument(f"family={family!r} must be 'laplace' or 'gaussian'.")

@@ -1,0 +1,394 @@
+"""What noise is worth: from a scale to a loss.
+
+Every figure is certified in ball arithmetic and rounded up, so a published ε, δ or ρ is never below the truth; it is
+above it by a unit or two in the last place. Arguments may be int, float or Fraction and are taken exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from dpframe.errors import InvalidArgument, InvalidPrice
+from dpframe.noise import (
+    Ball,
+    Number,
+    at_most,
+    ball,
+    discrete_gaussian_tail,
+    discrete_gaussian_tails,
+    discrete_laplace_tail,
+    float_up,
+    gaussian_tail,
+    laplace_tail,
+    positive,
+    precision,
+    rational,
+    root_up,
+    round_up,
+    rounded_gaussian_tail,
+    rounded_laplace_tail,
+    smallest_float,
+    solve,
+    upper,
+    whole,
+)
+
+__all__ = [
+    "bounded_range_rho",
+    "discrete_gaussian_delta",
+    "discrete_gaussian_tail",
+    "discrete_laplace_tail",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "gaussian_rho",
+    "gaussian_tail",
+    "laplace_epsilon",
+    "laplace_rho",
+    "laplace_tail",
+    "permute_and_flip_rho",
+    "pure_to_zcdp",
+    "rounded_gaussian_tail",
+    "rounded_laplace_tail",
+    "threshold_delta",
+    "zcdp_to_delta",
+    "zcdp_to_epsilon",
+]
+
+# Arguments
+
+
+def sensitivity(name: str, value: Any) -> Fraction:
+    """Return a sensitivity (or its square), at least 0, as an exact number."""
+    exact = rational(name, value)
+    if exact < 0:
+        raise InvalidArgument(f"{name}={value!r} must be at least 0.")
+    return exact
+
+
+def price(name: str, value: Any) -> Fraction:
+    """Return an ε, ρ or μ, finite and at least 0, as an exact number."""
+    try:
+        exact = rational(name, value)
+    except InvalidArgument:
+        exact = Fraction(-1)
+    if exact < 0:
+        raise InvalidPrice(f"{name}={value!r} must be a finite number that is at least 0.")
+    return exact
+
+
+def probability(name: str, value: Any, *, closed: bool = False) -> Fraction:
+    """Return a δ or α in (0, 1), or in [0, 1] where the ends make sense, as an exact number."""
+    exact = price(name, value)
+    if exact > 1 or (not closed and exact in (0, 1)):
+        raise InvalidPrice(f"{name}={value!r} must lie {'in [0, 1]' if closed else 'strictly between 0 and 1'}.")
+    return exact
+
+
+def price_up(x: Fraction) -> float:
+    """Return a rational price as a float: as its decimal where it has a short one, else rounded up.
+
+    A price is read as it prints, so the float 0.48 stands for 48/100 exactly.
+    """
+    near = float_up(x)
+    for guess in (near, math.nextafter(near, 0)):
+        if math.isfinite(guess) and Fraction(repr(guess)) == x:
+            return guess
+    return near
+
+
+# Laplace
+
+
+def laplace_epsilon(l1: Number, scale: Number) -> float:
+    """ε of Laplace noise, real, rounded or discrete.
+
+    Input:  l1, how far one unit moves the answer in L1; scale of the noise, in the same units
+    Output: ε
+    Bound:  l1/scale, rounded up; rounding the real noise is post-processing
+    Source: Dwork, McSherry, Nissim, Smith 2006, doi:10.1007/11681878_14, Proposition 1
+    Errors: InvalidArgument for a negative l1 or a scale that is not positive
+
+    >>> laplace_epsilon(12, 25)
+    0.48
+    """
+    return price_up(sensitivity("l1", l1) / positive("scale", scale))
+
+
+def laplace_rho(l1: Number, scale: Number) -> float:
+    """ρ (zero-concentrated) of real or rounded Laplace noise.
+
+    Input:  l1, how far one unit moves the answer in L1; scale of the noise, in the same units
+    Output: ρ, below ε·tanh(ε/2), the charge of any other ε-private mechanism
+    Bound:  ε + e^-ε - 1 with ε = l1/scale; a convex function that is 0 at 0, so several columns cost no more together
+    Source: Harrison, Manurangsi 2025, arXiv:2510.25746
+    Errors: InvalidArgument for a negative l1 or a scale that is not positive
+
+    >>> round(laplace_rho(1, 1), 6)
+    0.367879
+    """
+    epsilon = sensitivity("l1", l1) / positive("scale", scale)
+    return upper(lambda: ball(epsilon) + (-ball(epsilon)).expm1()) if epsilon else 0.0
+
+
+# Gaussian
+
+
+def gaussian_rho(l2: Number, scale: Number) -> float:
+    """ρ (zero-concentrated) of Gaussian noise, real, rounded or discrete.
+
+    Input:  l2, how far one unit moves the answer in L2; scale (standard deviation σ) in the same units
+    Output: ρ
+    Bound:  l2²/(2σ²); for several columns, μ²/2 with `gaussian_mu`
+    Source: Bun, Steinke 2016, arXiv:1605.02065, Proposition 1.6; discrete: Canonne, Kamath, Steinke 2020
+    Errors: InvalidArgument for a negative l2 or a scale that is not positive
+
+    >>> gaussian_rho(1, 1)
+    0.5
+    """
+    return price_up(sensitivity("l2", l2) ** 2 / (2 * positive("scale", scale) ** 2))
+
+
+def gaussian_mu(l2_squareds: Sequence[Number], scales: Sequence[Number]) -> float:
+    """μ of several Gaussian columns as one mechanism.
+
+    Input:  the square of each column's L2 sensitivity, exact; the standard deviation σ of each column's noise
+    Output: μ, the L2 sensitivity of all columns in units of their noise
+    Bound:  √Σ l2_i²/σ_i²: dividing each column by its σ makes one spherical Gaussian of all
+    Source: Dong, Roth, Su 2019, arXiv:1905.02383, Corollary 2
+    Errors: InvalidArgument for lists of unequal length, a negative square or a scale that is not positive
+
+    >>> gaussian_mu([9, 16], [1, 1])
+    5.0
+    """
+    if len(l2_squareds) != len(scales):
+        raise InvalidArgument(f"gaussian_mu: {len(l2_squareds)} sensitivities for {len(scales)} scales.")
+    square = sum(
+        (
+            sensitivity("l2_squared", square) / positive("scale", scale) ** 2
+            for square, scale in zip(l2_squareds, scales, strict=True)
+        ),
+        Fraction(0),
+    )
+    return root_up(square)
+
+
+def gaussian_profile(epsilon: Ball, mu: Ball) -> Ball:
+    """δ(ε) of Gaussian noise at the current precision, ε ≥ 0 and μ > 0."""
+    root = ball(2).sqrt()
+    middle, half = epsilon / mu, mu / 2
+    return (((middle - half) / root).erfc() - epsilon.exp() * ((middle + half) / root).erfc()) / 2
+
+
+def gaussian_delta(epsilon: Number, mu: Number) -> float:
+    """δ at this ε of real or rounded Gaussian noise: the exact privacy profile.
+
+    Input:  epsilon ≥ 0; mu, the L2 sensitivity divided by σ (`gaussian_mu`)
+    Output: δ
+    Bound:  Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ), in any dimension
+    Source: Balle, Wang 2018, arXiv:1805.06530, Theorem 8
+    Errors: InvalidPrice for a negative ε or μ
+
+    >>> gaussian_delta(1, 0.2367) < 1e-6 < gaussian_delta(1, 0.2368)
+    True
+    """
+    loss, distance = price("epsilon", epsilon), price("mu", mu)
+    return min(1.0, upper(lambda: gaussian_profile(ball(loss), ball(distance)))) if distance else 0.0
+
+
+def gaussian_epsilon(delta: Number, mu: Number) -> float:
+    """Smallest ε of real or rounded Gaussian noise at this δ.
+
+    Input:  delta in (0, 1); mu, the L2 sensitivity divided by σ (`gaussian_mu`)
+    Output: ε
+    Bound:  the solution of `gaussian_delta` = delta, rounded up; 0 where total variation is already within delta
+    Source: Balle, Wang 2018, arXiv:1805.06530, Theorem 8
+    Errors: InvalidPrice for a delta outside (0, 1) or a negative μ
+
+    >>> round(gaussian_epsilon(1e-6, 1), 4)
+    4.8866
+    """
+    target, distance = probability("delta", delta), price("mu", mu)
+
+    if distance == 0:
+        return 0.0
+
+    def curve(epsilon: Ball) -> tuple[Ball, Ball]:
+        reach = (epsilon / ball(distance) + ball(distance) / 2) / ball(2).sqrt()
+        return gaussian_profile(epsilon, ball(distance)), -epsilon.exp() * reach.erfc() / 2
+
+    def enough(epsilon: float) -> bool:
+        return at_most(lambda: gaussian_profile(ball(epsilon), ball(distance)), target)
+
+    if enough(0.0):
+        return 0.0
+    # Without its second term the profile is Φ(μ/2 - ε/μ), which gives ε in closed form and slightly too large.
+    size = float_up(distance)
+    return smallest_float(enough, solve(curve, target, size * size / 2 + size * normal_quantile(target)))
+
+
+def normal_quantile(tail: Fraction) -> float:
+    """Return about the z with P[N ≥ z] = tail."""
+    with precision(64):
+        return float((ball(2 * tail).erfcinv() * ball(2).sqrt()).mid())
+
+
+def discrete_gaussian_delta(epsilon: Number, sensitivity: int, scale: Number) -> float:
+    """δ at this ε of discrete Gaussian noise on one integer answer.
+
+    Input:  epsilon ≥ 0; sensitivity, a positive integer; scale, the parameter σ of the discrete Gaussian
+    Output: δ; above the truth by rounding only, up to scale 4096, and by about 1/σ² of the tails beyond
+    Bound:  P[X > εσ²/Δ - Δ/2] - e^ε·P[X > εσ²/Δ + Δ/2]
+    Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Theorem 7
+    Errors: InvalidPrice for a negative ε; InvalidArgument for a sensitivity or scale that is not positive
+
+    >>> discrete_gaussian_delta(1, 1, 4.2247) > 1.019e-6 > gaussian_delta(1, 1 / 4.2247)
+    True
+    """
+    loss, step, sigma = price("epsilon", epsilon), whole("sensitivity", sensitivity, 1), positive("scale", scale)
+    centre = loss * sigma**2 / step
+    points = [math.floor(centre - Fraction(step, 2)) + 1, math.floor(centre + Fraction(step, 2)) + 1]
+    with precision(256):
+        near, far = discrete_gaussian_tails(sigma, points)
+        return min(1.0, max(0.0, round_up(near - ball(loss).exp() * far)))
+
+
+# Thresholds
+
+
+def threshold_delta(tail: Number, groups: int) -> float:
+    """δ of showing keys by a threshold.
+
+    Input:  tail, the probability that one group's noise lifts it over the threshold; groups that one unit touches
+    Output: δ = 1 - (1 - tail)^groups
+    Bound:  the groups' noises are independent, and all of the unit's own keys stay hidden with (1 - tail)^groups.
+            A value equal to the threshold is kept: with integer noise, threshold T and a unit that moves each group
+            by s, the tail is P[noise ≥ T - s]
+    Source: Wilson et al. 2019, arXiv:1909.01917, Theorem 2; Desfontaines et al. 2020, arXiv:2006.03684
+    Errors: InvalidPrice for a tail outside [0, 1]; InvalidArgument for fewer than 0 groups
+
+    >>> threshold_delta(discrete_laplace_tail(1, 9), 1) == discrete_laplace_tail(1, 9)
+    True
+    """
+    chance, count = probability("tail", tail, closed=True), whole("groups", groups, 0)
+    if count == 0 or chance in (0, 1):
+        return float(chance) if count else 0.0
+    if count == 1:
+        return float_up(chance)
+    return min(1.0, upper(lambda: -(count * (-ball(chance)).log1p()).expm1()))
+
+
+# Zero-concentrated privacy
+
+
+def pure_to_zcdp(epsilon: Number) -> float:
+    """ρ of any mechanism that is ε-private.
+
+    Input:  epsilon ≥ 0
+    Output: ρ
+    Bound:  ε·tanh(ε/2), attained by randomized response; below the older ε²/2
+    Source: Harrison, Manurangsi 2025, arXiv:2510.25746, Section 1
+    Errors: InvalidPrice for a negative ε
+
+    >>> pure_to_zcdp(1) < 0.4622 < 0.5
+    True
+    """
+    loss = price("epsilon", epsilon)
+    return upper(lambda: ball(loss) * ball(loss / 2).tanh()) if loss else 0.0
+
+
+def bounded_range_rho(epsilon: Number) -> float:
+    """ρ of the exponential mechanism, or of any other whose log ratios lie in one interval of length ε.
+
+    Input:  epsilon ≥ 0
+    Output: ρ
+    Bound:  ε²/8: a loss of bounded range is subgaussian (Hoeffding)
+    Source: Cesar, Rogers 2021, arXiv:2004.07223, Lemma 3.4; Dong, Durfee, Rogers 2020, arXiv:1909.13830, for the range
+    Errors: InvalidPrice for a negative ε
+
+    >>> bounded_range_rho(2)
+    0.5
+    """
+    return price_up(price("epsilon", epsilon) ** 2 / 8)
+
+
+def permute_and_flip_rho(epsilon: Number) -> float:
+    """ρ of permute-and-flip: that of any ε-private mechanism, not the exponential mechanism's ε²/8.
+
+    Input:  epsilon ≥ 0
+    Output: ρ
+    Bound:  ε·tanh(ε/2), see `pure_to_zcdp`; permute-and-flip is not bounded-range
+    Source: McKenna, Sheldon 2020, arXiv:2010.12603, for the ε
+    Errors: InvalidPrice for a negative ε
+
+    >>> permute_and_flip_rho(1) == pure_to_zcdp(1)
+    True
+    """
+    return pure_to_zcdp(epsilon)
+
+
+def zcdp_to_delta(rho: Number, epsilon: Number) -> float:
+    """δ at this ε of any mechanism that is ρ-zero-concentrated.
+
+    Input:  rho ≥ 0; epsilon ≥ 0
+    Output: δ
+    Bound:  exp((α-1)(αρ-ε))/(α-1)·(1-1/α)^α, true for each α > 1, at a nearly best α
+    Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Corollary 13
+    Errors: InvalidPrice for a negative ρ or ε
+
+    >>> zcdp_to_delta(0.5, 10) < 1e-9
+    True
+    """
+    charge, loss = price("rho", rho), price("epsilon", epsilon)
+    if charge == 0:
+        return 0.0
+    slope, bend = float(charge), float(loss)
+    # The logarithm of the bound is stationary where (2α-1)ρ - ε + ln(1-1/α) = 0; the left side rises with α.
+    order = _increasing_root(lambda t: (2 * t + 1) * slope - bend - math.log1p(1 / t))
+    above, alpha = ball(order), 1 + Fraction(order)
+    return min(
+        1.0,
+        upper(lambda: (above * ball(alpha * charge - loss)).exp() / above * (-ball(alpha) * (1 / above).log1p()).exp()),
+    )
+
+
+def zcdp_to_epsilon(rho: Number, delta: Number) -> float:
+    """ε at this δ of any mechanism that is ρ-zero-concentrated.
+
+    Input:  rho ≥ 0; delta in (0, 1)
+    Output: ε
+    Bound:  αρ + (ln(1/δ) - ln α)/(α-1) + ln(1-1/α), true for each α > 1, at a nearly best α
+    Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Corollary 13 solved for ε
+    Errors: InvalidPrice for a negative ρ or a delta outside (0, 1)
+
+    >>> round(zcdp_to_epsilon(0.5, 1e-6), 4)
+    5.2215
+    """
+    charge, target = price("rho", rho), probability("delta", delta)
+    if charge == 0:
+        return 0.0
+    slope, cost = float(charge), -_logarithm(target)
+    order = _increasing_root(lambda t: t * t * slope - cost + math.log1p(t))
+    above, alpha = ball(order), 1 + Fraction(order)
+    return upper(
+        lambda: (
+            ball(alpha * charge) - (ball(target).log() + ball(alpha).log()) / above - (1 / above).log1p()
+        ).nonnegative_part()
+    )
+
+
+def _increasing_root(function: Callable[[float], float]) -> float:
+    """Return about the t > 0 at which an increasing function is 0, between e^-60 and e^60."""
+    low, high = -60.0, 60.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if function(math.exp(middle)) > 0 else (middle, high)
+    return math.exp(high)
+
+
+def _logarithm(x: Fraction) -> float:
+    """Return about ln(x), also where x is below the smallest float."""
+    return math.log(x.numerator) - math.log(x.denominator)

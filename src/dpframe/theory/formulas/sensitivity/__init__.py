@@ -1,0 +1,35 @@
+"""How far one unit can move a total: grouped tables, whole vectors, and a sum beside a count."""
+
+from dpframe.theory.formulas.sensitivity.grouped import (
+    Contribution,
+    Relation,
+    Sensitivity,
+    merged,
+    row_counts,
+    unit_counts,
+)
+from dpframe.theory.formulas.sensitivity.pairs import (
+    pair_gains,
+    pair_scale,
+    paired_error,
+    rounding,
+)
+from dpframe.theory.formulas.sensitivity.vectors import (
+    tight_l1,
+    tight_l2,
+)
+
+__all__ = [
+    "Contribution",
+    "Relation",
+    "Sensitivity",
+    "merged",
+    "pair_gains",
+    "pair_scale",
+    "paired_error",
+    "rounding",
+    "row_counts",
+    "tight_l1",
+    "tight_l2",
+    "unit_counts",
+]

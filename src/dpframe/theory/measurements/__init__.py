@@ -1,0 +1,27 @@
+"""Measurements: functions that add noise or choose at random, each with a bound on the privacy loss."""
+
+from dpframe.theory.measurements.choices import (
+    noisy_max,
+    randomized_response,
+)
+from dpframe.theory.measurements.grid_noise import (
+    checked_scale,
+)
+from dpframe.theory.measurements.noise import (
+    gaussian,
+    laplace,
+)
+from dpframe.theory.measurements.thresholds import (
+    gaussian_threshold,
+    laplace_threshold,
+)
+
+__all__ = [
+    "checked_scale",
+    "gaussian",
+    "gaussian_threshold",
+    "laplace",
+    "laplace_threshold",
+    "noisy_max",
+    "randomized_response",
+]

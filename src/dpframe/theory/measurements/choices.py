@@ -1,0 +1,205 @@
+"""Measurements that answer with a choice: randomized_response for one answer, noisy_max for the best of many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.noise import bernoulli_exp, exponential_choice, permute_and_flip, uniform_index
+from dpframe.noise import randomized_response as drawn_response
+from dpframe.theory.exact import exact
+from dpframe.theory.formulas.loss import loss as privacy
+from dpframe.theory.formulas.sensitivity import vectors as statistics
+from dpframe.theory.framework import Measurement
+from dpframe.theory.measurements.grid_noise import checked_scale
+from dpframe.theory.measurements.noise import number_domain
+from dpframe.theory.spaces import (
+    AtomDomain,
+    DiscreteDistance,
+    Domain,
+    LinfDistance,
+    MaxDivergence,
+    Measure,
+    Metric,
+    VectorDomain,
+    ZeroConcentratedDivergence,
+)
+
+__all__ = ["noisy_max", "randomized_response"]
+
+
+def randomized_response(
+    input_domain: Domain | Iterable[Any] | None = None,
+    input_metric: Metric | None = None,
+    prob: Any = None,
+    categories: Any = None,
+) -> Measurement:
+    """Tell the true category with probability `prob`, otherwise one of the others, each equally often.
+
+    Input:  one value under DiscreteDistance(); `categories`, at least two distinct values (True and False for the bool
+            domain); prob in [1/k, 1) for k categories. The categories may stand in the place of the domain:
+            `randomized_response(["a", "b"], prob=0.75)`. A value that is none of them is answered uniformly
+    Output: one of the categories
+    Bound:  ε = ln(prob·(k - 1)/(1 - prob)) for d_in = 1: an answer is most telling when it is the true one
+    Source: Warner 1965; Kairouz, Oh and Viswanath 2014, arXiv:1407.1338, for k categories;
+            `statistics.response_epsilon`
+    Errors: InvalidArgument for prob and categories; DomainMismatch, MetricMismatch
+
+    >>> m = randomized_response(AtomDomain(bool), DiscreteDistance(), prob=0.75)
+    >>> m.map(1) == math.log(3)
+    True
+    """
+    if input_domain is not None and not isinstance(input_domain, Domain):
+        if not isinstance(input_metric, Metric | None):
+            input_metric, prob = None, input_metric
+        if isinstance(input_domain, int | float | str):
+            raise InvalidArgument(f"randomized_response: {input_domain!r} is no list of categories; name prob=... too.")
+        categories, input_domain = list(input_domain), None
+    if isinstance(prob, Iterable) and not isinstance(prob, str):
+        categories, prob = prob, categories  # (domain, metric, categories, prob) reads as well
+    options = _options(input_domain, categories)
+    domain = input_domain or AtomDomain(type(options[0]))
+    if not isinstance(domain, AtomDomain) or domain.nan:
+        raise DomainMismatch(f"randomized_response: the input domain is {domain!r}; it answers for one value, not NaN.")
+    if not all(domain.member(o) for o in options):
+        raise DomainMismatch(f"randomized_response: the categories are not all members of {domain!r}.")
+    metric = DiscreteDistance() if input_metric is None else input_metric
+    if metric != DiscreteDistance():
+        raise MetricMismatch(f"randomized_response: the input metric is {metric!r}; it is DiscreteDistance().")
+    if prob is None:
+        raise InvalidArgument("randomized_response: give prob=..., the probability of the true answer.")
+    keep, k = exact(prob, "prob"), len(options)
+    if not Fraction(1, k) <= keep < 1:
+        raise InvalidArgument(f"randomized_response: prob={prob!r} is at least 1/{k} (no information) and below 1.")
+    places = {o: i for i, o in enumerate(options)}
+
+    def run(value: Any) -> Any:
+        place = places.get(value.item() if hasattr(value, "item") else value)
+        if place is None:
+            return options[int(uniform_index(k, 1)[0])]
+        return options[int(drawn_response(np.array([place]), k, keep)[0])]
+
+    return Measurement(
+        domain,
+        metric,
+        MaxDivergence(),
+        run,
+        lambda d_in: statistics.response_epsilon(keep, k) if d_in else 0.0,
+    )
+
+
+def _options(domain: Domain | None, categories: Any) -> list[Any]:
+    if categories is None:
+        if isinstance(domain, AtomDomain) and domain.dtype.kind == "b":
+            return [False, True]
+        if domain is None:
+            return [False, True]
+        raise InvalidArgument(f"randomized_response: give categories=[...], the possible answers, for {domain!r}.")
+    options = list(categories) if isinstance(categories, Iterable) else []
+    if len(options) < 2 or len(set(options)) != len(options):
+        raise InvalidArgument("randomized_response: categories are at least two distinct values.")
+    return options
+
+
+def noisy_max(
+    input_domain: Domain,
+    input_metric: Metric,
+    scale: Any,
+    negate: bool = False,
+    output_measure: Measure | None = None,
+) -> Measurement:
+    """Choose the index of a large entry of a vector of scores (of a small one with `negate=True`).
+
+    Input:  vectors of numbers under LinfDistance(), or LinfDistance(monotonic=True) when all scores move the same way
+            between neighbours; scale > 0 in the unit of the scores
+    Output: int, an index from 0: that of the largest score after exponential noise of this scale (permute-and-flip),
+            or, with output_measure=ZeroConcentratedDivergence(), after Gumbel noise (the exponential mechanism)
+    Bound:  ε = 2·d_in/scale; d_in/scale when monotonic. As ρ: ε²/8, which the exponential mechanism's bounded range
+            gives; permute-and-flip errs less but has no such range. Float scores are taken as the exact fractions they
+            are, so nothing is rounded
+    Source: McKenna and Sheldon 2020, arXiv:2010.12603, theorem 1; McSherry and Talwar 2007, theorem 6;
+            `privacy.bounded_range_rho`
+    Errors: InvalidArgument for the scale; DomainMismatch, MetricMismatch
+
+    >>> m = noisy_max(VectorDomain(AtomDomain(int)), LinfDistance(), scale=1.0)
+    >>> m.map(1)
+    2.0
+    """
+    if isinstance(scale, Measure):
+        raise InvalidArgument("noisy_max: scale is a number; the measure is named: output_measure=...")
+    if not isinstance(input_domain, VectorDomain):
+        raise DomainMismatch(f"noisy_max: the input domain is {input_domain!r}; it chooses from a VectorDomain.")
+    atom = number_domain(input_domain, "noisy_max")
+    if not isinstance(input_metric, LinfDistance):
+        raise MetricMismatch(f"noisy_max: the input metric is {input_metric!r}; scores are measured by LinfDistance().")
+    width = checked_scale(scale)
+    measure = MaxDivergence() if output_measure is None else output_measure
+    factor = 1 if input_metric.monotonic else 2
+
+    def epsilon(d_in: Any) -> Fraction:
+        return factor * statistics.laplace_loss(d_in, width)
+
+    privacy_map: Callable[[Any], Any] = epsilon
+    if measure == ZeroConcentratedDivergence():
+
+        def privacy_map(d_in: Any) -> Any:
+            return privacy.bounded_range_rho(epsilon(d_in))
+
+    elif measure != MaxDivergence():
+        raise InvalidArgument(
+            f"noisy_max: output_measure={measure!r}; it is MaxDivergence() or ZeroConcentratedDivergence()."
+        )
+    flips = measure == MaxDivergence()
+    return Measurement(
+        input_domain, input_metric, measure, lambda scores: _choose(scores, atom, width, negate, flips), privacy_map
+    )
+
+
+def _choose(scores: Any, atom: AtomDomain, scale: Fraction, negate: bool, flips: bool) -> int:
+    """By permute-and-flip or the exponential mechanism; `dpframe.noise` has both for integers, not for real scores."""
+    entries = scores.tolist() if hasattr(scores, "tolist") else list(scores)
+    if len(entries) == 0:
+        raise InvalidArgument("noisy_max: there is no score to choose from.")
+    if not atom.is_float:
+        whole = np.array([entries], dtype=atom.dtype)
+        if negate:
+            whole = ~whole  # reverses the order of integers, distances kept, without overflow
+        return int((permute_and_flip if flips else exponential_choice)(whole, 1 / scale)[0])
+    numbers = [-float(v) if negate else float(v) for v in entries]
+    return (_flipped if flips else _exponential)(numbers, scale)
+
+
+def _accepted(score: Any, best: Any, scale: Fraction) -> bool:
+    """A coin with probability exp(-(best - score)/scale)."""
+    if score == best:
+        return True
+    if not (math.isfinite(score) and math.isfinite(best)):
+        return False
+    return bool(bernoulli_exp([(Fraction(best) - Fraction(score)) / scale])[0])
+
+
+def _exponential(scores: list[Any], scale: Fraction) -> int:
+    """The exponential mechanism: propose a candidate, any of them, until one is accepted."""
+    best = max(scores)
+    while True:
+        for i in uniform_index(len(scores), min(len(scores), 1024)).tolist():
+            if _accepted(scores[i], best, scale):
+                return int(i)
+
+
+def _flipped(scores: list[Any], scale: Fraction) -> int:
+    """Permute-and-flip: candidates in random order, each accepted with probability exp(-gap/scale)."""
+    best = max(scores)
+    order = list(range(len(scores)))
+    while True:
+        for last in range(len(order) - 1, 0, -1):
+            other = int(uniform_index(last + 1, 1)[0])
+            order[last], order[other] = order[other], order[last]
+        for i in order:
+            if _accepted(scores[i], best, scale):
+                return i

@@ -1,0 +1,268 @@
+"""Measurements that add noise to a number or to every entry of a vector: laplace and gaussian."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.theory.exact import Root, exact, root_above, square, upward
+from dpframe.theory.formulas.loss import laplace as laplace_maps
+from dpframe.theory.formulas.loss import loss as privacy
+from dpframe.theory.formulas.sensitivity import vectors as statistics
+from dpframe.theory.framework import Measurement
+from dpframe.theory.measurements.grid_noise import Additive, Law, checked_granularity, checked_scale
+from dpframe.theory.spaces import (
+    AbsoluteDistance,
+    AtomDomain,
+    Domain,
+    L1Distance,
+    L2Distance,
+    MaxDivergence,
+    Measure,
+    Metric,
+    PrivacyProfile,
+    RenyiCurve,
+    RenyiDivergence,
+    SmoothedMaxDivergence,
+    VectorDomain,
+    ZeroConcentratedDivergence,
+)
+from dpframe.theory.vectors import like
+
+__all__ = ["gaussian", "laplace"]
+
+Length = Fraction | Root
+
+
+def number_domain(domain: Domain, name: str) -> AtomDomain:
+    """The atoms that noise is added to: numbers without NaN. Errors: DomainMismatch."""
+    atom = domain.element_domain if isinstance(domain, VectorDomain) else domain
+    if not isinstance(atom, AtomDomain):
+        raise DomainMismatch(
+            f"{name}: the input domain is {domain!r}; noise is added to a number or a vector of numbers."
+        )
+    return noisy_atom(atom, name)
+
+
+def noisy_atom(atom: AtomDomain, name: str) -> AtomDomain:
+    """Check that noise can hide differences between these atoms. Errors: DomainMismatch."""
+    if not (atom.is_integer or atom.is_float):
+        raise DomainMismatch(f"{name}: the values are {atom!r}; noise is added to integers or floats.")
+    if atom.nan:
+        raise DomainMismatch(f"{name}: the values may be NaN ({atom!r}), which no noise hides. Use impute first.")
+    return atom
+
+
+def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, name: str) -> Callable[[Length], Length]:
+    """How the distance grows by rounding to the grid; checks that metric and domain belong together."""
+    if isinstance(domain, VectorDomain):
+        if metric != vector:
+            raise MetricMismatch(
+                f"{name}: the input metric is {metric!r}; the noise of a vector is measured by {vector!r}."
+            )
+        if noise.atom.is_float and domain.size is None:
+            raise DomainMismatch(
+                f"{name}: the input domain is {domain!r}; each float is rounded to a grid and the map charges all of "
+                "them, so their number must be public: VectorDomain(atom, size=...)."
+            )
+        cells = domain.size
+        if noise.charge and cells is None:
+            raise DomainMismatch(f"{name}: with granularity above 1 a vector needs a public size: {domain!r}.")
+    else:
+        if metric != AbsoluteDistance():
+            raise MetricMismatch(
+                f"{name}: the input metric is {metric!r}; the noise of one number is measured by AbsoluteDistance()."
+            )
+        cells = 1
+    step, count = noise.charge, cells or 0
+
+    def grown(d_in: Length) -> Length:
+        if step == 0 or square(d_in) == 0:
+            return d_in
+        if isinstance(vector, L1Distance) and isinstance(d_in, Fraction):
+            return d_in + count * step
+        return statistics.lengthened(d_in, step, count)
+
+    return grown
+
+
+def _function(domain: Domain, noise: Additive) -> Callable[[Any], Any]:
+    """Add noise to every finite entry; an infinite one stays, since no noise would move it."""
+
+    def run_vector(values: Any) -> Any:
+        entries = values.tolist() if hasattr(values, "tolist") else list(values)
+        finite = [v for v in entries if math.isfinite(v)]
+        noisy = iter(noise.release(noise.noisy(finite)))
+        return like(np.array([next(noisy) if math.isfinite(v) else v for v in entries], dtype=noise.atom.dtype), values)
+
+    def run_number(value: Any) -> Any:
+        return noise.release(noise.noisy([value]))[0] if math.isfinite(value) else value
+
+    return run_vector if isinstance(domain, VectorDomain) else run_number
+
+
+def _additive(domain: Domain, law: Law, scale: Any, granularity: Any, name: str) -> Additive:
+    atom = number_domain(domain, name)
+    noise = Additive(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
+    noise.sampler_scale  # noqa: B018  # refuses a grid that does not suit the scale now rather than at the first call
+    return noise
+
+
+def laplace(
+    input_domain: Domain,
+    input_metric: Metric,
+    scale: Any,
+    granularity: Any = None,
+    output_measure: Measure | None = None,
+) -> Measurement:
+    """Add Laplace noise to a number or to every entry of a vector.
+
+    Input:  a number under AbsoluteDistance(), or a vector under L1Distance() (of public size when its entries are
+            floats); scale > 0 in the unit of the numbers; granularity: the step of the grid, a power of two, or None
+    Output: the same type, with real Laplace noise for floats and discrete Laplace noise for integers, clipped to the
+            range of the type
+    Bound:  ε = d_in/scale. Without granularity a float is not rounded before the noise, and rounding the sum afterwards
+            costs nothing; with it, two entries are brought up to one step further apart, and d_in grows by one step per
+            entry. `output_measure` may be MaxDivergence() (the default); ZeroConcentratedDivergence(): ρ = ε + e^-ε - 1
+            for real noise, ε·tanh(ε/2) for discrete noise; RenyiDivergence() or RenyiDivergence(alpha): exact; or, for
+            one number, SmoothedMaxDivergence(): the exact δ = 1 - e^((ε' - ε)/2) at ε' for real noise
+    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `theory.formulas.loss.laplace`
+    Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
+
+    >>> m = laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0)
+    >>> m.map(12), m.check(12, 0.48)
+    (0.48, True)
+    >>> laplace(AtomDomain(float), AbsoluteDistance(), scale=1.0, granularity=2**-10).map(1)
+    1.0009765625
+    """
+    noise = _additive(input_domain, "laplace", scale, granularity, "laplace")
+    grown = _spread(input_domain, input_metric, L1Distance(), noise, "laplace")
+    measure = MaxDivergence() if output_measure is None else output_measure
+
+    def epsilon(d_in: Length) -> Fraction:
+        return statistics.laplace_loss(grown(d_in), noise.scale)
+
+    privacy_map: Callable[[Length], Any] = epsilon
+    if measure == ZeroConcentratedDivergence():
+
+        def privacy_map(d_in: Length) -> Any:
+            return privacy.laplace_rho(epsilon(d_in), 1) if noise.atom.is_float else privacy.pure_to_zcdp(epsilon(d_in))
+
+    elif isinstance(measure, RenyiDivergence):
+        order = measure.alpha
+
+        def privacy_map(d_in: Length) -> Any:
+            curve = _laplace_curve(noise, grown(d_in))
+            return curve if order is None else curve(order)
+
+    elif measure == SmoothedMaxDivergence() and not isinstance(input_domain, VectorDomain):
+
+        def privacy_map(d_in: Length) -> Any:
+            return _laplace_profile(noise, grown(d_in))
+
+    elif measure != MaxDivergence():
+        raise InvalidArgument(
+            f"laplace: output_measure={measure!r}; it is MaxDivergence(), ZeroConcentratedDivergence(), "
+            "RenyiDivergence() or, for one number, SmoothedMaxDivergence()."
+        )
+    return Measurement(input_domain, input_metric, measure, _function(input_domain, noise), privacy_map)
+
+
+def _in_steps(noise: Additive, l1: Length) -> tuple[Fraction, Fraction]:
+    """Distance and scale of Laplace noise as the formulas take them: those of integers in whole grid steps."""
+    distance = l1 if isinstance(l1, Fraction) else exact(upward(l1), "l1")
+    if noise.atom.is_float:
+        return distance, noise.scale
+    return Fraction(math.floor(distance / noise.step)), noise.scale / noise.step
+
+
+def _laplace_curve(noise: Additive, l1: Length) -> RenyiCurve:
+    distance, scale = _in_steps(noise, l1)
+    if noise.atom.is_float:
+        return RenyiCurve(lambda alpha: laplace_maps.laplace_renyi(exact(alpha, "alpha"), distance, scale))
+    return RenyiCurve(
+        lambda alpha: laplace_maps.discrete_laplace_renyi(exact(alpha, "alpha"), distance.numerator, scale)
+    )
+
+
+def _laplace_profile(noise: Additive, l1: Length) -> PrivacyProfile:
+    distance, scale = _in_steps(noise, l1)
+    if noise.atom.is_float:
+        return PrivacyProfile(
+            lambda epsilon: laplace_maps.laplace_delta(exact(epsilon, "epsilon"), distance, scale), label="Laplace"
+        )
+    return PrivacyProfile(
+        lambda epsilon: laplace_maps.discrete_laplace_delta(exact(epsilon, "epsilon"), distance.numerator, scale),
+        label="discrete Laplace",
+    )
+
+
+def gaussian(
+    input_domain: Domain,
+    input_metric: Metric,
+    scale: Any,
+    granularity: Any = None,
+    output_measure: Measure | None = None,
+) -> Measurement:
+    """Add Gaussian noise to a number or to every entry of a vector.
+
+    Input:  a number under AbsoluteDistance(), or a vector under L2Distance() (of public size when its entries are
+            floats); scale: the standard deviation > 0, in the unit of the numbers; granularity as in `laplace`
+    Output: the same type, with real Gaussian noise, for integers rounded to the nearest one (which keeps the exact
+            profile of the real noise), clipped to the range of the type
+    Bound:  ρ = d_in²/(2·scale²), d_in grown by √entries·granularity where that is given. `output_measure` may be
+            ZeroConcentratedDivergence() (the default), RenyiDivergence() or RenyiDivergence(alpha), ε = ρ·α, or
+            SmoothedMaxDivergence(): the exact δ = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ) with μ = d_in/scale
+    Source: Bun and Steinke 2016, proposition 1.6; Balle and Wang 2018, theorem 8; `privacy.gaussian_rho`,
+            `privacy.gaussian_delta`
+    Errors: InvalidArgument for scale and granularity; DomainMismatch, MetricMismatch
+
+    >>> gaussian(AtomDomain(float), AbsoluteDistance(), scale=1.0).map(1)
+    0.5
+    """
+    noise = _additive(input_domain, "gaussian", scale, granularity, "gaussian")
+    grown = _spread(input_domain, input_metric, L2Distance(), noise, "gaussian")
+    measure = ZeroConcentratedDivergence() if output_measure is None else output_measure
+
+    def rho(d_in: Length) -> Fraction:
+        return statistics.gaussian_loss(grown(d_in), noise.scale)
+
+    privacy_map: Callable[[Length], Any] = rho
+    if isinstance(measure, RenyiDivergence):
+        order = measure.alpha
+
+        def privacy_map(d_in: Length) -> Any:
+            return _renyi_curve(rho(d_in)) if order is None else rho(d_in) * exact(order, "alpha")
+
+    elif measure == SmoothedMaxDivergence():
+
+        def privacy_map(d_in: Length) -> Any:
+            return gaussian_profile(square(grown(d_in)), noise.scale)
+
+    elif measure != ZeroConcentratedDivergence():
+        raise InvalidArgument(
+            f"gaussian: output_measure={measure!r}; it is ZeroConcentratedDivergence(), RenyiDivergence() or "
+            "SmoothedMaxDivergence()."
+        )
+    return Measurement(input_domain, input_metric, measure, _function(input_domain, noise), privacy_map)
+
+
+def _renyi_curve(rho: Fraction) -> RenyiCurve:
+    return RenyiCurve(lambda alpha: upward(rho * exact(alpha, "alpha")))
+
+
+def gaussian_profile(l2_squared: Fraction, scale: Fraction) -> PrivacyProfile:
+    """The exact privacy profile of Gaussian noise for a given square of the L2 distance."""
+    if l2_squared == 0:
+        return PrivacyProfile(lambda epsilon: 0.0, lambda delta: 0.0, "no loss")
+    mu = root_above(l2_squared / scale**2)  # not to a float, so that a scale solved for (ε, δ) passes its own check
+    return PrivacyProfile(
+        lambda epsilon: privacy.gaussian_delta(exact(epsilon, "epsilon"), mu),
+        lambda delta: math.inf if delta == 0 else privacy.gaussian_epsilon(exact(delta, "delta"), mu),
+        f"Gaussian, μ={float(mu):.6g}",
+    )

@@ -1,0 +1,177 @@
+"""Measurements that release a mapping with private keys: noise on every value, and a threshold that hides rare keys.
+
+A key that only one of two neighbours has may be shown for that one alone. It is, when noise lifts its small value to
+the threshold; that is what δ pays for. A value of 0 is treated as an absent key, so mappings at distance 0 are released
+alike, and keys are released in an order of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from dpframe.errors import DomainMismatch, MetricMismatch
+from dpframe.theory.exact import Root, exact, square, upward
+from dpframe.theory.formulas.loss import loss as privacy
+from dpframe.theory.formulas.sensitivity import vectors as statistics
+from dpframe.theory.framework import Measurement
+from dpframe.theory.measurements.grid_noise import Additive, Law, checked_granularity, checked_scale
+from dpframe.theory.measurements.noise import noisy_atom
+from dpframe.theory.spaces import (
+    Approximate,
+    Domain,
+    L01InfDistance,
+    L02InfDistance,
+    MapDomain,
+    MaxDivergence,
+    Measure,
+    Metric,
+    ZeroConcentratedDivergence,
+)
+
+__all__ = ["gaussian_threshold", "laplace_threshold"]
+
+Length = Fraction | Root
+Triple = tuple[int, Length, Length]
+
+
+def laplace_threshold(
+    input_domain: Domain, input_metric: Metric, scale: Any, threshold: Any, granularity: Any = None
+) -> Measurement:
+    """Add Laplace noise to every value of a mapping and keep the keys whose noisy value reaches the threshold.
+
+    Input:  mappings to integers or floats under L01InfDistance(AbsoluteDistance()): (l0 keys, l1 and l∞ in the unit of
+            the values); scale > 0; threshold T: a key is kept when noisy >= T, or, for T < 0, when noisy <= T;
+            granularity as in `laplace`
+    Output: mapping from the keys that are kept to their noisy values
+    Bound:  (ε, δ) = (Δ1/scale, 1 - (1 - P[noise >= |T| - Δ∞])^Δ0), after Δ1 <= Δ0·Δ∞ and Δ∞ <= Δ1 tighten each
+            other. The tail is that of the discrete law for integers, which makes "reaches" include equality.
+            Granularity adds a step per key to Δ1 and one to Δ∞
+    Source: Korolova et al. 2009; Wilson et al. 2019, arXiv:1909.01917, theorem 2; `privacy.threshold_delta`
+    Errors: InvalidArgument for scale, threshold and granularity; DomainMismatch, MetricMismatch
+
+    >>> from dpframe.theory import AtomDomain
+    >>> space = MapDomain(AtomDomain(str), AtomDomain(float)), L01InfDistance()
+    >>> laplace_threshold(*space, scale=1.0, threshold=20.0).map((1, 1, 1))
+    (1.0, 2.801398218768634e-09)
+    """
+    return _thresholded(
+        input_domain,
+        input_metric,
+        L01InfDistance(),
+        ("laplace", scale, threshold, granularity),
+        statistics.laplace_loss,
+        MaxDivergence(),
+    )
+
+
+def gaussian_threshold(
+    input_domain: Domain, input_metric: Metric, scale: Any, threshold: Any, granularity: Any = None
+) -> Measurement:
+    """Add Gaussian noise to every value of a mapping and keep the keys whose noisy value reaches the threshold.
+
+    Input:  mappings to integers or floats under L02InfDistance(AbsoluteDistance()): (l0 keys, l2 and l∞ in the unit of
+            the values); scale: the standard deviation > 0; threshold and granularity as in `laplace_threshold`
+    Output: mapping from the keys that are kept to their noisy values
+    Bound:  (ρ, δ) = (Δ2²/(2·scale²), 1 - (1 - P[noise >= |T| - Δ∞])^Δ0), after Δ2 <= √Δ0·Δ∞ and Δ∞ <= Δ2 tighten each
+            other. For integers the noise is the real one rounded, so the tail begins half a unit lower
+    Source: Bun and Steinke 2016; Wilson et al. 2019, arXiv:1909.01917, theorem 2; `privacy.threshold_delta`
+    Errors: as `laplace_threshold`
+
+    >>> from dpframe.theory import AtomDomain
+    >>> space = MapDomain(AtomDomain(str), AtomDomain(float)), L02InfDistance()
+    >>> rho, delta = gaussian_threshold(*space, scale=1.0, threshold=20.0).map((1, 1, 1))
+    >>> rho, delta < 1e-80
+    (0.5, True)
+    """
+    return _thresholded(
+        input_domain,
+        input_metric,
+        L02InfDistance(),
+        ("gaussian", scale, threshold, granularity),
+        statistics.gaussian_loss,
+        ZeroConcentratedDivergence(),
+    )
+
+
+def _thresholded(
+    domain: Domain,
+    metric: Metric,
+    wanted: Metric,
+    settings: tuple[Law, Any, Any, Any],
+    loss: Callable[[Length, Fraction], Fraction],
+    inner: Measure,
+) -> Measurement:
+    law, scale, threshold, granularity = settings
+    name = f"{law}_threshold"
+    if not isinstance(domain, MapDomain):
+        raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a MapDomain(keys, values).")
+    if metric != wanted:
+        raise MetricMismatch(f"{name}: the input metric is {metric!r}; its noise is measured by {wanted!r}.")
+    atom = noisy_atom(domain.value_domain, name)
+    if domain.key_domain.nan:
+        raise DomainMismatch(f"{name}: keys may be NaN ({domain.key_domain!r}), which is equal to no key.")
+    noise = Additive(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
+    noise.sampler_scale  # noqa: B018  # refuses a grid that does not suit the scale now rather than at the first call
+    limit = exact(threshold, "threshold")
+
+    def privacy_map(d_in: Triple) -> tuple[Any, float]:
+        l0, middle, linf = _with_rounding(d_in, noise.charge, isinstance(wanted, L01InfDistance))
+        if l0 == 0 or square(linf) == 0:
+            return Fraction(0), 0.0
+        return loss(middle, noise.scale), privacy.threshold_delta(_tail(noise, abs(limit), linf), l0)
+
+    return Measurement(domain, metric, Approximate(inner), _function(noise, limit), privacy_map)
+
+
+def _with_rounding(d_in: Triple, charge: Fraction, sums: bool) -> Triple:
+    """The triple after every value that differs was rounded to a grid, in both mappings."""
+    l0, middle, linf = d_in
+    if charge == 0 or l0 == 0 or square(linf) == 0:
+        return d_in
+    linf = _rational(linf) + charge
+    if sums:
+        return statistics.tight_l1(l0, _rational(middle) + l0 * charge, linf)
+    return statistics.tight_l2(l0, statistics.lengthened(middle, charge, l0), linf)
+
+
+def _rational(length: Length) -> Fraction:
+    return length if isinstance(length, Fraction) else exact(upward(length), "distance")
+
+
+def _tail(noise: Additive, limit: Fraction, linf: Length) -> float:
+    """The chance that noise lifts a value of linf to the threshold."""
+    scale = Fraction(noise.sampler_scale) * noise.step  # what is drawn from, which is never below what was asked for
+    reach = _rational(linf)
+    if noise.atom.is_float:
+        return (privacy.laplace_tail if noise.law == "laplace" else privacy.gaussian_tail)(scale, limit - reach)
+    if noise.charge == 0:
+        reach = Fraction(math.floor(reach))
+    # On a grid of step g a value v becomes round(v/g), and round(v/g) >= T/g - k asks of the noise at least k - 1/2
+    # steps; the charge of one step covers that half.
+    whole = privacy.discrete_laplace_tail if noise.law == "laplace" else privacy.rounded_gaussian_tail
+    return whole(scale / noise.step, math.ceil((limit - reach) / noise.step))
+
+
+def _function(noise: Additive, limit: Fraction) -> Callable[[Any], dict[Any, Any]]:
+    """Noise, then the threshold on exact numbers, then the type's own precision."""
+    step = noise.step
+    bound = math.ceil(abs(limit) / step)
+    if noise.atom.is_float and noise.granularity is None:
+        bound += 1  # a value rounded up to the threshold had not reached it
+    sign = -1 if limit < 0 else 1
+
+    def run(mapping: Any) -> dict[Any, Any]:
+        keys = sorted((k for k, v in mapping.items() if v != 0), key=lambda k: (str(type(k)), k))
+        finite = [k for k in keys if math.isfinite(mapping[k])]
+        noisy = dict(zip(finite, noise.noisy([mapping[k] for k in finite]), strict=True))
+        kept = [k for k in finite if sign * noisy[k] >= bound]
+        released = dict(zip(kept, noise.release([noisy[k] for k in kept]), strict=True))
+        for k in keys:
+            if k not in noisy and (mapping[k] > 0) == (sign > 0):
+                released[k] = float(mapping[k])
+        return released
+
+    return run

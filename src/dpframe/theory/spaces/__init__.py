@@ -1,0 +1,65 @@
+"""Where values live and how they are compared: domains of inputs and outputs, metrics between them, privacy measures."""
+
+from dpframe.theory.spaces.domains import (
+    AtomDomain,
+    Domain,
+    MapDomain,
+    TupleDomain,
+    VectorDomain,
+)
+from dpframe.theory.spaces.lengths import (
+    AbsoluteDistance,
+    L01InfDistance,
+    L02InfDistance,
+    L1Distance,
+    L2Distance,
+    LinfDistance,
+)
+from dpframe.theory.spaces.measures import (
+    Approximate,
+    MaxDivergence,
+    Measure,
+    PrivacyProfile,
+    RenyiCurve,
+    RenyiDivergence,
+    SmoothedMaxDivergence,
+    ZeroConcentratedDivergence,
+    probability,
+)
+from dpframe.theory.spaces.metrics import (
+    ChangeOneDistance,
+    DiscreteDistance,
+    HammingDistance,
+    InsertDeleteDistance,
+    Metric,
+    SymmetricDistance,
+)
+
+__all__ = [
+    "AbsoluteDistance",
+    "Approximate",
+    "AtomDomain",
+    "ChangeOneDistance",
+    "DiscreteDistance",
+    "Domain",
+    "HammingDistance",
+    "InsertDeleteDistance",
+    "L01InfDistance",
+    "L02InfDistance",
+    "L1Distance",
+    "L2Distance",
+    "LinfDistance",
+    "MapDomain",
+    "MaxDivergence",
+    "Measure",
+    "Metric",
+    "PrivacyProfile",
+    "RenyiCurve",
+    "RenyiDivergence",
+    "SmoothedMaxDivergence",
+    "SymmetricDistance",
+    "TupleDomain",
+    "VectorDomain",
+    "ZeroConcentratedDivergence",
+    "probability",
+]

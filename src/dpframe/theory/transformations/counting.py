@@ -1,0 +1,185 @@
+"""Transformations from a dataset to counts per category: histogram (public categories) and count_by (any keys)."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.theory.exact import Root
+from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
+from dpframe.theory.formulas.sensitivity import vectors as statistics
+from dpframe.theory.framework import Transformation
+from dpframe.theory.spaces import (
+    AbsoluteDistance,
+    AtomDomain,
+    Domain,
+    L01InfDistance,
+    L02InfDistance,
+    L1Distance,
+    L2Distance,
+    LinfDistance,
+    MapDomain,
+    Metric,
+    VectorDomain,
+)
+from dpframe.theory.vectors import as_array, dataset
+
+__all__ = ["count_by", "histogram"]
+
+
+def _reading(metric: Metric, name: str) -> Callable[[Sensitivity], Any]:
+    """What a metric on cells reads from a sensitivity. Errors: MetricMismatch."""
+    if isinstance(metric, L1Distance):
+        return lambda s: s.exact_l1
+    if isinstance(metric, L2Distance):
+        return lambda s: Root(s.l2_squared)
+    if isinstance(metric, LinfDistance) and not metric.monotonic:
+        return lambda s: s.exact_linf
+    if isinstance(metric, L01InfDistance):
+        return lambda s: (s.l0, s.exact_l1, s.exact_linf)
+    if isinstance(metric, L02InfDistance):
+        return lambda s: (s.l0, Root(s.l2_squared), s.exact_linf)
+    raise MetricMismatch(
+        f"{name}: output_metric={metric!r}; counts are compared by L1Distance(), L2Distance(), LinfDistance(), "
+        "L01InfDistance() or L02InfDistance()."
+    )
+
+
+def _map(
+    relation: Relation, size: int | None, cells: int | None, read: Callable[[Sensitivity], Any]
+) -> Callable[[Any], Any]:
+    return lambda d_in: read(statistics.cell_counts(d_in, relation, size, cells))
+
+
+def histogram(
+    input_domain: Domain,
+    input_metric: Metric,
+    categories: Iterable[Any] | None = None,
+    bins: Iterable[Any] | None = None,
+    output_metric: Metric | None = None,
+    null_category: bool = True,
+) -> Transformation:
+    """The number of records in each of some public categories, or of some public bins.
+
+    Input:  vectors of any type. Either `categories`, the distinct values to count, or `bins`, increasing edges
+            e0 < e1 < … < ek of the intervals [e0, e1), …, [e(k-1), ek], the last with its upper edge, as in numpy.
+            With `null_category=True` one more cell at the end counts the records that are in none
+    Output: vector of int with one cell per category or bin (plus one), in the order given
+    Bound:  each record is in at most one cell: per record that enters or leaves, L1 = L2 = linf = l0 = 1; one that
+            changes moves two cells, so L1 = l0 = 2 and L2 = √2. All differing records may share cells. `output_metric`
+            is L1Distance() (the default), L2Distance(), LinfDistance(), L01InfDistance() or L02InfDistance()
+    Source: `statistics.cell_counts`
+    Errors: InvalidArgument for no, repeated or foreign categories and for edges that do not increase; DomainMismatch,
+            MetricMismatch
+
+    >>> from dpframe.theory import SymmetricDistance
+    >>> t = histogram(VectorDomain(AtomDomain(str)), SymmetricDistance(), categories=["a", "b"])
+    >>> t(["a", "b", "a", "x"]), t.map(1)
+    ([2, 1, 1], 1)
+    """
+    domain, relation = dataset(input_domain, input_metric, "histogram")
+    atom = domain.element_domain
+    if (categories is None) == (bins is None):
+        raise InvalidArgument("histogram: give either categories=[...] or bins=[...].")
+    if categories is not None:
+        cells, run = _categories(atom, list(categories))
+    else:
+        cells, run = _bins(atom, list(bins or []))
+    cells += bool(null_category)
+    metric = L1Distance() if output_metric is None else output_metric
+    read = _reading(metric, "histogram")
+
+    def counted(values: Any) -> list[int]:
+        result = run(values)
+        return result if null_category else result[:-1]
+
+    return Transformation(
+        domain,
+        input_metric,
+        VectorDomain(AtomDomain(int), size=cells),
+        metric,
+        counted,
+        _map(relation, domain.size, cells, read),
+    )
+
+
+def _categories(atom: AtomDomain, categories: list[Any]) -> tuple[int, Callable[[Any], list[int]]]:
+    """How many categories, and the function that counts them and the rest."""
+    if not categories:
+        raise InvalidArgument("histogram: categories is empty; there is nothing to count.")
+    if len(set(categories)) != len(categories):
+        raise InvalidArgument("histogram: categories are repeated; each record is counted once.")
+    whole = AtomDomain(atom.T)
+    if not all(whole.member(c) for c in categories):
+        raise InvalidArgument(f"histogram: categories must be values of {whole!r}.")
+    keys = as_array(categories, whole).tolist()
+
+    def run(values: Any) -> list[int]:
+        found = Counter(as_array(values, atom).tolist())
+        counts = [found.get(k, 0) for k in keys]
+        return [*counts, found.total() - sum(counts)]
+
+    return len(keys), run
+
+
+def _bins(atom: AtomDomain, edges: list[Any]) -> tuple[int, Callable[[Any], list[int]]]:
+    """How many bins, and the function that counts them and the rest."""
+    if atom.dtype.kind not in "iuf":
+        raise DomainMismatch(f"histogram: bins are for numbers; the records are {atom!r}. Give categories instead.")
+    whole = AtomDomain(float)
+    if len(edges) < 2 or not all(whole.member(e) and np.isfinite(e) for e in edges):
+        raise InvalidArgument("histogram: bins is a list of at least two finite edges.")
+    if any(a >= b for a, b in itertools.pairwise(edges)):
+        raise InvalidArgument("histogram: the edges of bins must increase.")
+    limits = np.array(edges, dtype=atom.dtype if all(AtomDomain(atom.T).member(e) for e in edges) else np.float64)
+
+    def run(values: Any) -> list[int]:
+        array = as_array(values, atom)
+        index = np.searchsorted(limits, array, side="right") - 1
+        index[array == limits[-1]] = len(limits) - 2
+        index[(index < 0) | (index >= len(limits) - 1)] = len(limits) - 1
+        counts: list[int] = np.bincount(index, minlength=len(limits)).tolist()
+        return counts
+
+    return len(edges) - 1, run
+
+
+def count_by(input_domain: Domain, input_metric: Metric, output_metric: Metric | None = None) -> Transformation:
+    """The number of records of each distinct value, the values being private too.
+
+    Input:  vectors of any type without NaN
+    Output: mapping from each value that occurs to its count (records); a value that does not occur stands for 0
+    Bound:  as for `histogram`, with no limit on the number of cells. `output_metric` is L01InfDistance() (the default,
+            which laplace_threshold asks for), L02InfDistance() (for gaussian_threshold), L1Distance(), L2Distance()
+            or LinfDistance()
+    Source: `statistics.cell_counts`
+    Errors: DomainMismatch, also when NaN is allowed, since NaN is not equal to itself; MetricMismatch
+
+    >>> from dpframe.theory import SymmetricDistance
+    >>> t = count_by(VectorDomain(AtomDomain(str)), SymmetricDistance())
+    >>> t(["a", "b", "a"]), t.map(2)
+    ({'a': 2, 'b': 1}, (2, 2, 2))
+    """
+    domain, relation = dataset(input_domain, input_metric, "count_by")
+    atom = domain.element_domain
+    if atom.nan:
+        raise DomainMismatch(f"count_by: the records may be NaN ({atom!r}), which is no key. Use impute first.")
+    metric = L01InfDistance(AbsoluteDistance()) if output_metric is None else output_metric
+    read = _reading(metric, "count_by")
+
+    def run(values: Any) -> dict[Any, int]:
+        return dict(Counter(as_array(values, atom).tolist()))
+
+    return Transformation(
+        domain,
+        input_metric,
+        MapDomain(atom, AtomDomain(int)),
+        metric,
+        run,
+        _map(relation, domain.size, None, read),
+    )

@@ -1,0 +1,155 @@
+"""Curves drawn from noisy histograms: right where noise is small, spread out where it is not, the same each time."""
+
+import numpy as np
+import pytest
+
+from dpframe.engine import NODES
+from dpframe.release.auto.posterior import _BACK, _BEGIN, _END, _JUMP, _backward, _Chain, _forward, draw_curves
+from dpframe.release.auto.size_histograms import quantiles, read_spread
+
+NODE = NODES.astype(float)
+SHAPES = {
+    "one bin": np.eye(68)[5] * 4000,
+    "a hard end": np.where(np.arange(68) < 12, 900.0, 0),
+    "a bell": 300 * np.exp(-(((np.arange(68) - 20) / 4) ** 2)),
+    "a long tail": 2000 * np.exp(-np.arange(68) / 3),
+    "two heaps": np.where(np.isin(np.arange(68), [2, 3, 30, 31]), 700.0, 0),
+}
+
+
+def noisy(counts, scale, seed=0):
+    return counts + np.random.default_rng(seed).laplace(0, scale, len(counts))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_where_noise_is_small_the_curves_are_the_counts(name):
+    counts = np.rint(SHAPES[name])
+    curves = draw_curves(noisy(counts, 0.02), 0.02, 50)
+    assert np.abs(curves - counts).max() < 1  # a draw of 50 scales has probability e^-50
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("seed", range(3))
+def test_curves_hold_the_truth_between_them(name, seed):
+    """How many units are beyond each node is seldom outside of what the curves leave open, widened by a half."""
+    counts, scale = SHAPES[name], 10.0
+    curves = draw_curves(noisy(counts, scale, seed), scale, 200)
+    beyond, truth = (np.cumsum(x[..., ::-1], axis=-1)[..., ::-1] for x in (curves, counts))
+    low, high = beyond.min(axis=0), beyond.max(axis=0)
+    assert (truth >= low / 1.5 - 3 * scale).all()
+    assert (truth <= high * 1.5 + 3 * scale).all()
+    # Noise far out is not taken for people: of 50 empty nodes it is 700 in sum or so, up or down.
+    assert np.median(beyond[:, 45]) < 3 * scale
+
+
+def test_curves_follow_from_the_counts_alone():
+    counts = noisy(SHAPES["a bell"], 10)
+    assert np.array_equal(draw_curves(counts, 10, 40), draw_curves(counts, 10, 40))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])
+@pytest.mark.parametrize("counts", [np.zeros(68), np.full(68, -3.0), np.full(68, 1e9), np.eye(68)[67], np.arange(68.0)])
+def test_whatever_the_counts_there_are_curves(counts, scale):
+    curves = draw_curves(counts, scale, 20)
+    assert np.isfinite(curves).all()
+    assert (curves >= 0).all()
+    spread = read_spread(counts, scale, NODE)
+    assert spread.odds.sum() == pytest.approx(1)
+    assert np.isfinite(spread.masses).all()
+    assert spread.units >= 1
+
+
+@pytest.mark.parametrize("nodes", [203, 402])  # a sign's powers of two and their ends; twice as many as there are
+def test_heaps_far_apart_and_hardly_any_noise(nodes):
+    counts = np.zeros(nodes)
+    counts[[0, 1, -2, -1]] = 1e6
+    curves = draw_curves(counts, 0.05, 20)
+    assert np.isfinite(curves).all()
+    assert np.abs(curves - counts).max() < 1 or nodes > 203
+
+
+def test_few_with_many_rows_are_seen_behind_many_with_few():
+    counts, scale = np.zeros(len(NODES)), 10.0
+    counts[2], counts[19], counts[20] = 2850.0, 96.0, 62.0
+    behind = [_behind(read_spread(noisy(counts, scale, seed), scale, NODE)) for seed in range(10)]
+    assert 80 < np.median(behind) < 300  # 158; next to none where nobody comes again
+    counts[19:21] = 0
+    nobody = [_behind(read_spread(noisy(counts, scale, seed), scale, NODE)) for seed in range(10)]
+    assert np.median(nobody) < 5  # control: noise is not taken for them
+
+
+def _behind(spread):
+    return float((spread.odds @ spread.masses)[5:].sum())
+
+
+@pytest.mark.parametrize(
+    ("counts", "scale", "again", "node"),
+    [
+        ([0.0, 30.0, 12.0, 0.0], 8.0, 0.0, 2),
+        ([0.0, 30.0, 12.0, 0.0], 8.0, 0.3, 2),
+        ([60.0, 0.0, 0.0, 0.0, 25.0], 4.0, 0.05, 2),
+        ([60.0, 0.0, 0.0, 0.0, 25.0], 4.0, 0.3, 4),
+        ([60.0, 0.0, 25.0, 0.0, 0.0], 4.0, 0.3, 1),
+    ],
+)
+def test_draws_are_as_likely_as_the_chain_says(counts, scale, again, node):
+    """Drawn states at a node in the middle, beside the product of what is known before and after it by brute force."""
+    chain = _Chain.over(np.array(counts), scale, again=again)
+    levels = _backward(chain, _forward(chain), 20_000)
+    exact = _marginal(chain, node)
+    drawn = np.bincount(levels[:, node], minlength=len(chain.levels)) / len(levels)
+    assert np.abs(drawn - exact).max() < 5.5 * 0.5 / np.sqrt(len(levels))  # of 25 levels, by chance 1e-6
+    assert np.abs(np.roll(drawn, 1) - exact).max() > 0.05  # control: the levels are told apart
+
+
+def _marginal(chain, node):
+    """How likely each level is at a node, given all counts and that there is somebody: every path by a dense matrix."""
+    rungs, moves = chain.origin.shape
+    size = rungs * moves + 3  # and nobody yet, nobody for a while, nobody any more
+    before, away, after = size - 3, size - 2, size - 1
+    step = np.zeros((size, size))
+    step[before, before], step[away, away], step[after, after] = 1 - _BEGIN, 1 - _BACK, 1
+    step[away, : rungs * moves] = _BACK * chain.returns.ravel()
+    gone = np.zeros(size)
+    gone[[away, after]] = chain.again, 1 - chain.again
+    shift = np.arange(moves) - moves // 2
+    for level in range(1, rungs):
+        for new in range(moves):
+            step[before, level * moves + new] = _BEGIN * chain.fresh[new]
+        for move in range(moves):
+            at = level * moves + move
+            step[at] += _END * gone
+            for new in range(moves):
+                to = level + shift[new]
+                moved = chain.moved[move, new] * (1 - _END - _JUMP)
+                if 1 <= to < rungs:
+                    step[at, to * moves + new] += moved
+                else:
+                    step[at] += moved * gone
+            for other in range(1, rungs):
+                for new in range(moves):
+                    step[at, other * moves + new] += _JUMP * chain.fresh[new]
+    assert np.allclose(step.sum(axis=1)[moves:], 1)
+    likely = np.column_stack([np.repeat(chain.likely, moves, axis=1), *[chain.likely[:, 0]] * 3])
+    state = np.eye(size)[before]
+    ahead = []
+    for weights in likely:
+        state = state @ step * weights
+        ahead.append(state)
+    known = np.ones(size)
+    known[before] = 0  # there is somebody
+    for weights in likely[:node:-1]:
+        known = step @ (weights * known)
+    both = ahead[node] * known
+    both /= both.sum()
+    found = both[:before].reshape(rungs, moves).sum(axis=1)
+    found[0] += both[before:].sum()
+    return found
+
+
+def test_a_spread_orders_its_cases():
+    counts, scale = SHAPES["a bell"], 10.0
+    spread = read_spread(noisy(counts, scale), scale, NODE)
+    assert spread.units == pytest.approx(counts.sum(), abs=20 * scale)  # noise of 68 bins has a deviation of 12 scales
+    assert (np.diff(spread.masses @ NODE) >= 0).all()  # from few rows to many
+    assert quantiles(counts, NODE, np.array([0.5]))[0] == NODE[20]

@@ -1,0 +1,225 @@
+"""Quantiles, extremes and distinct values: what they are, what they cost, and what one unit can move."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import engine, errors
+from dpframe.plan.totals import Candidates
+from dpframe.release.answer.selection import rank_scores
+from dpframe.release.pricing.price import Price, noise_plan
+from dpframe.theory.formulas.loss.quantile_selection import PRIOR, rank_prior, rank_terms
+
+CERTAIN = 1e9
+
+
+def protect(rows, **options):
+    return dp.protect(pl.DataFrame(rows), unit="id", budget=dp.Budget(epsilon=1e13, delta=0.5), **options)
+
+
+@pytest.fixture
+def frame():
+    draw = np.random.default_rng(3)
+    size = 3000
+    return protect(
+        {
+            "id": draw.integers(0, 700, size),
+            "g": draw.choice(["a", "b"], size),
+            "x": draw.gamma(2.0, 20.0, size),
+            "n": draw.integers(0, 50, size),
+        }
+    )
+
+
+@pytest.mark.parametrize("q", [0.1, 0.25, 0.5, 0.9])
+def test_quantiles_are_those_of_polars_up_to_the_grid_of_candidates(frame, q):
+    grouped = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=100)
+    raw = frame._step.data.scan(["g", "x", "n"]).collect()
+    for column, reach, slack in (("x", (0, 200), 200 / 1023 + 0.5), ("n", (0, 49), 1)):
+        got = grouped.quantile(column, q, reach).release(epsilon=CERTAIN).table[column].to_list()
+        want = raw.group_by("g").agg(pl.col(column).quantile(q)).sort("g")[column].to_list()
+        assert got == pytest.approx(want, abs=slack)
+
+
+def test_extremes_are_near_the_ends(frame):
+    out = frame.agg(low=dp.min("n", (-100, 100)), high=dp.max("n", (-100, 100)), max_rows=50).release(epsilon=CERTAIN)
+    assert out.table.row(0) == (0, 49)
+    near = [frame.max("n", (-1000, 1000), max_rows=10).release(epsilon=5).value for _ in range(100)]
+    assert 30 < np.median(near) < 60  # one in five is far above, wherever up to 1000: half of a hundred once in 10^9
+
+
+def test_several_quantiles_are_named_by_rank(frame):
+    query = frame.quantile("x", [0.25, 0.75], (0, 200), max_rows=5)
+    assert set(query.sensitivity) == {"x_0.25", "x_0.75"}
+    assert query.release(epsilon=1).table.columns == ["x_0.25", "x_0.75"]
+
+
+def test_a_grouped_median_costs_l1_not_groups_times_rows(frame):
+    grouped = frame.group_by("g", keys=["a", "b", *list("cdefghij")], max_groups=10, max_rows=10)
+    noise = grouped.median("x", (0, 100)).release(epsilon=1).noise
+    assert noise["scale"].item() == pytest.approx(10.0)
+    assert noise["mechanism"].item() == "permute_and_flip"
+
+
+@pytest.mark.parametrize(
+    "rank",
+    [
+        *(Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 4), Fraction(9, 10), Fraction(1, 3)),
+        *(Fraction(1, 10**6), Fraction(999_999, 10**6)),
+    ],
+)
+def test_one_row_moves_a_score_by_no_more_than_claimed_and_by_that_much(rank):
+    measure = type("M", (), {"rank": rank, "fraction": 0})()
+    change, _ = rank_terms(rank)
+    seen = 0
+    for counts in itertools.product(range(4), repeat=4):
+        base = rank_scores(measure, np.array([counts]), Fraction(1, 3))
+        for place in range(4):
+            more = list(counts)
+            more[place] += 1
+            seen = max(seen, int(np.abs(rank_scores(measure, np.array([more]), Fraction(1, 3)) - base).max()))
+    assert seen == change
+
+
+@pytest.mark.parametrize("rank", [Fraction(999, 1000), Fraction(1, 10**6)])
+def test_scores_do_not_wrap_however_many_rows(rank):
+    measure = type("M", (), {"rank": rank, "fraction": 0})()
+    scores = rank_scores(measure, np.array([[2**60, 2**60, 2**60]]), Fraction(1))
+    assert (scores <= 0).all()
+
+
+def test_a_rank_near_an_end_is_not_the_extreme():
+    """Ten of 40,000 values on either side are a part of 0.00025."""
+    rows = {"id": range(40_000), "x": [0.0] * 10 + [500.0] * 39_980 + [1000.0] * 10}
+    query = protect(rows).quantile("x", [0.0002, 0.0003, 0.9997, 0.9998], (0, 1023), max_rows=1)
+    assert query.release(epsilon=CERTAIN).table.row(0) == (0.0, 500.0, 500.0, 1000.0)
+
+
+@pytest.mark.parametrize(("q", "said"), [(1e-7, "min("), (1 - 1e-9, "max("), (np.float32(1e-8), "min(")])
+def test_a_rank_that_would_be_an_extreme_says_which_to_type(frame, q, said):
+    with pytest.raises(errors.InvalidArgument, match="six decimals") as caught:
+        frame.quantile("x", q, (0, 1), max_rows=1)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
+def test_a_group_with_hardly_a_row_has_a_quantile_near_that_part_of_its_bounds(q):
+    """Without public rows it is anywhere: standard deviation 289 from 500. False alarms: below 1e-6."""
+    frame = protect({"id": [1], "g": [0], "x": [0.0]})
+    grouped = frame.group_by("g", keys=list(range(2000)), max_groups=1, max_rows_per_group=1)
+    got = grouped.quantile("x", q, (0, 1000)).release(epsilon=1).table["x"].to_numpy()
+    places = np.arange(1024) / 1023 * 1000
+    away = np.abs(places / 1000 - q)
+    gaps = np.exp(-PRIOR * away)  # what each candidate's chance is about in proportion to
+    assert abs(got.mean() - np.average(places, weights=gaps)) < 30
+    assert np.sqrt(np.mean((got - 1000 * q) ** 2)) < 230
+    lowest = protect({"id": [1], "x": [0.0]}).agg(low=dp.min("x", (0, 1000)), max_rows=1)
+    assert np.std([lowest.release(epsilon=1e-3).value for _ in range(200)]) > 230  # an extreme has none
+
+
+@pytest.mark.parametrize("rank", [Fraction(1, 10), Fraction(1, 2), Fraction(2, 3), Fraction(999, 1000)])
+@pytest.mark.parametrize("rate", [Fraction(1, 10**30), Fraction(1, 7), Fraction(10**9)])
+def test_public_rows_score_as_rows_that_are_spread_evenly(rank, rate):
+    count = 12
+    a, b = rank.as_integer_ratio()
+    each = PRIOR / rate / b / count  # rows for each candidate
+    for i, found in enumerate(rank_prior(rank, count, rate)):
+        low = (b - a) * i * each - a * (count - i) * each
+        high = a * (count - i - 1) * each - (b - a) * (i + 1) * each
+        for got, want in zip(found, (low, high), strict=True):
+            assert got == max(min(want // 1, 2**60), -(2**60))
+
+
+def test_weighted_ranks_of_one_unit_stay_within_its_limits():
+    draw = np.random.default_rng(5)
+    for trial in range(30):
+        size = int(draw.integers(1, 60))
+        rows = {
+            "id": draw.integers(0, 3, size),
+            "g": draw.integers(0, 4, size),
+            "x": draw.integers(0, 9, size),
+        }
+        rows["x"] = [None if v == 8 else int(v) for v in rows["x"]]
+        limits = {"max_groups": int(draw.integers(1, 5)), "max_rows_per_group": int(draw.integers(1, 6))}
+        if trial % 2:
+            limits["max_rows"] = int(draw.integers(1, 12))
+        tables = [pl.DataFrame(rows), pl.DataFrame(rows).filter(pl.col("id") != 0)]
+        results = []
+        for table in tables:
+            query = dp.protect(table, unit="id").group_by("g", keys=[0, 1, 2, 3], **limits)
+            ask = query.agg(m=dp.median("x", (0, 8)), u=dp.n_unique("x"), n=dp.count("x"))._ask
+            results.append(engine.totals(ask, trial).values)
+        for paid, whole, less in zip(ask.paid, *results, strict=True):
+            moved = np.abs(whole - less).reshape(4, -1).sum(axis=1)
+            bound = paid.measure.sensitivity
+            assert (moved > 0).sum() <= bound.l0
+            assert moved.sum() <= bound.exact_l1
+            assert moved.max() <= bound.exact_linf
+
+
+def test_distinct_values_are_counted_once_whoever_brings_them():
+    frame = protect({"id": [1, 1, 1, 2, 2, 3], "g": list("aabbab"), "x": [1, 1, 2, 1, 3, None]})
+    assert frame.n_unique("x", max_rows=9).release(epsilon=CERTAIN).value == 3
+    grouped = frame.group_by("g", keys=["a", "b", "c"], max_groups=2, max_rows_per_group=3)
+    assert grouped.n_unique("x").release(epsilon=CERTAIN).table["x"].to_list() == [2, 2, 0]
+    few = frame.n_unique("x", max_rows=1)
+    assert few.sensitivity["x"].l1 == 1
+    assert few.release(epsilon=CERTAIN).value <= 3
+
+
+def test_candidates_are_public():
+    from dpframe.plan.columns import Bounds
+
+    assert Candidates.between(Bounds(0, 10), whole=True) == Candidates(0.0, 1.0, 11, True)
+    assert Candidates.between(Bounds(0, 10), whole=False).count == 1024
+    assert Candidates.between(Bounds(5, 5), whole=False).count == 1
+
+
+@pytest.mark.parametrize("q", [-0.1, 1.1, "half", True, None, [0.5, 0.5], []])
+def test_a_rank_that_is_none_is_refused(frame, q):
+    with pytest.raises(errors.InvalidArgument):
+        frame.quantile("x", q, (0, 1), max_rows=1)
+
+
+def test_thresholded_groups_have_medians_too(frame):
+    out = frame.group_by("g", max_groups=2, max_rows=5).agg(m=dp.median("x", (0, 100))).release(epsilon=50, delta=1e-6)
+    assert out.table["g"].to_list() == ["a", "b"]
+    assert out.table["m"].to_list() == pytest.approx([33, 33], abs=8)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("q", [0.0, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize("keys", [None, [0], [0, 1]])
+def test_a_unit_moves_scores_by_no_more_than_it_pays_for(neighbors, q, keys):
+    """Over all tables of two units with one row each: 2 · rate · (change of a group's scores), summed, is at most ε."""
+    worst = 0.0
+    places = [(g, x) for g in (0, 1) for x in range(4)]
+
+    def scores(rows):
+        schema = {"id": pl.Int64, "g": pl.Int64, "x": pl.Int64}
+        table = pl.DataFrame([(i, *row) for i, row in enumerate(rows)], schema=schema, orient="row")
+        frame = dp.protect(table, unit="id", neighbors=neighbors)
+        if keys is not None:
+            query = frame.group_by("g", keys=keys, max_rows=1).quantile("x", q, (0, 3))
+        else:
+            query = frame.quantile("x", q, (0, 3), max_rows=1)
+        (drawn,) = noise_plan(query._ask, Price(Fraction(1), Fraction(0))).drawn
+        rate = 1 / (Fraction(drawn.scale) * rank_terms(drawn.paid.measure.rank)[1])
+        (counts,) = engine.totals(query._ask, 1).values
+        return rank_scores(drawn.paid.measure, counts, rate), rate
+
+    found = {rows: scores(rows) for size in (1, 2) for rows in itertools.product(places, repeat=size)}
+    for rows, (mine, rate) in found.items():
+        if neighbors == "replace":
+            others = [(rows[0], other) for other in places] if len(rows) == 2 else [(other,) for other in places]
+        else:
+            others = [rows[:1]]
+        for other in others:
+            moved = np.abs(mine - found[other][0]).max(axis=1).sum()
+            worst = max(worst, float(2 * rate * int(moved)))
+    assert worst <= 1 + 1e-9
+    assert worst >= 0.49  # and it is not paid for twice over

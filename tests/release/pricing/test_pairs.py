@@ -1,0 +1,232 @@
+"""A sum and its count as a pair: what one unit moves of both, the noise that is drawn, and where there is no pair.
+
+Statistics are held to 6 standard errors, which a right one leaves with probability below 1e-6.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.audit.pairs import multisets, pairs
+from dpframe.audit.tables import owners_of, taken
+from dpframe.release.answer.draw import _paired
+from dpframe.release.pricing.events import events_of
+from dpframe.release.pricing.price import Price, noise_plan, priced
+from dpframe.theory.formulas.sensitivity.pairs import paired_error, paired_l1
+from strategies import paired_distance
+
+LIMITS = {
+    "groups": {"max_groups": 2, "max_rows_per_group": 1},
+    "weights": {"max_groups": 2, "max_rows_per_group": 2, "max_rows": 2},
+    "one": {"max_rows": 1},
+}
+UNIVERSE = pl.DataFrame(
+    {"id": [1, 1, 1, 2, 2, 2], "g": ["a", "a", "b", "a", "b", "c"], "x": [-5.0, 5.0, 5.0, 5.0, -9.0, None]}
+)
+
+
+def asked(rows, unit, keys, **limits):
+    frame = dp.protect(rows, unit, neighbors=limits.pop("neighbors"), budget=dp.Budget(epsilon=1e9, delta=0.1))
+    if keys is None and not limits:
+        return frame.group_by("g").agg(mean=dp.mean("x", bounds=(-5, 5)))
+    frame = frame.group_by("g", keys=keys, **limits) if keys != () else frame.bound(**limits)
+    return frame.agg(mean=dp.mean("x", bounds=(-5, 5)))
+
+
+def reached(query, unit, size, relation):
+    """The largest joint change over every two neighbours of up to `size` rows, in units of the sum."""
+    (paid,) = [p for p in query._ask.paid if p.beside is not None]
+    owners, tables = owners_of(UNIVERSE, unit), multisets(UNIVERSE.height, size)
+    answers = []
+    for counts in tables:
+        found = query.exact_totals(taken(UNIVERSE, [i for i, n in enumerate(counts) for _ in range(n)]))
+        units = (paid.measure.unit, paid.beside.measure.unit)
+        pair = zip((found["mean.sum"], found["mean.count"]), units, strict=True)
+        answers.append([{key: value / one for key, value in totals.items()} for totals, one in pair])
+    declared = unit.max_rows if isinstance(unit, dp.Rows) else None
+    largest = max(
+        paired_distance(paid.weight, answers[i], answers[j]) for i, j in pairs(tables, owners, relation, declared)
+    )
+    return largest, paired_l1(paid.measure.sensitivity)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("keys", [("a", "b"), None, ("a", "b", "c", "d")])
+def test_no_two_neighbours_are_further_apart_than_claimed_and_some_are_as_far(relation, limits, keys):
+    query = asked(UNIVERSE, "id", keys and list(keys), neighbors=relation, **LIMITS[limits])
+    largest, claim = reached(query, "id", 3, relation)
+    assert largest == claim
+
+
+def test_without_groups_and_without_units():
+    query = asked(UNIVERSE, "id", (), neighbors="add-remove", max_rows=2)
+    largest, claim = reached(query, "id", 3, "add-remove")
+    assert largest == claim
+    for relation in ("add-remove", "replace"):
+        query = asked(UNIVERSE, dp.Rows(2), None, neighbors=relation)
+        largest, claim = reached(query, dp.Rows(2), 3, relation)
+        assert largest == claim
+
+
+def plan_of(epsilon=1.0, noise="laplace", delta=0, **aggregates):
+    frame = UNIVERSE.dp(unit="id", budget=dp.Budget(epsilon=1e9, delta=0.1))
+    groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
+    query = groups.agg(**(aggregates or {"mean": dp.mean("x", bounds=(-5, 5))}))
+    return noise_plan(query._ask, Price(Fraction(epsilon), Fraction(delta)), noise)
+
+
+def test_both_have_less_noise_than_a_half_of_the_price_buys():
+    plan = plan_of()
+    total, count = plan.drawn
+    for drawn in plan.drawn:
+        alone = math.sqrt(2) * float(drawn.paid.measure.sensitivity.l1) / 0.5 * float(drawn.paid.measure.unit)
+        assert drawn.deviation == pytest.approx(alone / math.sqrt(2))
+        assert drawn.family == "paired_laplace"
+    assert (total.weight, count.weight) == (1, total.paid.weight)
+    assert Fraction(total.scale) >= total.paid.measure.sensitivity.exact_l1  # both for ε = 1, never less
+    first, second = events_of(plan)
+    assert first["class_name"] == "LaplaceDpEvent"
+    assert first["fields"]["noise_multiplier"] == pytest.approx(1.0)
+    assert second["class_name"] == "NoOpDpEvent"
+
+
+def test_a_count_is_in_one_pair_and_a_count_that_somebody_wants_exactly_in_none():
+    clean = UNIVERSE.with_columns(pl.col("x").fill_null(0), y=pl.col("x").fill_null(1))
+    frame = clean.dp(unit="id", budget=dp.Budget(epsilon=9, delta=0.1)).drop_nulls(["x", "y"])
+    groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
+    both = {"first": dp.mean("x", bounds=(-5, 5)), "second": dp.var("y", bounds=(0, 1)), "n": dp.count()}
+    plan = noise_plan(groups.agg(**both)._ask, Price(Fraction(1), Fraction(0)), "laplace")
+    families = {d.paid.names: d.family for d in plan.drawn}
+    assert families == {
+        ("first.sum",): "paired_laplace",
+        ("first.count", "second.count", "n"): "paired_laplace",
+        ("second.sum",): "laplace",
+        ("second.squares",): "laplace",
+    }
+    replaced = clean.dp(unit="id", neighbors="replace").drop_nulls("x").bound(max_rows=2)
+    for paired, more in ((True, {}), (False, {"n": dp.count()})):  # without groups a count changes by half as much
+        plan = noise_plan(replaced.agg(mean=dp.mean("x", bounds=(-5, 5)), **more)._ask, Price(Fraction(1), Fraction(0)))
+        assert any(d.family == "paired_laplace" for d in plan.drawn) is paired
+    wanted = groups.agg(mean=dp.mean("x", bounds=(-5, 5)), n=dp.count(share=9))
+    plan = noise_plan(wanted._ask, Price(Fraction(1), Fraction(0)), "laplace")
+    assert "paired_laplace" not in {d.family for d in plan.drawn}
+
+
+def test_there_is_no_pair_where_it_is_not_better_or_not_proved():
+    assert {d.family for d in plan_of(noise="gaussian", delta=Fraction(1, 10**6)).drawn} == {"gaussian"}
+    frame = UNIVERSE.drop_nulls().dp(unit="id", budget=dp.Budget(rho=1)).drop_nulls("x")
+    mean = dp.mean("x", bounds=(-5, 5))
+    listed = frame.group_by("g", keys=["a"], max_groups=1, max_rows_per_group=1).agg(mean=mean)
+    for price in ({"rho": 0.1, "noise": "laplace"}, {"epsilon": 0.1}):
+        assert {d.family for d in priced(listed._ask, "rho", **price).drawn} == {"laplace"}
+    found = frame.group_by("g", max_groups=1, max_rows_per_group=1)
+    deciding = found.agg(mean=mean, n=dp.count_units())  # one row of a unit in each group: the same count
+    assert not any(p.beside for p in deciding._ask.paid)
+
+
+def test_the_statement_says_what_a_pair_is():
+    frame = UNIVERSE.dp(unit="id", budget=dp.Budget(epsilon=2))
+    groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
+    out = groups.agg(mean=dp.mean("x", bounds=(-5, 5))).release(epsilon=1)
+    assert out.noise["mechanism"].to_list() == ["paired_laplace"] * 2
+    assert out.noise["scale"].to_list() == pytest.approx([10.0, 2.0])
+    assert "the same two; both together cost ε" in out.report()
+    assert "the same two" not in groups.count().release(epsilon=1).report()
+
+
+def test_a_batch_pays_for_a_pair_once():
+    budget = dp.Budget(epsilon=1)
+    frame = UNIVERSE.dp(unit="id", budget=budget)
+    groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
+    batch = budget.plan([groups.agg(mean=dp.mean("x", bounds=(-5, 5))), groups.count()], epsilon=1)
+    (total, _), (count,) = (plan.drawn for plan in batch._plans)
+    paid = [d.paid.measure.sensitivity.exact_l1 / Fraction(d.scale) for d in (total, count)]
+    assert total.family == "paired_laplace"
+    assert paid == [Fraction(1, 2), Fraction(1, 2)]
+
+
+def test_suppressed_groups_are_a_pair_too():
+    """What 40 groups of one unit each are together: the noise of one group, on the sum and on the count."""
+    rows = pl.DataFrame({"id": range(40), "g": range(40), "x": [3.0] * 40})
+    frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e15, delta=0.5))
+    query = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=-1).agg(mean=dp.mean("x", bounds=(-5, 5)))
+    plan = noise_plan(query._ask, Price(Fraction(2), Fraction(1, 10**9)), "laplace")
+    families = {d.paid.names[0]: (d.family, d.scale, d.weight) for d in plan.drawn}
+    for name in ("mean.sum", "mean.count"):
+        assert families[f"{name}.other"] == families[name]
+        assert families[name][0] == "paired_laplace"
+    out = query.release(epsilon=6, delta=1e-15, noise="laplace")
+    assert out.table["g"].to_list() == [-1]  # another group is found with probability 40e-15
+    assert abs(out.table["mean"].item() - 3) < 1.5  # more than 15 deviations of the noise
+
+
+# What is drawn
+
+MANY = 20_000
+
+
+def drawn_pairs(plan, total, count, size=MANY):
+    first, second = plan.drawn
+    noisy = _paired(first, np.full(size, total), np.full(size, count))
+    return noisy[first.paid.measure.key], noisy[second.paid.measure.key]
+
+
+def test_the_noise_has_the_deviation_that_is_stated():
+    plan = plan_of()
+    slack = 6 * math.sqrt(3.5 / 4 / MANY)  # of a deviation, relative: the kurtosis is 4.5
+    for drawn, values, true in zip(plan.drawn, drawn_pairs(plan, 10**7, 50), (10**7, 50), strict=True):
+        found, stated = values.std() * float(drawn.paid.measure.unit), drawn.deviation
+        assert abs(found / stated - 1) < slack
+        assert abs(found / stated / math.sqrt(2) - 1) > slack  # the negative control: the noise of each alone
+        assert abs((values.mean() - true) * float(drawn.paid.measure.unit)) < 6 * stated / math.sqrt(MANY)
+
+
+@pytest.mark.parametrize(("scale", "holds"), [(1.0, True), (0.8, False)])
+def test_neighbours_are_as_alike_as_promised(scale, holds):
+    """Rows at the upper end move one of the two by all of l1, here as if in one group: an event is e^ε likelier."""
+    plan = plan_of(1.0)
+    first, second = plan.drawn
+    smaller = [type(first)(d.paid, d.family, d.scale * scale, d.weight) for d in (first, second)]
+    one, row = first.paid.weight, 2**second.paid.measure.fraction
+    likelier = []
+    for rows in (0, 2 * row):
+        noisy = _paired(smaller[0], np.full(MANY * 5, rows * one), np.full(MANY * 5, rows))
+        total, count = (noisy[d.paid.measure.key] for d in (first, second))
+        likelier.append(np.mean(total + one * count >= 4 * row * one))
+    slack = 6 * math.sqrt(sum((1 - p) / p / (MANY * 5) for p in likelier))
+    assert (math.log(likelier[1] / likelier[0]) <= 1 + slack) is holds
+    assert math.log(likelier[1] / likelier[0]) >= 1 - slack
+
+
+def test_without_noise_the_pair_is_what_it_was_whatever_its_size():
+    first, second = (type(d)(d.paid, d.family, 1e-3, d.weight) for d in plan_of().drawn)
+    rng = np.random.default_rng(1)
+    count = np.array([0, 1, 2**30, *rng.integers(0, 1000, 50)])
+    total = np.array([int(n) * int(w) for n, w in zip(count, rng.integers(-(2**42), 2**42, len(count)), strict=True)])
+    noisy = _paired(first, total.astype(object), count)
+    assert noisy[second.paid.measure.key].tolist() == count.tolist()
+    assert noisy[first.paid.measure.key].tolist() == [int(x) for x in total]
+    small = _paired(first, np.array([-7, 8]), np.array([3, 4]))
+    assert small[first.paid.measure.key].tolist() == [-7, 8]
+    assert small[second.paid.measure.key].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 0.001])
+@pytest.mark.parametrize("weight", [1, 3, 2**20])
+def test_the_error_of_one_of_a_pair(alpha, weight):
+    """Against the tail of two Laplace noises, rounded: held as often as stated, and hardly more."""
+    rng = np.random.default_rng(2)
+    scale, n = 6.0, 400_000
+    ends = np.rint(rng.laplace(0, 2 * weight * scale, (2, n)))
+    noise = np.rint((ends[0] + ends[1]) / (2 * weight))
+    error = paired_error(scale, alpha, weight=weight)
+    slack = 6 * math.sqrt(alpha / n)
+    assert np.mean(np.abs(noise) > error) <= alpha + slack
+    assert np.mean(np.abs(noise) > error - 2) >= alpha - slack
