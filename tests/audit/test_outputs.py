@@ -13,8 +13,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit import audit
-from dpframe.release.answer import draw
-from dpframe.release.answer import selection as choices
+from dpframe.release.pricing import mechanisms
 
 DRAWS = 200_000
 GROUPS = 20_000
@@ -148,14 +147,15 @@ def test_no_release_tells_more_than_it_claims(kind, capsys):
 @pytest.mark.parametrize(("kind", "part"), [("count", 2), ("gaussian sum", 2), ("found keys, counts", 4)])
 def test_a_part_of_the_noise_is_found(kind, part, monkeypatch):
     """A half; or a quarter where keys have half of the price, of which half the noise would be missed now and then."""
-    less = {name: lambda scale, size, draw=real: draw(scale / part, size) for name, real in draw._SAMPLERS.items()}
-    monkeypatch.setattr(draw, "_SAMPLERS", less)
+    for name in ("rounded_laplace", "discrete_laplace", "rounded_gaussian"):
+        real = getattr(mechanisms, name)
+        monkeypatch.setattr(mechanisms, name, lambda scale, size, draw=real: draw(scale / part, size))
     assert not audited(kind).holds
 
 
 def test_a_choice_at_four_times_the_rate_is_found(monkeypatch):
-    real = choices.permute_and_flip
-    monkeypatch.setattr(choices, "permute_and_flip", lambda scores, rate: real(scores, 4 * rate))
+    real = mechanisms.permute_and_flip
+    monkeypatch.setattr(mechanisms, "permute_and_flip", lambda scores, rate: real(scores, 4 * rate))
     (_, release, _, _), table = KINDS["median"], copies([(0, [0]), (1, [15]), (2, [15, 15])])
     neighbour = copies([(0, [0]), (1, [15])])
     assert not audit(lambda t: release(t, "add-remove"), table, neighbour, 1.0, 0.0, DRAWS).holds

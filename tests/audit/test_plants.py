@@ -48,14 +48,14 @@ from dpframe.release.answer import selection as choices
 from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
+from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
-from dpframe.release.pricing import calibrate
-from dpframe.release.pricing import price as pricing
-from dpframe.release.pricing.price import Price, noise_plan, priced
+from dpframe.release.pricing import allocation, mechanisms
 from dpframe.theory.formulas.loss import calibration
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss import quantile_selection as ranks
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
+from prices import Price, noise_plan, priced
 from strategies import hashed_by
 
 # What notices: each gives True where something is wrong
@@ -152,9 +152,9 @@ def epsilon_does_not_add_up():
     )
     plan = noise_plan(query._ask, Price(Fraction(1), Fraction(0)))
     spent = Fraction(0)
-    for drawn in plan.drawn:
+    for drawn in plan.noises:
         bound, scale = drawn.paid.measure.sensitivity, Fraction(drawn.scale)
-        if drawn.family == "paired_laplace":  # two of 2·l1 at twice the scale, on the sum and the count together
+        if drawn.label == "paired_laplace":  # two of 2·l1 at twice the scale, on the sum and the count together
             spent += bound.exact_l1 / scale if drawn.paid.beside is not None else 0
         elif drawn.paid.measure.rank is None:
             spent += bound.exact_l1 / scale
@@ -172,8 +172,8 @@ def choices_in_rho_do_not_add_up():
     for query in (groups.median("y", (0, 1))._with_ci(0.9), groups.top_k("x", 2, keys=["a", "b", "c"])):
         for in_rho in (True, False):
             plan = priced(query._ask, "rho", rho=0.1) if in_rho else noise_plan(query._ask, Price(Fraction(1), delta))
-            (drawn,) = plan.drawn
-            assert drawn.family == "exponential"
+            (drawn,) = plan.noises
+            assert drawn.label == "exponential"
             measure, scale = drawn.paid.measure, Fraction(drawn.scale)
             change, per_row = (Fraction(1, 2), 1) if measure.rank is None else ranks.rank_terms(measure.rank)
             spent = 2 * (2 * change / (per_row * scale)) ** 2 * measure.sensitivity.l2_squared / 8  # two choices
@@ -187,8 +187,8 @@ def gaussians_do_not_add_up():
     query = frame.agg(a=dp.sum("x", (0, 5)), b=dp.sum("y", (0, 5)), max_rows=3)
     for epsilon in (0.5, 10):
         plan = noise_plan(query._ask, Price(Fraction(epsilon), Fraction(1, 10**6)), "gaussian")
-        lengths = [d.paid.measure.sensitivity.l2_squared for d in plan.drawn]
-        mu = privacy.gaussian_mu(lengths, [d.scale for d in plan.drawn])
+        lengths = [d.paid.measure.sensitivity.l2_squared for d in plan.noises]
+        mu = privacy.gaussian_mu(lengths, [d.scale for d in plan.noises])
         if privacy.gaussian_delta(epsilon, mu) > 1.000001e-6:
             return True
     return False
@@ -568,14 +568,19 @@ PLANTS = [
     Plant("sums wrap", compiler.split_bits, "0 if bits <= _ROOM else", "0 if bits <= 99 else", large_sums_wrap, 6),
     Plant(
         "each part of a mean has the whole ε",
-        pricing.noise_plan,
-        "p.epsilon_share / whole",
-        "1",
+        allocation.parts_of,
+        "share * paid.epsilon_share / pure",
+        "share",
         epsilon_does_not_add_up,
         7,
     ),
     Plant(
-        "a sum is released without noise", draw._noise, 'drawn.family == "none"', "drawn.family", noise_is_missing, 7
+        "a sum is released without noise",
+        draw._drawn,
+        "noise.mechanism.draw(size)",
+        "np.zeros(size, np.int64)",
+        noise_is_missing,
+        7,
     ),
     Plant(
         "rows are not clipped",
@@ -595,9 +600,9 @@ PLANTS = [
     ),
     Plant(
         "one draw for all groups",
-        draw._noise,
-        "_SAMPLERS[drawn.family](drawn.scale, size)",
-        "np.repeat(_SAMPLERS[drawn.family](drawn.scale, 1), size)",
+        draw._drawn,
+        "noise.mechanism.draw(size)",
+        "np.repeat(noise.mechanism.draw(1), size)",
         noise_is_shared,
         9,
     ),
@@ -667,7 +672,7 @@ PLANTS = [
     ),
     Plant(
         "a distance from a quantile is free in ρ",
-        calibrate.choice_for_rho,
+        allocation.choice_for_rho,
         "rho / measure.choices",
         "rho",
         choices_in_rho_do_not_add_up,
@@ -733,7 +738,7 @@ PLANTS = [
     # Our own
     Plant(
         "√ for l1",
-        calibrate.laplace_of,
+        allocation.laplace_of,
         "paid.measure.sensitivity.exact_l1",
         "Fraction(paid.measure.sensitivity.l2)",
         epsilon_does_not_add_up,
@@ -869,22 +874,22 @@ PLANTS = [
     Plant(
         "the answer has the whole price, beside what dp.Auto takes",
         auto.restored,
-        "offer.part(1 - ask.chosen_share)",
-        "offer",
+        "price.part(1 - ask.chosen_share)",
+        "price",
         lambda: more_is_told("limits of units"),
     ),
     Plant(
         "each histogram has all that dp.Auto takes",
         auto.read_people,
-        "offer.part(parts[name])",
-        "offer",
+        "price.part(parts[name])",
+        "price",
         lambda: more_is_told("limits of means"),
     ),
     Plant(
         "a unit moves the number of different values by one",
-        auto.Offer.noisy_values,
-        "moved = ask.scope",
-        "moved = 1 or ask.scope",
+        noisy_histograms.noisy_values,
+        'price.laplace_scale(ask.scope.contribution("n_unique").rows)',
+        "price.laplace_scale(1)",
         lambda: more_is_told("limits of different values"),
     ),
     Plant(
@@ -904,8 +909,8 @@ PLANTS = [
     Plant(
         "both histograms of values have all that dp.Auto takes",
         clipping.choose_bounds,
-        "offer.part(Fraction(1, 2))",
-        "offer",
+        "price.part(Fraction(1, 2))",
+        "price",
         lambda: more_is_told("bounds of a median"),
     ),
     Plant(
@@ -924,7 +929,7 @@ PLANTS = [
     ),
     Plant(
         "an exchange moves a histogram once",
-        auto.Offer.scale,
+        noisy_histograms.histogram_scale,
         '(2 if relation == "replace" else 1)',
         "1",
         lambda: more_is_told("tune", relation="replace"),
@@ -932,8 +937,8 @@ PLANTS = [
     Plant(
         "the errors that are told follow from the rows",
         auto.read_people,
-        "{name: offer.part(parts[name]).noisy(ask, counts) for name, counts in raw.items()}",
-        "{n: (offer.part(parts[n]).noisy(ask, c), (c / engine.ONE, 1.0))[1] for n, c in raw.items()}",
+        "{name: noisy_histogram(price.part(parts[name]), ask, counts) for name, counts in raw.items()}",
+        "{n: (noisy_histogram(price.part(parts[n]), ask, c), (c / engine.ONE, 1.0))[1] for n, c in raw.items()}",
         lambda: more_is_told("tune"),
     ),
     Plant(
@@ -1084,14 +1089,14 @@ def choice_is_too_sharp():
     query = frame.median("n", (0, 9), max_rows=1)
     plan = noise_plan(query._ask, Price(Fraction(1), Fraction(0)))
     taken = []
-    real = choices.permute_and_flip
-    choices.permute_and_flip = lambda scores, rate: taken.append(rate) or real(scores, rate)
+    real = mechanisms.permute_and_flip
+    mechanisms.permute_and_flip = lambda scores, rate: taken.append(rate) or real(scores, rate)
     try:
         query.release(epsilon=1.0)
     finally:
-        choices.permute_and_flip = real
+        mechanisms.permute_and_flip = real
     change, _ = ranks.rank_terms(Fraction(1, 2))
-    (drawn,) = plan.drawn
+    (drawn,) = plan.noises
     return 2 * taken[0] * change * drawn.paid.measure.sensitivity.exact_l1 > 1
 
 

@@ -10,7 +10,8 @@ import pytest
 import dpframe as dp
 from dpframe.engine import histograms as profile
 from dpframe.plan.columns import Limits
-from dpframe.release.auto.choice import Offer
+from dpframe.release.auto.noisy_histograms import noisy_values
+from prices import offer
 
 SIZES = ("rows", "groups", "rows_per_group")
 
@@ -73,5 +74,5 @@ def test_one_unit_moves_the_number_of_values_in_all_groups_by_what_it_is_charged
     numbers = counts.sum(axis=1)
     here, there = batches.neighbours(relation, None, 4).T
     moved = int(np.abs(numbers[there] - numbers[here]).max())
-    _, scale = Offer("epsilon", Fraction(1), Fraction(0), "auto").noisy_values(ask)
+    _, scale = noisy_values(offer("epsilon", Fraction(1), Fraction(0), "auto"), ask)
     assert scale == moved

@@ -21,10 +21,11 @@ from dpframe.plan.columns import Limits
 from dpframe.plan.steps.basic import source_of
 from dpframe.release.answer.draw import drawn_table
 from dpframe.release.auto import choice as auto
-from dpframe.release.auto.choice import Offer
+from dpframe.release.auto import noisy_histograms
+from dpframe.release.auto.noisy_histograms import noisy_histogram
 from dpframe.release.auto.size_histograms import Spread
-from dpframe.release.pricing.price import priced
 from dpframe.release.publish.marginals import drawn_interactions
+from prices import offer, priced
 
 DRAWS = 200_000
 # The rows of three people, and those of one who joins them, or takes the place of another who would join.
@@ -55,7 +56,7 @@ HISTOGRAMS = {
 }
 
 
-def likelier(histogram, relation, offer):
+def likelier(histogram, relation, price):
     """How much likelier noisy histograms are from the first table than from the second: all there is to learn."""
     counts = [HISTOGRAMS[histogram](asked(rows, relation)) for rows in pair(relation)]
     moved = np.flatnonzero(counts[0] != counts[1])
@@ -64,26 +65,26 @@ def likelier(histogram, relation, offer):
     def release(rows):
         ask = asked(rows, relation)
         exact = HISTOGRAMS[histogram](ask)[moved]
-        noisy, scale = offer.noisy(ask, np.tile(exact, DRAWS))
+        noisy, scale = noisy_histogram(price, ask, np.tile(exact, DRAWS))
         noisy = noisy.reshape(DRAWS, len(moved))
         return ((np.abs(noisy - second) - np.abs(noisy - first)) / scale).sum(axis=1)
 
-    return audit(release, *pair(relation), float(offer.amount), 0.0, DRAWS)
+    return audit(release, *pair(relation), float(price.amount), 0.0, DRAWS)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("histogram", HISTOGRAMS)
 def test_no_histogram_tells_more_than_it_costs(histogram, relation):
-    result = likelier(histogram, relation, Offer("epsilon", Fraction(1), Fraction(0), "auto"))
+    result = likelier(histogram, relation, offer("epsilon", Fraction(1), Fraction(0), "auto"))
     assert result.holds, result.verdict
     assert result.lower > 0.8, "the audit has no power here"
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_a_histogram_with_too_little_noise_is_found(relation, monkeypatch):
-    scale = Offer.scale
-    monkeypatch.setattr(Offer, "scale", lambda offer, relation: 0.8 * scale(offer, relation))
-    assert not likelier("rows", relation, Offer("epsilon", Fraction(1), Fraction(0), "auto")).holds
+    scale = noisy_histograms.histogram_scale
+    monkeypatch.setattr(noisy_histograms, "histogram_scale", lambda price, relation: 0.8 * scale(price, relation))
+    assert not likelier("rows", relation, offer("epsilon", Fraction(1), Fraction(0), "auto")).holds
 
 
 # Two stages
@@ -156,7 +157,7 @@ def test_limits_and_the_answer_under_them_tell_no_more_than_both_cost_at_length(
 @pytest.mark.long
 def test_an_answer_that_has_the_whole_price_is_found(monkeypatch):
     restored = auto.restored
-    whole = lambda ask, said, offer: restored(ask, said, replace(offer, amount=2 * offer.amount))  # noqa: E731
+    whole = lambda ask, said, price: restored(ask, said, replace(price, amount=2 * price.amount))  # noqa: E731
     monkeypatch.setattr(auto, "restored", whole)
     assert not staged(12_000).holds
 
@@ -186,9 +187,9 @@ def margins(trials, part=1.0):
     def release(rows):
         frame = dp.protect(rows, unit="u")
         ask, plan = plan_of(frame.crosstab("g", "x", keys=KEYS, margins="measured", max_rows=2))
-        noise = {d.paid.measure.merged or "cells": d.scale for d in plan.drawn}
+        noise = {d.paid.measure.merged or "cells": d.scale for d in plan.noises}
         assert len(noise) == 4
-        plan = replace(plan, drawn=tuple(replace(d, scale=d.scale * part) for d in plan.drawn))
+        plan = replace(plan, drawn=tuple(replace(d, scale=d.scale * part) for d in plan.noises))
         raw = engine.totals(ask, 1)
         found = np.array([drawn_table(ask, plan, raw)[0]["count"].to_numpy() for _ in range(trials)]).reshape(-1, 2, 2)
         sums = {"cells": lambda t: t, "rows": lambda t: t.sum(-1), "columns": lambda t: t.sum(-2)}
@@ -204,7 +205,7 @@ def marginals(trials, part=1.0):
 
     def release(rows):
         ask, plan = plan_of(dp.protect(rows, unit="u").marginals(["g", "x"], "2-way", keys=KEYS, max_rows=2))
-        plan = replace(plan, drawn=tuple(replace(d, scale=d.scale * part) for d in plan.drawn))
+        plan = replace(plan, drawn=tuple(replace(d, scale=d.scale * part) for d in plan.noises))
         raw = engine.marginal_totals(ask, 1)
         return np.array([drawn_interactions(ask, plan, raw)["value"].to_numpy() for _ in range(trials)])
 

@@ -16,7 +16,8 @@ import pytest
 from transcripts import given, loss
 
 import dpframe as dp
-from dpframe.release.auto.choice import Offer, choose
+from dpframe.release.auto.choice import choose
+from prices import offer
 
 SCHEMA = {"u": pl.Int64, "g": pl.Int64, "c": pl.String, "x": pl.Float64, "n": pl.Int64}
 KEYS = {"g": [0, 1, 2, 3], "c": ["a", "b", "c"]}
@@ -216,7 +217,7 @@ def test_histograms_beside_keys_that_nobody_listed_cost_their_share(relation):
         for rows in neighbours(rng, relation):
             with given(seed) as said:
                 query = dp.protect(rows, unit="u", neighbors=relation).group_by("g", **_AUTO).agg(n=dp.count())
-                chosen = choose(query._ask, Offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto"))[2]
+                chosen = choose(query._ask, offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto"))[2]
             found.append((said, chosen))
         (one, here), (other, there) = found
         assert here == there

@@ -29,12 +29,12 @@ from dpframe.budget import account
 from dpframe.engine import ONE
 from dpframe.noise import bits, contrasts
 from dpframe.plan.columns import Limits
-from dpframe.release.answer import draw
-from dpframe.release.answer import selection as choices
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import clipping_bounds as clipping
+from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.auto.error_model import Expected
+from dpframe.release.pricing import NoiseKind, mechanisms
 from dpframe.release.publish import marginals
 from dpframe.theory.formulas.loss import loss as privacy
 
@@ -138,7 +138,12 @@ def _settled_limits(said: Transcript) -> Any:
         made = limits[rng.integers(len(limits) if ask.by else 2)]
         made = dataclasses.replace(made.and_also(ask.table.limits.and_also(ask.given)), auto=None)
         model = Expected(ask, people, rest.plans)
-        return made, sorted(rest.plans(ask.with_limits(made)))[0], {}, model.left(made, model.kept(made))
+        return (
+            made,
+            next(iter(rest.plans(ask.with_limits(made)).keys() & {NoiseKind.GAUSSIAN}), NoiseKind.LAPLACE),
+            {},
+            model.left(made, model.kept(made)),
+        )
 
     return best
 
@@ -163,13 +168,14 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
         return choose
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(auto, "rounded_laplace", noise("histogram", "laplace"))
-        patch.setattr(draw, "rounded_laplace", noise("answer", "laplace"))  # of pairs
-        patch.setattr(draw, "_SAMPLERS", {family: noise("answer", family) for family in draw._SAMPLERS})
+        patch.setattr(noisy_histograms, "rounded_laplace", noise("histogram", "laplace"))
+        patch.setattr(mechanisms, "rounded_laplace", noise("answer", "laplace"))
+        patch.setattr(mechanisms, "discrete_laplace", noise("answer", "discrete_laplace"))
+        patch.setattr(mechanisms, "rounded_gaussian", noise("answer", "gaussian"))
         mixed = lambda scale, sizes: _Given(said, "answer", "contrasts", scale, sizes)  # noqa: E731
         patch.setattr(marginals, "rounded_contrasts", mixed)
-        patch.setattr(choices, "permute_and_flip", choice("permute_and_flip"))
-        patch.setattr(choices, "exponential_choice", choice("exponential"))
+        patch.setattr(mechanisms, "permute_and_flip", choice("permute_and_flip"))
+        patch.setattr(mechanisms, "exponential_choice", choice("exponential"))
         if not choosing:
             patch.setattr(auto, "_best", _settled_limits(said))
             patch.setattr(values, "draw_curves", lambda counts, _, number, **__: np.tile(counts.clip(0), (number, 1)))

@@ -15,7 +15,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Keys, Marginals, titled
 from dpframe.plan.steps import rebased
 from dpframe.release.accuracy import check_alpha
-from dpframe.release.answer import error_of_part
+from dpframe.release.estimators import error_of_part
 from dpframe.release.publish import MarginalsRelease, exact_interactions, interaction_variances, table_noise
 from dpframe.theory.formulas.error import Part
 
@@ -43,7 +43,7 @@ class MarginalsQuery(Query):
         for table, output in zip(tables.workload, self._ask.outputs, strict=True):
             one = table_noise(tables, plan, variances, table)
             error = error_of_part(output, one, "cell", alpha)
-            rows.append((output.name, output.formula, one.drawn[0].family, one.drawn[0].deviation, error))
+            rows.append((output.name, output.formula.value, one.noises[0].label, one.noises[0].deviation, error))
         return rows
 
     def release(self, *args: Any, **options: Any) -> MarginalsRelease:  # type: ignore[override]

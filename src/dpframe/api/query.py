@@ -13,14 +13,16 @@ import polars as pl
 
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
+from dpframe.budget import Terms
 from dpframe.engine import as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation, kind_of
 from dpframe.plan import QUERY, Ask, Derivation, Habits, derivation, real
 from dpframe.plan.steps import rebased, source_of
-from dpframe.release import Account, Batch, release, tuned
-from dpframe.release.accuracy import check_alpha, check_ci, check_rows, expected_error, read_ci
+from dpframe.release import Account, Batch, batch_of, release, tuned
+from dpframe.release.accuracy import check_alpha, check_ci, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
-from dpframe.release.pricing import NoisePlan, Terms, priced
+from dpframe.release.estimators import estimator_of
+from dpframe.release.pricing import NoisePlan, read_price
 from dpframe.release.publish import Release
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import PRICED, explained, explains
@@ -183,10 +185,10 @@ class Query(Habits):
         plans = [(plan, ""), *([] if plan.collected is None else [(plan.collected, ".other")])]
         for part, of in plans:
             for output in self._ask.outputs:
-                drawn = part.of(output.measures[0][1])
-                scale = drawn.scale * float(drawn.paid.measure.unit)
-                error = expected_error(output, part, alpha, known)
-                rows.append((f"{output.name}{of}", output.formula, drawn.family, scale, error))
+                first = part.of(output.measures[0][1])
+                scale = first.scale * float(first.paid.measure.unit)
+                error = estimator_of(output).expected_error(output, part, alpha, known)
+                rows.append((f"{output.name}{of}", output.formula.value, first.label, scale, error))
         return rows
 
     def _with_ci(self, ci: float | None) -> Query:
@@ -195,10 +197,10 @@ class Query(Habits):
 
     def _priced(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
         """The noise that a price buys from the budget, or where none is named from one that counts what is offered."""
-        terms: Terms = "epsilon" if price.get("rho") is None else "rho"
+        terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
         with suppress(BudgetRequired):
             terms = resolve_budget(self._budget).terms
-        return priced(self._ask, terms, **price, noise=noise)
+        return read_price(terms, **price, noise=noise).plan(self._ask)
 
     def release(
         self,
@@ -228,8 +230,8 @@ class Query(Habits):
         budget, ask = resolve_budget(self._budget), self._with_ci(ci)._ask
         if ci is not None:
             check_ci(ci, ask.by, ask.outputs, ask.layout)
-        price = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        answer: Release = release(ask, budget, **price, noise=noise, name=name, refresh=refresh)
+        price = read_price(budget.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
+        answer: Release = release(ask, budget, price, name=name, refresh=refresh)
         return answer if ci is None else answer.with_ci(ci)
 
     def tune(
@@ -256,9 +258,9 @@ class Query(Habits):
         Bound:  ε (or ρ) differential privacy; the table is made of noisy histograms
         Errors: as in `release`; UnsupportedOperation with `dp.Rows(k)`, and for bounds that are not said
         """
-        price = {"epsilon": epsilon, "rho": rho}
-        account, planned = resolve_budget(self._budget), {"at": at, "delta": delta}
-        table = tuned(self._ask, grid, account, price=price, **planned, noise=noise, name=name, refresh=refresh)
+        account = resolve_budget(self._budget)
+        price = read_price(account.terms, epsilon=epsilon, rho=rho, noise=noise)
+        table = tuned(self._ask, grid, account, price=price, at=at, delta=delta, name=name, refresh=refresh)
         return as_kind(table, source_of(self._ask.step).data.kind)
 
     @staticmethod

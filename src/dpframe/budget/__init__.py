@@ -6,6 +6,7 @@ from dpframe.budget.entries import Charge
 from dpframe.budget.ledger import Ledger
 from dpframe.budget.losses import (
     Loss,
+    Terms,
     exact,
     read_delta,
     read_epsilon,
@@ -25,6 +26,7 @@ __all__ = [
     "PartBudget",
     "Receipt",
     "Stored",
+    "Terms",
     "exact",
     "read_delta",
     "read_epsilon",

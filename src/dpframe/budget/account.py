@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dpframe.budget.accountants import Accountant, Terms, read_limit
+from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.entries import Charge, Entry, Failures, loss_of, texts_of
-from dpframe.budget.losses import Loss
+from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import differences, fingerprint, is_text
 from dpframe.budget.parts import Part, opened, raised
@@ -151,7 +151,7 @@ class Budget:
             raise InvalidArgument("refresh= is True or False.")
         if refresh and name is None:
             raise InvalidArgument("refresh=True pays again for a named release; say which, name='...'.")
-        if self.terms == "rho" and loss.exact_rho is None:
+        if self.terms is Terms.RHO and loss.exact_rho is None:
             loss = loss + Loss.none(in_rho=True)
         body = {
             "loss": texts_of(loss),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, Protocol
+from typing import Protocol
 
-from dpframe.budget.losses import RHO_UNIT, Loss, read_delta, read_epsilon, read_rho
+from dpframe.budget.losses import RHO_UNIT, Loss, Terms, read_delta, read_epsilon, read_rho
 from dpframe.errors import InvalidPrice, UnsupportedOperation
 from dpframe.theory.formulas.loss import rho_within
 
 __all__ = ["ACCOUNTANTS", "Accountant", "Basic", "Pld", "Zcdp", "accountant_named", "read_limit"]
-
-Terms = Literal["epsilon", "rho"]
 
 
 class Accountant(Protocol):
@@ -43,7 +41,7 @@ class Basic:
     """
 
     name = "basic"
-    terms: Terms = "epsilon"
+    terms = Terms.EPSILON
     refuses_single = ""
 
     def total(self, losses: Iterable[Loss]) -> Loss:
@@ -64,7 +62,7 @@ class Zcdp:
     """
 
     name = "zcdp"
-    terms: Terms = "rho"
+    terms = Terms.RHO
     refuses_single = ""
 
     def total(self, losses: Iterable[Loss]) -> Loss:
@@ -83,7 +81,7 @@ class Pld:
     """
 
     name = "pld"
-    terms: Terms = "epsilon"
+    terms = Terms.EPSILON
     refuses_single = (
         "A privacy loss distribution says what queries cost together when all of them are fixed before the first "
         "answer is seen; for queries chosen one after another it is not a valid filter. Release them as one: "
@@ -113,7 +111,7 @@ def read_limit(epsilon: object, delta: object, rho: object, accountant: object) 
     Errors: InvalidPrice, UnsupportedOperation, which say what to type
     """
     chosen = accountant_named(accountant if accountant is not None else "basic" if rho is None else "zcdp")
-    if chosen.terms == "epsilon":
+    if chosen.terms is Terms.EPSILON:
         if rho is not None:
             raise UnsupportedOperation(
                 f"accountant={chosen.name!r} counts ε and δ; give epsilon= and delta=, not rho=, or say "

@@ -6,11 +6,34 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from enum import StrEnum
 from fractions import Fraction
 
 from dpframe.errors import InvalidPrice, kind_of
 
-__all__ = ["DELTA_UNIT", "EPSILON_UNIT", "GRID", "RHO_UNIT", "Loss", "exact", "read_delta", "read_epsilon", "read_rho"]
+__all__ = [
+    "DELTA_UNIT",
+    "EPSILON_UNIT",
+    "GRID",
+    "RHO_UNIT",
+    "Loss",
+    "Terms",
+    "exact",
+    "read_delta",
+    "read_epsilon",
+    "read_rho",
+]
+
+
+class Terms(StrEnum):
+    """What a budget counts, beside δ: ε, or the ρ of zero-concentrated privacy."""
+
+    EPSILON = "epsilon"
+    RHO = "rho"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
 
 # The smallest prices; and the units of charges in ledgers of format 1, which were rounded up to them.
 EPSILON_UNIT = Fraction(1, 10**12)

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpframe.budget.account import Budget
-from dpframe.budget.accountants import Terms
-from dpframe.budget.losses import Loss
+from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.parts import Part
 from dpframe.budget.receipts import Receipt, Stored
 

@@ -88,6 +88,7 @@ from dpframe.plan.statistics import (
 )
 from dpframe.plan.totals import (
     Candidates,
+    Formula,
     Measure,
     Output,
     is_whole,
@@ -135,6 +136,7 @@ __all__ = [
     "Derivation",
     "Expr",
     "Facts",
+    "Formula",
     "Habits",
     "Intervals",
     "Key",

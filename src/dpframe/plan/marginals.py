@@ -13,7 +13,7 @@ from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.keys import Keys
 from dpframe.plan.question import Ask, Layout, Paid
 from dpframe.plan.statistics import Count
-from dpframe.plan.totals import Measure, Output
+from dpframe.plan.totals import Formula, Measure, Output
 from dpframe.plan.types import Scalar
 from dpframe.theory.formulas.error import Part, interaction, shares
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -60,7 +60,7 @@ class Tables:
 
     def output(self, table: Part) -> Output:
         """The released numbers of a marginal: rows, with fractions."""
-        return Output(COUNT, "count", ((COUNT, replace(self.measure, among=self.names(table))),), whole=False)
+        return Output(COUNT, Formula.COUNT, ((COUNT, replace(self.measure, among=self.names(table))),), whole=False)
 
     def layout(self, table: Part) -> Layout:
         """How a marginal is laid out: the last column across, with margins."""
@@ -121,7 +121,9 @@ class Marginals(Ask):
     def outputs(self) -> tuple[Output, ...]:
         """One for each table of the workload."""
         named = [(titled(self.tables.names(table)), self.tables.output(table).measures) for table in self.workload]
-        return tuple(Output(title, "count", ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in named)
+        return tuple(
+            Output(title, Formula.COUNT, ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in named
+        )
 
     def one(self, table: Part) -> Ask:
         """One marginal as a question of its own: its keys, and how it is laid out."""

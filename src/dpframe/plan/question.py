@@ -265,7 +265,7 @@ class Ask:
         """
         found, taken = dict(read), set[tuple[object, ...]]()
         for output in self.outputs:
-            if output.formula not in ("mean", "var", "std"):
+            if not output.derived:
                 continue
             total, count = (found[output.measures[i][1].key] for i in (0, -1))
             deciding = self.threshold is not None and self.threshold.key == count.measure.key

@@ -12,6 +12,7 @@ from dpframe.errors import InvalidArgument, UnboundedContribution, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.keys import read_keys
 from dpframe.plan.totals import (
+    Formula,
     Output,
     Scope,
     bounds_of,
@@ -78,11 +79,11 @@ class Count(Aggregate):
 
     def output(self, name: str, scope: Scope) -> Output:
         if self.column is None:
-            return Output(name, "count", ((name, row_total(scope, self.typed)),))
+            return Output(name, Formula.COUNT, ((name, row_total(scope, self.typed)),))
         column = scope.table.column(self.column, self.typed)
         if kind(column.facts.dtype) == "other":
             raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
-        return Output(name, "count", ((name, value_total(column, scope, self.typed)),))
+        return Output(name, Formula.COUNT, ((name, value_total(column, scope, self.typed)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,7 +95,7 @@ class CountUnits(Aggregate):
         return "count_units()"
 
     def output(self, name: str, scope: Scope) -> Output:
-        return Output(name, "count", ((name, units_total(scope, self.typed)),))
+        return Output(name, Formula.COUNT, ((name, units_total(scope, self.typed)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,7 +126,7 @@ class Sum(Aggregate):
                 )
             measure = unit_sum_total(column, in_ticks(self.unit_bounds, column, self.typed), scope, self.typed)
         whole = whole and measure.grid.step == 1
-        return Output(name, "sum", ((name, measure),), whole=whole, dtype=_time_type(column))
+        return Output(name, Formula.SUM, ((name, measure),), whole=whole, dtype=_time_type(column))
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,7 +147,7 @@ class Mean(Aggregate):
         count = value_total(column, scope, self.typed)
         dtype, per = mean_type(column.facts.dtype)
         parts = ((f"{name}.sum", total), (f"{name}.count", count))
-        return Output(name, "mean", parts, False, bounds, dtype=dtype, ticks=per)
+        return Output(name, Formula.MEAN, parts, False, bounds, dtype=dtype, ticks=per)
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,7 +174,7 @@ class Var(Aggregate):
         parts = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.count", count))
         dtype, per = mean_type(column.facts.dtype)
         dtype = dtype and nw.Duration(getattr(dtype, "time_unit", "us"))
-        return Output(name, "std" if self.root else "var", parts, False, bounds, self.ddof, dtype, per)
+        return Output(name, Formula.STD if self.root else Formula.VAR, parts, False, bounds, self.ddof, dtype, per)
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,7 +191,7 @@ class CountDistinct(Aggregate):
         column = scope.table.column(self.column, self.typed)
         if kind(column.facts.dtype) == "other":
             raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
-        return Output(name, "count", ((name, distinct_total(column, scope, self.typed)),))
+        return Output(name, Formula.COUNT, ((name, distinct_total(column, scope, self.typed)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -212,7 +213,7 @@ class Quantile(Aggregate):
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         measure = rank_total(column, bounds, self.q, scope, self.typed)
         whole = measure.candidates is not None and measure.candidates.whole
-        return Output(name, "quantile", ((name, measure),), whole, bounds, dtype=_time_type(column))
+        return Output(name, Formula.QUANTILE, ((name, measure),), whole, bounds, dtype=_time_type(column))
 
 
 @dataclass(frozen=True, repr=False)
@@ -242,4 +243,4 @@ class Mode(Aggregate):
         if self.most is not None and self.most > len(values):
             raise InvalidArgument(f"{self.typed}: only {len(values)} values are listed.")
         measure = mode_total(column, values, self.most or 1, scope, self.typed)
-        return Output(name, "mode", ((name, measure),), whole=False)
+        return Output(name, Formula.MODE, ((name, measure),), whole=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ from dpframe.theory.formulas.sensitivity import grouped as maps
 
 __all__ = [
     "Candidates",
+    "Formula",
     "Measure",
     "Output",
     "Scope",
@@ -260,6 +262,18 @@ class Measure:
         return self.grid.step / Fraction(2**self.fraction)
 
 
+class Formula(StrEnum):
+    """How a released column is made of its totals. What each of them means is in `release.estimators`."""
+
+    COUNT = "count"
+    SUM = "sum"
+    MEAN = "mean"
+    VAR = "var"
+    STD = "std"
+    QUANTILE = "quantile"
+    MODE = "mode"
+
+
 @dataclass(frozen=True)
 class Output:
     """A released column: the measures it is made of, named, and how.
@@ -272,13 +286,18 @@ class Output:
     """
 
     name: str
-    formula: Literal["count", "sum", "mean", "var", "std", "quantile", "mode"]
+    formula: Formula
     measures: tuple[tuple[str, Measure], ...]
     whole: bool = True
     bounds: Bounds | None = None
     ddof: int = 0
     dtype: DType | None = None
     ticks: int = 1
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is made of several totals: a sum measured from the middle of the bounds first, a count last."""
+        return len(self.measures) > 1
 
 
 def row_total(scope: Scope, what: str) -> Measure:

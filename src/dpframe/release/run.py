@@ -13,15 +13,15 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from dpframe import engine
-from dpframe.budget import Loss, Receipt, Stored
+from dpframe.budget import Loss, Receipt, Stored, Terms
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan import Ask, Derivation, Marginals, asked, derivation, described, unit_words
 from dpframe.plan.steps import source_of
 from dpframe.release.answer import Numbers, drawn_table, is_scaled, scaled
-from dpframe.release.auto import check_choice, choose, read_offer, restored
+from dpframe.release.auto import check_choice, choose, restored
 from dpframe.release.failing import recorded
-from dpframe.release.pricing import UNNAMED, NoisePlan, Terms, described_price, events_of, priced
+from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
 from dpframe.release.publish import MarginalsRelease, Release, drawn_interactions, loss_json, noise_table, statement
 from dpframe.release.stored import Answer, packed, unpacked
 
@@ -80,11 +80,8 @@ class Account(Protocol):
 def release(
     ask: Ask,
     account: Account,
+    price: Price,
     *,
-    epsilon: Any = None,
-    delta: Any = None,
-    rho: Any = None,
-    noise: str = "auto",
     name: str | None = None,
     refresh: bool = False,
 ) -> Any:
@@ -95,10 +92,9 @@ def release(
             was charged; the stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
     """
-    plan = priced(ask, account.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
-    price = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    cost = check_choice(ask, read_offer(account.terms, price, noise)) if ask.undecided else plan.cost
-    (one,) = settled([(ask, plan)], account, cost, price, noise, name=name, refresh=refresh)
+    plan = price.plan(ask)
+    cost = check_choice(ask, price) if ask.undecided else plan.cost
+    (one,) = settled([(ask, plan)], account, cost, price, name=name, refresh=refresh)
     return one
 
 
@@ -106,8 +102,7 @@ def settled(
     questions: Sequence[Question],
     account: Account,
     cost: Loss,
-    price: Mapping[str, Any],
-    noise: str,
+    price: Price,
     *,
     name: str | None,
     refresh: bool,
@@ -115,8 +110,8 @@ def settled(
 ) -> list[Any]:
     """Questions that are charged once, together, and answered.
 
-    Input:  asks with their noise; the account; what all of it costs; price and noise as typed, for what the name
-            stands for; name, refresh; batch, whether the questions were fixed together
+    Input:  asks with their noise; the account; what all of it costs; the price, for what the name stands for; name,
+            refresh; batch, whether the questions were fixed together
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
     for ask, _ in questions:
@@ -128,13 +123,12 @@ def settled(
         raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
     words = "; ".join(asked(ask) for ask, _ in questions)
     query = f"batch of {len(questions)}: {words}" if batch else words
-    plan = _described(questions, price, noise) if name is not None else None
-    events = [event for ask, noisy in questions for event in ([UNNAMED] if ask.undecided else events_of(noisy))]
+    plan = _described(questions, price) if name is not None else None
+    events = [event for ask, noisy in questions for event in ([UNNAMED] if ask.undecided else noisy.events)]
     said: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
     receipt = account.charge(cost, subjects.pop(), query, **said)
     if receipt.stored is None:
-        offer = price, noise, name
-        answered = recorded(account, receipt, lambda: _answered(questions, account, receipt, *offer))
+        answered = recorded(account, receipt, lambda: _answered(questions, account, receipt, price, name))
         questions, answers, reasons, statements = answered
         stored = account.store(receipt, packed(answers), {"releases": statements})
     else:
@@ -142,7 +136,7 @@ def settled(
         answers = unpacked(stored.data)
         decided = [said.get("chosen") for said in stored.statement["releases"]]
         questions = [
-            question if chosen is None else restored(question[0], chosen, read_offer(account.terms, price, noise))
+            question if chosen is None else restored(question[0], chosen, price)
             for question, chosen in zip(questions, decided, strict=True)
         ]
         reasons = [derivation(ask) for ask, _ in questions]
@@ -156,12 +150,11 @@ def _answered(
     questions: Sequence[Question],
     account: Account,
     receipt: Receipt,
-    price: Mapping[str, Any],
-    noise: str,
+    price: Price,
     name: str | None,
 ) -> tuple[list[Question], list[Answer], list[Derivation], list[dict[str, Any]]]:
     """Questions as they were decided, their answers, derivations and statements; rows are read here."""
-    found = [_found(question, account, price, noise) for question in questions]
+    found = [_found(question, price) for question in questions]
     reasons = [derivation(ask) for (ask, _), _, _ in found]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
@@ -183,27 +176,23 @@ def subject_of(ask: Ask) -> str:
     return f"{unit_words(source_of(ask.step).table)}, {ask.table.relation}"
 
 
-def _described(questions: Sequence[Question], price: Mapping[str, Any], noise: str) -> dict[str, Any]:
+def _described(questions: Sequence[Question], price: Price) -> dict[str, Any]:
     """What a name stands for: every question, its noise and its price; no data."""
-    plans = [{**described(ask), **described_price(noisy, price, noise)} for ask, noisy in questions]
+    plans = [{**described(ask), **described_price(noisy, price)} for ask, noisy in questions]
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
-def _found(
-    question: Question, account: Account, price: Mapping[str, Any], noise: str
-) -> tuple[Question, Answer, dict[str, Any]]:
+def _found(question: Question, price: Price) -> tuple[Question, Answer, dict[str, Any]]:
     """A question with its answer, and what is said of what it left open; no error shows a raw total."""
-    return engine.sealed(lambda: _read(question, account, price, noise))
+    return engine.sealed(lambda: _read(question, price))
 
 
-def _read(
-    question: Question, account: Account, price: Mapping[str, Any], noise: str
-) -> tuple[Question, Answer, dict[str, Any]]:
+def _read(question: Question, price: Price) -> tuple[Question, Answer, dict[str, Any]]:
     """A question with its answer. Limits and bounds that it asked for are chosen here, for a part of its price."""
     ask, plan = question
     if not ask.undecided:
         return question, _answer(ask, plan), {}
-    made, plan, said, left = choose(ask, read_offer(account.terms, price, noise))
+    made, plan, said, left = choose(ask, price)
     answer = _answer(made, plan)
     if left is not None:
         long, factor = scaled(made, plan, left, answer.long, answer.parts)

@@ -6,19 +6,18 @@ import datetime as dt
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import polars as pl
 
 from dpframe import engine
-from dpframe.budget import Loss, read_delta, read_epsilon
+from dpframe.budget import read_delta, read_epsilon
 from dpframe.errors import InvalidArgument, UnboundedContribution, UnsupportedOperation
 from dpframe.plan import Ask, Auto, Limits, described
 from dpframe.plan.steps import check_limit
-from dpframe.release.auto import Offer, expected_errors, judged_by, read_offer, read_people, try_people
+from dpframe.release.auto import check_auto, expected_errors, judged_by, read_people, try_people
 from dpframe.release.failing import recorded
-from dpframe.release.pricing import UNNAMED
+from dpframe.release.pricing import UNNAMED, Price
 from dpframe.release.run import Account, subject_of
 from dpframe.release.stored import Answer, packed, unpacked
 
@@ -33,16 +32,15 @@ def tuned(
     grid: object,
     account: Account,
     *,
-    price: Mapping[str, Any],
+    price: Price,
     at: Any,
     delta: Any,
-    noise: str,
     name: str | None,
     refresh: bool,
 ) -> pl.DataFrame:
     """Pay for the histograms, and say what error to expect of an ask under each choice of limits.
 
-    Input:  grid: lists of limits by name; price: epsilon or rho, of the histograms; at: of the release that is planned,
+    Input:  grid: lists of limits by name; the price of the histograms; at: of the release that is planned,
             nine times as much by default, with its δ
     Output: one row for each choice: its limits, and the expected error of each column (column unit)
     Bound:  as `dpframe.release.auto.choice.choose`: each histogram costs its part of the price
@@ -52,8 +50,8 @@ def tuned(
     if ask.open_bounds:
         raise UnsupportedOperation("tune: errors depend on the bounds; say bounds=(0, 100) in the question.")
     free = replace(ask, given=Limits(auto=Auto(scaled=False)), chosen=None)
-    paid = read_offer(account.terms, {**price, "delta": None}, noise)
-    planned = replace(paid, amount=9 * paid.amount if at is None else read_epsilon(at, "at"), delta=read_delta(delta))
+    check_auto(price)
+    planned = replace(price, amount=9 * price.amount if at is None else read_epsilon(at, "at"), delta=read_delta(delta))
     for choice in limits:
         try:
             planned.plan(free.with_limits(choice))  # every refusal comes now
@@ -64,17 +62,23 @@ def tuned(
             ) from None
     also = sorted({histogram for choice in limits for histogram in judged_by(choice)})
     try_people(free, planned, also)
-    cost = Loss.charged_rho(paid.amount, Fraction(0)) if paid.terms == "rho" else Loss.charged(paid.amount, Fraction(0))
-    plan = None if name is None else _described(free, limits, paid, planned)
+    plan = None if name is None else _described(free, limits, price, planned)
     words = f"tune of {', '.join(output.name for output in ask.outputs)}"
     receipt = account.charge(
-        cost, subject_of(ask), words, name=name, plan=plan, refresh=refresh, batch=False, events=[UNNAMED]
+        price.loss(delta=False),
+        subject_of(ask),
+        words,
+        name=name,
+        plan=plan,
+        refresh=refresh,
+        batch=False,
+        events=[UNNAMED],
     )
     if receipt.stored is not None:
         return unpacked(receipt.stored.data)[0].long
 
     def answer() -> pl.DataFrame:
-        people = engine.sealed(lambda: read_people(free, paid, planned, also))
+        people = engine.sealed(lambda: read_people(free, price, planned, also))
         return _table(free, limits, expected_errors(free, people, planned, limits))
 
     table = recorded(account, receipt, answer)
@@ -103,8 +107,13 @@ def _choices(grid: object) -> list[Limits]:
     return found
 
 
-def _described(ask: Ask, limits: Sequence[Limits], paid: Offer, planned: Offer) -> dict[str, Any]:
+def _described(ask: Ask, limits: Sequence[Limits], paid: Price, planned: Price) -> dict[str, Any]:
     """What a name stands for."""
     choices = [[getattr(x, n) for n in _NAMES] for x in limits]
-    price = {"price": str(paid.amount), "at": str(planned.amount), "delta": str(planned.delta), "noise": paid.noise}
+    price = {
+        "price": str(paid.amount),
+        "at": str(planned.amount),
+        "delta": str(planned.delta),
+        "noise": paid.noise.value,
+    }
     return {**described(ask), "tune": choices, **price}

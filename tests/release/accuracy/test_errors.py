@@ -70,10 +70,10 @@ def exact_coverage(drawn, measure, error):
     """Of a count or whole sum that no weight touches: P[|noise, rounded to 1| <= error]."""
     per = 2**measure.fraction
     last = math.floor(error) * per + (per // 2 if per > 1 else 1)  # the first noise that is too large
-    if drawn.family == "paired_laplace":  # two real Laplace noises, on a grid that is fine beside them
+    if drawn.label == "paired_laplace":  # two real Laplace noises, on a grid that is fine beside them
         t = last / drawn.scale
         return 1 - (1 + t / 2) * math.exp(-t)
-    return 1 - 2 * family_tail(drawn.family, drawn.scale, last)
+    return 1 - 2 * family_tail(drawn.label, drawn.scale, last)
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])

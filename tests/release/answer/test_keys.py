@@ -14,12 +14,12 @@ from scipy import stats
 import dpframe as dp
 from dpframe import engine, errors
 from dpframe.noise import keep_probability
-from dpframe.release.pricing.calibrate import worth
-from dpframe.release.pricing.price import Price, noise_plan, priced
+from dpframe.release.pricing.allocation import log_noise
 from dpframe.release.pricing.zcdp import rho_of_choice
 from dpframe.theory.formulas.loss.calibration import threshold
 from dpframe.theory.formulas.loss.key_selection import as_likely_as_not, selection_scale, selection_start
 from dpframe.theory.formulas.loss.loss import threshold_delta
+from prices import Price, noise_plan, priced
 
 EPSILON, DELTA = Fraction(1), Fraction(1, 10)
 PRICE = Price(EPSILON, DELTA)
@@ -42,7 +42,7 @@ def law(query):
     """The exact probability of each set of released keys, and the loss that they are charged."""
     plan = noise_plan(query._ask, PRICE, "laplace")
     drawn = plan.of(plan.decided_by.measure)
-    assert drawn.family == "truncated_geometric"
+    assert drawn.label == "truncated_geometric"
     raw = engine.totals(query._ask, 1)
     units = raw.values[[p.names for p in query._ask.read].index(drawn.paid.names)]
     found = dict(zip(raw.keys["g"].to_list(), units.tolist(), strict=True))
@@ -155,7 +155,7 @@ def test_a_released_number_of_units_decides_as_it_did():
     plan = noise_plan(query._ask, PRICE, "laplace")
     assert plan.decided_by.names == ("units",)
     assert plan.start is None
-    assert plan.of(plan.decided_by.measure).family == "discrete_laplace"
+    assert plan.of(plan.decided_by.measure).label == "discrete_laplace"
 
 
 def test_rows_decide_where_each_unit_has_one_of_them():
@@ -175,9 +175,9 @@ def test_gaussian_noise_finds_the_keys_where_one_unit_has_many():
     few, many = (
         noise_plan(mean_by_group(crowd({"a": 5}), m)._ask, Price(EPSILON, Fraction(1, 10**6))) for m in (1, 200)
     )
-    assert few.of(few.decided_by.measure).family == "truncated_geometric"
-    assert many.of(many.decided_by.measure).family == "gaussian"
-    assert worth(many) < worth(noise_plan(mean_by_group(crowd({"a": 5}), 200)._ask, many_price(), "laplace"))
+    assert few.of(few.decided_by.measure).label == "truncated_geometric"
+    assert many.of(many.decided_by.measure).label == "gaussian"
+    assert log_noise(many) < log_noise(noise_plan(mean_by_group(crowd({"a": 5}), 200)._ask, many_price(), "laplace"))
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,10 @@ def test_the_way_that_releases_most_keys_is_taken(m, keys, counted):
     for query, family in ((grouped.keys(), keys), (grouped.count_units(), counted)):
         plan = noise_plan(query._ask, many_price())
         names = {"truncated": "truncated_geometric", "laplace": "discrete_laplace", "g": "gaussian"}
-        assert plan.of(plan.decided_by.measure).family == names[family]
+        assert plan.of(plan.decided_by.measure).label == names[family]
         assert plan.threshold <= {1: 15, 2: 30, 3: 38}[m]
         tried = [noise_plan(query._ask, many_price(), noise) for noise in ("laplace", "gaussian")]
-        assert worth(plan) <= min(map(worth, tried))
+        assert log_noise(plan) <= min(map(log_noise, tried))
 
 
 def test_the_row_of_suppressed_groups_shows_those_of_one_unit_so_noise_and_threshold_share_no_delta():

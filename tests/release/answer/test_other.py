@@ -15,9 +15,9 @@ import dpframe as dp
 from dpframe import engine, errors
 from dpframe.noise import keep_probability
 from dpframe.release.answer.draw import drawn_table
-from dpframe.release.pricing.price import Price, noise_plan
 from dpframe.theory.formulas.loss.key_selection import rest_scale
 from dpframe.theory.formulas.sensitivity.grouped import Contribution, row_counts
+from prices import Price, noise_plan
 
 OTHER = "(other)"
 SCHEMA = {"u": pl.Int64, "g": pl.String, "x": pl.Int64}
@@ -91,8 +91,8 @@ def released_law(units, price, grid):
     frame = protect([(i, g, 0) for i, groups in enumerate(units) for g in groups])
     query = frame.group_by("g", max_groups=2, max_rows_per_group=2, other=OTHER).count()
     plan = noise_plan(query._ask, price, "laplace")
-    count, keys, rest = plan.drawn
-    assert [d.family for d in plan.drawn] == ["discrete_laplace", "truncated_geometric", "discrete_laplace"]
+    count, keys, rest = plan.noises
+    assert [d.label for d in plan.noises] == ["discrete_laplace", "truncated_geometric", "discrete_laplace"]
     assert count.scale == rest.scale == pytest.approx(4 / 1.5)
     raw = engine.totals(query._ask, 1)
     rows, found = (dict(zip(raw.keys["g"].to_list(), v.tolist(), strict=True)) for v in raw.values)
@@ -166,7 +166,7 @@ def test_the_rest_is_drawn_with_noise_of_its_own():
     raw = engine.totals(query._ask, 1)
     drawn = [drawn_table(query._ask, plan, raw)[0].rows()[-1] for _ in range(1200)]
     assert {name for name, _ in drawn} == {OTHER}
-    numbers, scale = np.array([n for _, n in drawn]), plan.drawn[-1].scale
+    numbers, scale = np.array([n for _, n in drawn]), plan.noises[-1].scale
     assert scale == pytest.approx(4 / 3)
     low, high = 2, 12  # five from the middle, and all beyond
     seen = np.bincount(np.clip(numbers, low, high) - low, minlength=high - low + 1)
@@ -295,7 +295,7 @@ def test_it_is_paid_for_whatever_the_budget_counts(budget, price):
     grouped = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=OTHER)
     out = grouped.count().release(**price)
     assert out.table["g"].to_list() == ["big", "mid", OTHER]
-    two = {d.paid.names: d for d in out._numbers.noise.drawn}
+    two = {d.paid.names: d for d in out._numbers.noise.noises}
     assert two[("count",)].scale == two[("count.other",)].scale  # one group of a unit: nothing is merged
     assert out.table["count"][2] == pytest.approx(300, abs=40)
 

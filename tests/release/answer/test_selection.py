@@ -15,13 +15,13 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.selection import rank_scores
-from dpframe.release.pricing.calibrate import choice_for_rho, choice_of
-from dpframe.release.pricing.price import Price, noise_plan, priced
+from dpframe.release.pricing.allocation import choice_for_rho, choice_of
 from dpframe.release.pricing.zcdp import epsilon_for_rho
 from dpframe.theory.formulas.loss.calibration import rho_within
 from dpframe.theory.formulas.loss.loss import zcdp_to_epsilon
 from dpframe.theory.formulas.loss.quantile_selection import count_scale_rho, fewer_rows, rank_scale_rho, rank_terms
 from dpframe.theory.formulas.sensitivity.grouped import Sensitivity
+from prices import Price, noise_plan, priced
 
 SCHEMA = {"id": pl.Int64, "g": pl.Int64, "x": pl.Float64}
 
@@ -165,8 +165,8 @@ def test_small_tables_are_as_private_as_charged(kind, relation, monkeypatch):
                 totals.append(engine.totals(ask, 7).values)
             plan = priced(ask, "rho", rho=rho)
             losses = dict.fromkeys([(order, way) for order in (1.01, 3, 30) for way in (1, -1)], 0.0)
-            for drawn, here, there in zip(plan.drawn, *totals, strict=True):
-                assert drawn.family == "exponential"
+            for drawn, here, there in zip(plan.noises, *totals, strict=True):
+                assert drawn.label == "exponential"
                 for group in range(2):
                     pair = [law_of(drawn, np.asarray(counts)[group], monkeypatch) for counts in (here, there)]
                     for order, way in losses:
@@ -180,19 +180,19 @@ def test_small_tables_are_as_private_as_charged(kind, relation, monkeypatch):
 
 def test_in_many_groups_of_one_unit_a_delta_buys_less_noise():
     pure, plan = plan_of(asked(), delta=0), plan_of(asked())
-    assert [d.family for d in plan.drawn] == ["exponential"]
-    assert [d.family for d in pure.drawn] == ["permute_and_flip"]
-    assert 1.9 < pure.drawn[0].scale / plan.drawn[0].scale < 2.05
+    assert [d.label for d in plan.noises] == ["exponential"]
+    assert [d.label for d in pure.noises] == ["permute_and_flip"]
+    assert 1.9 < pure.noises[0].scale / plan.noises[0].scale < 2.05
     assert plan.cost.delta == pytest.approx(1e-6)
-    bound = plan.drawn[0].paid.measure.sensitivity
-    rho = bound.l2_squared / Fraction(plan.drawn[0].scale) ** 2 / 8  # a row moves scores by half a row
+    bound = plan.noises[0].paid.measure.sensitivity
+    rho = bound.l2_squared / Fraction(plan.noises[0].scale) ** 2 / 8  # a row moves scores by half a row
     assert zcdp_to_epsilon(rho, Fraction(1, 10**6)) <= 1
 
 
 @pytest.mark.parametrize("options", [{"groups": 1}, {"groups": 5}])
 def test_in_few_groups_it_is_permute_and_flip_and_costs_no_delta(options):
     plan = plan_of(asked(**options))
-    assert [d.family for d in plan.drawn] == ["permute_and_flip"]
+    assert [d.label for d in plan.noises] == ["permute_and_flip"]
     assert plan.cost.delta == 0
 
 
@@ -200,41 +200,41 @@ def test_in_few_groups_it_is_permute_and_flip_and_costs_no_delta(options):
 def test_of_two_mechanisms_that_with_the_smaller_stated_error_is_taken(number):
     """At the same scale permute-and-flip misses the most frequent value by less, and needs no δ."""
     query = asked(groups=6, rows=1, m=dp.mode("g", keys=list(range(number))))
-    flipped = plan_of(query, delta=0).drawn[0].scale
+    flipped = plan_of(query, delta=0).noises[0].scale
     plan = plan_of(query)
-    scale = choice_for_rho(plan.drawn[0].paid, rho_within(Fraction(1), Fraction(1, 10**6))).scale
+    scale = choice_for_rho(plan.noises[0].paid, rho_within(Fraction(1), Fraction(1, 10**6))).scale
     assert 0.9 < scale / flipped < 1
     assert fewer_rows(flipped, number, 0.05) < fewer_rows(scale, number, 0.05, exponential=True)
-    assert [d.family for d in plan.drawn] == ["permute_and_flip"]
+    assert [d.label for d in plan.noises] == ["permute_and_flip"]
     assert plan.cost.delta == 0
 
     frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(rho=9))
     measure = frame.mode("g", keys=list(range(number)), max_rows=1)._ask
     for rho in (0.01, 0.1, 1, 2, 4, 9):
-        (drawn,) = priced(measure, "rho", rho=rho).drawn
+        (drawn,) = priced(measure, "rho", rho=rho).noises
         errors = [
-            fewer_rows(other.scale, number, 0.05, exponential=other.family == "exponential")
+            fewer_rows(other.scale, number, 0.05, exponential=other.label == "exponential")
             for other in (
                 choice_for_rho(drawn.paid, Fraction(rho)),
                 choice_of(drawn.paid, epsilon_for_rho(Fraction(rho))),
             )
         ]
-        assert drawn.family == ("exponential" if errors[0] < errors[1] else "permute_and_flip")
+        assert drawn.label == ("exponential" if errors[0] < errors[1] else "permute_and_flip")
 
 
 def test_laplace_noise_that_is_asked_for_stays_pure():
     plan = plan_of(asked(n=dp.count(), m=dp.median("x", (0, 1))), noise="laplace")
-    assert [d.family for d in plan.drawn] == ["discrete_laplace", "permute_and_flip"]
+    assert [d.label for d in plan.noises] == ["discrete_laplace", "permute_and_flip"]
     assert plan.cost.delta == 0
 
 
 def test_counts_and_choices_share_one_rho():
     """Beside Gaussian noise, squares add up too: each has √2 more noise than alone, not twice as much."""
     both, alone = plan_of(asked(n=dp.count(), m=dp.median("x", (0, 1)))), plan_of(asked())
-    assert [d.family for d in both.drawn] == ["gaussian", "exponential"]
-    assert both.drawn[1].scale / alone.drawn[0].scale == pytest.approx(math.sqrt(2), rel=1e-6)
+    assert [d.label for d in both.noises] == ["gaussian", "exponential"]
+    assert both.noises[1].scale / alone.noises[0].scale == pytest.approx(math.sqrt(2), rel=1e-6)
     rho = Fraction(0)
-    for drawn, weight in zip(both.drawn, (2, 8), strict=True):
+    for drawn, weight in zip(both.noises, (2, 8), strict=True):
         rho += drawn.paid.measure.sensitivity.l2_squared / (weight * Fraction(drawn.scale) ** 2)
     assert zcdp_to_epsilon(rho, Fraction(1, 10**6)) <= 1
     assert zcdp_to_epsilon(rho * Fraction(1001, 1000), Fraction(1, 10**6)) > 1
@@ -244,8 +244,8 @@ def test_keys_found_in_the_data_have_the_other_half_of_delta():
     frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(epsilon=9, delta=0.5))
     query = frame.group_by("g", max_groups=20, max_rows_per_group=5).agg(m=dp.median("x", (0, 1)))
     plan = plan_of(query)
-    (choice,) = (d for d in plan.drawn if d.paid.measure.chosen)
-    assert choice.family == "exponential"
+    (choice,) = (d for d in plan.noises if d.paid.measure.chosen)
+    assert choice.label == "exponential"
     assert plan.cost.epsilon == 1
     assert plan.cost.delta == pytest.approx(1e-6)
     rho = choice.paid.measure.sensitivity.l2_squared / Fraction(choice.scale) ** 2 / 8
@@ -254,13 +254,13 @@ def test_keys_found_in_the_data_have_the_other_half_of_delta():
 
 def test_in_rho_it_has_half_the_scale_of_permute_and_flip_and_less_in_many_groups():
     frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(rho=9))
-    (drawn,) = priced(frame.median("x", (0, 1), max_rows=1)._ask, "rho", rho=0.01).drawn
-    assert drawn.family == "exponential"
+    (drawn,) = priced(frame.median("x", (0, 1), max_rows=1)._ask, "rho", rho=0.01).noises
+    assert drawn.label == "exponential"
     assert drawn.scale * float(drawn.paid.measure.unit) == pytest.approx(0.5 / math.sqrt(0.02))
-    (grouped,) = priced(asked(groups=16, rows=1)._ask, "rho", rho=0.01).drawn
+    (grouped,) = priced(asked(groups=16, rows=1)._ask, "rho", rho=0.01).noises
     assert grouped.scale == pytest.approx(4 * drawn.scale)
-    (dear,) = priced(frame.median("x", (0, 1), max_rows=1)._ask, "rho", rho=40).drawn
-    assert dear.family == "permute_and_flip"
+    (dear,) = priced(frame.median("x", (0, 1), max_rows=1)._ask, "rho", rho=40).noises
+    assert dear.label == "permute_and_flip"
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), (1e-4, 1e-9), (30, 0.5), (1, 0.5), (1e-12, 1e-6)])
@@ -349,7 +349,7 @@ def test_in_a_batch_all_queries_share_one_rho(accountant):
     batch = budget.plan(queries, epsilon=1, delta=1e-6)
     assert batch.noise["mechanism"].to_list() == ["gaussian", "exponential", "exponential"]
     assert (batch.cost.epsilon, batch.cost.delta) == (1.0, 1e-6)
-    alone = plan_of(asked()).drawn[0]
+    alone = plan_of(asked()).noises[0]
     assert batch.noise["scale"][1] == pytest.approx(
         alone.scale * float(alone.paid.measure.unit) * math.sqrt(3), rel=1e-6
     )

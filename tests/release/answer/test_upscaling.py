@@ -11,7 +11,7 @@ import dpframe as dp
 from dpframe import errors
 from dpframe.plan.columns import Limits
 from dpframe.release.answer.upscaling import Left, _multiplied, is_scaled_by, scaled
-from dpframe.release.pricing.price import noise_plan, read_price
+from prices import noise_plan, read_price
 
 GROUPS = list(range(20))
 

@@ -15,11 +15,13 @@ from dpframe.noise import keep_probability
 from dpframe.plan.columns import Limits
 from dpframe.plan.steps.basic import MOST
 from dpframe.release.auto import choice as auto
-from dpframe.release.auto.choice import Offer, _candidates, _found, choose
+from dpframe.release.auto import noisy_histograms
+from dpframe.release.auto.choice import _candidates, _found, choose
 from dpframe.release.auto.distinct_values import Laws, Shared
 from dpframe.release.auto.error_model import Expected, People, _geometric_mean
+from dpframe.release.auto.noisy_histograms import histogram_scale, noisy_values
 from dpframe.release.auto.size_histograms import Groups, read_groups, read_spread
-from dpframe.release.pricing.price import noise_plan, read_price
+from prices import noise_plan, offer, read_price
 
 
 def panel(seed, units=2000, groups=10, spread=1.2):
@@ -72,7 +74,7 @@ def test_the_error_that_is_said_of_counts_is_about_the_real_one():
 @pytest.mark.parametrize(("units", "known"), [(600, False), (4000, True)])
 def test_of_few_people_the_largest_groups_are_not_limited(units, known):
     """A histogram with a ninth of a tenth of ε shows next to nothing of 600 people, or something that is not so."""
-    price = auto.read_offer("epsilon", {"epsilon": 1, "rho": None, "delta": 1e-6}, "auto")
+    price = read_price(1, 1e-6)
     query = protect(panel(1, units)).group_by("g", keys=list(range(20)), limits=dp.Auto())
     parts = price.part(Fraction(1, 10)), price.part(Fraction(9, 10))
     assert (auto.read_people(query.count()._ask, *parts).peaks is not None) == known
@@ -235,22 +237,23 @@ def test_histograms_say_what_they_say():
 
 def test_a_histogram_costs_its_price():
     for relation, moved in (("add-remove", 1), ("replace", 2)):
-        assert Offer("epsilon", Fraction(1, 10), Fraction(0), "auto").scale(relation) == 10 * moved * ONE
-        rho = Offer("rho", Fraction(1, 10), Fraction(0), "auto").scale(relation)
+        assert histogram_scale(offer("epsilon", Fraction(1, 10), Fraction(0), "auto"), relation) == 10 * moved * ONE
+        rho = histogram_scale(offer("rho", Fraction(1, 10), Fraction(0), "auto"), relation)
         epsilon = moved * ONE / rho
         assert epsilon + np.exp(-epsilon) - 1 == pytest.approx(0.1, rel=1e-9)
 
 
 def test_the_parts_of_a_price_add_up(monkeypatch):
     paid = []
-    scale = Offer.scale
-    monkeypatch.setattr(Offer, "scale", lambda offer, relation: paid.append(offer.amount) or scale(offer, relation))
+    scale = noisy_histograms.histogram_scale
+    noted = lambda price, relation: paid.append(price.amount) or scale(price, relation)  # noqa: E731
+    monkeypatch.setattr(noisy_histograms, "histogram_scale", noted)
     frame = protect(panel(3, 300))
     query = frame.group_by("g", limits=dp.Auto(share=0.25)).agg(
         n=dp.count(), m=dp.mean("x", bounds=dp.Auto(share=0.125)), s=dp.sum("x", bounds=dp.Auto(share=0.0625))
     )
-    offer = Offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto")
-    _, plan, said, _ = choose(query._ask, offer)
+    price = offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto")
+    _, plan, said, _ = choose(query._ask, price)
     assert sum(paid) == Fraction(2) * Fraction(3, 8)  # the larger share of the two for x
     assert plan.cost.epsilon == 2 * 0.625
     assert said["cost"] == {"in": "epsilon", "limits": 0.5, "x": 0.25}
@@ -348,14 +351,14 @@ def test_limits_and_bounds_hold_for_what_is_released(table):
     """What the derivation claims after the choice is what the totals of neighbouring tables keep."""
     frame = protect(table)
     ask = frame.group_by("g", keys=[0, 1, 2], limits=dp.Auto()).agg(s=dp.sum("x", bounds=dp.Auto()))._ask
-    made, plan, _, _ = choose(ask, Offer("epsilon", Fraction(1), Fraction(0), "auto"))
+    made, plan, _, _ = choose(ask, offer("epsilon", Fraction(1), Fraction(0), "auto"))
     less = protect(table.filter(pl.col("id") != 7)).group_by("g", keys=[0, 1, 2], limits=dp.Auto()).count()._ask
     one, other = (
         engine.totals(made, 5),
         engine.totals(type(made)(less.step, made.by, made.keys, made.given, made.aggregates, chosen=made.chosen), 5),
     )
     moved = np.abs(np.subtract(one.values[0], other.values[0], dtype=object)).sum()
-    assert 0 < moved <= plan.drawn[0].paid.measure.sensitivity.exact_l1
+    assert 0 < moved <= plan.noises[0].paid.measure.sensitivity.exact_l1
 
 
 def test_the_report_says_what_was_chosen_at_what_cost_and_why(table):
@@ -457,9 +460,9 @@ def differing(table, values):
 
 @pytest.mark.usefixtures("same_noise")
 def test_where_units_share_values_few_rows_are_enough(table):
-    offer = Offer("epsilon", Fraction(1), Fraction(0), "laplace")
+    price = offer("epsilon", Fraction(1), Fraction(0), "laplace")
     for values, least, most in ((50, 1, 30), (None, 31, 512)):  # about 3 and 100; of rows alone, 100 for both
-        chosen = [choose(differing(table, values)._ask, offer)[0].limits.max_rows for _ in range(6)]
+        chosen = [choose(differing(table, values)._ask, price)[0].limits.max_rows for _ in range(6)]
         assert least <= min(chosen) <= max(chosen) <= most
 
 
@@ -467,23 +470,22 @@ def test_where_units_share_values_few_rows_are_enough(table):
 def test_what_is_chosen_for_others_is_what_was_chosen_before(table):
     """Without dp.n_unique the histograms have all of the share, and no other number is read."""
     ask = protect(table).group_by("g", keys=list(range(10)), limits=dp.Auto()).agg(n=dp.count())._ask
-    offer = Offer("epsilon", Fraction(1), Fraction(0), "laplace")
-    assert auto._parts(ask, offer) == {"rows": 1}
-    assert auto.read_people(ask, offer, offer).values == {}
-    assert auto._parts(differing(table, 5)._ask, offer) == {"rows": Fraction(2, 3), "values": Fraction(1, 3)}
+    price = offer("epsilon", Fraction(1), Fraction(0), "laplace")
+    assert auto._parts(ask, price) == {"rows": 1}
+    assert auto.read_people(ask, price, price).values == {}
+    assert auto._parts(differing(table, 5)._ask, price) == {"rows": Fraction(2, 3), "values": Fraction(1, 3)}
 
 
 @pytest.mark.parametrize("terms", ["epsilon", "rho"])
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 def test_the_parts_of_a_price_add_up_with_numbers_of_values(monkeypatch, terms, relation):
     paid = []
-    laplace = Offer._laplace
-    monkeypatch.setattr(
-        Offer, "_laplace", lambda offer, moved: paid.append((offer.amount, moved)) or laplace(offer, moved)
-    )
+    kind = type(offer(terms, Fraction(2), Fraction(0), "auto"))
+    scale = kind.laplace_scale
+    monkeypatch.setattr(kind, "laplace_scale", lambda price, l1: paid.append((price.amount, l1)) or scale(price, l1))
     frame = protect(panel(3, 300).with_columns(y=pl.col("x").round()), neighbors=relation)
     query = frame.group_by("g", limits=dp.Auto(share=0.25)).agg(n=dp.n_unique("x"), m=dp.n_unique("y"), c=dp.count())
-    choose(query._ask, Offer(terms, Fraction(2), Fraction(1, 10**6), "auto"))
+    choose(query._ask, offer(terms, Fraction(2), Fraction(1, 10**6), "auto"))
     assert sum(amount for amount, _ in paid) == Fraction(1, 2)
     histograms, numbers = paid[:-4], paid[-4:]
     assert {moved for _, moved in histograms} == {ONE * (2 if relation == "replace" else 1)}
@@ -494,13 +496,13 @@ def test_the_parts_of_a_price_add_up_with_numbers_of_values(monkeypatch, terms, 
 
 def test_a_number_of_values_has_the_noise_of_its_limits(monkeypatch):
     rows = pl.DataFrame({"id": [1, 1, 1, 2, 2, 3], "g": [0, 0, 1, 0, 0, 5], "x": [1, 2, 1, 1, None, 7]})
-    monkeypatch.setattr(auto, "rounded_laplace", lambda scale, n: np.zeros(n, np.int64))
-    offer = Offer("epsilon", Fraction(1, 4), Fraction(0), "auto")
+    monkeypatch.setattr(noisy_histograms, "rounded_laplace", lambda scale, n: np.zeros(n, np.int64))
+    price = offer("epsilon", Fraction(1, 4), Fraction(0), "auto")
     said = [(Limits(9), 3, 9), (Limits(9, 1, None), None, 9), (Limits(None, 2, 3), 3, 6), (Limits(4, 2, 1), None, 2)]
     for limits, number, moved in said:  # the pairs are (0, 1), (0, 2), (1, 1); what is not listed counts nowhere
         for relation in ("add-remove", "replace"):
             ask = protect(rows, neighbors=relation).group_by("g", keys=[0, 1], limits=dp.Auto()).n_unique("x")._ask
-            found, scale = offer.noisy_values(ask.with_limits(limits))
+            found, scale = noisy_values(price, ask.with_limits(limits))
             assert scale == 4 * moved
             assert number is None or found == number
 
@@ -605,17 +607,19 @@ def test_a_group_is_expected_to_be_suppressed_as_often_as_it_is(groups):
 @pytest.mark.parametrize("what", ["count", "mean"])
 def test_what_is_chosen_shows_the_groups_that_nobody_listed(monkeypatch, what):
     draw = np.random.default_rng(2)
-    monkeypatch.setattr(auto, "rounded_laplace", lambda scale, n: np.rint(draw.laplace(0, scale, n)).astype(np.int64))
+    monkeypatch.setattr(
+        noisy_histograms, "rounded_laplace", lambda scale, n: np.rint(draw.laplace(0, scale, n)).astype(np.int64)
+    )
     sizes = np.rint(np.geomspace(80, 400, 14)).astype(int)
     table = pl.DataFrame({"g": np.repeat(np.arange(14), sizes), "id": np.arange(sizes.sum())})
     table = pl.concat([table] * 6).with_columns(x=pl.lit(2.0))  # each unit has six rows in one group
     query = protect(table).group_by("g", limits=dp.Auto())
     ask = (query.count() if what == "count" else query.mean("x", bounds=(0, 10)))._ask
     for _ in range(5):  # the same histograms each time the test runs
-        made, plan, said, _ = choose(ask, Offer("epsilon", Fraction(1), Fraction(1, 10**6), "auto"))
+        made, plan, said, _ = choose(ask, offer("epsilon", Fraction(1), Fraction(1, 10**6), "auto"))
         assert plan.threshold < sizes[0]  # in two groups or more it would be near it
         assert made.limits.max_groups == 1
-        assert said["noise"] in {d.family.removeprefix("discrete_").removeprefix("paired_") for d in plan.drawn}
+        assert said["noise"] in {d.label.removeprefix("discrete_").removeprefix("paired_") for d in plan.noises}
 
 
 @pytest.mark.parametrize("units", [1.0, 1e12])

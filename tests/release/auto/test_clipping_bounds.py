@@ -10,7 +10,6 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine import EXPONENTS
-from dpframe.release.auto.choice import Offer
 from dpframe.release.auto.clipping_bounds import _best, _Values
 from dpframe.release.auto.posterior import nobody_there
 from dpframe.release.auto.value_histograms import (
@@ -21,6 +20,7 @@ from dpframe.release.auto.value_histograms import (
     read_values,
     somebody_between,
 )
+from prices import offer
 
 pytestmark = pytest.mark.usefixtures("same_noise")  # bounds are good nearly always: at times noise far out is a value
 WIDE = len(EXPONENTS)
@@ -311,6 +311,6 @@ def test_values_that_no_float_adds_up_have_bounds_too(verb):
     parts = np.array([[0, 1.0, 0, 0, 0], [0, 0.5, 0, 0.5, 0]])
     ask = getattr(frame_of(np.zeros(1)), verb)("x", bounds=dp.Auto(), max_rows=1)._ask
     values = _Values(edges, parts, np.array([400.0, 400.0]), 1.0, False)
-    offer = Offer("epsilon", Fraction(1), Fraction(0), "auto")
-    found = _best(ask, ask.table.columns["x"], values, offer)
+    price = offer("epsilon", Fraction(1), Fraction(0), "auto")
+    found = _best(ask, ask.table.columns["x"], values, price)
     assert found.lower < found.upper

@@ -14,7 +14,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.audit.binomial import at_least
-from dpframe.release.estimators.formulas import mean_of
+from dpframe.release.estimators.mean import mean_of
 
 GROUPS = 2000
 CERTAIN = 1e12

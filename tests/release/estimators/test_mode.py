@@ -17,9 +17,9 @@ import dpframe as dp
 from dpframe import engine, errors
 from dpframe.noise import permute_and_flip
 from dpframe.release.answer.selection import most_frequent
-from dpframe.release.pricing.price import Price, noise_plan, priced
 from dpframe.release.pricing.zcdp import rho_of_choice
 from dpframe.theory.formulas.loss.quantile_selection import fewer_rows
+from prices import Price, noise_plan, priced
 
 CERTAIN = 1e9
 VALUES = (0, 1, 2)
@@ -63,7 +63,7 @@ def released_law(units, question, relation):
     rows = [(i, *row) for i, owned in enumerate(units) for row in owned]
     frame = dp.protect(pl.DataFrame(rows, SCHEMA, orient="row"), unit="u", neighbors=relation)
     query = question(frame)
-    (drawn,) = noise_plan(query._ask, Price(Fraction(1), Fraction(0))).drawn
+    (drawn,) = noise_plan(query._ask, Price(Fraction(1), Fraction(0))).noises
     (counts,) = engine.totals(query._ask, 1).values
     laws = [law(row.tolist(), 1 / drawn.scale, drawn.paid.measure.rounds) for row in counts]
     return {
@@ -125,7 +125,7 @@ def test_choices_on_every_small_table_are_as_private_as_charged(name, relation):
 def test_counts_are_not_charged_twice_for_moving_both_ways():
     """Under replace scores go up and down; charged by the range, not by twice the largest change of two rows."""
     frame = dp.protect(pl.DataFrame({"u": [1], "x": [0]}), unit="u", neighbors="replace")
-    (drawn,) = noise_plan(frame.mode("x", VALUES, max_rows=3)._ask, Price(Fraction(1), Fraction(0))).drawn
+    (drawn,) = noise_plan(frame.mode("x", VALUES, max_rows=3)._ask, Price(Fraction(1), Fraction(0))).noises
     assert drawn.scale * float(drawn.paid.measure.unit) == 6
 
 
@@ -279,8 +279,8 @@ def test_rounds_are_cheaper_in_rho_than_one_choice_of_their_price():
     assert Fraction(plan.cost.rho) >= rho_of_choice(Fraction(1), 3) > plan.cost.rho * (1 - 1e-9)
     assert rho_of_choice(Fraction(1), 3) < rho_of_choice(Fraction(1)) / 2
     bought = priced(query._ask, "rho", rho=plan.cost.rho)
-    assert bought.drawn[0].family == "exponential"  # whose ρ is a quarter of that of permute-and-flip
-    assert bought.drawn[0].scale == pytest.approx(plan.drawn[0].scale / 2, rel=0.01)
+    assert bought.noises[0].label == "exponential"  # whose ρ is a quarter of that of permute-and-flip
+    assert bought.noises[0].scale == pytest.approx(plan.noises[0].scale / 2, rel=0.01)
 
 
 @pytest.mark.parametrize("accountant", ["basic", "pld"])

@@ -11,8 +11,8 @@ import dpframe as dp
 from dpframe import engine, errors
 from dpframe.plan.totals import Candidates
 from dpframe.release.answer.selection import rank_scores
-from dpframe.release.pricing.price import Price, noise_plan
 from dpframe.theory.formulas.loss.quantile_selection import PRIOR, rank_prior, rank_terms
+from prices import Price, noise_plan
 
 CERTAIN = 1e9
 
@@ -207,7 +207,7 @@ def test_a_unit_moves_scores_by_no_more_than_it_pays_for(neighbors, q, keys):
             query = frame.group_by("g", keys=keys, max_rows=1).quantile("x", q, (0, 3))
         else:
             query = frame.quantile("x", q, (0, 3), max_rows=1)
-        (drawn,) = noise_plan(query._ask, Price(Fraction(1), Fraction(0))).drawn
+        (drawn,) = noise_plan(query._ask, Price(Fraction(1), Fraction(0))).noises
         rate = 1 / (Fraction(drawn.scale) * rank_terms(drawn.paid.measure.rank)[1])
         (counts,) = engine.totals(query._ask, 1).values
         return rank_scores(drawn.paid.measure, counts, rate), rate

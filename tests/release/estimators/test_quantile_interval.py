@@ -248,7 +248,7 @@ def test_both_choices_together_cost_the_part_of_the_price():
     """Scores of both move by at most `rank_terms` for each row: 2 · rate · change · l1, twice, is ε."""
     query = asked().median("x", (0, 50))
     out = query.release(epsilon=1.0, ci=0.95)
-    (drawn,) = out._numbers.noise.drawn
+    (drawn,) = out._numbers.noise.noises
     change, per_row = rank_terms(Fraction(1, 2))
     rate = 1 / (Fraction(drawn.scale) * per_row)
     one = 2 * rate * change * drawn.paid.measure.sensitivity.exact_l1

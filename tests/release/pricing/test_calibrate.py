@@ -8,8 +8,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import DeltaRequired, InvalidArgument, InvalidPrice
-from dpframe.release.pricing.price import noise_plan, read_price
 from dpframe.theory.formulas.loss import loss as privacy
+from prices import noise_plan, read_price
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def planned(query, epsilon=1.0, delta=None, noise="auto"):
 @pytest.mark.parametrize("epsilon", [0.1, 1, 3.7])
 def test_the_scale_of_a_sum_is_l1_over_epsilon_and_never_below(frame, bounds, rows, epsilon):
     query = frame.sum("x", bounds=bounds, max_rows=rows)
-    (drawn,) = planned(query, epsilon).drawn
+    (drawn,) = planned(query, epsilon).noises
     bound = query.sensitivity["x"]
     exact = bound.exact_l1 / Fraction(repr(epsilon))
     scale = Fraction(drawn.scale) * drawn.paid.measure.unit
@@ -39,8 +39,8 @@ def test_laplace_shares_add_up_to_the_price(frame):
         n=dp.count(share=3), total=dp.sum("x", bounds=(0, 1)), mean=dp.mean("x", bounds=(0, 5))
     )
     plan = planned(query, 1.0, noise="laplace")
-    spent = [d.paid.measure.sensitivity.exact_l1 / Fraction(d.scale) for d in plan.drawn]
-    assert [d.family for d in plan.drawn] == ["laplace", "laplace", "paired_laplace", "paired_laplace"]
+    spent = [d.paid.measure.sensitivity.exact_l1 / Fraction(d.scale) for d in plan.noises]
+    assert [d.label for d in plan.noises] == ["laplace", "laplace", "paired_laplace", "paired_laplace"]
     assert [round(float(s), 9) for s in spent] == [round(x, 9) for x in (3 / 6, 1 / 6, 2 / 6, 2 / 6)]
     assert 1 - 1e-12 <= sum(spent[:3]) <= 1  # the last is of the same two noises as the one before
 
@@ -50,7 +50,7 @@ def test_gaussian_columns_are_one_mechanism(frame):
         n=dp.count(), total=dp.sum("x", bounds=(0, 1))
     )
     plan = planned(query, 1.0, 1e-6, "gaussian")
-    mu = math.sqrt(sum(float(d.paid.measure.sensitivity.l2_squared) / d.scale**2 for d in plan.drawn))
+    mu = math.sqrt(sum(float(d.paid.measure.sensitivity.l2_squared) / d.scale**2 for d in plan.noises))
     assert privacy.gaussian_delta(1.0, mu) <= 1e-6 * (1 + 1e-9)
     assert privacy.gaussian_delta(1.0, mu * 1.001) > 1e-6
     assert plan.cost.delta == 1e-6
@@ -58,12 +58,12 @@ def test_gaussian_columns_are_one_mechanism(frame):
 
 def test_auto_takes_the_smaller_noise(frame):
     one = frame.sum("x", bounds=(0, 1), max_rows=1)
-    assert planned(one, 1.0, 1e-6).drawn[0].family == "laplace"
+    assert planned(one, 1.0, 1e-6).noises[0].label == "laplace"
     many = frame.group_by("city", keys=["a", "b"] + [str(i) for i in range(400)], max_groups=300).count_units()
-    assert planned(many, 1.0, 1e-6).drawn[0].family == "gaussian"
+    assert planned(many, 1.0, 1e-6).noises[0].label == "gaussian"
     for query in (one, many):
         sizes = {
-            noise: planned(query, 1.0, 1e-6, noise).drawn[0].deviation for noise in ("laplace", "gaussian", "auto")
+            noise: planned(query, 1.0, 1e-6, noise).noises[0].deviation for noise in ("laplace", "gaussian", "auto")
         }
         assert sizes["auto"] == min(sizes.values())
 
@@ -75,8 +75,8 @@ def test_auto_weighs_released_columns_and_not_what_they_are_made_of(frame, group
     query = grouped.agg(mean=dp.mean("x", bounds=(0, 1)), median=dp.median("x", bounds=(0, 1)))
 
     def noisy(noise):
-        total, _, median = planned(query, 1, 1e-6, noise).drawn
-        return total.deviation * median.off  # a mean near the middle is off by its sum, over the same count of rows
+        total, _, median = planned(query, 1, 1e-6, noise).noises
+        return total.deviation * median.miss  # a mean near the middle is off by its sum, over the same count of rows
 
     assert noisy("auto") <= min(noisy("laplace"), noisy("gaussian")) * (1 + 1e-12)
     shared = grouped.agg(n=dp.count("x"), mean=dp.mean("x", bounds=(0, 1)), var=dp.var("x", bounds=(0, 1)))
@@ -93,7 +93,7 @@ def test_delta_that_nothing_uses_is_not_charged(frame):
 def test_a_threshold_pays_its_delta_and_no_smaller_one_does(frame, noise, groups):
     query = frame.group_by("city", max_groups=groups).count_units()
     plan = planned(query, 1.0, 1e-6, noise)
-    (drawn,) = plan.drawn
+    (drawn,) = plan.noises
 
     def spent(threshold: int) -> float:
         if noise == "laplace":  # discrete: P[X >= k] = e^(-k/s) / (1 + e^(-1/s))
@@ -122,9 +122,9 @@ def test_rows_declared_count_towards_the_threshold_k_at_a_time():
 def test_bounded_privacy_of_one_row_each_counts_exactly():
     frame = pl.DataFrame({"x": [1.0, 2.0]}).dp(unit=dp.Rows(1), neighbors="replace")
     plan = planned(frame.count())
-    assert plan.drawn[0].family == "none"
+    assert plan.noises[0].label == "none"
     assert plan.cost.epsilon == 0
-    assert planned(frame.filter(dp.col("x") > 0).count()).drawn[0].scale == 1.0
+    assert planned(frame.filter(dp.col("x") > 0).count()).noises[0].scale == 1.0
 
 
 def test_what_is_missing_is_named(frame):

@@ -6,6 +6,7 @@ Statistics are held to 6 standard errors, which a right one leaves with probabil
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,9 +17,8 @@ import dpframe as dp
 from dpframe.audit.pairs import multisets, pairs
 from dpframe.audit.tables import owners_of, taken
 from dpframe.release.answer.draw import _paired
-from dpframe.release.pricing.events import events_of
-from dpframe.release.pricing.price import Price, noise_plan, priced
 from dpframe.theory.formulas.sensitivity.pairs import paired_error, paired_l1
+from prices import Price, noise_plan, priced
 from strategies import paired_distance
 
 LIMITS = {
@@ -84,14 +84,14 @@ def plan_of(epsilon=1.0, noise="laplace", delta=0, **aggregates):
 
 def test_both_have_less_noise_than_a_half_of_the_price_buys():
     plan = plan_of()
-    total, count = plan.drawn
-    for drawn in plan.drawn:
+    total, count = plan.noises
+    for drawn in plan.noises:
         alone = math.sqrt(2) * float(drawn.paid.measure.sensitivity.l1) / 0.5 * float(drawn.paid.measure.unit)
         assert drawn.deviation == pytest.approx(alone / math.sqrt(2))
-        assert drawn.family == "paired_laplace"
-    assert (total.weight, count.weight) == (1, total.paid.weight)
+        assert drawn.label == "paired_laplace"
+    assert (total.mechanism.weight, count.mechanism.weight) == (1, total.paid.weight)
     assert Fraction(total.scale) >= total.paid.measure.sensitivity.exact_l1  # both for ε = 1, never less
-    first, second = events_of(plan)
+    first, second = plan.events
     assert first["class_name"] == "LaplaceDpEvent"
     assert first["fields"]["noise_multiplier"] == pytest.approx(1.0)
     assert second["class_name"] == "NoOpDpEvent"
@@ -103,7 +103,7 @@ def test_a_count_is_in_one_pair_and_a_count_that_somebody_wants_exactly_in_none(
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
     both = {"first": dp.mean("x", bounds=(-5, 5)), "second": dp.var("y", bounds=(0, 1)), "n": dp.count()}
     plan = noise_plan(groups.agg(**both)._ask, Price(Fraction(1), Fraction(0)), "laplace")
-    families = {d.paid.names: d.family for d in plan.drawn}
+    families = {d.paid.names: d.label for d in plan.noises}
     assert families == {
         ("first.sum",): "paired_laplace",
         ("first.count", "second.count", "n"): "paired_laplace",
@@ -113,19 +113,19 @@ def test_a_count_is_in_one_pair_and_a_count_that_somebody_wants_exactly_in_none(
     replaced = clean.dp(unit="id", neighbors="replace").drop_nulls("x").bound(max_rows=2)
     for paired, more in ((True, {}), (False, {"n": dp.count()})):  # without groups a count changes by half as much
         plan = noise_plan(replaced.agg(mean=dp.mean("x", bounds=(-5, 5)), **more)._ask, Price(Fraction(1), Fraction(0)))
-        assert any(d.family == "paired_laplace" for d in plan.drawn) is paired
+        assert any(d.label == "paired_laplace" for d in plan.noises) is paired
     wanted = groups.agg(mean=dp.mean("x", bounds=(-5, 5)), n=dp.count(share=9))
     plan = noise_plan(wanted._ask, Price(Fraction(1), Fraction(0)), "laplace")
-    assert "paired_laplace" not in {d.family for d in plan.drawn}
+    assert "paired_laplace" not in {d.label for d in plan.noises}
 
 
 def test_there_is_no_pair_where_it_is_not_better_or_not_proved():
-    assert {d.family for d in plan_of(noise="gaussian", delta=Fraction(1, 10**6)).drawn} == {"gaussian"}
+    assert {d.label for d in plan_of(noise="gaussian", delta=Fraction(1, 10**6)).noises} == {"gaussian"}
     frame = UNIVERSE.drop_nulls().dp(unit="id", budget=dp.Budget(rho=1)).drop_nulls("x")
     mean = dp.mean("x", bounds=(-5, 5))
     listed = frame.group_by("g", keys=["a"], max_groups=1, max_rows_per_group=1).agg(mean=mean)
     for price in ({"rho": 0.1, "noise": "laplace"}, {"epsilon": 0.1}):
-        assert {d.family for d in priced(listed._ask, "rho", **price).drawn} == {"laplace"}
+        assert {d.label for d in priced(listed._ask, "rho", **price).noises} == {"laplace"}
     found = frame.group_by("g", max_groups=1, max_rows_per_group=1)
     deciding = found.agg(mean=mean, n=dp.count_units())  # one row of a unit in each group: the same count
     assert not any(p.beside for p in deciding._ask.paid)
@@ -146,9 +146,9 @@ def test_a_batch_pays_for_a_pair_once():
     frame = UNIVERSE.dp(unit="id", budget=budget)
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
     batch = budget.plan([groups.agg(mean=dp.mean("x", bounds=(-5, 5))), groups.count()], epsilon=1)
-    (total, _), (count,) = (plan.drawn for plan in batch._plans)
+    (total, _), (count,) = (plan.noises for plan in batch._plans)
     paid = [d.paid.measure.sensitivity.exact_l1 / Fraction(d.scale) for d in (total, count)]
-    assert total.family == "paired_laplace"
+    assert total.label == "paired_laplace"
     assert paid == [Fraction(1, 2), Fraction(1, 2)]
 
 
@@ -158,7 +158,7 @@ def test_suppressed_groups_are_a_pair_too():
     frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e15, delta=0.5))
     query = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=-1).agg(mean=dp.mean("x", bounds=(-5, 5)))
     plan = noise_plan(query._ask, Price(Fraction(2), Fraction(1, 10**9)), "laplace")
-    families = {d.paid.names[0]: (d.family, d.scale, d.weight) for d in plan.drawn}
+    families = {d.paid.names[0]: (d.label, d.mechanism) for d in plan.noises}
     for name in ("mean.sum", "mean.count"):
         assert families[f"{name}.other"] == families[name]
         assert families[name][0] == "paired_laplace"
@@ -173,7 +173,7 @@ MANY = 20_000
 
 
 def drawn_pairs(plan, total, count, size=MANY):
-    first, second = plan.drawn
+    first, second = plan.noises
     noisy = _paired(first, np.full(size, total), np.full(size, count))
     return noisy[first.paid.measure.key], noisy[second.paid.measure.key]
 
@@ -181,7 +181,7 @@ def drawn_pairs(plan, total, count, size=MANY):
 def test_the_noise_has_the_deviation_that_is_stated():
     plan = plan_of()
     slack = 6 * math.sqrt(3.5 / 4 / MANY)  # of a deviation, relative: the kurtosis is 4.5
-    for drawn, values, true in zip(plan.drawn, drawn_pairs(plan, 10**7, 50), (10**7, 50), strict=True):
+    for drawn, values, true in zip(plan.noises, drawn_pairs(plan, 10**7, 50), (10**7, 50), strict=True):
         found, stated = values.std() * float(drawn.paid.measure.unit), drawn.deviation
         assert abs(found / stated - 1) < slack
         assert abs(found / stated / math.sqrt(2) - 1) > slack  # the negative control: the noise of each alone
@@ -192,8 +192,8 @@ def test_the_noise_has_the_deviation_that_is_stated():
 def test_neighbours_are_as_alike_as_promised(scale, holds):
     """Rows at the upper end move one of the two by all of l1, here as if in one group: an event is e^ε likelier."""
     plan = plan_of(1.0)
-    first, second = plan.drawn
-    smaller = [type(first)(d.paid, d.family, d.scale * scale, d.weight) for d in (first, second)]
+    first, second = plan.noises
+    smaller = [replace(d, mechanism=replace(d.mechanism, scale=d.scale * scale)) for d in (first, second)]
     one, row = first.paid.weight, 2**second.paid.measure.fraction
     likelier = []
     for rows in (0, 2 * row):
@@ -206,7 +206,7 @@ def test_neighbours_are_as_alike_as_promised(scale, holds):
 
 
 def test_without_noise_the_pair_is_what_it_was_whatever_its_size():
-    first, second = (type(d)(d.paid, d.family, 1e-3, d.weight) for d in plan_of().drawn)
+    first, second = (replace(d, mechanism=replace(d.mechanism, scale=1e-3)) for d in plan_of().noises)
     rng = np.random.default_rng(1)
     count = np.array([0, 1, 2**30, *rng.integers(0, 1000, 50)])
     total = np.array([int(n) * int(w) for n, w in zip(count, rng.integers(-(2**42), 2**42, len(count)), strict=True)])

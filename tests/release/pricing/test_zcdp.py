@@ -10,9 +10,9 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger
-from dpframe.release.pricing.price import priced
-from dpframe.release.pricing.zcdp import epsilon_for_rho, rho_of
+from dpframe.release.pricing.zcdp import epsilon_for_rho
 from dpframe.theory.formulas.loss import loss as privacy
+from prices import priced
 
 ROWS = {"id": [1, 1, 2, 3], "city": ["a", "b", "a", "b"], "x": [1.0, 2.0, 3.0, 4.0]}
 
@@ -35,13 +35,13 @@ def several(frame, **keys):
 def test_a_price_in_rho_is_what_its_noise_costs(noise, rho):
     query = several(framed(None), keys=["a", "b"])
     plan = priced(query._ask, "rho", rho=rho, noise=noise)
-    parts = [rho_of(d) for d in plan.drawn]
+    parts = [d.rho for d in plan.noises]
     assert sum(parts) <= Fraction(repr(rho)) * (1 + Fraction(1, 2**50))  # each is rounded up when it is read
     assert float(sum(parts)) == pytest.approx(rho, rel=1e-9)
     assert float(parts[0] / parts[1]) == pytest.approx(3, rel=1e-9)  # by share
     assert plan.cost.rho == rho
     if noise == "gaussian":
-        bound, scale = plan.drawn[0].paid.measure.sensitivity, plan.drawn[0].scale
+        bound, scale = plan.noises[0].paid.measure.sensitivity, plan.noises[0].scale
         assert float(bound.l2_squared) / (2 * scale**2) == pytest.approx(rho / 2, rel=1e-9)  # 3 of 6 shares
 
 
@@ -53,7 +53,7 @@ def test_auto_takes_the_smaller_noise_in_rho():
     for query in (one, many):
         for rho in (0.01, 10):
             sizes = {
-                n: priced(query._ask, "rho", rho=rho, noise=n).drawn[0].deviation
+                n: priced(query._ask, "rho", rho=rho, noise=n).noises[0].deviation
                 for n in ("laplace", "gaussian", "auto")
             }
             assert sizes["auto"] == min(sizes.values())
@@ -200,11 +200,11 @@ def test_a_mixed_batch_adds_up(accountant):
     frame = framed(budget)
     queries = [several(frame), frame.median("x", bounds=(0, 9), max_rows=1), frame.count_units()]
     batch = budget.plan(queries, epsilon=2, delta=1e-5, noise="gaussian", shares=[2, 1, 1])
-    drawn = [d for plan in batch._plans for d in plan.drawn]
-    assert {d.family for d in drawn} == {"gaussian", "exponential"}
+    drawn = [d for plan in batch._plans for d in plan.noises]
+    assert {d.label for d in drawn} == {"gaussian", "exponential"}
     rho = Fraction(0)  # a row moves a median's scores by half a row: of l2²/2σ², a quarter
     for d in drawn:
-        weight = 2 if d.family == "gaussian" else 8
+        weight = 2 if d.label == "gaussian" else 8
         rho += d.paid.measure.sensitivity.l2_squared / (weight * Fraction(d.scale) ** 2)
     assert privacy.zcdp_to_epsilon(rho, 5e-6) <= 2
     assert privacy.zcdp_to_epsilon(rho * Fraction(1001, 1000), 5e-6) > 2
@@ -216,9 +216,9 @@ def test_a_batch_in_rho_adds_up():
     budget = dp.Budget(rho=1, delta=1e-5)
     frame = framed(budget)
     batch = budget.plan([frame.count_units(), several(frame, keys=["a", "b"])], rho=0.5)
-    drawn = [d for plan in batch._plans for d in plan.drawn]
-    assert float(sum(map(rho_of, drawn))) == pytest.approx(0.5, rel=1e-9)
-    assert sum(map(rho_of, drawn)) <= Fraction(1, 2)
+    drawn = [d for plan in batch._plans for d in plan.noises]
+    assert float(sum(d.rho for d in drawn)) == pytest.approx(0.5, rel=1e-9)
+    assert sum(d.rho for d in drawn) <= Fraction(1, 2)
     batch.release()
     assert budget.spent.rho == 0.5
 

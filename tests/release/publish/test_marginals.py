@@ -20,10 +20,10 @@ from dpframe.errors import (
     UnknownColumn,
     UnsupportedOperation,
 )
-from dpframe.release.pricing.price import noise_plan, read_price
 from dpframe.release.publish import marginals as module
 from dpframe.theory import empirical_sensitivity
 from dpframe.theory.formulas.loss.loss import gaussian_delta
+from prices import noise_plan, read_price
 from strategies import bring
 
 KEYS = {"a": [0, 1, 2, 7], "b": ["x", "y", None], "c": [False, True], "one": ["only"]}
@@ -160,7 +160,7 @@ def cost_of_change(asked, before, after):
     plan = noise_plan(asked._ask, read_price(1, 1e-6))
     one, two = asked.exact_totals(before), asked.exact_totals(after)
     total = Fraction(0)
-    for drawn in plan.drawn:
+    for drawn in plan.noises:
         (name,) = drawn.paid.names
         scale = Fraction(drawn.scale) * drawn.paid.measure.unit
         total += sum((one[name][key] - two[name][key]) ** 2 for key in one[name]) / scale**2
@@ -168,7 +168,7 @@ def cost_of_change(asked, before, after):
 
 
 def claimed(plan):
-    return float(sum(d.paid.measure.sensitivity.l2_squared / Fraction(d.scale) ** 2 for d in plan.drawn))
+    return float(sum(d.paid.measure.sensitivity.l2_squared / Fraction(d.scale) ** 2 for d in plan.noises))
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
@@ -238,7 +238,7 @@ def test_a_price_in_rho_is_charged_as_it_is_said():
     out = asked.release(rho=0.25)
     assert float(budget.spent.rho) == 0.25
     assert out.cost.rho == 0.25
-    scales = out._noise.drawn
+    scales = out._noise.noises
     rho = sum(d.paid.measure.sensitivity.l2_squared / (2 * Fraction(d.scale) ** 2) for d in scales)
     assert Fraction(2499999, 10**7) < rho <= Fraction(1, 4)
     with pytest.raises(UnsupportedOperation, match="rho"):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpframe.engine import polars_dtype
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Layout, Output, real
-from dpframe.release.estimators import in_ticks
+from dpframe.release.estimators import estimator_of, in_ticks
 
 __all__ = ["check_ci", "interval_column", "low_and_high", "read_ci"]
 
@@ -38,7 +38,7 @@ def check_ci(ci: float, by: Sequence[str], outputs: Sequence[Output], layout: La
         raise UnsupportedOperation("ci=: a crosstab has one number in each cell; its intervals are in .accuracy().")
     taken = {*by, *(output.name for output in outputs)}
     for output in outputs:
-        for name in low_and_high(output) if output.formula != "mode" else ():
+        for name in low_and_high(output) if estimator_of(output).is_number else ():
             if name in taken:
                 raise InvalidArgument(
                     f"ci=: the interval of {output.name!r} would make a second column {name!r}; name one of them "

@@ -7,9 +7,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.plan import Output
-from dpframe.release.accuracy.errors import interval_of
 from dpframe.release.accuracy.interval_columns import interval_column, low_and_high
 from dpframe.release.answer import Numbers, known_nonnegative, rounding_of
+from dpframe.release.estimators import estimator_of
 
 __all__ = ["intervals", "known", "with_intervals"]
 
@@ -22,18 +22,18 @@ def intervals(numbers: Numbers, output: Output, alpha: float, rows: float | None
 
     Input:  rows: how many values each group has, where the release does not say it
     """
-    if output.formula == "mode":
+    if not estimator_of(output).is_number:
         return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
     value = numbers.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
     values = _rows_of(numbers, output) if rows is None else np.full(len(value), rows)
     factor = numbers.factor_of(output)
-    low, high = interval_of(output, numbers.noise, alpha, value / factor, numbers.parts, values)
+    low, high = estimator_of(output).interval(output, numbers.noise, alpha, value / factor, numbers.parts, values)
     if factor > 1:
         low, high = low * factor - rounding_of(output), high * factor + rounding_of(output)
     rest = numbers.noise.collected
     if rest is not None:  # the last row has noise of its own
         parts = {name: totals[-1:] for name, totals in numbers.parts.items()}
-        (low[-1],), (high[-1],) = interval_of(output, rest, alpha, value[-1:], parts, None)
+        (low[-1],), (high[-1],) = estimator_of(output).interval(output, rest, alpha, value[-1:], parts, None)
     return known(numbers, output, low), known(numbers, output, high)
 
 
@@ -46,7 +46,7 @@ def with_intervals(numbers: Numbers, alpha: float) -> pl.DataFrame:
     """The shown table with the two ends beside each number, in its column's type."""
     table, columns = numbers.shown, list(numbers.by)
     for output in numbers.outputs:
-        if output.formula == "mode":
+        if not estimator_of(output).is_number:
             columns.append(output.name)
             continue
         low, high = intervals(numbers, output, alpha)

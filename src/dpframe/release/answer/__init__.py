@@ -3,9 +3,6 @@
 from dpframe.release.answer.draw import (
     drawn_table,
 )
-from dpframe.release.answer.measured_margins import (
-    error_of_part,
-)
 from dpframe.release.answer.numbers import (
     Numbers,
     keys_beside,
@@ -15,9 +12,6 @@ from dpframe.release.answer.postprocess import (
     known_nonnegative,
     nonnegative,
     rounded,
-)
-from dpframe.release.answer.selection import (
-    end_names,
 )
 from dpframe.release.answer.upscaling import (
     Left,
@@ -32,8 +26,6 @@ __all__ = [
     "Left",
     "Numbers",
     "drawn_table",
-    "end_names",
-    "error_of_part",
     "is_scaled",
     "is_scaled_by",
     "is_total",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.engine import Totals, polars_dtype
-from dpframe.noise import discrete_laplace, keep_at_least, rounded_gaussian, rounded_laplace, truncated_geometric_keep
+from dpframe.noise import keep_at_least
 from dpframe.plan import Ask, Key, Output
 from dpframe.release.answer.measured_margins import margin_totals, reconciled
-from dpframe.release.answer.selection import chosen, end_names, reached
-from dpframe.release.estimators import Noisy, in_ticks, real, released
-from dpframe.release.pricing import Drawn, NoisePlan
-from dpframe.theory.formulas.error import Source
+from dpframe.release.answer.selection import chosen, reached
+from dpframe.release.estimators import Noisy, end_names, estimator_of, in_ticks, real, source_of
+from dpframe.release.pricing import AddsNoise, Noise, NoisePlan, TruncatedGeometric
 
 __all__ = ["Parts", "drawn_table"]
 
 Parts = dict[str, NDArray[np.float64]]
-_SAMPLERS = {"laplace": rounded_laplace, "discrete_laplace": discrete_laplace, "gaussian": rounded_gaussian}
 _LARGEST = 2**61
 
 
@@ -37,29 +34,29 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
             first. What follows is post-processing
     """
     keys = raw.keys
-    margins = [d for d in plan.drawn if d.paid.measure.merged]
-    rest = [d for d in plan.drawn if d.paid.measure.collects]
-    read = (d for d in plan.drawn if not d.paid.measure.merged and not d.paid.measure.collects)
+    margins = [noise for noise in plan.noises if noise.paid.measure.merged]
+    rest = [noise for noise in plan.noises if noise.paid.measure.collects]
+    read = (noise for noise in plan.noises if not noise.paid.measure.merged and not noise.paid.measure.collects)
     pairs = list(zip(read, raw.values, strict=True))
-    noisy = _with_noise([(d, t) for d, t in pairs if d.added])
-    choices = {d: t for d, t in pairs if d.paid.measure.chosen}
+    noisy = _with_noise([(noise, totals) for noise, totals in pairs if noise.adds])
+    choices = {noise: counts for noise, counts in pairs if noise.paid.measure.chosen}
     if plan.decided_by is not None:
-        exact = {d.paid.measure.key: t for d, t in pairs}
+        exact = {noise.paid.measure.key: totals for noise, totals in pairs}
         kept = _kept(plan, noisy, exact)
         if ask.other is not None:
             label = _label(ask.other, keys)
             kept &= ~_is_label(label, keys)
         keys = keys.filter(pl.Series(kept))
         noisy = {key: values[kept] for key, values in noisy.items()}
-        choices = {d: values[kept] for d, values in choices.items()}
+        choices = {noise: counts[kept] for noise, counts in choices.items()}
         if ask.other is not None:
             keys = pl.concat([keys, label])
             noisy |= _with_rest(rest, exact, ~kept, noisy)
-    noisy |= {d.paid.measure.key: chosen(d, counts) for d, counts in choices.items()}
+    noisy |= {noise.paid.measure.key: chosen(noise, counts) for noise, counts in choices.items()}
     if plan.shape is not None and margins:
-        for d in margins:
-            totals = margin_totals(_source(d), raw.values[0], plan.shape)
-            noisy[d.paid.measure.key] = _plus(totals, _noise(d, len(totals)))
+        for noise in margins:
+            totals = margin_totals(source_of(noise), raw.values[0], plan.shape)
+            noisy[noise.paid.measure.key] = _plus(totals, _drawn(noise, len(totals)))
         return _agreed(ask, plan, keys, noisy), {}
     table, parts = _columns(ask, plan, keys, noisy)
     return table, parts | _ends(choices, noisy)
@@ -68,12 +65,8 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
 def _agreed(ask: Ask, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
     """The table of a crosstab whose margins were measured too."""
     (output,) = ask.outputs
-    found = {_source(d): real(d.paid.measure, noisy) for d in plan.drawn}
-    return keys.with_columns(_column(output, reconciled(output, plan, found)))
-
-
-def _source(drawn: Drawn) -> Source:
-    return drawn.paid.measure.merged or "cells"
+    measured = {source_of(noise): real(noise.paid.measure, noisy) for noise in plan.noises}
+    return keys.with_columns(_column(output, reconciled(output, plan, measured)))
 
 
 def _columns(ask: Ask, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> tuple[pl.DataFrame, Parts]:
@@ -81,19 +74,19 @@ def _columns(ask: Ask, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> tup
         rows = pl.Series(np.repeat(np.arange(max(keys.height, not ask.by)), ask.rounds))
         places = pl.Series(ask.row_names[-1], np.tile(np.arange(1, ask.rounds + 1), len(rows) // ask.rounds))
         keys = keys[rows].with_columns(places) if ask.by else places.to_frame()
-    columns = [_column(o, released(o, noisy, plan)) for o in ask.outputs]
-    parts = {name: real(m, noisy) for o in ask.outputs for name, m in o.measures if len(o.measures) > 1}
+    columns = [_column(o, estimator_of(o).value(o, noisy, plan)) for o in ask.outputs]
+    parts = {name: real(m, noisy) for o in ask.outputs for name, m in o.measures if o.derived}
     return keys.with_columns(columns) if ask.row_names else pl.DataFrame({c.name: c for c in columns}), parts
 
 
-def _ends(choices: Mapping[Drawn, Any], noisy: Noisy) -> Parts:
+def _ends(choices: Mapping[Noise, Any], noisy: Noisy) -> Parts:
     """Between what quantiles are, where that was paid for: two ends of each (column unit), by `end_names`."""
     parts: Parts = {}
-    for d, counts in choices.items():
-        measure = d.paid.measure
+    for noise, counts in choices.items():
+        measure = noise.paid.measure
         if measure.ci is not None and measure.candidates is not None:
-            ends = measure.candidates.around(*reached(d, counts, noisy[measure.key]))  # once for all names
-            for name in d.paid.names:
+            ends = measure.candidates.around(*reached(noise, counts, noisy[measure.key]))  # once for all names
+            for name in noise.paid.names:
                 parts |= dict(zip(end_names(name), ends, strict=True))
     return parts
 
@@ -119,22 +112,26 @@ def _kept(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
     key = plan.decided_by.measure.key
     if plan.start is None:
         return keep_at_least(noisy[key], plan.threshold)
-    return truncated_geometric_keep(raw[key], 1 / Fraction(plan.of(plan.decided_by.measure).scale), plan.start)
+    mechanism = plan.of(plan.decided_by.measure).mechanism
+    assert isinstance(mechanism, TruncatedGeometric)
+    return mechanism.keep(raw[key], plan.start)
 
 
-def _with_noise(totals: Sequence[tuple[Drawn, Any]]) -> dict[Any, Any]:
+def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
     """Noisy totals by their key, each with its own noise, or with that of a pair."""
-    noisy = {d.paid.measure.key: _plus(t, _noise(d, len(t))) for d, t in totals if d.family != "paired_laplace"}
-    for d, total in totals:
-        if d.family == "paired_laplace" and d.paid.beside is not None:
-            (count,) = (t for other, t in totals if other.paid is d.paid.beside)
-            noisy |= _paired(d, total, count)
+    alone = [(noise, total) for noise, total in totals if not noise.paired]
+    noisy = {noise.paid.measure.key: _plus(total, _drawn(noise, len(total))) for noise, total in alone}
+    for noise, total in totals:
+        if noise.paired and noise.paid.beside is not None:
+            (count,) = (other for beside, other in totals if beside.paid is noise.paid.beside)
+            noisy |= _paired(noise, total, count)
     return noisy
 
 
-def _noise(drawn: Drawn, size: int) -> Any:
-    """Fresh noise for every group of a measure, listed groups without rows included."""
-    return np.zeros(size, np.int64) if drawn.family == "none" else _SAMPLERS[drawn.family](drawn.scale, size)
+def _drawn(noise: Noise, size: int) -> Any:
+    """Fresh noise for every group of a total, listed groups without rows included."""
+    assert isinstance(noise.mechanism, AddsNoise)
+    return noise.mechanism.draw(size)
 
 
 def _plus(totals: Any, noise: Any) -> Any:
@@ -144,16 +141,16 @@ def _plus(totals: Any, noise: Any) -> Any:
     return totals.astype(np.int64) + noise
 
 
-def _paired(drawn: Drawn, total: Any, count: Any) -> dict[Any, Any]:
+def _paired(noise: Noise, total: Any, count: Any) -> dict[Any, Any]:
     """A noisy sum and a noisy count from weight · count + sum and weight · count - sum with noise; see `pair_scale`."""
-    assert drawn.paid.beside is not None
-    weight = drawn.paid.weight
+    assert noise.paid.beside is not None
+    weight = noise.paid.weight
     wide = count.dtype == object or weight * int(np.abs(count).max(initial=0)) >= _LARGEST
     counted = (count.astype(object) if wide else count.astype(np.int64)) * weight
-    up, down = (_plus(_plus(counted, part), rounded_laplace(2 * drawn.scale, len(total))) for part in (total, -total))
+    up, down = (_plus(_plus(counted, part), _drawn(noise, len(total))) for part in (total, -total))
     return {
-        drawn.paid.measure.key: _nearest(_plus(up, -down), 2),
-        drawn.paid.beside.measure.key: _nearest(_plus(up, down), 2 * weight),
+        noise.paid.measure.key: _nearest(_plus(up, -down), 2),
+        noise.paid.beside.measure.key: _nearest(_plus(up, down), 2 * weight),
     }
 
 
@@ -185,11 +182,11 @@ def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> NDArray[np.bool_]:
     return keys.select(pl.all_horizontal(same).fill_null(False)).to_series().to_numpy()
 
 
-def _with_rest(rest: Sequence[Drawn], exact: Noisy, hidden: NDArray[np.bool_], noisy: Noisy) -> dict[Any, Any]:
+def _with_rest(rest: Sequence[Noise], exact: Noisy, hidden: NDArray[np.bool_], noisy: Noisy) -> dict[Any, Any]:
     """Noisy totals of the released groups, and at the end that of all the others together, with noise of its own."""
     totals, cells = [], {}
-    for d in rest:
-        key = cells[d.paid.measure.key] = replace(d.paid.measure, collects=False).key
+    for noise in rest:
+        key = cells[noise.paid.measure.key] = replace(noise.paid.measure, collects=False).key
         total = np.array([sum(exact[key][hidden].tolist())], dtype=object)
-        totals.append((d, total if _large(total) else total.astype(np.int64)))
+        totals.append((noise, total if _large(total) else total.astype(np.int64)))
     return {cells[key]: np.concatenate([noisy[cells[key]], value]) for key, value in _with_noise(totals).items()}

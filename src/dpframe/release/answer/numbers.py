@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.plan import Layout, Output
+from dpframe.plan import Formula, Layout, Output
 from dpframe.release.answer.postprocess import adds_up, table_of
 from dpframe.release.answer.upscaling import is_scaled
+from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["Numbers", "keys_beside"]
@@ -80,12 +81,12 @@ class Numbers:
     def counted(self) -> Floats:
         """How many were counted in each group, as far as the release says."""
         for output in self.outputs:
-            if output.formula == "count":
+            if output.formula is Formula.COUNT:
                 return self.long.get_column(output.name).cast(pl.Float64).to_numpy()
         for output in self.outputs:
             if len(output.measures) > 1:
                 return self.parts[output.measures[-1][0]]
-        first = next(output for output in self.outputs if output.formula != "mode")
+        first = next(output for output in self.outputs if estimator_of(output).is_number)
         return self.long.get_column(first.name).cast(pl.Float64).to_numpy()
 
     def changed(self, outputs: Sequence[Output], change: Callable[[Floats], np.ndarray], dtype: pl.DataType) -> Numbers:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.plan import Output
+from dpframe.plan import Formula, Output
+from dpframe.release.estimators import estimator_of
 
 __all__ = ["adds_up", "is_total", "known_nonnegative", "nonnegative", "rounded", "table_of"]
 
@@ -179,7 +180,7 @@ def table_of(values: Floats, rows: list[Any], columns: list[Any]) -> tuple[Float
 
 def is_total(output: Output) -> bool:
     """Whether a column holds counts or sums of numbers."""
-    return output.formula in ("count", "sum") and output.dtype is None
+    return estimator_of(output).adds_up and output.dtype is None
 
 
 def adds_up(output: Output) -> bool:
@@ -190,4 +191,4 @@ def adds_up(output: Output) -> bool:
 def known_nonnegative(output: Output) -> bool:
     """Whether a column holds counts, or sums of values whose bounds hold nothing negative."""
     grid = output.measures[0][1].grid
-    return is_total(output) and (output.formula == "count" or grid.centre + grid.lower * grid.step >= 0)
+    return is_total(output) and (output.formula is Formula.COUNT or grid.centre + grid.lower * grid.step >= 0)

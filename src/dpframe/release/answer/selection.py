@@ -10,67 +10,63 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.noise import exponential_choice, permute_and_flip
 from dpframe.plan import Measure
-from dpframe.release.pricing import Drawn
-from dpframe.theory.formulas.error import distances, margin
+from dpframe.release.pricing import Chooses, Noise
+from dpframe.theory.formulas.error import distances
 from dpframe.theory.formulas.loss import rank_prior, rank_terms
 
-__all__ = ["chosen", "end_names", "most_frequent", "rank_scores", "reach_scores", "reached"]
+__all__ = ["chosen", "most_frequent", "rank_scores", "reach_scores", "reached"]
 
 _LARGEST = 2**61
-Mechanism = Callable[[NDArray[Any], Fraction], NDArray[np.int64]]
+Choose = Callable[[NDArray[Any], Fraction], NDArray[np.int64]]
 
 
-def chosen(drawn: Drawn, counts: NDArray[Any]) -> NDArray[np.int64]:
+def chosen(noise: Noise, counts: NDArray[Any]) -> NDArray[np.int64]:
     """The number of the chosen candidate of each group; of several, one group after the other.
 
     Input:  the choice with its scale; the rows at each candidate, of shape (groups, candidates)
     """
     if not len(counts):
         return np.zeros(0, np.int64)
-    measure = drawn.paid.measure
+    measure = noise.paid.measure
     if measure.values:
-        return most_frequent(counts, 1 / Fraction(drawn.scale), measure.rounds, _mechanism(drawn))
-    rate = _rate(drawn)
-    return _mechanism(drawn)(rank_scores(measure, counts, rate), rate)
+        return most_frequent(counts, 1 / Fraction(noise.scale), measure.rounds, _choose(noise))
+    rate = _rate(noise)
+    return _choose(noise)(rank_scores(measure, counts, rate), rate)
 
 
-def end_names(name: str) -> tuple[str, str]:
-    """What the two ends between which a quantile is are called beside it."""
-    return f"{name}.low", f"{name}.high"
-
-
-def reached(drawn: Drawn, counts: NDArray[Any], places: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+def reached(noise: Noise, counts: NDArray[Any], places: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     """The first and the last candidate between which each quantile is, at the confidence that was asked for.
 
     Input:  as in `chosen`; places: the chosen candidates
     Bound:  see `theory.formulas.error.quantile_interval.margin`
     """
-    measure = drawn.paid.measure
+    measure = noise.paid.measure
     assert measure.ci is not None
     if not len(counts):
         return places, places
     assert measure.rank is not None
-    rate, steps, last = _rate(drawn), np.array(distances(counts.shape[1])), counts.shape[1] - 1
+    rate, steps, last = _rate(noise), np.array(distances(counts.shape[1])), counts.shape[1] - 1
     a_row = rank_terms(measure.rank)[0] << measure.fraction
-    wanted = margin(len(steps), 1 - measure.ci, exponential=drawn.family == "exponential")
+    assert isinstance(noise.mechanism, Chooses)
+    wanted = noise.mechanism.margin(len(steps), 1 - measure.ci)
     needed = math.ceil(wanted / rate) + a_row
     if needed > _LARGEST:  # more than any table has
         return np.zeros_like(places), np.full_like(places, last)
-    took = steps[_mechanism(drawn)(reach_scores(measure, counts, places, needed), rate)]
+    took = steps[_choose(noise)(reach_scores(measure, counts, places, needed), rate)]
     return np.maximum(places - took, 0), np.minimum(places + took, last)
 
 
-def _mechanism(drawn: Drawn) -> Mechanism:
+def _choose(noise: Noise) -> Choose:
     """How one candidate of each group is taken, from scores at a rate."""
-    return exponential_choice if drawn.family == "exponential" else permute_and_flip
+    assert isinstance(noise.mechanism, Chooses)
+    return noise.mechanism.choose
 
 
-def _rate(drawn: Drawn) -> Fraction:
+def _rate(noise: Noise) -> Fraction:
     """That of a choice on the score units of a rank."""
-    assert drawn.paid.measure.rank is not None
-    return 1 / (Fraction(drawn.scale) * rank_terms(drawn.paid.measure.rank)[1])
+    assert noise.paid.measure.rank is not None
+    return 1 / (Fraction(noise.scale) * rank_terms(noise.paid.measure.rank)[1])
 
 
 def _upto(measure: Measure, counts: NDArray[Any]) -> NDArray[Any]:
@@ -85,12 +81,12 @@ def _scores(worse: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(-np.clip(worse, 0, _LARGEST).astype(np.int64))
 
 
-def most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int, mechanism: Mechanism) -> NDArray[np.int64]:
+def most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int, choose: Choose) -> NDArray[np.int64]:
     """Candidates by their rows, one after the other, each among those that are left; see `count_scale`."""
     left = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
     found = []
     for _ in range(rounds):
-        place = mechanism(np.take_along_axis(counts, left, axis=1), rate)[:, None]
+        place = choose(np.take_along_axis(counts, left, axis=1), rate)[:, None]
         found.append(np.take_along_axis(left, place, axis=1))
         rest = np.arange(left.shape[1]) != place
         left = left[rest].reshape(len(left), -1)

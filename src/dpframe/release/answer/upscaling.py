@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframe.plan import Ask, Limits, Measure, Output
-from dpframe.release.estimators import shown
+from dpframe.release.estimators import estimator_of, shown
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["Left", "is_scaled", "is_scaled_by", "may_be_scaled", "rounding_of", "scaled"]
@@ -98,7 +98,7 @@ def _scalable(ask: Ask) -> bool:
 
 def is_scaled(output: Output) -> bool:
     """Whether a column is one of those that are: counts of rows or values, and sums of rows."""
-    return output.formula in ("count", "sum") and output.measures[0][1].total in ("rows", "values", "sum")
+    return estimator_of(output).adds_up and output.measures[0][1].total in ("rows", "values", "sum")
 
 
 def rounding_of(output: Output) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -20,27 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import engine
-from dpframe.budget import Loss, read_delta, read_epsilon, read_rho
-from dpframe.engine import ONE
-from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.noise import bits, rounded_laplace
+from dpframe.budget import Loss, read_epsilon
+from dpframe.errors import InvalidArgument
 from dpframe.plan import Ask, Bounds, Limits, limits_in_words, number, open_bounds_of
 from dpframe.plan.steps import MOST
 from dpframe.release.answer import Left
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
 from dpframe.release.auto.distinct_values import Laws
 from dpframe.release.auto.error_model import Expected, People
+from dpframe.release.auto.noisy_histograms import check_auto, noisy_histogram, noisy_values
 from dpframe.release.auto.size_histograms import Groups, Spread, read_groups, read_spread
-from dpframe.release.pricing import NoisePlan, Terms, priced, read_price
-from dpframe.theory.formulas.loss import calibration
+from dpframe.release.estimators import estimator_of
+from dpframe.release.pricing import EpsilonPrice, NoiseKind, NoisePlan, Price
 
 __all__ = [
-    "Offer",
     "check_choice",
     "choose",
     "expected_errors",
     "judged_by",
-    "read_offer",
     "read_people",
     "restored",
     "try_people",
@@ -66,154 +63,83 @@ _LAWS = 4  # of values, for each case of the units; one where far more limits ar
 _GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
 
 
-@dataclass(frozen=True)
-class Offer:
-    """A price: ε or ρ, a δ, and the noise that is wanted. A part of it has all of its δ, which is charged once."""
-
-    terms: Terms
-    amount: Fraction
-    delta: Fraction
-    noise: str
-
-    def part(self, share: Fraction) -> Offer:
-        """A part of the ε or ρ."""
-        return replace(self, amount=self.amount * share)
-
-    def plan(self, ask: Ask, noise: str | None = None) -> NoisePlan:
-        """The noise that it buys."""
-        price = {"epsilon" if self.terms == "epsilon" else "rho": self.amount, "delta": self.delta}
-        return priced(ask, self.terms, **price, noise=self.noise if noise is None else noise)
-
-    def plans(self, ask: Ask) -> dict[str, NoisePlan]:
-        """The noise that it buys, by the family, of each there is to choose."""
-        families = [f for f in ("laplace", "gaussian") if self.noise in ("auto", f)]
-        normal = self.terms == "rho" or self.delta > 0
-        return {f: self.plan(ask, f) for f in families if f == "laplace" or normal}
-
-    def scale(self, relation: str) -> float:
-        """The Laplace scale of a histogram to which a unit gives at most ONE, and which costs all of this.
-
-        Bound:  its l1 is ONE when a unit joins or leaves, and 2·ONE when one is exchanged (see `engine.histograms`)
-        """
-        return self._laplace(ONE * (2 if relation == "replace" else 1))
-
-    def noisy(self, ask: Ask, counts: NDArray[np.int64]) -> tuple[Floats, float]:
-        """A histogram with noise, and the scale of the noise, both in units."""
-        scale = self.scale(ask.table.relation)
-        drawn = np.asarray(counts + rounded_laplace(scale, len(counts)), np.float64)
-        return drawn / ONE, scale / ONE
-
-    def noisy_values(self, ask: Ask) -> tuple[float, float]:
-        """The number of different values in all groups together, with noise, and the scale of the noise.
-
-        Input:  an ask of `dp.n_unique` of one column, under limits by which a unit brings K pairs of group and value
-        Bound:  which K pairs a unit brings depends on its own rows and the salt alone. So when it joins, the pairs of
-                all units together become more by 0 to K, and when it is exchanged, that number is from 0 to K above the
-                same number without it both before and after: it moves by K at most under either relation. (In L1 the
-                numbers of the groups move by up to 2K when a unit is exchanged.)
-        Source: Dwork, McSherry, Nissim, Smith 2006, for Laplace noise of scale K / ε
-        """
-        moved = ask.scope.contribution("n_unique").rows
-        raw = engine.totals(ask, int(bits.random_words(1)[0]))
-        numbers = [v.sum() for paid, v in zip(ask.read, raw.values, strict=True) if paid.measure.total == "distinct"]
-        scale = self._laplace(moved)
-        (noisy,) = np.asarray(np.array(numbers) + rounded_laplace(scale, 1), np.float64)
-        return float(noisy), scale
-
-    def _laplace(self, moved: int) -> float:
-        """The scale of Laplace noise on what moves by so much, in L1, and costs all of this."""
-        if self.terms == "rho":
-            return calibration.laplace_scale_rho(moved, self.amount)
-        return calibration.laplace_scale(moved, self.amount)
-
-
-def read_offer(terms: Terms, price: Mapping[str, Any], noise: str) -> Offer:
-    """The price of an ask with `dp.Auto`, as typed. Errors: UnsupportedOperation, InvalidPrice."""
-    if terms == "rho":
-        if price["rho"] is None:
-            raise UnsupportedOperation("dp.Auto() is paid from this budget in ρ: release(rho=0.01).")
-        return Offer(terms, read_rho(price["rho"]), read_delta(price["delta"]), noise)
-    if price["rho"] is not None:
-        raise UnsupportedOperation("dp.Auto() is paid from this budget in ε: release(epsilon=0.1).")
-    said = read_price(price["epsilon"], price["delta"])
-    return Offer(terms, said.epsilon, said.delta, noise)
-
-
-def check_choice(ask: Ask, offer: Offer) -> Loss:
+def check_choice(ask: Ask, price: Price) -> Loss:
     """What an ask with `dp.Auto` costs, whatever it will choose; every histogram is tried on no rows.
 
     Errors: InvalidArgument where nothing would be left to answer with; InvalidPrice where that is too little
     """
+    check_auto(price)
     if ask.chosen_share >= 1:
         raise InvalidArgument("dp.Auto(share=...): the shares add up to all of the price; leave some for the answer.")
-    read_epsilon(offer.part(1 - ask.chosen_share).amount, f"what is left of {offer.terms} for the answer")
+    read_epsilon(price.part(1 - ask.chosen_share).amount, f"what is left of {price.symbol} for the answer")
     if ask.auto is not None:
-        try_people(ask, offer)
+        try_people(ask, price)
     for column in ask.open_bounds:
         held = ask.table.columns[column]
         engine.magnitude_profile(ask, held, empty=True)
         engine.value_profile(ask, held, [0.0, 1.0], empty=True)
-    if offer.terms == "rho":
-        return Loss.charged_rho(offer.amount, offer.delta if ask.private_keys else Fraction(0))
-    return Loss.charged(offer.amount, offer.delta)
+    return price.loss(delta=ask.private_keys or isinstance(price, EpsilonPrice))
 
 
-def choose(ask: Ask, offer: Offer) -> tuple[Ask, NoisePlan, dict[str, Any], Left | None]:
+def choose(ask: Ask, price: Price) -> tuple[Ask, NoisePlan, dict[str, Any], Left | None]:
     """Choose what is open, each for its share of the price, and what the rest buys then.
 
     Input:  an ask with `dp.Auto`; the whole price
     Output: the ask with its limits and bounds; its noise; what was chosen, at what cost and why, as JSON; what the
             limits leave out, where the answer is scaled up by that. It never fails on data
-    Bound:  each histogram costs its part of the price by `Offer.scale`, each number of different values by
-            `Offer.noisy_values`, the answer has what is left, and these add up. What is read and asked later depends on
+    Bound:  each histogram costs its part of the price by `histogram_scale`, each number of different values by
+            `noisy_values`, the answer has what is left, and these add up. What is read and asked later depends on
             the rows through earlier noisy answers alone
     Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise;
             Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
-    rest, sign = offer.part(1 - ask.chosen_share), "ε" if offer.terms == "epsilon" else "ρ"
-    said: dict[str, Any] = {"cost": {"in": offer.terms}, "reason": []}
+    rest = price.part(1 - ask.chosen_share)
+    said: dict[str, Any] = {"cost": {"in": price.symbol}, "reason": []}
     made, left = ask, None
     if ask.auto is not None:
-        limits, noise, errors, left = _best(ask, rest, read_people(ask, offer.part(ask.auto.share), rest))
+        limits, noise, errors, left = _best(ask, rest, read_people(ask, price.part(ask.auto.share), rest))
         made = made.with_limits(limits)
         said |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
         with_noise = ""
         if ask.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
-            rest, said["noise"], with_noise = replace(rest, noise=noise), noise, f", with {noise.capitalize()} noise"
-        cost = said["cost"]["limits"] = float(offer.amount * ask.auto.share)
+            rest, said["noise"] = replace(rest, noise=noise), noise.value
+            with_noise = f", with {noise.value.capitalize()} noise"
+        cost = said["cost"]["limits"] = float(price.amount * ask.auto.share)
         said["reason"].append(
-            f"Limits, for {sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that were "
+            f"Limits, for {price.sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that were "
             "tried, they have the smallest expected error of the released columns, bias and noise together, by noisy "
             f"histograms in which each unit counts once{_AND_VALUES if _distinct(ask) else ''}."
         )
     bounds: dict[str, Bounds] = {}
     for column, auto in ask.open_bounds.items():
-        clipping = choose_bounds(made, column, offer.part(auto.share), rest)
+        clipping = choose_bounds(made, column, price.part(auto.share), rest)
         bounds[column] = clipping.bounds
-        cost = said["cost"][column] = float(offer.amount * auto.share)
+        cost = said["cost"][column] = float(price.amount * auto.share)
         low, high = (number(x) for x in as_typed(bounds[column], ask.table.columns[column]))
-        said["reason"].append((_CHOSEN if clipping.seen else _UNSEEN).format(column, f"{sign} = {cost:.4g}", low, high))
+        words = _CHOSEN if clipping.seen else _UNSEEN
+        said["reason"].append(words.format(column, f"{price.sign} = {cost:.4g}", low, high))
         if not clipping.seen:
             said.setdefault("unseen", {})[column] = f"from {low} to {high}"
     if bounds:
         said["bounds"] = {column: list(pair) for column, pair in bounds.items()}
-    return *restored(ask, said, offer), said, left
+    return *restored(ask, said, price), said, left
 
 
-def restored(ask: Ask, said: Mapping[str, Any], offer: Offer) -> tuple[Ask, NoisePlan]:
+def restored(ask: Ask, said: Mapping[str, Any], price: Price) -> tuple[Ask, NoisePlan]:
     """The ask with what was chosen for it, and its noise, from what was said of the choice."""
-    made, rest = ask, offer.part(1 - ask.chosen_share)
+    made, rest = ask, price.part(1 - ask.chosen_share)
     if "limits" in said:
         made = made.with_limits(Limits(**said["limits"]))
     chosen = said.get("bounds", {})
     made = made.with_bounds({c: as_typed(Bounds(*pair), ask.table.columns[c]) for c, pair in chosen.items()})
-    return made, rest.plan(made, said.get("noise"))
+    noise = NoiseKind(said["noise"]) if "noise" in said else price.noise
+    return made, replace(rest, noise=noise).plan(made)
 
 
 # Limits
 
 
-def try_people(ask: Ask, rest: Offer, also: Collection[str] = ()) -> None:
+def try_people(ask: Ask, rest: Price, also: Collection[str] = ()) -> None:
     """Make the histograms and numbers of no rows, so that they cannot fail after they are paid."""
     wanted = _parts(ask, rest, also)
     engine.size_profile(ask, _sizes(wanted), empty=True)
@@ -223,12 +149,12 @@ def try_people(ask: Ask, rest: Offer, also: Collection[str] = ()) -> None:
         engine.validate(one.with_limits(Limits(MOST)))
 
 
-def read_people(ask: Ask, offer: Offer, rest: Offer, also: Collection[str] = ()) -> People:
+def read_people(ask: Ask, price: Price, rest: Price, also: Collection[str] = ()) -> People:
     """The histograms that matter to an ask, and others that are named, with noise, each for its part of a price."""
     parts = _parts(ask, rest, also)
     raw = engine.size_profile(ask, _sizes(parts))
     nodes = engine.NODES.astype(np.float64)
-    noisy = {name: offer.part(parts[name]).noisy(ask, counts) for name, counts in raw.items()}
+    noisy = {name: noisy_histogram(price.part(parts[name]), ask, counts) for name, counts in raw.items()}
     del raw
     read = {name: read_spread(counts, scale, nodes) for name, (counts, scale) in noisy.items()}
     first, peaks = read.get("rows", read.get("groups")), read.get("rows_per_group")
@@ -238,9 +164,9 @@ def read_people(ask: Ask, offer: Offer, rest: Offer, also: Collection[str] = ())
         peaks = None
     people = People(first, read.get("groups"), peaks, None, float(ask.cells or np.inf))
     if "keys" in parts:
-        counts, scale = offer.part(parts["keys"]).noisy(ask, engine.key_profile(ask))
+        counts, scale = noisy_histogram(price.part(parts["keys"]), ask, engine.key_profile(ask))
         people = replace(people, keys=_found(ask, counts, scale, people))
-    return _with_values(ask, offer.part(parts["values"]), rest, people) if "values" in parts else people
+    return _with_values(ask, price.part(parts["values"]), rest, people) if "values" in parts else people
 
 
 def _sizes(names: Iterable[str]) -> list[str]:
@@ -248,7 +174,7 @@ def _sizes(names: Iterable[str]) -> list[str]:
     return [name for name in names if name not in ("keys", "values")]
 
 
-def _with_values(ask: Ask, offer: Offer, rest: Offer, people: People) -> People:
+def _with_values(ask: Ask, price: Price, rest: Price, people: People) -> People:
     """Units with what their values have in common, from two noisy numbers of different values of each column.
 
     Both are of few rows for each unit, where a number is known best beside its noise: of one row, and of as many as the
@@ -257,12 +183,12 @@ def _with_values(ask: Ask, offer: Offer, rest: Offer, people: People) -> People:
     follows from noisy answers alone, so they add up, as adaptively chosen parts do.
     """
     asked = _distinct(ask)
-    part, model = offer.part(Fraction(1, 2 * len(asked))), Expected(ask, people, rest.plans)
+    part, model = price.part(Fraction(1, 2 * len(asked))), Expected(ask, people, rest.plans)
 
     def after(laws: Mapping[str, Laws], rows: int) -> dict[str, Laws]:
         limits = _with_said(ask, Limits(rows))
         counted = model.kept(limits).rows
-        return {c: laws[c].after(counted, *part.noisy_values(one.with_limits(limits))) for c, one in asked.items()}
+        return {c: laws[c].after(counted, *noisy_values(part, one.with_limits(limits))) for c, one in asked.items()}
 
     first = after(dict.fromkeys(asked, Laws.beforehand(model.kept(Limits(1)).of_rows)), 1)
     times = 1 if ask.private_keys else _LAWS
@@ -289,14 +215,13 @@ def _distinct(ask: Ask) -> dict[str, Ask]:
     }
 
 
-def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fraction]:
+def _parts(ask: Ask, rest: Price, also: Collection[str] = ()) -> dict[str, Fraction]:
     """The histograms that can matter, and numbers of different values; and their parts of the price."""
     by_units = [m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures]
     ratios = _ratios(ask)
     weights = {} if all(by_units) else {"rows": 8}
     if ask.by and ask.cells != 1:
-        normal = rest.noise != "laplace" and (rest.terms == "rho" or rest.delta > 0)
-        normal = normal and (ask.cells is None or ask.cells >= _GAUSSIAN_PAYS)
+        normal = NoiseKind.GAUSSIAN in rest.noises and (ask.cells is None or ask.cells >= _GAUSSIAN_PAYS)
         if any(by_units) or ask.private_keys or ratios:
             weights["groups"] = 4 if any(by_units) or ask.private_keys else 2
         if (normal or ratios) and not all(by_units):
@@ -313,7 +238,7 @@ def _parts(ask: Ask, rest: Offer, also: Collection[str] = ()) -> dict[str, Fract
 
 def _ratios(ask: Ask) -> bool:
     """Whether more is asked than counts and sums."""
-    return any(output.formula not in ("count", "sum") for output in ask.outputs)
+    return any(not estimator_of(output).adds_up for output in ask.outputs)
 
 
 def _judged(ask: Ask) -> list[str]:
@@ -347,13 +272,13 @@ def _found(ask: Ask, counts: Floats, scale: float, people: People) -> Groups:
     return read_groups(counts, scale, people.rows.units, least, len(people.rows.odds))
 
 
-def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, str, dict[str, float], Left | None]:
+def _best(ask: Ask, rest: Price, people: People) -> tuple[Limits, NoiseKind, dict[str, float], Left | None]:
     """The candidate limits with the smallest expected error.
 
     With them: the noise, each column's error, and what they leave out, where numbers are scaled up by that.
     """
     model = Expected(ask, people, rest.plans)
-    found: dict[Limits, tuple[float, str, dict[str, float]]] = {}
+    found: dict[Limits, tuple[float, NoiseKind, dict[str, float]]] = {}
 
     def best(more: Iterable[Limits]) -> Limits:
         for limits in more:
@@ -373,7 +298,7 @@ def _best(ask: Ask, rest: Offer, people: People) -> tuple[Limits, str, dict[str,
     return limits, noise, {name: float(f"{errors[name]:.3g}") for name in told}, model.left(limits, model.kept(limits))
 
 
-def expected_errors(ask: Ask, people: People, rest: Offer, choices: Iterable[Limits]) -> list[dict[str, float]]:
+def expected_errors(ask: Ask, people: People, rest: Price, choices: Iterable[Limits]) -> list[dict[str, float]]:
     """Expected error of each column (column unit) under each of some limits."""
     model = Expected(ask, people, rest.plans)
     return [model.best(limits)[2] for limits in choices]

@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from narwhals.dtypes import DType
 from numpy.typing import NDArray
 
 from dpframe import engine
-from dpframe.plan import TIMES, Ask, Bounds, Column, integer_range, is_whole, kind, moment
+from dpframe.plan import TIMES, Ask, Bounds, Column, Formula, integer_range, is_whole, kind, moment
+from dpframe.release.auto.noisy_histograms import noisy_histogram
 from dpframe.release.auto.value_histograms import find_scales, read_values, somebody_between
-from dpframe.release.pricing import NoisePlan
+from dpframe.release.pricing import Price
 
 __all__ = ["Clipping", "as_typed", "choose_bounds"]
 
@@ -41,22 +41,6 @@ _NO_ERROR = 1e-200  # beside it no error is beyond a float: the largest are squa
 _TAIL, _STRICT = 0.005, 1e3  # of the units outside of the candidates, on either side; how much more of them costs
 
 
-class Offered(Protocol):
-    """A price, and what it buys: see `dpframe.release.auto.choice.Offer`."""
-
-    def part(self, share: Fraction) -> Offered:
-        """A part of it."""
-        ...
-
-    def noisy(self, ask: Ask, counts: NDArray[np.int64]) -> tuple[Floats, float]:
-        """A histogram with noise, and its scale."""
-        ...
-
-    def plan(self, ask: Ask) -> NoisePlan:
-        """The noise that it buys."""
-        ...
-
-
 @dataclass(frozen=True)
 class Clipping:
     """Bounds, and whether values were seen; where they were not, the bounds are the default of the column's type."""
@@ -65,7 +49,7 @@ class Clipping:
     seen: bool
 
 
-def choose_bounds(ask: Ask, name: str, offer: Offered, rest: Offered) -> Clipping:
+def choose_bounds(ask: Ask, name: str, price: Price, rest: Price) -> Clipping:
     """Bounds of a column (as the engine holds it) for what is asked of it.
 
     Input:  an ask with its limits; the price of the choice, and that of the answer
@@ -75,14 +59,12 @@ def choose_bounds(ask: Ask, name: str, offer: Offered, rest: Offered) -> Clippin
             What is chosen, and whether anything is, follows from the two noisy histograms and the question alone: see
             `somebody_between`. So it is post-processing of what was paid for
     """
-    column, half = ask.table.columns[name], offer.part(Fraction(1, 2))
+    column, half = ask.table.columns[name], price.part(Fraction(1, 2))
     whole = is_whole(column)
-    magnitudes, scale = half.noisy(ask, engine.magnitude_profile(ask, column))
+    magnitudes, scale = noisy_histogram(half, ask, engine.magnitude_profile(ask, column))
     scales = find_scales(magnitudes, scale, whole=whole)
-    counts, scale = half.noisy(ask, engine.value_profile(ask, column, scales.edges.tolist()))
-    if (
-        not scales.seen and magnitudes[len(magnitudes) // 2] > _CLEAR * scale
-    ):  # of nobody with a probability of e^-8 / 2
+    counts, scale = noisy_histogram(half, ask, engine.value_profile(ask, column, scales.edges.tolist()))
+    if not scales.seen and magnitudes[len(magnitudes) // 2] > _CLEAR * scale:  # of nobody with probability e^-8 / 2
         return Clipping(_inside(_ZEROS, column), seen=True)
     if not scales.seen or not somebody_between(counts, scale):
         return Clipping(_inside(_default(column), column), seen=False)
@@ -114,7 +96,7 @@ def _default(column: Column) -> Bounds:
 # The range
 
 
-def _best(ask: Ask, column: Column, values: _Values, rest: Offered) -> Bounds:
+def _best(ask: Ask, column: Column, values: _Values, rest: Price) -> Bounds:
     """The pair of edges with the smallest expected error beside the best in hindsight.
 
     What is best depends on the values, and the histograms leave several cases open. Where several outputs are asked of
@@ -240,11 +222,11 @@ def _variance(values: _Values, low: Integers, high: Integers, noise: Floats) -> 
     return np.hypot(variance - left, noise * moved), variance
 
 
-_ERRORS: dict[str, Callable[[_Values, Integers, Integers, Floats], Floats]] = {
-    "mean": _of_mean,
-    "sum": _of_sum,
-    "var": _of_variance,
-    "std": _of_deviation,
+_ERRORS: dict[Formula, Callable[[_Values, Integers, Integers, Floats], Floats]] = {
+    Formula.MEAN: _of_mean,
+    Formula.SUM: _of_sum,
+    Formula.VAR: _of_variance,
+    Formula.STD: _of_deviation,
 }
 
 
@@ -272,12 +254,12 @@ def _of_all(values: _Values, low: Integers, high: Integers) -> Floats:
     return np.asarray((values.edges[high] - values.edges[low]) * np.exp(_STRICT * np.minimum(outside, 0.5)))
 
 
-def _relative_noise(ask: Ask, column: Column, rest: Offered) -> float:
+def _relative_noise(ask: Ask, column: Column, rest: Price) -> float:
     """Standard deviation of the column's sum for each value of size one that one unit may add to a group."""
     found = [
-        d.deviation / float(d.paid.measure.sensitivity.scaled(d.paid.measure.unit).l1)
-        for d in rest.plan(ask).drawn
-        if d.paid.measure.column is not None and d.paid.measure.column.id == column.id and d.family != "none"
+        noise.deviation / float(noise.paid.measure.sensitivity.scaled(noise.paid.measure.unit).l1)
+        for noise in rest.plan(ask).noises
+        if noise.paid.measure.column is not None and noise.paid.measure.column.id == column.id and not noise.exact
     ]
     return max(found, default=0.0)
 

@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.engine import NODES
-from dpframe.plan import Ask, Limits, Measure, Output
+from dpframe.plan import Ask, Formula, Limits, Measure, Output
 from dpframe.release.answer import Left, is_scaled, is_scaled_by
 from dpframe.release.auto.distinct_values import Shared
 from dpframe.release.auto.size_histograms import Groups, Spread, laplace_below, normal_below, quantiles
-from dpframe.release.pricing import Drawn, NoisePlan
+from dpframe.release.estimators import estimator_of
+from dpframe.release.pricing import Noise, NoiseKind, NoisePlan
 from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
 __all__ = ["Expected", "People"]
@@ -112,17 +113,17 @@ class _Offered:
     """An ask with limits, and for each plan the noise of each measure for each unit of its size."""
 
     ask: Ask
-    noise: list[tuple[str, NoisePlan, dict[Key, float]]]
+    noise: list[tuple[NoiseKind, NoisePlan, dict[Key, float]]]
 
 
 class Expected:
     """Expected errors of an ask's columns, for any limits.
 
-    Input:  ask, with limits to be chosen; people; plans(ask): noise plans that are offered, one for each family. Noise
+    Input:  ask, with limits to be chosen; people; plans(ask): noise plans that are offered, one for each kind. Noise
             is proportional to the sensitivity, so they are made once for each number of groups
     """
 
-    def __init__(self, ask: Ask, people: People, plans: Callable[[Ask], Mapping[str, NoisePlan]]) -> None:
+    def __init__(self, ask: Ask, people: People, plans: Callable[[Ask], Mapping[NoiseKind, NoisePlan]]) -> None:
         self.ask, self.people = ask, people
         self._said = replace(ask.table.limits.and_also(ask.given), auto=None)
         self._plans, self._made = plans, dict[tuple[int, bool], _Offered]()
@@ -138,8 +139,8 @@ class Expected:
             tried = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._said)
             made = self.ask.with_limits(tried)
             noise = [
-                (family, plan, {d.paid.measure.key: self._factor(d, tried) for d in plan.drawn})
-                for family, plan in self._plans(made).items()
+                (kind, plan, {n.paid.measure.key: self._factor(n, tried) for n in plan.noises})
+                for kind, plan in self._plans(made).items()
             ]
             self._made[at, single] = _Offered(made, noise)
         return self._made[at, single]
@@ -149,15 +150,15 @@ class Expected:
         """Whether anything is chosen: by which mechanism depends on the number of groups."""
         return any(paid.measure.chosen for paid in self.ask.paid)
 
-    def _factor(self, drawn: Drawn, limits: Limits) -> float:
+    def _factor(self, noise: Noise, limits: Limits) -> float:
         """A measure's noise for each unit of its size."""
-        measure, size = drawn.paid.measure, self._size(drawn.paid.measure, limits, drawn.family)
-        deviation = drawn.deviation / float(measure.unit)
+        measure, size = noise.paid.measure, self._size(noise, limits)
+        deviation = noise.deviation / float(measure.unit)
         return deviation / (float(measure.grid.magnitude or 1) * 2**measure.fraction * size) if size else 0.0
 
-    def _size(self, measure: Measure, limits: Limits, family: str) -> float:
-        bound = self._bound(limits, measure.total in ("units", "unit_sum"))
-        return float(bound.l2 if family in ("gaussian", "exponential") else bound.l1)
+    def _size(self, noise: Noise, limits: Limits) -> float:
+        bound = self._bound(limits, noise.paid.measure.total in ("units", "unit_sum"))
+        return float(bound.l2 if noise.mechanism.by_l2 else bound.l1)
 
     def _bound(self, limits: Limits, by_units: bool) -> Sensitivity:
         key = (*_within(self.ask, limits), by_units)
@@ -221,23 +222,20 @@ class Expected:
 
     # Errors
 
-    def best(self, limits: Limits) -> tuple[float, str, dict[str, float]]:
+    def best(self, limits: Limits) -> tuple[float, NoiseKind, dict[str, float]]:
         """The least error that is offered, as the columns' geometric mean; of which noise; each column's."""
         kept, offered, found = self.kept(limits), self._offered(limits), []
         left = self.left(limits, kept)
         factor, odds = 1.0 if left is None else left.before, self.people.rows.odds
-        for family, plan, factors in offered.noise:
-            noise = {
-                d.paid.measure.key: factors[d.paid.measure.key] * self._size(d.paid.measure, limits, d.family)
-                for d in plan.drawn
-            }
+        for kind, plan, factors in offered.noise:
+            noise = {n.paid.measure.key: factors[n.paid.measure.key] * self._size(n, limits) for n in plan.noises}
             lost = self._lost(plan, kept)
             cases = {o.name: self._error(o, noise, kept, lost, factor) for o in offered.ask.outputs}
             errors = {name: _geometric_mean(error, odds) for name, error in cases.items()}
             columns = np.array([*errors.values()]) + 1e-12  # one that is exact leaves the others to decide
-            found.append((_geometric_mean(columns, np.full(len(columns), 1 / len(columns))), family, errors))
-        score, family, errors = min(found, key=lambda one: one[0])
-        return score, family, {o.name: errors[o.name] * _reach(o) for o in offered.ask.outputs}
+            found.append((_geometric_mean(columns, np.full(len(columns), 1 / len(columns))), kind, errors))
+        score, kind, errors = min(found, key=lambda one: one[0])
+        return score, kind, {o.name: errors[o.name] * _reach(o) for o in offered.ask.outputs}
 
     def _lost(self, plan: NoisePlan, kept: _Kept) -> Floats:
         """How likely each group is suppressed, in each case, by the rule for keys found in the data.
@@ -252,7 +250,7 @@ class Expected:
         units = kept.presences[:, None] * self._presences
         off = np.exp(np.sqrt(self._mixing * (1 - self._mixing))[:, None, None] * _OFF)
         reach = (plan.threshold - 0.5 - step * units[..., None] * off) / noise.scale
-        chance = normal_below(reach) if noise.family == "gaussian" else laplace_below(reach)
+        chance = normal_below(reach) if noise.mechanism.by_l2 else laplace_below(reach)
         return np.asarray(chance.mean(axis=-1))
 
     def _error(self, output: Output, noise: Mapping[Key, float], kept: _Kept, lost: Floats, factor: float) -> Floats:
@@ -263,7 +261,7 @@ class Expected:
         """
         spread = [noise[measure.key] for _, measure in output.measures]
         shares, present = self._groups.shares(), self._presences
-        if output.formula in ("count", "sum"):
+        if estimator_of(output).adds_up:
             total = output.measures[0][1].total
             missed, there = kept.of_rows - kept.rows, kept.of_rows
             if total in ("units", "unit_sum"):
@@ -273,7 +271,7 @@ class Expected:
             scale = factor if is_scaled(output) else 1.0
             if scale > 1:  # what is left of the bias: the factor is not that of this case, and groups are unlike
                 missed = np.hypot(there - scale * kept.rows, _UNLIKE * missed)
-            weigh = 1.0 if output.formula == "count" else _TYPICAL
+            weigh = 1.0 if output.formula is Formula.COUNT else _TYPICAL
             bias = weigh * missed[:, None] * shares
             noisy = (scale * spread[0]) ** 2
             squares = lost * (weigh * there[:, None] * shares) ** 2 + (1 - lost) * (bias**2 + noisy)
@@ -366,11 +364,11 @@ def _geometric_mean(errors: Floats, odds: Floats) -> float:
 
 def _reach(output: Output) -> float:
     """What an error of one is worth (column unit): the largest value of a row, or half the width of the bounds."""
-    if output.formula == "count" or (output.formula != "sum" and output.bounds is None):
+    if output.formula is Formula.COUNT or (output.formula is not Formula.SUM and output.bounds is None):
         return 1.0
-    if output.formula == "sum":
+    if output.formula is Formula.SUM:
         ((_, measure),) = output.measures
         return float(measure.grid.magnitude * measure.grid.step)
     assert output.bounds is not None
     half = (float(output.bounds.upper) - float(output.bounds.lower)) / 2 * output.ticks
-    return half**2 if output.formula == "var" else half
+    return half**2 if output.formula is Formula.VAR else half

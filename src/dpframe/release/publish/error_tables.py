@@ -5,8 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from dpframe.plan import Output
-from dpframe.release.accuracy import intervals, rows_fewer
+from dpframe.release.accuracy import intervals
 from dpframe.release.answer import Numbers, keys_beside
+from dpframe.release.estimators import estimator_of, rows_fewer
 from dpframe.release.pricing import NoisePlan
 from dpframe.release.publish.margins import margin_errors
 
@@ -34,7 +35,7 @@ def error_table(numbers: Numbers, alpha: float, rows: float | None = None) -> pl
     error = pl.when(pl.col("value").is_not_null()).then(error)
     ends = pl.when(pl.col("value").is_not_null()).then(pl.col("lower", "upper"))  # a suppressed group has none
     for output in numbers.outputs:
-        if output.formula == "mode":
+        if not estimator_of(output).is_number:
             fewer = rows_fewer(output, numbers.noise, alpha)
             error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
     return long.select(*by, "column", "value", error.alias("error"), ends)
@@ -53,16 +54,16 @@ def _floats(column: pl.Series) -> pl.Series:
     return column.cast(pl.Float64)
 
 
-def noise_table(outputs: tuple[Output, ...], noise: NoisePlan) -> pl.DataFrame:
+def noise_table(outputs: tuple[Output, ...], plan: NoisePlan) -> pl.DataFrame:
     """One row per name of a measure: column, aggregate, mechanism, scale (column unit), threshold (units)."""
-    formulas = {name: output.formula for output in outputs for name, _ in output.measures}
+    formulas = {name: output.formula.value for output in outputs for name, _ in output.measures}
     rows = []
-    for drawn in noise.drawn:
-        unit = float(drawn.paid.measure.unit)
-        for name in drawn.paid.names:
-            meant = name.removesuffix(".other") if drawn.paid.measure.collects else name
-            aggregate = formulas.get(meant, drawn.paid.measure.total)
-            decides = noise.threshold if noise.decided_by is drawn.paid else None
-            rows.append((name, aggregate, drawn.family, drawn.scale * unit, decides))
+    for noise in plan.noises:
+        unit = float(noise.paid.measure.unit)
+        for name in noise.paid.names:
+            meant = name.removesuffix(".other") if noise.paid.measure.collects else name
+            aggregate = formulas.get(meant, noise.paid.measure.total)
+            decides = plan.threshold if plan.decided_by is noise.paid else None
+            rows.append((name, aggregate, noise.label, noise.scale * unit, decides))
     schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String, "scale": pl.Float64}
     return pl.DataFrame(rows, schema={**schema, "threshold": pl.Int64}, orient="row")

@@ -22,7 +22,7 @@ from dpframe.noise import contrasts, rounded_contrasts
 from dpframe.plan import COUNT, MARGINALS, Derivation, Habits, Marginals, Paid, Tables, titled
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.answer import Numbers, keys_beside
-from dpframe.release.pricing import Drawn, NoisePlan
+from dpframe.release.pricing import Gaussian, Noise, NoisePlan
 from dpframe.release.publish.crosstab import ALL, unlike
 from dpframe.release.publish.error_tables import error_table, largest_errors, noise_table
 from dpframe.release.publish.files import write_excel, write_parquet
@@ -43,11 +43,11 @@ def drawn_interactions(ask: Marginals, plan: NoisePlan, tables: Sequence[NDArray
             see `theory.formulas.error.marginals`
     """
     columns = []
-    for number, (part, drawn) in enumerate(_parts(ask.tables, plan).items()):
+    for number, (part, one) in enumerate(_parts(ask.tables, plan).items()):
         exact = contrasts(_summed(ask, tables, part))
-        noise = rounded_contrasts(drawn.scale, [ask.tables.sizes[i] for i in part])
+        noise = rounded_contrasts(one.scale, [ask.tables.sizes[i] for i in part])
         noisy = exact + noise if noise.dtype != object else exact.astype(object) + noise
-        values = np.asarray(noisy, np.float64).ravel() * float(drawn.paid.measure.unit)
+        values = np.asarray(noisy, np.float64).ravel() * float(one.paid.measure.unit)
         columns.append(pl.DataFrame({"part": np.full(values.size, number, np.int32), "value": values}))
     return pl.concat(columns)
 
@@ -65,9 +65,9 @@ def exact_interactions(ask: Marginals, tables: Sequence[NDArray[np.int64]]) -> l
     return found
 
 
-def _parts(tables: Tables, plan: NoisePlan) -> dict[Part, Drawn]:
+def _parts(tables: Tables, plan: NoisePlan) -> dict[Part, Noise]:
     """The sets of columns whose interactions are measured, with their noise, in the order of the plan."""
-    return {tables.part(drawn.paid.measure.among): drawn for drawn in plan.drawn}
+    return {tables.part(noise.paid.measure.among): noise for noise in plan.noises}
 
 
 def _summed(ask: Marginals, tables: Sequence[NDArray[np.int64]], part: Part) -> NDArray[np.int64]:
@@ -79,7 +79,7 @@ def _summed(ask: Marginals, tables: Sequence[NDArray[np.int64]], part: Part) -> 
 
 def interaction_variances(tables: Tables, plan: NoisePlan) -> dict[Part, float]:
     """The variance σ_B² of the noise of each interaction (rows²)."""
-    return {part: drawn.deviation**2 for part, drawn in _parts(tables, plan).items()}
+    return {part: noise.deviation**2 for part, noise in _parts(tables, plan).items()}
 
 
 def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Part, float], table: Part) -> NoisePlan:
@@ -90,12 +90,12 @@ def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Part, float]
             contrasts to their grid; the margins of a marginal are marginals
     """
     ((_, measure),) = tables.output(table).measures
-    unit, known = float(measure.unit), {}
+    unit, parts = float(measure.unit), {}
     for name, part in (("cell", table), ("row", table[:-1]), ("column", table[-1:]), ("total", ())):
         deviation = math.sqrt(cell_variance(part, tables.sizes, variances))
-        known[name] = deviation, rounding_reach(part, tables.sizes) * unit
+        parts[name] = deviation, rounding_reach(part, tables.sizes) * unit
     paid = Paid((COUNT,), measure, Fraction(1))
-    return NoisePlan((Drawn(paid, "gaussian", known["cell"][0] / unit),), None, None, plan.cost, known=known)
+    return NoisePlan((Noise(paid, Gaussian(parts["cell"][0] / unit)),), None, None, plan.cost, parts=parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

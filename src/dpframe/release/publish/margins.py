@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.plan import Output
-from dpframe.release.accuracy import error_of_sum, intervals, known
-from dpframe.release.answer import Numbers, error_of_part, keys_beside, rounding_of
-from dpframe.release.estimators import mean_of, merged_mean_interval
+from dpframe.plan import Formula, Output
+from dpframe.release.accuracy import intervals, known
+from dpframe.release.answer import Numbers, keys_beside, rounding_of
+from dpframe.release.estimators import error_of_part, error_of_sum, mean_of, merged_mean_interval
 from dpframe.release.publish.crosstab import Grid, Merged, grid_of
 
 __all__ = ["crosstab", "margin_errors"]
@@ -70,10 +70,10 @@ def _merged(numbers: Numbers, output: Output, alpha: float | None, lower: Floats
         made = values[at].to_list()
         if len(made) == 1:
             return made[0], lower[at].item(), upper[at].item()
-        value = _mean_of(numbers, output, at) if output.formula == "mean" else sum(made)
+        value = _mean_of(numbers, output, at) if output.formula is Formula.MEAN else sum(made)
         if alpha is None:
             return value, math.nan, math.nan
-        if output.formula == "mean":
+        if output.formula is Formula.MEAN:
             total, number = (float(numbers.parts[name][at].sum()) for name, _ in output.measures)
             low, high = merged_mean_interval(output, numbers.noise, alpha, total, number, len(at))
             return value, min(low, value), max(high, value)

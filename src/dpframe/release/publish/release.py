@@ -18,6 +18,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import RELEASE, Derivation, Habits, Output, real
 from dpframe.release.accuracy import check_alpha, check_ci, check_rows, read_ci, with_intervals
 from dpframe.release.answer import Numbers, is_total, known_nonnegative, nonnegative, rounded
+from dpframe.release.estimators import estimator_of
 from dpframe.release.publish.charts import bars, heatmap, margin
 from dpframe.release.publish.crosstab import laid_out
 from dpframe.release.publish.error_tables import error_table, largest_errors, noise_table
@@ -153,7 +154,7 @@ class Release(Habits):
         least = real(below)
         if least is None or not 0 < least <= 1e300:
             raise InvalidArgument("suppress(below=): a number above 0, such as suppress(below=10).")
-        if all(output.formula == "mode" for output in self._numbers.outputs):  # or there is none at all
+        if all(not estimator_of(output).is_number for output in self._numbers.outputs):  # or there is none at all
             raise UnsupportedOperation("suppress(): this release has no count; ask for one beside: n=dp.count().")
         said = f"suppress(below={least:g}): groups with fewer are not shown; margins count them."
         strictest = max(float(least), self._numbers.below or 0.0)
@@ -234,7 +235,7 @@ class Release(Habits):
     @property
     def _chosen(self) -> list[str]:
         """The columns that hold listed values, which have no margin of error."""
-        return [output.name for output in self._numbers.outputs if output.formula == "mode"]
+        return [output.name for output in self._numbers.outputs if not estimator_of(output).is_number]
 
     @property
     def _likely(self) -> list[str]:
@@ -294,7 +295,7 @@ class Release(Habits):
         if not names:
             raise UnsupportedOperation("plot(): keys alone have no height.")
         chosen = column or names[0]
-        if any(output.name == chosen and output.formula == "mode" for output in numbers.outputs):
+        if any(output.name == chosen and not estimator_of(output).is_number for output in numbers.outputs):
             raise UnsupportedOperation(f"plot(): {chosen!r} holds chosen values, which have no height.")
         errors = error_table(numbers, 0.05).filter(pl.col("column") == chosen)
         return bars(errors, numbers.by, chosen, numbers.shown.schema[chosen])

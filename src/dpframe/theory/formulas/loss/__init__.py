@@ -1,9 +1,11 @@
 """What noise costs and what a price buys: privacy loss, calibration, composition, selection of keys and quantiles."""
 
 from dpframe.theory.formulas.loss.calibration import (
+    Family,
     gaussian_scale,
     gaussian_scale_rho,
     laplace_scale,
+    noise_error,
     rho_within,
     rounded_error,
     threshold,
@@ -33,6 +35,8 @@ from dpframe.theory.formulas.loss.loss import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
+    laplace_rho,
+    pure_to_zcdp,
     zcdp_to_delta,
     zcdp_to_epsilon,
 )
@@ -50,6 +54,7 @@ from dpframe.theory.formulas.loss.quantile_selection import (
 
 __all__ = [
     "PRIOR",
+    "Family",
     "amplification_by_sampling",
     "as_likely_as_not",
     "basic_composition",
@@ -70,7 +75,10 @@ __all__ = [
     "group_privacy_rho",
     "laplace_delta",
     "laplace_renyi",
+    "laplace_rho",
     "laplace_scale",
+    "noise_error",
+    "pure_to_zcdp",
     "rank_prior",
     "rank_scale",
     "rank_scale_rho",

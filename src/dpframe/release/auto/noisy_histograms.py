@@ -1,0 +1,56 @@
+"""Noisy histograms and numbers that `dp.Auto()` pays for, each for a part of the price."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe import engine
+from dpframe.engine import ONE
+from dpframe.errors import UnsupportedOperation
+from dpframe.noise import bits, rounded_laplace
+from dpframe.plan import Ask
+from dpframe.release.pricing import EpsilonFromRho, Price
+from dpframe.theory.formulas.sensitivity import Relation
+
+__all__ = ["check_auto", "histogram_scale", "noisy_histogram", "noisy_values"]
+
+Floats = NDArray[np.float64]
+
+
+def check_auto(price: Price) -> None:
+    """Errors: UnsupportedOperation for an ε from a budget in ρ, of which histograms could not be paid."""
+    if isinstance(price, EpsilonFromRho):
+        raise UnsupportedOperation("dp.Auto() is paid from this budget in ρ: release(rho=0.01).")
+
+
+def histogram_scale(price: Price, relation: Relation) -> float:
+    """The Laplace scale of a histogram to which a unit gives at most ONE, and which costs all of the price.
+
+    Bound:  its l1 is ONE when a unit joins or leaves, and 2·ONE when one is exchanged (see `engine.histograms`)
+    """
+    return price.laplace_scale(ONE * (2 if relation == "replace" else 1))
+
+
+def noisy_histogram(price: Price, ask: Ask, counts: NDArray[np.int64]) -> tuple[Floats, float]:
+    """A histogram with noise, and the scale of the noise, both in units."""
+    scale = histogram_scale(price, ask.table.relation)
+    noisy = np.asarray(counts + rounded_laplace(scale, len(counts)), np.float64)
+    return noisy / ONE, scale / ONE
+
+
+def noisy_values(price: Price, ask: Ask) -> tuple[float, float]:
+    """The number of different values in all groups together, with noise, and the scale of the noise.
+
+    Input:  a question of `dp.n_unique` of one column, under limits by which a unit brings K pairs of group and value
+    Bound:  which K pairs a unit brings depends on its own rows and the salt alone. So when it joins, the pairs of all
+            units together become more by 0 to K. When it is exchanged, that number is from 0 to K above the number
+            without it both before and after. So it moves by K at most under either relation. (In L1 the numbers of the
+            groups move by up to 2K when a unit is exchanged.)
+    Source: Dwork, McSherry, Nissim, Smith 2006, for Laplace noise of scale K / ε
+    """
+    raw = engine.totals(ask, int(bits.random_words(1)[0]))
+    numbers = [v.sum() for paid, v in zip(ask.read, raw.values, strict=True) if paid.measure.total == "distinct"]
+    scale = price.laplace_scale(ask.scope.contribution("n_unique").rows)
+    (noisy,) = np.asarray(np.array(numbers) + rounded_laplace(scale, 1), np.float64)
+    return float(noisy), scale

@@ -1,0 +1,88 @@
+"""What an estimator is: how one statistic follows from its noisy totals, and how far off it may be.
+
+A released column is post-processing of noisy totals, so nothing here has a privacy cost. Each statistic is one file with
+one `Estimator`, which is registered in this room's `__init__`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.plan import Formula, Measure, Output
+from dpframe.release.pricing import NoisePlan
+
+__all__ = ["Estimator", "Floats", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown"]
+
+Floats = NDArray[np.float64]
+Interval = tuple[Floats, Floats]
+Noisy = Mapping[tuple[object, ...], Any]  # noisy totals by the key of their total
+Parts = Mapping[str, Floats]  # noisy totals under a derived column, by name (column unit)
+
+
+class Estimator(ABC):
+    """One statistic.
+
+    `adds_up` says whether the number of several groups together is the sum of theirs, so that it has margins.
+    `is_number` says whether it is a number, which has an interval and can be drawn.
+    """
+
+    adds_up: ClassVar[bool] = False
+    is_number: ClassVar[bool] = True
+
+    @abstractmethod
+    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+        """The released column (column unit), one value per group."""
+
+    def interval(
+        self, output: Output, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+    ) -> Interval:
+        """Where the number without noise is with probability 1 - alpha, for each group.
+
+        Input:  the released numbers; the noisy totals under them; how many values each group is taken to have, None
+                where nothing says so
+        Output: the two ends, one number per group, in the unit of `released`: for a time its ticks
+        """
+        return np.full(released.shape, math.nan), np.full(released.shape, math.nan)
+
+    @abstractmethod
+    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+        """An error that is exceeded with probability at most alpha, before a release (unit of the released column).
+
+        Input:  rows: how many values each group is assumed to have; None where nothing is assumed
+        Output: None where the error depends on the data, and too little is assumed of them
+        """
+
+
+def real(measure: Measure, noisy: Noisy) -> Any:
+    """A noisy total in the column's unit."""
+    return noisy[measure.key].astype(np.float64) * float(measure.unit)
+
+
+def shown(output: Output, values: Any) -> Any:
+    """Numbers as whole ones that fit: an int64, or as many ticks of a time as Python and pandas can show."""
+    longest = 9.2e18
+    if output.dtype is not None:
+        unit = getattr(output.dtype, "time_unit", "us")
+        longest = min(86_399_999_800_000.0 * 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[unit], longest)
+    return np.clip(np.rint(values), -longest, longest).astype(np.int64)
+
+
+def in_ticks(output: Output, values: Any) -> Any:
+    """Released times as whole ticks of their type, inside their bounds and inside what Python and pandas can show."""
+    whole = shown(output, values * output.ticks)
+    if output.bounds is None or output.formula is Formula.STD:
+        return whole
+    return np.clip(whole, int(output.bounds.lower) * output.ticks, int(output.bounds.upper) * output.ticks)
+
+
+def half_width(output: Output) -> float:
+    """Half the width of a column's bounds (column unit)."""
+    assert output.bounds is not None
+    return float(Fraction(output.bounds.upper) - Fraction(output.bounds.lower)) / 2

@@ -1,0 +1,133 @@
+"""Means: the ratio of a noisy sum and a noisy count."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.plan import Output
+from dpframe.release.estimators.base import Estimator, Floats, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.fieller import ASIDE, expected, farthest, reaches, scales
+from dpframe.release.pricing import Gaussian, Noise, NoisePlan
+from dpframe.theory.formulas.error import sum_error
+
+__all__ = ["Mean", "bounded_mean", "mean_interval", "mean_of", "merged_mean_interval"]
+
+
+class Mean(Estimator):
+    """Centre + sum / count, drawn to the centre where noise is all there is, and kept inside the bounds."""
+
+    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+        (_, total), (_, count) = output.measures
+        return mean_of(output, real(total, noisy), real(count, noisy), plan.of(total).deviation)
+
+    def interval(
+        self, output: Output, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+    ) -> Interval:
+        """The set of Fieller; the released number is in it even where it was drawn to the centre."""
+        low, high = (end * output.ticks for end in mean_interval(output, plan, alpha, parts))
+        return np.minimum(low, released), np.maximum(high, released)
+
+    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+        """Whatever the values in their bounds are.
+
+        Bound:  with n values known and N = n + w, |released mean - m| > e needs z - (m + e)·w > e·n or
+                -z + (m - e)·w > e·n, and |m| is at most half the width of the bounds, h. A mean is drawn to the middle
+                by c/N, c = (σ/h)² (see `mean_of`): then it is z - (m + e)·w > e·n + (m + e)·c/N, so that c·(h - e)/N at
+                most comes to its help, nothing if e >= h. With probability 1 - alpha/50, N is at least n less its error
+                at alpha/50
+        """
+        if rows is None:
+            return None
+        half = half_width(output)
+        total, count = output.measures[0][1], output.measures[-1][1]
+        mean = expected(plan, [(1.0, total)], count, half, rows, alpha, 2 * half)
+        least = rows - plan.of(count).error(alpha * ASIDE)
+        if least <= 0 or not half:
+            return max(mean, half) * output.ticks
+        pull = (plan.of(total).deviation / half) ** 2 / least
+        pulled = expected(plan, [(1.0, total)], count, half, rows, alpha * (1 - ASIDE), 2 * half, pull)
+        return min(pulled, max(mean, half)) * output.ticks
+
+
+def mean_of(output: Output, total: Any, count: Any, deviation: float) -> Any:
+    """A mean from a noisy sum and count: their ratio, drawn to the middle of the bounds where noise is all there is.
+
+    Input:  total: measured from the middle; deviation: that of its noise, σ (both column unit); count
+    Output: middle + total · n / (n² + (σ/h)²) with n = max(count, 0) and h half the width of the bounds, inside them
+    Bound:  none is needed, this is post-processing. With the true n, and m the distance of the true mean from the
+            middle, the mean square error is (n²σ² + (σ/h)⁴m²) / (n² + (σ/h)²)². Since |m| <= h it is at most
+            σ² / (n² + (σ/h)²), below the σ² / n² of the ratio
+    Source: Hoerl, Kennard 1970, Technometrics 12, for the weight; the bounds say how large m can be
+    """
+    assert output.bounds is not None
+    low, high = float(output.bounds.lower), float(output.bounds.upper)
+    half, counted = high / 2 - low / 2, np.maximum(count, 0.0)
+    with np.errstate(divide="ignore", over="ignore"):
+        pulled = np.divide((deviation / half) ** 2, counted) if half and deviation else 0.0
+        ratio = np.divide(total, counted + pulled, out=np.zeros_like(counted), where=counted > 0)
+    ((_, measure), *_) = output.measures
+    return np.clip(float(measure.grid.centre) + ratio, low, high)
+
+
+def bounded_mean(output: Output, total: Any, count: Any, centre: float) -> Any:
+    """A mean from a sum measured from a centre, inside the bounds (column unit)."""
+    assert output.bounds is not None
+    return np.clip(centre + total / np.maximum(count, 1.0), float(output.bounds.lower), float(output.bounds.upper))
+
+
+def mean_interval(output: Output, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+    """The set of Fieller, inside the bounds."""
+    assert output.bounds is not None
+    (name, total), (size, count) = output.measures[0], output.measures[-1]
+    number, centre = parts[size], float(total.grid.centre)
+    released = parts[name] / np.maximum(number, 1.0)
+
+    def fits(mean: Floats) -> NDArray[np.bool_]:
+        terms = [(np.ones_like(mean), plan.of(total)), (np.abs(mean), plan.of(count))]
+        return reaches(np.abs(released - mean) * number, terms, alpha) | (number < 1)
+
+    least, most = (float(Fraction(end) - total.grid.centre) for end in output.bounds)
+    low, high = (np.clip(farthest(fits, released, end), least, most) for end in (least, most))
+    return low + centre, high + centre
+
+
+def merged_mean_interval(
+    output: Output, plan: NoisePlan, alpha: float, total: float, number: float, groups: int
+) -> tuple[float, float]:
+    """Where the mean over several groups without noise is, with probability 1 - alpha (column unit).
+
+    Input:  total, number: the sum and the count over these groups, as released (column unit); how many groups they are
+    Output: the two ends, inside the bounds; all of that where fewer than one value was counted
+    Bound:  the set of Fieller for sums of noises: see `sum_error`. Its error is convex in the mean (for each s the
+            logarithm of Chernoff's bound is, and so is the least over s of a perspective of it), so going away from the
+            released value one leaves the set once at most, or is in it at the end. Rounding counts as in `error_of_sum`
+    """
+    assert output.bounds is not None
+    (_, summed), (_, counted) = output.measures[0], output.measures[-1]
+    centre = float(summed.grid.centre)
+    least, most = (float(Fraction(end) - summed.grid.centre) for end in output.bounds)
+    if number < 1:
+        return least + centre, most + centre
+    released = total / number
+
+    def fits(means: Floats) -> NDArray[np.bool_]:
+        (mean,) = means
+        normal = 0.0
+        pure: list[tuple[Floats, Noise]] = []
+        for weight, noise in ((1.0, plan.of(summed)), (abs(mean), plan.of(counted))):
+            unit = weight * float(noise.paid.measure.unit)
+            if isinstance(noise.mechanism, Gaussian):
+                normal += groups * (noise.scale * unit) ** 2
+            elif not noise.exact:
+                pure.append((np.array([unit]), noise))
+            normal += groups * (unit * noise.step) ** 2
+        laplace = [(scale.item(), groups) for scale in scales(pure)]
+        return np.array([abs(released - mean) * number < sum_error(normal, laplace, alpha)])
+
+    ends = (farthest(fits, np.array([released]), end).item() for end in (least, most))
+    low, high = (min(max(end, least), most) + centre for end in ends)
+    return low, high

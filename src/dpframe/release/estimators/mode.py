@@ -1,0 +1,37 @@
+"""Most frequent values: those that were chosen among listed ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpframe.plan import Output
+from dpframe.release.estimators.base import Estimator, Noisy
+from dpframe.release.pricing import Chooses, NoisePlan
+
+__all__ = ["Mode", "rows_fewer"]
+
+
+class Mode(Estimator):
+    """The chosen value, by its place among the listed ones."""
+
+    is_number = False
+
+    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+        ((_, measure),) = output.measures
+        return noisy[measure.key]
+
+    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+        """In rows: see `rows_fewer`."""
+        return rows_fewer(output, plan, alpha)
+
+
+def rows_fewer(output: Output, plan: NoisePlan, alpha: float) -> float:
+    """How many fewer rows than the most frequent value (of those that are left) a released value may have: rows.
+
+    Bound:  exceeded with probability at most alpha, whatever the data: see `fewer_rows`
+    """
+    ((_, measure),) = output.measures
+    mechanism = plan.of(measure).mechanism
+    if not isinstance(mechanism, Chooses):
+        return 0.0
+    return mechanism.rows_fewer(len(measure.values), alpha, float(measure.unit))

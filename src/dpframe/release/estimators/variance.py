@@ -1,0 +1,118 @@
+"""Variances and standard deviations: from a noisy sum, a noisy sum of squares and a noisy count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.plan import Output
+from dpframe.release.estimators.base import Estimator, Floats, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
+from dpframe.release.estimators.mean import bounded_mean, mean_interval
+from dpframe.release.pricing import NoisePlan
+
+__all__ = ["StandardDeviation", "Variance"]
+
+
+class Variance(Estimator):
+    """E(x - middle)² - (E x - middle)², kept between 0 and the largest variance that the bounds allow."""
+
+    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+        return _variance(output, noisy)
+
+    def interval(
+        self, output: Output, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+    ) -> Interval:
+        """The variances that fit; the released number among them, though its mean was moved into its bounds."""
+        low, high = (end * output.ticks for end in _variance_interval(output, plan, alpha, parts))
+        return np.minimum(low, released), np.maximum(high, released)
+
+    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+        """Whatever the values in their bounds are; see `_expected`."""
+        return None if rows is None else _expected(output, plan, alpha, rows) * output.ticks
+
+
+class StandardDeviation(Estimator):
+    """The root of the variance."""
+
+    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+        return np.sqrt(_variance(output, noisy))
+
+    def interval(
+        self, output: Output, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+    ) -> Interval:
+        """The roots of the variances that fit."""
+        low, high = (np.sqrt(end) * output.ticks for end in _variance_interval(output, plan, alpha, parts))
+        return np.minimum(low, released), np.maximum(high, released)
+
+    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+        """At most the root of what the variance is off by.
+
+        It is off by as much where values hardly differ: after a release it is often far better known.
+        """
+        return None if rows is None else float(np.sqrt(_expected(output, plan, alpha, rows))) * output.ticks
+
+
+def _variance(output: Output, noisy: Noisy) -> Any:
+    """E(x - middle)² - (E x - middle)², kept between 0 and the largest variance that the bounds allow."""
+    (_, total), (_, squares), (_, count) = output.measures
+    assert output.bounds is not None
+    number = np.maximum(real(count, noisy), 1.0)
+    second = float(squares.grid.centre) + real(squares, noisy) / number
+    first = bounded_mean(output, real(total, noisy), number, float(total.grid.centre)) - float(squares.about)
+    largest = ((float(output.bounds.upper) - float(output.bounds.lower)) / 2) ** 2
+    variance = np.clip(second - first**2, 0.0, largest)
+    return variance * number / np.maximum(number - output.ddof, 1.0)
+
+
+def _variance_interval(output: Output, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+    """The variances that fit, with the mean anywhere in its own set and the divisor in its own.
+
+    With probability 1 - alpha/50 the mean is in its set, which bounds (released - m)² and the weights of z and w; with
+    ddof=1 likewise the count, for n / (n - 1). The rest of alpha is for y - 2m·z + (2m² - q)·w.
+    """
+    (name, total), (squares, square), (size, count) = output.measures
+    number, half = parts[size], half_width(output)
+    shift = float(total.grid.centre - square.about)  # the sum is measured from here, the squares from the middle
+    held = float(square.grid.centre)
+    near, far = (end - float(square.about) for end in mean_interval(output, plan, alpha * ASIDE, parts))
+    released = parts[name] / np.maximum(number, 1.0) + shift
+    off = np.maximum(np.abs(released - near), np.abs(far - released)) ** 2
+    widest = np.maximum(np.abs(near), np.abs(far))
+    closest = np.where(near * far <= 0, 0.0, np.minimum(np.abs(near), np.abs(far)))
+    spread = held + parts[squares] / np.maximum(number, 1.0) - released**2
+    rest = alpha * (1 - ASIDE * (2 if output.ddof else 1))
+
+    def fits(variance: Floats) -> NDArray[np.bool_]:
+        weight = np.maximum(np.abs(widest**2 - variance + held), np.abs(closest**2 - variance + held))
+        weight = weight + 2 * widest * abs(shift)
+        terms = [(np.ones_like(weight), plan.of(square)), (2 * widest, plan.of(total)), (weight, plan.of(count))]
+        size = np.where(variance > spread, variance - spread - off, spread - variance) * number
+        return reaches(size, terms, rest) | (number < 1)
+
+    low, high = (np.clip(farthest(fits, spread, end), 0.0, half**2) for end in (0.0, half**2))
+    if not output.ddof:
+        return low, high
+    error = plan.of(count).error(alpha * ASIDE)
+    least, most = divisors(number - error, number + error)
+    return np.where(number < 1, 0.0, low * least), np.where(number < 1, 2.0, most) * high
+
+
+def _expected(output: Output, plan: NoisePlan, alpha: float, rows: float) -> float:
+    """An error of a variance that is exceeded with probability at most alpha (square of the column unit).
+
+    Bound:  as for a mean (`Mean.expected_error`), with 2|m| <= 2h and |2m² - q| <= 3h²/2
+    """
+    half = half_width(output)
+    total, count = output.measures[0][1], output.measures[-1][1]
+    mean = expected(plan, [(1.0, total)], count, half, rows, alpha * ASIDE, 2 * half)
+    terms = [(1.0, output.measures[1][1]), (2 * half, total)]
+    rest = alpha * (1 - ASIDE * (2 if output.ddof else 1))
+    variance = min(expected(plan, terms, count, 1.5 * half**2, rows, rest, half**2) + mean**2, half**2)
+    if output.ddof:
+        error = plan.of(count).error(alpha * ASIDE)
+        least, most = (float(x) for x in divisors(np.array(rows - error), np.array(rows + error)))
+        variance = min(variance * most + half**2 * (most - least), half**2 * most)
+    return variance

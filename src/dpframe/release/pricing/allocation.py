@@ -1,0 +1,369 @@
+"""How a price is divided over the totals of a release, and what each part of it buys.
+
+A price is spent in one of several ways: with Laplace or Gaussian noise, with or without the optimal rule for keys. Each
+way is an `Allocation`. The one with the least noise is taken (`log_noise`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from fractions import Fraction
+
+from dpframe.budget import Loss
+from dpframe.errors import DeltaRequired
+from dpframe.plan import Ask, Paid
+from dpframe.release.pricing.keys import finds_keys, joint_threshold, log_units_needed, of_the_rest, rule
+from dpframe.release.pricing.mechanisms import (
+    Chooses,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    NoNoise,
+    PairedLaplace,
+    PermuteAndFlip,
+    TruncatedGeometric,
+)
+from dpframe.release.pricing.noise import Noise, NoisePlan
+from dpframe.release.pricing.pld import largest_parts
+from dpframe.release.pricing.zcdp import epsilon_for_rho
+from dpframe.theory.formulas.error import Source, estimators
+from dpframe.theory.formulas.loss import (
+    calibration,
+    count_scale,
+    count_scale_rho,
+    rank_scale,
+    rank_scale_rho,
+    rho_within,
+    selection_scale,
+)
+from dpframe.theory.formulas.sensitivity import pair_scale
+
+__all__ = [
+    "Allocation",
+    "NoiseKind",
+    "Part",
+    "allocate_epsilon",
+    "allocate_rho",
+    "choice_for_rho",
+    "choice_of",
+    "gaussians_of",
+    "joint_plan",
+    "laplace_of",
+    "laplaces_of",
+    "log_noise",
+    "moved_totals",
+    "parts_of",
+    "pieces",
+    "planned",
+    "rounded_laplace_of",
+    "split",
+]
+
+
+class NoiseKind(Enum):
+    """The noise that was asked for: of one kind, or whichever is less."""
+
+    AUTO = "auto"
+    LAPLACE = "laplace"
+    GAUSSIAN = "gaussian"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A total, with its part of a price.
+
+    `epsilon` is its part where ε is divided over Laplace noise and choices. `weight` is its part where ρ, or the μ² of
+    one Gaussian mechanism, is divided. The parts of a release add up to 1 in either.
+    """
+
+    paid: Paid
+    epsilon: Fraction
+    weight: Fraction
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """One way to spend a price: the noise of each total, and the δ that is left for keys found in the data.
+
+    `uses_delta` says whether the noise needs the δ of the price. `gaussian` says whether noise that is added is normal.
+    """
+
+    noises: tuple[Noise, ...]
+    key_delta: Fraction
+    uses_delta: bool = False
+    gaussian: bool = False
+
+
+def moved_totals(ask: Ask) -> list[Paid]:
+    """The totals that one unit can change. The others take no part of the price, and no noise."""
+    return [paid for paid in ask.paid if paid.measure.sensitivity.l0]
+
+
+def parts_of(ask: Ask, share: Fraction = Fraction(1)) -> list[Part]:
+    """The totals of a question with their parts of a price, of which the question has a share."""
+    moved = moved_totals(ask)
+    pure = sum((paid.epsilon_share for paid in moved), Fraction(0)) or Fraction(1)
+    weights = sum((paid.share for paid in moved), Fraction(0)) or Fraction(1)
+    return [Part(paid, share * paid.epsilon_share / pure, share * paid.share / weights) for paid in moved]
+
+
+def split(parts: Sequence[Part], *, selects: bool) -> tuple[list[Part], list[Part]]:
+    """The totals that noise is added to, and those by which something is chosen.
+
+    The optimal rule for keys is a choice, where it `selects`.
+    """
+    halves: tuple[list[Part], list[Part]] = ([], [])
+    for part in parts:
+        halves[part.paid.measure.chosen or (selects and finds_keys(part.paid))].append(part)
+    return halves
+
+
+def pieces(paid: Paid) -> int:
+    """Of how many choices of equal price a choice is made; see `choices_rho`."""
+    return paid.measure.sensitivity.l0 if paid.hidden else paid.measure.choices
+
+
+def _ways(parts: Sequence[Part], noise: NoiseKind, *, normal: bool) -> list[tuple[bool, bool]]:
+    """The ways to try: whether noise is Gaussian (if it can be), and whether the optimal rule finds the keys.
+
+    Among pure rules it is the best, but Gaussian noise adds up more slowly over many groups of one unit.
+    """
+    tried = []
+    for selects in (True, False) if any(finds_keys(part.paid) for part in parts) else (True,):
+        added, _ = split(parts, selects=selects)
+        if selects and (noise is not NoiseKind.GAUSSIAN or not added):
+            tried.append((False, True))
+        if added and noise is not NoiseKind.LAPLACE and normal:
+            tried.append((True, selects))
+    return tried
+
+
+def allocate_epsilon(
+    parts: Sequence[Part], epsilon: Fraction, delta: Fraction, noise: NoiseKind, *, finds: bool, joint: bool = False
+) -> list[Allocation]:
+    """The ways to spend (ε, δ).
+
+    Input:  parts of one release; noise; finds, whether keys are found in the data, which take half of δ beside noise
+            that needs δ, and all of it otherwise; joint, whether losses are added up as distributions
+    Bound:  Laplace: part i has ε_i = ε · part, and the ε_i add up: scale l1_i / ε_i. A sum and its count may be one
+            mechanism of ε_i + ε_j, see `formulas.sensitivity.pairs`. Joint: all ε_i are larger by the factor that
+            `largest_parts` proves for (ε, δ). Gaussian: all totals with noise have the sum of their ε_i, and are one
+            mechanism with μ² = Σ (l2_i / σ_i)², whose analytic profile at that sum is at most δ. Choices: see
+            `choice_of`. Where something is chosen, all parts are also tried as parts of the ρ of (ε, δ):
+            a mechanism that is ρ-zero-concentrated but with probability δ/2 is (ε, δ)-private
+    Source: Dwork and Roth 2014, theorems 3.6 and 3.16; Balle and Wang 2018, arXiv:1805.06530, theorem 8; Bun and
+            Steinke 2016, arXiv:1605.02065
+    """
+    slack = delta / 2 if finds else delta
+    tried, ways = [], _ways(parts, noise, normal=delta > 0)
+    for normal, selects in ways:
+        added, chosen = split(parts, selects=selects)
+        factor, uses, laplace = epsilon, normal, laplace_of
+        if not normal and joint and slack and parts:
+            factor *= _joint_factor(added, chosen, epsilon, slack)
+            uses, laplace = True, rounded_laplace_of
+        if normal:
+            together = sum((epsilon * part.epsilon for part in added), Fraction(0))
+            noises = gaussians_of([(p.paid, p.weight) for p in added if p.weight], together, slack)
+        else:
+            noises = laplaces_of([(p.paid, factor * p.epsilon) for p in added if p.epsilon], laplace)
+        choices = [choice_of(part.paid, factor * part.epsilon) for part in chosen]
+        tried.append(Allocation((*noises, *choices), slack if uses else delta, uses, normal))
+    if delta and noise is not NoiseKind.LAPLACE and any(part.paid.measure.chosen for part in parts):
+        rho = rho_within(epsilon, slack)
+        tried += [Allocation(_for_rho(parts, rho, normal, selects), slack, True) for normal, selects in ways]
+    return tried
+
+
+def _joint_factor(added: Sequence[Part], chosen: Sequence[Part], epsilon: Fraction, delta: Fraction) -> Fraction:
+    """How much larger each part of ε may be where their joint distribution decides; see `largest_parts`."""
+    pure = [epsilon * part.epsilon / pieces(part.paid) for part in chosen for _ in range(pieces(part.paid))]
+    noisy = [epsilon * part for _, part in _pairs_joined([(p.paid, p.epsilon) for p in added])]
+    return largest_parts(noisy, pure, epsilon, delta)
+
+
+def allocate_rho(parts: Sequence[Part], rho: Fraction, delta: Fraction, noise: NoiseKind) -> list[Allocation]:
+    """The ways to spend a ρ, with a δ for keys that are found in the data. The ρ_i of the parts add up.
+
+    Source: Bun and Steinke 2016, arXiv:1605.02065
+    """
+    ways = _ways(parts, noise, normal=True)
+    return [Allocation(_for_rho(parts, rho, normal, selects), delta) for normal, selects in ways]
+
+
+def _for_rho(parts: Sequence[Part], rho: Fraction, normal: bool, selects: bool) -> tuple[Noise, ...]:
+    """The noise and the choices that each part of a ρ buys, in one way."""
+    added, chosen = split([part for part in parts if part.weight], selects=selects)
+    noise = _gaussian_for_rho if normal else _laplace_for_rho
+    choices = [_best_choice_for_rho(part.paid, rho * part.weight) for part in chosen]
+    return (*(noise(part.paid, rho * part.weight) for part in added), *choices)
+
+
+def planned(ask: Ask, allocation: Allocation, cost: Loss) -> NoisePlan:
+    """The noise plan of a question from one way to spend a price.
+
+    Errors: DeltaRequired for keys found in the data with δ = 0
+    """
+    delta = allocation.key_delta
+    if ask.private_keys and delta == 0:
+        raise DeltaRequired(
+            f"The keys of {', '.join(map(repr, ask.by))} are found in the data, so a rare key is released with some "
+            "small probability: release(..., delta=1e-6). Or list them: group_by(..., keys=[...])."
+        )
+    noises = [noise for noise in allocation.noises if any(noise.paid is paid for paid in ask.paid)]
+    still = [Noise(paid, NoNoise()) for paid in ask.paid if not paid.measure.sensitivity.l0]
+    rest = [of_the_rest(p, noises) for p in ask.paid if p.measure.collects and p.measure.sensitivity.l0]
+    ordered = tuple(sorted([*noises, *still, *rest], key=lambda noise: ask.paid.index(noise.paid)))
+    decided_by = next((p for p in ask.paid if ask.threshold and p.measure.key == ask.threshold.key), None)
+    threshold, start = rule(decided_by, ordered, delta) if decided_by else (None, None)
+    return NoisePlan(ordered, threshold, decided_by, cost, ask.shape, start)
+
+
+def joint_plan(
+    ask: Ask, parts: Sequence[Part], allocation: Allocation, epsilon: Fraction, delta: Fraction
+) -> NoisePlan | None:
+    """A plan of Gaussian noise whose keys are found by a threshold on one of its numbers; None where there is none.
+
+    Input:  the question with its parts; a Gaussian allocation of (ε, δ)
+    Bound:  the noise is that of 19/20 of δ, and T as low as `threshold_beside_noise` allows. The total of suppressed
+            groups would show those of one unit alone, so beside it there is no such plan
+    """
+    weighted = [part for part in parts if part.weight and not _is_choice(allocation, part.paid)]
+    decided_by = next((p.paid for p in weighted if ask.threshold and p.paid.measure.key == ask.threshold.key), None)
+    if decided_by is None or any(paid.measure.collects for paid in ask.paid):
+        return None
+    together = sum((epsilon * part.epsilon for part in weighted), Fraction(0))
+    noises = gaussians_of([(part.paid, part.weight) for part in weighted], together, delta * Fraction(19, 20))
+    threshold = joint_threshold(decided_by, noises, together, delta)
+    if threshold is None:
+        return None
+    choices = [noise for noise in allocation.noises if not noise.mechanism.by_l2]
+    both = replace(allocation, noises=(*noises, *choices), key_delta=delta)
+    return replace(planned(ask, both, Loss.charged(epsilon, delta)), threshold=threshold)
+
+
+def _is_choice(allocation: Allocation, paid: Paid) -> bool:
+    return any(n.paid is paid and not isinstance(n.mechanism, Gaussian) for n in allocation.noises)
+
+
+# How noisy a plan is
+
+
+def log_noise(plan: NoisePlan) -> float:
+    """Geometric mean of the columns' noise, as a logarithm. Smaller is better.
+
+    It is the sum over released columns of the logarithm of the standard deviation of noise that is added, or of how far
+    a choice is off (`Noise.miss`). A column that is made of several totals is one: each counts as much, together they
+    weigh 1. A number that decides which keys are released counts as T + s²/T in place of its s, with T from
+    `log_units_needed`. That is about the mean square error over keys of sizes as n^-2, of which those that are missing
+    are off by all of their size. It counts as T where the number itself is not released.
+    """
+    added = [n for n in plan.noises if n.adds and not n.exact and n.paid is not plan.decided_by]
+    chosen = [n for n in plan.noises if isinstance(n.mechanism, Chooses)]
+    choices = math.fsum(float(n.paid.columns) * math.log(n.miss) for n in chosen)
+    if plan.decided_by is None:
+        return _published(added, plan.shape) + choices
+    keys, measure = log_units_needed(plan), plan.decided_by.measure
+    unit = float(measure.unit * measure.sensitivity.exact_linf)
+    noisy = 0.0 if plan.decided_by.hidden else plan.of(measure).deviation / unit * math.exp(-keys)
+    return _published(added, plan.shape) + choices + keys + math.log1p(noisy**2)
+
+
+def _published(noises: Sequence[Noise], shape: tuple[int, int] | None) -> float:
+    """Sum of the logarithms of the standard deviations of what is published.
+
+    For a crosstab with measured margins these are the cells and margins after they are fitted to each other.
+    """
+    if shape is None:
+        return math.fsum(float(noise.paid.columns) * math.log(noise.deviation) for noise in noises)
+    measured: dict[Source, float] = {n.paid.measure.merged or "cells": n.deviation**2 for n in noises}
+    return math.fsum(map(math.log, estimators(*shape, measured).variances(measured)))
+
+
+# The mechanism of one total
+
+
+def laplace_of(paid: Paid, epsilon: Fraction) -> Noise:
+    """Laplace noise of ε on one total: discrete on the unit grid, where that is the least noise there is."""
+    scale = calibration.laplace_scale(paid.measure.sensitivity.exact_l1, epsilon)
+    return Noise(paid, DiscreteLaplace(scale) if paid.measure.unit == 1 else Laplace(scale))
+
+
+def rounded_laplace_of(paid: Paid, epsilon: Fraction) -> Noise:
+    """Rounded real Laplace noise of ε on one total.
+
+    It is used on the unit grid too where losses are not counted in ε: the discrete law costs more in ρ, as much as any
+    mechanism of its ε, since its privacy loss is that of randomized response.
+    """
+    return Noise(paid, Laplace(calibration.laplace_scale(paid.measure.sensitivity.exact_l1, epsilon)))
+
+
+def _laplace_for_rho(paid: Paid, rho: Fraction) -> Noise:
+    """Rounded Laplace noise of ρ on one total."""
+    return Noise(paid, Laplace(calibration.laplace_scale_rho(paid.measure.sensitivity.exact_l1, rho)))
+
+
+def _gaussian_for_rho(paid: Paid, rho: Fraction) -> Noise:
+    """Gaussian noise of ρ on one total: σ² >= l2² / 2ρ."""
+    return Noise(paid, Gaussian(calibration.gaussian_scale_rho(paid.measure.sensitivity.l2_squared, rho)))
+
+
+def gaussians_of(weighted: Sequence[tuple[Paid, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:
+    """Gaussian noise on several totals, one mechanism of (ε, δ) together; each with its weight in μ²."""
+    lengths = [paid.measure.sensitivity.l2_squared for paid, _ in weighted]
+    scales = calibration.gaussian_scales(lengths, [weight for _, weight in weighted], epsilon, delta)
+    return [Noise(paid, Gaussian(scale)) for (paid, _), scale in zip(weighted, scales, strict=True)]
+
+
+def _pairs_joined(parts: Sequence[tuple[Paid, Fraction]]) -> list[tuple[Paid, Fraction]]:
+    """Parts of a price for Laplace noise: a sum that is measured as a pair has that of the count beside it too."""
+    given = {id(paid): part for paid, part in parts}
+    beside = {id(paid.beside): id(paid) for paid, _ in parts if paid.beside is not None and id(paid.beside) in given}
+    extra = {of: given[count] for count, of in beside.items()}
+    return [(paid, part + extra.get(id(paid), 0)) for paid, part in parts if id(paid) not in beside]
+
+
+def laplaces_of(parts: Sequence[tuple[Paid, Fraction]], one_of: Callable[[Paid, Fraction], Noise]) -> list[Noise]:
+    """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for those that pair."""
+    noises = []
+    for noise in (one_of(paid, part) for paid, part in _pairs_joined(parts)):
+        paid = noise.paid
+        if paid.beside is None:
+            noises.append(noise)
+            continue
+        of_sum, of_count = pair_scale(noise.scale, paid.weight)
+        noises.append(Noise(paid, PairedLaplace(of_sum)))
+        noises.append(Noise(paid.beside, PairedLaplace(of_count, paid.weight, of_count=True)))
+    return noises
+
+
+def choice_for_rho(paid: Paid, rho: Fraction) -> Noise:
+    """A choice of ρ by the exponential mechanism, see `rank_scale_rho` and `count_scale_rho`."""
+    measure = paid.measure
+    if measure.rank is None:
+        scale = count_scale_rho(measure.sensitivity, measure.rounds, rho)
+    else:
+        scale = rank_scale_rho(measure.rank, measure.sensitivity, rho / measure.choices)
+    return Noise(paid, Exponential(calibration.laplace_scale(scale, 1)))
+
+
+def choice_of(paid: Paid, epsilon: Fraction) -> Noise:
+    """A choice of ε: by permute-and-flip, see `rank_scale` and `count_scale`; of keys, see `selection_scale`."""
+    measure = paid.measure
+    if paid.hidden:
+        return Noise(paid, TruncatedGeometric(selection_scale(measure.sensitivity.l0, epsilon)))
+    if measure.rank is None:
+        scale = count_scale(measure.sensitivity, measure.rounds, epsilon)
+    else:
+        scale = rank_scale(measure.rank, measure.sensitivity, epsilon / measure.choices)
+    return Noise(paid, PermuteAndFlip(calibration.laplace_scale(scale, 1)))
+
+
+def _best_choice_for_rho(paid: Paid, rho: Fraction) -> Noise:
+    """The better choice of ρ: for keys there is one, for large ρ it is permute-and-flip."""
+    pure = choice_of(paid, epsilon_for_rho(rho, pieces(paid)))
+    return pure if paid.hidden else min(pure, choice_for_rho(paid, rho), key=lambda noise: noise.miss)

@@ -1,0 +1,91 @@
+"""Keys that are found in the data: by which rule they are released, and how many units a key needs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from dpframe.noise import keep_probability
+from dpframe.plan import Paid
+from dpframe.release.pricing.mechanisms import AddsNoise, TruncatedGeometric
+from dpframe.release.pricing.noise import Noise, NoisePlan
+from dpframe.theory.formulas.loss import (
+    as_likely_as_not,
+    calibration,
+    gaussian_mu,
+    rest_scale,
+    selection_start,
+    threshold_beside_noise,
+)
+
+__all__ = ["finds_keys", "joint_threshold", "log_units_needed", "of_the_rest", "rule"]
+
+_SIZES = list(itertools.pairwise([*sorted({round(1.02**i) for i in range(1500)}), math.inf]))  # units of a key
+
+
+def finds_keys(paid: Paid) -> bool:
+    """Whether the optimal rule can decide: no number of units is released, and one unit moves each by at most one."""
+    return paid.hidden and paid.measure.sensitivity.exact_linf == 1
+
+
+def rule(decided_by: Paid, noises: Sequence[Noise], delta: Fraction) -> tuple[int, Fraction | None]:
+    """The smallest T such that keeping a group when its noisy count is at least T costs at most delta; or the rule.
+
+    One unit alone in a group puts at most linf there, and it has at most l0 such groups.
+    """
+    mechanism = next(noise for noise in noises if noise.paid is decided_by).mechanism
+    bound = decided_by.measure.sensitivity
+    if isinstance(mechanism, TruncatedGeometric):
+        start = selection_start(delta, bound.l0)
+        return as_likely_as_not(mechanism.scale, start), start
+    assert isinstance(mechanism, AddsNoise)  # a count that one unit always moves
+    return calibration.threshold(delta, bound.l0, mechanism.family, mechanism.scale, int(bound.exact_linf)), None
+
+
+def joint_threshold(decided_by: Paid, noises: Sequence[Noise], epsilon: Fraction, delta: Fraction) -> int | None:
+    """The threshold on a Gaussian number that shares δ with the noise; see `threshold_beside_noise`.
+
+    Bound: in at most j groups the square of a total's move is at most j·linf², and at most l2²
+    """
+    bounds = [noise.paid.measure.sensitivity for noise in noises]
+    scales = [noise.scale for noise in noises]
+
+    def mu(groups: int) -> float:
+        return gaussian_mu([min(b.l2_squared, groups * b.exact_linf**2) for b in bounds], scales)
+
+    scale = next(noise.scale for noise in noises if noise.paid is decided_by)
+    step = int(decided_by.measure.sensitivity.exact_linf)
+    return threshold_beside_noise(delta, epsilon, max(b.l0 for b in bounds), scale, step, mu)
+
+
+def of_the_rest(paid: Paid, noises: Sequence[Noise]) -> Noise:
+    """The noise of the total of suppressed groups, from that of the groups; see `rest_scale`."""
+    cells = next(n for n in noises if n.paid.measure.key == replace(paid.measure, collects=False).key)
+    scale = rest_scale(cells.paid.measure.sensitivity, cells.scale, normal=cells.mechanism.by_l2)
+    return Noise(paid, replace(cells.mechanism, scale=scale))
+
+
+def log_units_needed(plan: NoisePlan) -> float:
+    """How many units a key needs to be released, about, as a logarithm: minus that of Σ π(n)·n^-2.
+
+    So many keys are released where those of n units are as n^-2, which is a broad law of sizes; π(n) is the probability
+    that a key of n units is released. In steps of about 2%: the n from k on have about 1/(k - 1/2) of the sum. For a
+    noisy number the chance is that of the real noise.
+    """
+    assert plan.decided_by is not None
+    assert plan.threshold is not None
+    mechanism, step = plan.of(plan.decided_by.measure).mechanism, float(plan.decided_by.measure.sensitivity.exact_linf)
+    half = plan.threshold - 0.5
+
+    def kept(size: float) -> float:
+        if plan.start is not None:
+            return keep_probability(int(size), 1 / Fraction(mechanism.scale), plan.start)[1]
+        assert isinstance(mechanism, AddsNoise)
+        return mechanism.tail(half - size * step)
+
+    top = 4 * max(plan.threshold / step, 1)  # beyond, all are kept
+    terms = ((kept(k) if k < top else 1.0) * (1 / (k - 0.5) - 1 / (after - 0.5)) for k, after in _SIZES)
+    return -math.log(max(math.fsum(terms), 1e-300))

@@ -1,0 +1,314 @@
+"""The mechanisms: each adds noise to a total, or chooses by random, at a scale.
+
+A mechanism is a value. It knows its own error, its cost in ρ, and how it is drawn; nothing else compares its name,
+which is a label for tables. Scales, deviations and errors are in units of the total's integer.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.noise import (
+    discrete_laplace,
+    exponential_choice,
+    permute_and_flip,
+    rounded_gaussian,
+    rounded_laplace,
+    truncated_geometric_keep,
+)
+from dpframe.theory.formulas.error import choice_error, margin
+from dpframe.theory.formulas.loss import Family, fewer_rows, laplace_rho, noise_error, pure_to_zcdp, rounded_error
+from dpframe.theory.formulas.sensitivity import Sensitivity, paired_error
+from dpframe.theory.formulas.sensitivity import rounding as paired_rounding
+
+__all__ = [
+    "UNNAMED",
+    "AddsNoise",
+    "Chooses",
+    "DiscreteLaplace",
+    "Exponential",
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "NoNoise",
+    "PairedLaplace",
+    "PermuteAndFlip",
+    "TruncatedGeometric",
+]
+
+Event = dict[str, Any]
+NO_EVENT: Event = {"class_name": "NoOpDpEvent", "fields": {}}
+UNNAMED: Event = {"class_name": "UnsupportedDpEvent", "fields": {}}
+
+
+@dataclass(frozen=True)
+class Mechanism(ABC):
+    """A mechanism with its scale.
+
+    `label` is its name in tables. Where `by_l2`, the scale that a price buys follows from l2 or from squares, and
+    elsewhere from l1.
+    """
+
+    scale: float
+
+    label: ClassVar[str]
+    by_l2: ClassVar[bool] = False
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the real noise, before it is rounded; of a choice, about that of Laplace noise."""
+        return math.sqrt(2) * self.scale
+
+    def error(self, alpha: float) -> float:
+        """An error that the noise exceeds with probability at most alpha; NaN for a choice."""
+        return math.nan
+
+    def rho(self, bound: Sensitivity) -> Fraction:
+        """What it costs in ρ on a total with this sensitivity. Errors: UnsupportedOperation where that is unknown."""
+        raise UnsupportedOperation(f"{self.label}: what it costs in ρ is not known from its scale; use a budget in ε.")
+
+    def event(self, bound: Sensitivity) -> Event:
+        """The mechanism in the words of Google's dp-accounting; an unsupported event where it has no name there."""
+        return UNNAMED
+
+
+@dataclass(frozen=True)
+class AddsNoise(Mechanism):
+    """A mechanism that adds noise to a number.
+
+    `spread` is the standard deviation of its real noise at scale 1. `rounding` is how far rounding to whole numbers
+    moves that noise at most; a law on the integers is what it is.
+    """
+
+    family: ClassVar[Family]  # of its tail
+    spread: ClassVar[float]
+    rounding: ClassVar[float] = 0.5
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the real noise, before it is rounded."""
+        return self.spread * self.scale
+
+    @property
+    def step(self) -> float:
+        """How far rounding moves the real noise, at most."""
+        return self.rounding
+
+    def error(self, alpha: float) -> float:
+        """An error that the noise exceeds with probability at most alpha."""
+        return float(noise_error(self.family, self.scale, alpha))
+
+    def rounded_error(self, per: int, alpha: float) -> float:
+        """Likewise for a count that carries fraction bits, `per` to a row, and is rounded to rows after the noise."""
+        return float(rounded_error(self.family, self.scale, per, alpha))
+
+    @abstractmethod
+    def draw(self, size: int) -> NDArray[Any]:
+        """Fresh noise for `size` groups, as integers."""
+
+    def tail(self, reach: float) -> float:
+        """P[noise >= reach], for the real noise."""
+        scaled = reach / self.scale
+        return math.exp(-scaled) / 2 if scaled > 0 else 1 - math.exp(scaled) / 2
+
+
+@dataclass(frozen=True)
+class NoNoise(AddsNoise):
+    """No noise: no unit can change the total."""
+
+    scale: float = 0.0
+
+    label = "none"
+    spread = 0.0
+    rounding = 0.0
+
+    def error(self, alpha: float) -> float:
+        return 0.0
+
+    def rounded_error(self, per: int, alpha: float) -> float:
+        return 0.0
+
+    def draw(self, size: int) -> NDArray[Any]:
+        return np.zeros(size, np.int64)
+
+    def rho(self, bound: Sensitivity) -> Fraction:
+        return Fraction(0)
+
+    def event(self, bound: Sensitivity) -> Event:
+        return NO_EVENT
+
+
+@dataclass(frozen=True)
+class Laplace(AddsNoise):
+    """Real Laplace noise, rounded: ε = l1 / scale."""
+
+    label = family = "laplace"
+    spread = math.sqrt(2)
+
+    def draw(self, size: int) -> NDArray[Any]:
+        return rounded_laplace(self.scale, size)
+
+    def rho(self, bound: Sensitivity) -> Fraction:
+        """ε + e^-ε - 1 with ε = l1 / scale. Source: `theory.formulas.loss.loss.laplace_rho`."""
+        return Fraction(laplace_rho(bound.exact_l1, Fraction(self.scale)))
+
+    def event(self, bound: Sensitivity) -> Event:
+        noise = float(Fraction(self.scale) / bound.exact_l1)
+        return {"class_name": "LaplaceDpEvent", "fields": {"noise_multiplier": noise}}
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(AddsNoise):
+    """Two-sided geometric noise: the least noise for counts at a pure ε = l1 / scale."""
+
+    label = family = "discrete_laplace"
+    spread = math.sqrt(2)
+    rounding = 0.0
+
+    def draw(self, size: int) -> NDArray[Any]:
+        return discrete_laplace(self.scale, size)
+
+    def rho(self, bound: Sensitivity) -> Fraction:
+        """ε·tanh(ε/2), as much as any mechanism of its ε. Source: `theory.formulas.loss.loss.pure_to_zcdp`."""
+        return Fraction(pure_to_zcdp(bound.exact_l1 / Fraction(self.scale)))
+
+    def event(self, bound: Sensitivity) -> Event:
+        fields = {"noise_parameter": float(1 / Fraction(self.scale)), "sensitivity": int(bound.exact_l1)}
+        return {"class_name": "DiscreteLaplaceDpEvent", "fields": fields}
+
+
+@dataclass(frozen=True)
+class PairedLaplace(AddsNoise):
+    """The noise of a sum or of the count beside it, which are measured as a pair.
+
+    On each of them it is the sum of two independent Laplace noises of this scale, the same two for both. `weight` is
+    that of the count, and 1 for the sum. See `theory.formulas.sensitivity.pairs`.
+    """
+
+    weight: int = 1
+    of_count: bool = False
+
+    label = "paired_laplace"
+    spread = 2.0
+
+    @property
+    def step(self) -> float:
+        return paired_rounding(self.weight)
+
+    def error(self, alpha: float) -> float:
+        return float(paired_error(self.scale, alpha, weight=self.weight))
+
+    def rounded_error(self, per: int, alpha: float) -> float:
+        return float(paired_error(self.scale, alpha, weight=self.weight, per=per))
+
+    def draw(self, size: int) -> NDArray[Any]:
+        """Noise for weight · count + sum, or for weight · count - sum: twice the scale on each."""
+        return rounded_laplace(2 * self.scale, size)
+
+    def event(self, bound: Sensitivity) -> Event:
+        """One event stands for both, on the sum: twice l1 over twice the scale. The count has none of its own."""
+        if self.of_count:
+            return NO_EVENT
+        return Laplace(self.scale).event(bound)
+
+
+@dataclass(frozen=True)
+class Gaussian(AddsNoise):
+    """Real Gaussian noise, rounded; the scale is its standard deviation σ."""
+
+    label = family = "gaussian"
+    spread = 1.0
+    by_l2 = True
+
+    def draw(self, size: int) -> NDArray[Any]:
+        return rounded_gaussian(self.scale, size)
+
+    def rho(self, bound: Sensitivity) -> Fraction:
+        """l2² / 2σ², exact."""
+        return bound.l2_squared / (2 * Fraction(self.scale) ** 2)
+
+    def event(self, bound: Sensitivity) -> Event:
+        noise = float(Fraction(self.scale)) / bound.l2
+        return {"class_name": "GaussianDpEvent", "fields": {"noise_multiplier": noise}}
+
+    def tail(self, reach: float) -> float:
+        return math.erfc(reach / self.scale / math.sqrt(2)) / 2
+
+
+@dataclass(frozen=True)
+class Chooses(Mechanism):
+    """A mechanism that chooses one of several candidates, at a scale in rows."""
+
+    @abstractmethod
+    def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+        """The place of one candidate in each row of scores, of shape (groups, candidates)."""
+
+    @abstractmethod
+    def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
+        """How many fewer rows than the best candidate the chosen one has, exceeded with probability at most alpha."""
+
+    @abstractmethod
+    def error_among(self, gaps: NDArray[np.float64], distances: NDArray[np.float64], alpha: float) -> float:
+        """How far from the best candidate the choice is; see `choice_error`."""
+
+    @abstractmethod
+    def margin(self, number: int, alpha: float) -> float:
+        """How many scales a choice among `number` candidates may be off; see `quantile_interval.margin`."""
+
+
+@dataclass(frozen=True)
+class PermuteAndFlip(Chooses):
+    """Permute-and-flip: the least error among pure mechanisms of its ε (McKenna, Sheldon 2020, arXiv:2010.12603)."""
+
+    label = "permute_and_flip"
+
+    def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+        return permute_and_flip(scores, rate)
+
+    def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
+        return fewer_rows(self.scale * unit, candidates, alpha)
+
+    def error_among(self, gaps: NDArray[np.float64], distances: NDArray[np.float64], alpha: float) -> float:
+        return choice_error(gaps, distances, alpha)
+
+    def margin(self, number: int, alpha: float) -> float:
+        return margin(number, alpha)
+
+
+@dataclass(frozen=True)
+class Exponential(Chooses):
+    """The exponential mechanism, whose losses add up by squares (McSherry, Talwar 2007)."""
+
+    label = "exponential"
+    by_l2 = True
+
+    def choose(self, scores: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+        return exponential_choice(scores, rate)
+
+    def rows_fewer(self, candidates: int, alpha: float, unit: float = 1.0) -> float:
+        return fewer_rows(self.scale * unit, candidates, alpha, exponential=True)
+
+    def error_among(self, gaps: NDArray[np.float64], distances: NDArray[np.float64], alpha: float) -> float:
+        return choice_error(gaps, distances, alpha, exponential=True)
+
+    def margin(self, number: int, alpha: float) -> float:
+        return margin(number, alpha, exponential=True)
+
+
+@dataclass(frozen=True)
+class TruncatedGeometric(Mechanism):
+    """The optimal rule for keys found in the data (Desfontaines et al. 2020, arXiv:2006.03684)."""
+
+    label = "truncated_geometric"
+
+    def keep(self, units: NDArray[Any], start: Fraction) -> NDArray[np.bool_]:
+        """Which keys are released, from their numbers of units; a key of one unit with probability `start`."""
+        return truncated_geometric_keep(units, 1 / Fraction(self.scale), start)
