@@ -15,7 +15,7 @@ from flint import arb, ctx, fmpq
 
 import dpframe as dp
 from dpframe.budget.losses import read_delta, read_epsilon
-from dpframe.release.pricing.price import Price, noise_plan
+from prices import Price, noise_plan
 
 ROWS = pl.DataFrame({"u": [1, 2, 3, 4], "g": ["a", "b", "a", "c"], "x": [1.0, 2.0, 3.0, 4.0]})
 PRICES = [(1, 1e-6), (0.1, 1e-3), (3, 1e-9), (0.5, 0.05)]
@@ -78,17 +78,17 @@ def normal_profile(epsilon, mu):
 
 def exact_delta(plan, ways, epsilon):
     """The largest exact δ over `ways`: rows in own groups of one unit, of the other, and in shared groups."""
-    drawn = next(d for d in plan.drawn if d.paid is plan.decided_by)
+    drawn = next(d for d in plan.noises if d.paid is plan.decided_by)
     scale = number(drawn.scale)
     worst = shown_at_most = arb(0)
     for *owns, shared in ways:
         hidden = [arb(1), arb(1)]
         for i, own in enumerate(owns):
             for rows in own:
-                hidden[i] *= 1 - tail(drawn.family, scale, plan.threshold - rows)
+                hidden[i] *= 1 - tail(drawn.label, scale, plan.threshold - rows)
         shown_at_most = larger(shown_at_most, 1 - hidden[0])
-        if drawn.family == "gaussian":
-            bounds = [(d.paid.measure.sensitivity, number(d.scale)) for d in plan.drawn if d.family != "none"]
+        if drawn.label == "gaussian":
+            bounds = [(d.paid.measure.sensitivity, number(d.scale)) for d in plan.noises if d.label != "none"]
             square = sum(
                 (
                     number(min(b.l2_squared, len(shared) * b.exact_linf**2)) / s**2  # of all measures in these groups
@@ -167,15 +167,15 @@ def hold(plan, ways, changed, relation):
     worst, shown = exact_delta(plan, ways, epsilon)
     assert worst <= delta
     assert shown <= delta
-    drawn = next(d for d in plan.drawn if d.paid is plan.decided_by)
-    if drawn.family != "gaussian" and relation == "add-remove" and drawn.paid.measure.sensitivity.exact_linf == 1:
-        sharper = tail(drawn.family, number(drawn.scale), plan.threshold - 2)
+    drawn = next(d for d in plan.noises if d.paid is plan.decided_by)
+    if drawn.label != "gaussian" and relation == "add-remove" and drawn.paid.measure.sensitivity.exact_linf == 1:
+        sharper = tail(drawn.label, number(drawn.scale), plan.threshold - 2)
         assert 1 - (1 - sharper) ** changed > delta
 
 
 def chances(plan, most):
     """π(0), π(1), ... of the optimal rule, by its recursion."""
-    drawn = next(d for d in plan.drawn if d.paid is plan.decided_by)
+    drawn = next(d for d in plan.noises if d.paid is plan.decided_by)
     growth, start = (1 / number(drawn.scale)).exp(), number(plan.start)
     law = [arb(0)]
     while len(law) <= most:
@@ -189,7 +189,7 @@ def hold_rule(plan, changed, relation, epsilon, delta):
     middle = plan.threshold
     law = chances(plan, middle + 3)
     sizes = sorted({0, 1, max(middle - 1, 0), middle, middle + 1})[: 5 if changed <= 4 else 3]
-    beside = epsilon - changed / number(next(d for d in plan.drawn if d.paid is plan.decided_by).scale)
+    beside = epsilon - changed / number(next(d for d in plan.noises if d.paid is plan.decided_by).scale)
     others = [beside] if beside > arb(2) ** -40 else []
     base = of_responses(others)
     joins = changed // 2 if relation == "replace" else changed

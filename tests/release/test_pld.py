@@ -32,16 +32,16 @@ def parts(batch):
     """The ε of each Laplace noise and of each choice, from the scales that are drawn."""
     laplace, pure = [], []
     for plan in batch._plans:
-        for d in plan.drawn:
+        for d in plan.noises:
             bound, scale = d.paid.measure.sensitivity, Fraction(d.scale)
-            if d.family == "laplace":
+            if d.label == "laplace":
                 laplace.append(bound.exact_l1 / scale)
-            elif d.family == "paired_laplace":  # both are one mechanism, of twice l1 at twice the scale
+            elif d.label == "paired_laplace":  # both are one mechanism, of twice l1 at twice the scale
                 laplace += [bound.exact_l1 / scale] if d.paid.beside is not None else []
-            elif d.family == "truncated_geometric":
+            elif d.label == "truncated_geometric":
                 pure += [1 / scale] * bound.l0
             else:
-                assert d.family == "none"
+                assert d.label == "none"
     return laplace, pure
 
 
