@@ -20,6 +20,7 @@ from dpframe.plan import (
     Auto,
     Expr,
     Intervals,
+    Kind,
     Unread,
     as_dtype,
     check_choice,
@@ -212,7 +213,7 @@ class PrivateFrame(Questions):
 
     def drop_nulls(self, *columns: str | Sequence[str]) -> PrivateFrame:
         """Drop the rows in which one of these columns (by default any column) is missing (null or NaN)."""
-        readable = [name for name, c in self._step.table.columns.items() if kind(c.facts.dtype) != "other"]
+        readable = [name for name, c in self._step.table.columns.items() if kind(c.facts.dtype) != Kind.OTHER]
         names = self._names(columns, "drop_nulls") or tuple(readable)
         return self._then(steps.DropNulls(self._step, names))
 

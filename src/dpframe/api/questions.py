@@ -13,7 +13,21 @@ from dpframe.api.groups import PrivateGroupBy, named, quantiles
 from dpframe.api.marginals import MarginalsQuery, listed_levels, workload_of
 from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import Aggregate, Ask, Auto, Habits, Key, Keys, Layout, Limits, Marginals, kind, read_keys, read_other
+from dpframe.plan import (
+    Aggregate,
+    Ask,
+    Auto,
+    Habits,
+    Key,
+    Keys,
+    Kind,
+    Layout,
+    Limits,
+    Marginals,
+    kind,
+    read_keys,
+    read_other,
+)
 from dpframe.plan.steps import Step
 from dpframe.plan.steps import basic as steps
 from dpframe.release import Account
@@ -257,7 +271,10 @@ class Questions(Habits):
             frame = self._then(steps.Cut(self._step, name, intervals, name))
         elif underflow or overflow:
             raise InvalidArgument(f"histogram({name!r}): underflow= and overflow= go with bins=.")
-        elif keys is None and kind(self._step.table.column(name, "histogram").facts.dtype) in ("integer", "float"):
+        elif keys is None and kind(self._step.table.column(name, "histogram").facts.dtype) in (
+            Kind.INTEGER,
+            Kind.FLOAT,
+        ):
             raise InvalidArgument(
                 f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
             )

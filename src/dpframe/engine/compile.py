@@ -25,7 +25,7 @@ from dpframe.engine.stages import (
     spread,
     unit_names,
 )
-from dpframe.plan import Ask, Measure
+from dpframe.plan import Ask, Measure, TotalKind
 
 __all__ = ["HIGH", "Compiled", "compiled", "counted", "split_bits", "unit_rows"]
 
@@ -76,14 +76,14 @@ def compiled(ask: Ask, salt: int, *, empty: bool = False, whole: bool = True) ->
         )
     apart = {}
     for i, measure in measures.items():
-        if measure.total == "ranks":
+        if measure.total == TotalKind.RANKS:
             assert measure.candidates is not None
             number = candidate_number(measure, measure.candidates, backend_of(rows))
             numbered = rows.with_columns(number.alias("b"))
             apart[i] = _ranks(numbered, weights, units, groups)
-        elif measure.total == "modes":
+        elif measure.total == TotalKind.MODES:
             apart[i] = _ranks(among(rows, measure), weights, units, groups)
-        elif measure.total == "distinct":
+        elif measure.total == TotalKind.DISTINCT:
             pairs = _distinct(ask, rows, weights, measure, units, groups, salt)
             apart[i] = counted(pairs, groups) if whole else pairs
     return Compiled(main, apart)

@@ -25,7 +25,7 @@ from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, keyed, listed_only, lower, to_float, unit_names
 from dpframe.engine.totals import guarded
-from dpframe.plan import TIMES, Ask, Column, kind
+from dpframe.plan import TIMES, Ask, Column, Kind, kind
 
 __all__ = ["EXPONENTS", "NODES", "ONE", "key_profile", "magnitude_profile", "size_profile", "value_profile"]
 
@@ -159,7 +159,7 @@ def _values(
         units, rows = unit_names(part.table), _rows(part, column, empty)
         rows = rows.filter(~nw.col(column.id).is_null())
         value = nw.col(column.id)
-        if kind(column.facts.dtype) in ("boolean", *TIMES):
+        if kind(column.facts.dtype) in (Kind.BOOLEAN, *TIMES):
             value = value.cast(nw.Int64)
         binned = rows.with_columns(number(backend_of(rows), to_float(value)).alias("b"))
         counted = binned.group_by(*units, "b").agg(nw.len().cast(nw.Int64).alias("n"))

@@ -16,7 +16,7 @@ import polars as pl
 from dpframe.engine.backends import adopted, fetched
 from dpframe.engine.tables import Data
 from dpframe.errors import InvalidArgument, UnsupportedOperation, kind_of
-from dpframe.plan import check_names, kind
+from dpframe.plan import Kind, check_names, kind
 
 __all__ = ["adopt", "content", "public"]
 
@@ -59,7 +59,7 @@ def public(frame: Any) -> Data:
     ordered = data.engine == "polars"
     if not ordered:
         data = adopt(fetched(frame))
-    readable = {name: facts for name, facts in data.schema if kind(facts.dtype) != "other"}
+    readable = {name: facts for name, facts in data.schema if kind(facts.dtype) != Kind.OTHER}
     check_names(readable)
     rows: pl.DataFrame = data.scan(list(readable)).collect()
     rows = rows if ordered else rows.sort(rows.columns)

@@ -91,10 +91,12 @@ from dpframe.plan.totals import (
     Formula,
     Measure,
     Output,
+    TotalKind,
     is_whole,
 )
 from dpframe.plan.types import (
     TIMES,
+    Kind,
     Unread,
     as_dtype,
     check_choice,
@@ -141,6 +143,7 @@ __all__ = [
     "Intervals",
     "Key",
     "Keys",
+    "Kind",
     "Layout",
     "Limits",
     "Literal",
@@ -156,6 +159,7 @@ __all__ = [
     "Sum",
     "Table",
     "Tables",
+    "TotalKind",
     "Unread",
     "Var",
     "as_dtype",

@@ -10,7 +10,7 @@ from dpframe.plan.columns import Auto, Facts, Limits, Table
 from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.question import Ask, Paid
 from dpframe.plan.steps import Rows, Step, lineage, source_of
-from dpframe.plan.totals import Measure
+from dpframe.plan.totals import Measure, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
 
 __all__ = [
@@ -266,18 +266,22 @@ def _open(ask: Ask, measure: Measure) -> bool:
 def open_bounds_of(ask: Ask, measure: Measure) -> Auto | None:
     """How the bounds of a measure's column are to be chosen, None where they are not."""
     held = {ask.table.columns[name].id: auto for name, auto in ask.open_bounds.items()}
-    return None if measure.column is None or measure.total in ("values", "distinct") else held.get(measure.column.id)
+    return (
+        None
+        if measure.column is None or measure.total in (TotalKind.VALUES, TotalKind.DISTINCT)
+        else held.get(measure.column.id)
+    )
 
 
 def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
-    if measure.total == "interaction":
+    if measure.total == TotalKind.INTERACTION:
         return f"rows by {titled(measure.among)}, without what its margins say" if measure.among else "rows", ""
     if measure.column is None:
         return measure.total, ""
     column = next((n for n, c in ask.table.columns.items() if c.id == measure.column.id), "")
-    if measure.total == "values":
+    if measure.total == TotalKind.VALUES:
         return f"values of {column}", ""
-    if measure.total == "distinct":
+    if measure.total == TotalKind.DISTINCT:
         return f"different values of {column}", ""
     if measure.values:
         number = f"the {measure.rounds} most frequent" if measure.rounds > 1 else "one"
@@ -295,10 +299,12 @@ def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
     low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
     centre = f", measured from {_shown(float(grid.centre), measure)}" if grid.centre else ""
     origin = measure.column.facts.origin
-    by = f" enforced by {origin} and at the ask" if origin and measure.total == "sum" else " enforced at the ask"
-    what = "totals of one unit" if measure.total == "unit_sum" else "values"
+    by = (
+        f" enforced by {origin} and at the ask" if origin and measure.total == TotalKind.SUM else " enforced at the ask"
+    )
+    what = "totals of one unit" if measure.total == TotalKind.UNIT_SUM else "values"
     ends = f"[{_shown(low, measure)}, {_shown(high, measure)}]"
-    if measure.total == "square":
+    if measure.total == TotalKind.SQUARE:
         column, what, ends = f"({column} - {_shown(float(measure.about), measure)})²", "squares", f"[{low:g}, {high:g}]"
         centre = f", measured from {float(grid.centre):g}"
     return f"sum of {column}{centre}", f"{what} in {ends},{by}"

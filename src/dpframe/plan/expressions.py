@@ -14,6 +14,7 @@ from dpframe.plan.columns import Bounds, Facts, Table
 from dpframe.plan.hints import CALENDAR, EXPRESSION, TEXT, Habits
 from dpframe.plan.operations import OPERATIONS
 from dpframe.plan.types import (
+    Kind,
     Null,
     Scalar,
     as_dtype,
@@ -439,18 +440,18 @@ def node_of(value: object) -> Node:
     family = kind_of_scalar(value)
     if not is_finite(value):
         raise InvalidBounds("A number in an expression must be finite.")
-    if family in ("integer", "float"):
+    if family in (Kind.INTEGER, Kind.FLOAT):
         check_bound(value, "A number in an expression")
-    if family == "integer" and not -(2**63) <= value < 2**63:  # type: ignore[operator]
+    if family == Kind.INTEGER and not -(2**63) <= value < 2**63:  # type: ignore[operator]
         raise InvalidArgument("A whole number in an expression must fit in a signed 64-bit integer.")
-    return Literal(float(value) if family == "decimal" else value)  # type: ignore[arg-type]
+    return Literal(float(value) if family == Kind.DECIMAL else value)  # type: ignore[arg-type]
 
 
 def comparable(first: object, second: object) -> bool:
     """Whether two limits can be put in order: numbers, or times of one kind that both have a zone or neither."""
     kinds = [kind_of_scalar(x) for x in (first, second)]
     zoned = [isinstance(x, dt.datetime) and x.tzinfo is not None for x in (first, second)]
-    return (kinds[0] == kinds[1] or set(kinds) == {"integer", "float"}) and zoned[0] == zoned[1]
+    return (kinds[0] == kinds[1] or set(kinds) == {Kind.INTEGER, Kind.FLOAT}) and zoned[0] == zoned[1]
 
 
 def check_interval(lower: object, upper: object, what: str) -> tuple[Any, Any]:

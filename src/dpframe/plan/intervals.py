@@ -13,7 +13,7 @@ from narwhals.dtypes import DType
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Facts
 from dpframe.plan.expressions import check_bound, comparable
-from dpframe.plan.types import TIMES, cast_first, kind, number, show, ticks
+from dpframe.plan.types import TIMES, Kind, cast_first, kind, number, show, ticks
 
 __all__ = ["Intervals"]
 
@@ -66,7 +66,7 @@ class Intervals:
         """The edges in the unit in which the engine holds a column: ticks for times. Errors: WrongType."""
         if kind(dtype) in TIMES:
             return [ticks(edge, dtype, f"{asked}: bins") for edge in self.edges]
-        if kind(dtype) not in ("integer", "float", "decimal"):
+        if kind(dtype) not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL):
             raise WrongType(
                 f"{asked}: needs a number or a time, not a column of type {show(dtype)}.{cast_first(dtype)}"
             )

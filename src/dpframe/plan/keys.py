@@ -15,7 +15,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import Facts
-from dpframe.plan.types import Scalar, as_held, check_scalar, in_order, integer_range, kind, plain, show
+from dpframe.plan.types import Kind, Scalar, as_held, check_scalar, in_order, integer_range, kind, plain, show
 
 __all__ = ["Key", "Keys", "read_keys", "read_other"]
 
@@ -100,7 +100,7 @@ def _label(part: object, facts: Facts, name: str, asked: str) -> Scalar | None:
 
 
 def _fixed(facts: Facts) -> tuple[Scalar, ...] | None:
-    return (False, True) if kind(facts.dtype) == "boolean" else facts.keys
+    return (False, True) if kind(facts.dtype) == Kind.BOOLEAN else facts.keys
 
 
 def _level(values: object, facts: Facts, name: str, asked: str) -> tuple[Scalar | None, ...]:
@@ -117,9 +117,9 @@ def _level(values: object, facts: Facts, name: str, asked: str) -> tuple[Scalar 
 def _column(values: tuple[object, ...], facts: Facts, name: str, asked: str) -> tuple[Scalar | None, ...]:
     """The keys of one column; plain integers and texts, of which there may be millions, are checked together."""
     types, family = set(map(type, values)), kind(facts.dtype)
-    if types == {str} and family == "string" and not isinstance(facts.dtype, nw.Enum):
+    if types == {str} and family == Kind.STRING and not isinstance(facts.dtype, nw.Enum):
         return values  # type: ignore[return-value]
-    if types == {int} and family == "integer":
+    if types == {int} and family == Kind.INTEGER:
         first, last = integer_range(facts.dtype)
         whole: tuple[int, ...] = values  # type: ignore[assignment]
         if max(first, -(2**63)) <= min(whole) and max(whole) <= min(last, 2**64 - 1):
@@ -134,16 +134,16 @@ def _key(value: object, facts: Facts, name: str, asked: str) -> Scalar | None:
     if value is None:
         return None
     family = kind(facts.dtype)
-    if isinstance(value, (int, float, Decimal)) and family == "integer":
+    if isinstance(value, (int, float, Decimal)) and family == Kind.INTEGER:
         if value != int(value):
             raise WrongType(f"{asked}: keys of {name!r} must be whole numbers.")
         first, last = integer_range(facts.dtype)
         if not first <= int(value) <= last:
             raise WrongType(f"{asked}: a key of {name!r} is not of its type, {show(facts.dtype)}.")
         return int(value)
-    if isinstance(value, (int, float, Decimal)) and family in ("float", "decimal"):
+    if isinstance(value, (int, float, Decimal)) and family in (Kind.FLOAT, Kind.DECIMAL):
         return float(np.float32(value) if isinstance(facts.dtype, nw.Float32) else value) + 0.0
-    if family == "other":
+    if family == Kind.OTHER:
         raise WrongType(f"{asked}: a column of type {show(facts.dtype)} has no keys.")
     if isinstance(value, dt.datetime) and (value.tzinfo is None) != (getattr(facts.dtype, "time_zone", None) is None):
         raise WrongType(f"{asked}: keys of {name!r} must have a time zone just where the column has one.")

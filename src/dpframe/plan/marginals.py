@@ -13,7 +13,7 @@ from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.keys import Keys
 from dpframe.plan.question import Ask, Layout, Paid
 from dpframe.plan.statistics import Count
-from dpframe.plan.totals import Formula, Measure, Output
+from dpframe.plan.totals import Formula, Measure, Output, TotalKind
 from dpframe.plan.types import Scalar
 from dpframe.theory.formulas.error import Part, interaction, shares
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -84,7 +84,9 @@ class Marginals(Ask):
         assert self.keys is not None
         rows = (self.limits.max_rows or 1) * (1 if self.table.relation == "add-remove" else 2)
         bound = Sensitivity.of(l0=rows, l1=rows, l2_squared=rows**2, linf=rows).scaled(2**FRACTION_BITS)
-        return Tables(self.by, self.keys.levels, self.workload, Measure("rows", None, UNIT_GRID, FRACTION_BITS, bound))
+        return Tables(
+            self.by, self.keys.levels, self.workload, Measure(TotalKind.ROWS, None, UNIT_GRID, FRACTION_BITS, bound)
+        )
 
     @cached_property
     def limits(self) -> Limits:
@@ -135,4 +137,4 @@ class Marginals(Ask):
 
 def _interaction(among: tuple[str, ...], bound: Sensitivity) -> Measure:
     fine = bound.scaled(2**FRACTION_BITS)
-    return Measure("interaction", None, UNIT_GRID, FRACTION_BITS, fine, among=among)
+    return Measure(TotalKind.INTERACTION, None, UNIT_GRID, FRACTION_BITS, fine, among=among)

@@ -20,6 +20,7 @@ from dpframe.plan.columns import Bounds, Facts
 from dpframe.plan.types import (
     GIVE,
     TIMES,
+    Kind,
     Null,
     Scalar,
     cast_first,
@@ -54,7 +55,7 @@ def _nullable(args: Sequence[Facts]) -> bool:
 
 def _need(asked: str, facts: Facts, *kinds: str) -> None:
     if kind(facts.dtype) not in kinds:
-        number = cast_first(facts.dtype) if "float" in kinds else ""
+        number = cast_first(facts.dtype) if Kind.FLOAT in kinds else ""
         raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}.{number}")
 
 
@@ -87,7 +88,7 @@ def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
     def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
         for a in args:
             _need(asked, a, *_NUMBERS)
-        if all(kind(a.dtype) == "integer" for a in args):
+        if all(kind(a.dtype) == Kind.INTEGER for a in args):
             bounds = _corner_bounds(args[0].bounds, args[1].bounds, op)
             wide = any(isinstance(a.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for a in args)
             return Facts(nw.Int64(), _nullable(args) or overflows(bounds) or wide, bounds)
@@ -119,7 +120,7 @@ def _by_constant(bounded: Callable[[Bounds, int], Bounds]) -> Rule:
 
 
 def _negative(asked: str, args: Sequence[Facts], options: Options) -> Facts:
-    zero = Facts(nw.Int64() if kind(args[0].dtype) == "integer" else nw.Float64(), False, Bounds(0, 0))
+    zero = Facts(nw.Int64() if kind(args[0].dtype) == Kind.INTEGER else nw.Float64(), False, Bounds(0, 0))
     return _arithmetic(lambda x, y: x - y)(asked, [zero, args[0]], options)
 
 
@@ -151,7 +152,7 @@ def _root(asked: str, args: Sequence[Facts], options: Options) -> Facts:
 
 def _compare(asked: str, args: Sequence[Facts], options: Options) -> Facts:
     first, second = (kind(a.dtype) for a in args)
-    if "other" in (first, second) or not (first == second or (first in _NUMBERS and second in _NUMBERS)):
+    if Kind.OTHER in (first, second) or not (first == second or (first in _NUMBERS and second in _NUMBERS)):
         types = " with ".join(show(a.dtype) for a in args)
         raise WrongType(f"{asked}: cannot compare {types}.{_comparison({first, second})}")
     if len({getattr(a.dtype, "time_zone", None) is None for a in args}) > 1:
@@ -164,16 +165,16 @@ def _compare(asked: str, args: Sequence[Facts], options: Options) -> Facts:
 
 def _comparison(families: set[str]) -> str:
     """What to type to compare values of two families, as the end of a message."""
-    if families == {"date", "datetime"}:
+    if families == {Kind.DATE, Kind.DATETIME}:
         return " Cast one before, as in dp.col('x').cast('datetime')."
-    if "string" in families and families & set(_NUMBERS):
+    if Kind.STRING in families and families & set(_NUMBERS):
         return " Cast one before, as in dp.col('x').cast('float64')."
     typed = sorted(families & {*TIMES, "boolean"})
-    if not typed or "other" in families:
+    if not typed or Kind.OTHER in families:
         return ""
     cast = (
         f", or cast the texts before: dp.col('x').cast({typed[0]!r})"
-        if families < {"date", "datetime", "string"}
+        if families < {Kind.DATE, Kind.DATETIME, Kind.STRING}
         else ""
     )
     return f" Compare with {' or '.join(GIVE[family] for family in typed)}{cast}."
@@ -208,13 +209,13 @@ def clip_facts(asked: str, facts: Facts, lower: Any, upper: Any, origin: str = "
         return Facts(
             facts.dtype, facts.nullable, _finite(inside.clamp(known.lower), inside.clamp(known.upper)), origin=origin
         )
-    if kind(facts.dtype) == "boolean":
+    if kind(facts.dtype) == Kind.BOOLEAN:
         raise WrongType(f"{asked}: true and false lie between 0 and 1 as they are; leave it out.")
     _need(asked, facts, *_NUMBERS)
     if any(isinstance(x, (dt.date, dt.timedelta)) for x in (lower, upper)):
         raise WrongType(f"{asked}: a column of type {show(facts.dtype)} goes with numbers, not with times.")
-    dtype = facts.dtype if kind(facts.dtype) == "integer" else nw.Float64()
-    if kind(dtype) == "integer":  # the whole numbers in the interval, and in the type
+    dtype = facts.dtype if kind(facts.dtype) == Kind.INTEGER else nw.Float64()
+    if kind(dtype) == Kind.INTEGER:  # the whole numbers in the interval, and in the type
         first, last = integer_range(dtype)
         lower = None if lower is None else min(max(math.ceil(lower), first), last)
         upper = None if upper is None else min(max(math.floor(upper), first), last)
@@ -222,7 +223,7 @@ def clip_facts(asked: str, facts: Facts, lower: Any, upper: Any, origin: str = "
             raise WrongType(f"{asked}: there is no whole number between the two limits, and the column holds integers.")
     else:
         lower, upper = None if lower is None else float(lower), None if upper is None else float(upper)
-    known = (facts.bounds if kind(dtype) == "integer" else _as_floats(facts.bounds)) or Bounds(-math.inf, math.inf)
+    known = (facts.bounds if kind(dtype) == Kind.INTEGER else _as_floats(facts.bounds)) or Bounds(-math.inf, math.inf)
     limit = Bounds(-math.inf if lower is None else lower, math.inf if upper is None else upper)
     bounds = _finite(limit.clamp(known.lower), limit.clamp(known.upper))
     return Facts(dtype, facts.nullable, bounds, origin=origin)
@@ -238,11 +239,11 @@ def fill_facts(asked: str, facts: Facts, value: object, origin: str = "") -> Fac
     if value is None:
         raise WrongType(f"{asked}: fill with a value, not with null.")
     dtype = facts.dtype
-    if kind(dtype) == "integer":
+    if kind(dtype) == Kind.INTEGER:
         first, last = integer_range(dtype)
         if not isinstance(value, int) or not first <= value <= last:
             raise WrongType(f"{asked}: the value is not a whole number of type {show(dtype)}.")
-    if kind(dtype) in ("float", "decimal"):
+    if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL):
         dtype, value = nw.Float64(), float(value)  # type: ignore[arg-type]
     number = ticks(value, dtype, asked) if kind(dtype) in TIMES else value
     bounds = facts.bounds and (facts.bounds.cover(number) if isinstance(number, (int, float)) else facts.bounds)
@@ -262,19 +263,21 @@ def cast_facts(asked: str, facts: Facts, target: nw.dtypes.DType, origin: str = 
     keys: tuple[Scalar, ...] | None = tuple(target.categories) if isinstance(target, nw.Enum) else None
     have, want = kind(facts.dtype), kind(target)
     bounds, nullable = None, True
-    if have in (*_NUMBERS, "boolean") and want in _NUMBERS and facts.bounds:
-        lower, upper = facts.bounds if have in ("integer", "boolean") else _as_floats(facts.bounds) or facts.bounds
-        if want == "integer":
+    if have in (*_NUMBERS, Kind.BOOLEAN) and want in _NUMBERS and facts.bounds:
+        lower, upper = (
+            facts.bounds if have in (Kind.INTEGER, Kind.BOOLEAN) else _as_floats(facts.bounds) or facts.bounds
+        )
+        if want == Kind.INTEGER:
             first, last = integer_range(target)
             whole = Bounds(math.trunc(lower), math.trunc(upper))
             bounds = Bounds(min(max(whole.lower, first), last), min(max(whole.upper, first), last))
             nullable = facts.nullable or bounds != whole
         elif isinstance(target, nw.Float64):  # Float32 rounds, perhaps out of the old bounds
             bounds, nullable = _finite(float(lower), float(upper)), facts.nullable
-    if want == "boolean":
+    if want == Kind.BOOLEAN:
         bounds, nullable = Bounds(0, 1), facts.nullable
-    if want == "string" and keys is None:
-        target, keys, nullable = nw.String(), facts.keys if have == "string" else None, facts.nullable
+    if want == Kind.STRING and keys is None:
+        target, keys, nullable = nw.String(), facts.keys if have == Kind.STRING else None, facts.nullable
     return Facts(target, nullable, bounds, keys, origin)
 
 
@@ -293,15 +296,15 @@ def _case(asked: str, args: Sequence[Facts], options: Options) -> Facts:
         _need(asked, f, *GIVE)
     kinds = {kind(f.dtype) for f in known}
     numbers = kinds <= set(_NUMBERS)
-    times = {str(f.dtype) for f in known if kind(f.dtype) in ("datetime", "duration")}
+    times = {str(f.dtype) for f in known if kind(f.dtype) in (Kind.DATETIME, Kind.DURATION)}
     if (len(kinds) > 1 and not numbers) or len(times) > 1:
         raise WrongType(f"{asked}: the branches have different types.")
-    whole = kinds == {"integer"}
+    whole = kinds == {Kind.INTEGER}
     limits = [f.bounds if whole or not numbers else _as_floats(f.bounds) for f in known]
     corners = [edge for limit in limits if limit for edge in limit]
     bounds = Bounds(min(corners), max(corners)) if all(limits) else None
     dtype = nw.Int64() if whole else nw.Float64() if numbers else known[0].dtype
-    dtype = nw.String() if kind(dtype) == "string" else dtype
+    dtype = nw.String() if kind(dtype) == Kind.STRING else dtype
     wide = whole and any(isinstance(f.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for f in known)
     return Facts(dtype, bool(nulls) or wide or _nullable(known), bounds)
 

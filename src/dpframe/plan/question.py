@@ -20,7 +20,7 @@ from dpframe.plan.keys import Key, Keys
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.steps import Step
 from dpframe.plan.totals import Measure, Output, Scope, units_total
-from dpframe.plan.types import check_key, kind, show
+from dpframe.plan.types import Kind, check_key, kind, show
 from dpframe.theory.formulas.error import margin_shares
 from dpframe.theory.formulas.sensitivity import Sensitivity, merged, pair_gains
 
@@ -107,7 +107,7 @@ class Ask:
         columns = []
         for name in self.by:
             column = self.table.column(name, "group_by")
-            if kind(column.facts.dtype) == "other":
+            if kind(column.facts.dtype) == Kind.OTHER:
                 raise WrongType(f"group_by({name!r}): a column of type {show(column.facts.dtype)} cannot be a key.")
             check_key(column.facts.dtype, name, f"group_by({name!r})")
             columns.append(column)

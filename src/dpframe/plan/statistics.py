@@ -29,7 +29,7 @@ from dpframe.plan.totals import (
     units_total,
     value_total,
 )
-from dpframe.plan.types import TIMES, Scalar, check_key, kind, mean_type, show
+from dpframe.plan.types import TIMES, Kind, Scalar, check_key, kind, mean_type, show
 
 __all__ = ["Aggregate", "Count", "CountDistinct", "CountUnits", "Mean", "Mode", "Quantile", "Sum", "Var"]
 
@@ -81,7 +81,7 @@ class Count(Aggregate):
         if self.column is None:
             return Output(name, Formula.COUNT, ((name, row_total(scope, self.typed)),))
         column = scope.table.column(self.column, self.typed)
-        if kind(column.facts.dtype) == "other":
+        if kind(column.facts.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
         return Output(name, Formula.COUNT, ((name, value_total(column, scope, self.typed)),))
 
@@ -189,7 +189,7 @@ class CountDistinct(Aggregate):
 
     def output(self, name: str, scope: Scope) -> Output:
         column = scope.table.column(self.column, self.typed)
-        if kind(column.facts.dtype) == "other":
+        if kind(column.facts.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
         return Output(name, Formula.COUNT, ((name, distinct_total(column, scope, self.typed)),))
 
@@ -230,7 +230,7 @@ class Mode(Aggregate):
 
     def output(self, name: str, scope: Scope) -> Output:
         column = scope.table.column(self.column, self.typed)
-        if kind(column.facts.dtype) == "other":
+        if kind(column.facts.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
         check_key(column.facts.dtype, self.column, self.typed)
         listed = read_keys(self.keys, (self.column,), (column.facts,), self.typed)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnboundedContribution, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column, Table
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Grid, grid_for
-from dpframe.plan.types import TIMES, Scalar, cast_first, kind, show, ticks
+from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, kind, show, ticks
 from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
@@ -26,6 +26,7 @@ __all__ = [
     "Measure",
     "Output",
     "Scope",
+    "TotalKind",
     "bounds_of",
     "distinct_total",
     "in_ticks",
@@ -41,7 +42,6 @@ __all__ = [
     "value_total",
 ]
 
-Total = Literal["rows", "values", "units", "sum", "square", "unit_sum", "distinct", "ranks", "modes", "interaction"]
 _CANDIDATES = 1024
 _LATTICE_BITS = 50  # of a value between the candidates: doubled and times 1,023 it is below 2^61
 
@@ -187,6 +187,21 @@ class Candidates:
         return (np.ceil(low), np.floor(high)) if self.whole else (low, high)
 
 
+class TotalKind(StrEnum):
+    """How a total is added up: see `Measure`."""
+
+    ROWS = "rows"
+    VALUES = "values"
+    UNITS = "units"
+    SUM = "sum"
+    SQUARE = "square"
+    UNIT_SUM = "unit_sum"
+    DISTINCT = "distinct"
+    RANKS = "ranks"
+    MODES = "modes"
+    INTERACTION = "interaction"
+
+
 @dataclass(frozen=True)
 class Measure:
     """What is asked of each group of rows: an integer that noise is added to, or a rank that a candidate is chosen for.
@@ -199,7 +214,7 @@ class Measure:
     `values`, or the first of them, in as many `rounds`.
     """
 
-    total: Total
+    total: TotalKind
     column: Column | None
     grid: Grid
     fraction: int
@@ -218,12 +233,12 @@ class Measure:
     @property
     def additive(self) -> bool:
         """Whether it is a sum over units, so that one pass adds it up with the others."""
-        return self.total not in ("distinct", "ranks", "modes")
+        return self.total not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES)
 
     @property
     def chosen(self) -> bool:
         """Whether it is a choice among candidates, and not a number that noise is added to."""
-        return self.total in ("ranks", "modes")
+        return self.total in (TotalKind.RANKS, TotalKind.MODES)
 
     @property
     def choices(self) -> int:
@@ -303,12 +318,12 @@ class Output:
 def row_total(scope: Scope, what: str) -> Measure:
     """Rows per group: integers, with fraction bits only where the three limits together force a weight."""
     if scope.one_row_each:
-        return Measure("rows", None, UNIT_GRID, 0, maps.one_row_sum(1, 1))
+        return Measure(TotalKind.ROWS, None, UNIT_GRID, 0, maps.one_row_sum(1, 1))
     limits = scope.contribution(what)
     scaled = scope.weighted and limits.rows < limits.groups * limits.rows_per_group
     fraction = FRACTION_BITS if scaled else 0
     bound = maps.row_counts(limits, scope.table.relation, scope.cells)
-    return Measure("rows", None, UNIT_GRID, fraction, bound.scaled(2**fraction))
+    return Measure(TotalKind.ROWS, None, UNIT_GRID, fraction, bound.scaled(2**fraction))
 
 
 def value_total(column: Column, scope: Scope, what: str) -> Measure:
@@ -317,14 +332,16 @@ def value_total(column: Column, scope: Scope, what: str) -> Measure:
         return row_total(scope, what)
     fraction = FRACTION_BITS if scope.weighted else 0
     bound = maps.row_counts(scope.contribution(what), scope.table.relation, scope.cells)
-    return Measure("values", column, UNIT_GRID, fraction, bound.scaled(2**fraction))
+    return Measure(TotalKind.VALUES, column, UNIT_GRID, fraction, bound.scaled(2**fraction))
 
 
 def units_total(scope: Scope, what: str) -> Measure:
     """Units per group; the rows where one unit has one row in each; with `dp.Rows(k)` the rows stand for them."""
     if not scope.table.unit or scope.one_row_each or scope.one_each:
         return row_total(scope, what)
-    return Measure("units", None, UNIT_GRID, 0, maps.unit_counts(scope.groups(what), scope.table.relation, scope.cells))
+    return Measure(
+        TotalKind.UNITS, None, UNIT_GRID, 0, maps.unit_counts(scope.groups(what), scope.table.relation, scope.cells)
+    )
 
 
 def number_column(name: str, scope: Scope, what: str, *times: str, other: str = "") -> Column:
@@ -335,7 +352,7 @@ def number_column(name: str, scope: Scope, what: str, *times: str, other: str = 
     """
     column = scope.table.column(name, what)
     family = kind(column.facts.dtype)
-    if family not in ("integer", "float", "decimal", "boolean", *times):
+    if family not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.BOOLEAN, *times):
         dtype, besides = show(column.facts.dtype), "".join(f", {time}s" for time in times)
         instead = f" Ask for {other}({name!r})." if other and family in TIMES else cast_first(column.facts.dtype, name)
         raise WrongType(f"{what}: needs numbers{besides} or true and false, not a column of type {dtype}.{instead}")
@@ -344,7 +361,7 @@ def number_column(name: str, scope: Scope, what: str, *times: str, other: str = 
 
 def is_whole(column: Column) -> bool:
     """Whether a column's values are whole numbers inside the engine."""
-    return kind(column.facts.dtype) in ("integer", "boolean", *TIMES)
+    return kind(column.facts.dtype) in (Kind.INTEGER, Kind.BOOLEAN, *TIMES)
 
 
 def in_ticks(given: Bounds, column: Column, what: str) -> Bounds:
@@ -370,7 +387,7 @@ def bounds_of(column: Column, given: Bounds | Auto | None, name: str, what: str)
     """
     known = column.facts.bounds
     if isinstance(given, Auto):  # until they are chosen, some that any column could have
-        if kind(column.facts.dtype) == "boolean":
+        if kind(column.facts.dtype) == Kind.BOOLEAN:
             raise InvalidArgument(f"{what}: true and false lie between 0 and 1; leave bounds= out.")
         return known or Bounds(0, 1)
     if given is None and known is None:
@@ -392,12 +409,14 @@ def sum_total(column: Column, bounds: Bounds, scope: Scope, what: str, *, centre
     if scope.one_row_each and not column.facts.nullable:
         grid = grid_for(bounds, whole=whole, centred=centred, limit=1)
         fraction = FRACTION_BITS if scope.weighted else 0
-        return Measure("sum", column, grid, fraction, maps.one_row_sum(grid.lower, grid.upper).scaled(2**fraction))
+        return Measure(
+            TotalKind.SUM, column, grid, fraction, maps.one_row_sum(grid.lower, grid.upper).scaled(2**fraction)
+        )
     limits = scope.contribution(what)
     grid = grid_for(bounds, whole=whole, centred=centred, limit=limits.rows_per_group)
     fraction = FRACTION_BITS if scope.weighted else 0
     bound = maps.row_sums(limits, grid.lower, grid.upper, scope.table.relation, scope.cells)
-    return Measure("sum", column, grid, fraction, bound.scaled(2**fraction))
+    return Measure(TotalKind.SUM, column, grid, fraction, bound.scaled(2**fraction))
 
 
 def square_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Measure:
@@ -415,9 +434,9 @@ def square_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Mea
     fraction = FRACTION_BITS if scope.weighted else 0
     if limits is None:
         bound = maps.one_row_sum(grid.lower, grid.upper)
-        return Measure("square", column, grid, fraction, bound.scaled(2**fraction), middle)
+        return Measure(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
     bound = maps.row_sums(limits, grid.lower, grid.upper, scope.table.relation, scope.cells)
-    return Measure("square", column, grid, fraction, bound.scaled(2**fraction), middle)
+    return Measure(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
 
 
 def unit_sum_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Measure:
@@ -425,13 +444,13 @@ def unit_sum_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> M
     whole = is_whole(column)
     grid = grid_for(bounds, whole=whole, centred=False, limit=1)
     bound = maps.unit_sums(scope.groups(what), grid.lower, grid.upper, scope.table.relation, scope.cells)
-    return Measure("unit_sum", column, grid, 0, bound)
+    return Measure(TotalKind.UNIT_SUM, column, grid, 0, bound)
 
 
 def distinct_total(column: Column, scope: Scope, what: str) -> Measure:
     """Different values per group: a unit brings at most k to a group and K in all, and they may go with it."""
     bound = maps.row_counts(scope.contribution(what), scope.table.relation, scope.cells)
-    return Measure("distinct", column, UNIT_GRID, 0, bound)
+    return Measure(TotalKind.DISTINCT, column, UNIT_GRID, 0, bound)
 
 
 def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: Scope, what: str) -> Measure:
@@ -445,11 +464,13 @@ def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: Scope, wha
     bound = maps.row_places(scope.contribution(what), scope.table.relation, scope.cells)
     candidates = Candidates.between(bounds, whole=is_whole(column))
     bound, ci = bound.scaled(2**fraction), scope.ci if 0 < rank < 1 else None
-    return Measure("ranks", column, UNIT_GRID, fraction, bound, candidates=candidates, rank=rank, ci=ci)
+    return Measure(TotalKind.RANKS, column, UNIT_GRID, fraction, bound, candidates=candidates, rank=rank, ci=ci)
 
 
 def mode_total(column: Column, values: tuple[Scalar | None, ...], rounds: int, scope: Scope, what: str) -> Measure:
     """The rows at each listed value, per group, for the choice of the most frequent ones."""
     fraction = FRACTION_BITS if scope.weighted else 0
     bound = maps.row_places(scope.contribution(what), scope.table.relation, scope.cells)
-    return Measure("modes", column, UNIT_GRID, fraction, bound.scaled(2**fraction), values=values, rounds=rounds)
+    return Measure(
+        TotalKind.MODES, column, UNIT_GRID, fraction, bound.scaled(2**fraction), values=values, rounds=rounds
+    )

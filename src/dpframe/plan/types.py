@@ -7,6 +7,7 @@ import math
 import zoneinfo
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from enum import StrEnum
 
 import narwhals as nw
 import numpy as np
@@ -17,6 +18,7 @@ from dpframe.errors import InvalidArgument, WrongType, kind_of
 __all__ = [
     "GIVE",
     "TIMES",
+    "Kind",
     "Null",
     "Scalar",
     "Unread",
@@ -43,7 +45,23 @@ __all__ = [
 ]
 
 Scalar = bool | int | float | str | Decimal | dt.date | dt.datetime | dt.timedelta
-TIMES = ("date", "datetime", "duration")  # the families of types whose values are whole numbers of ticks
+
+
+class Kind(StrEnum):
+    """The kind of a column's type: what decides which operations it has."""
+
+    INTEGER = "integer"
+    FLOAT = "float"
+    DECIMAL = "decimal"
+    BOOLEAN = "boolean"
+    STRING = "string"
+    DATE = "date"
+    DATETIME = "datetime"
+    DURATION = "duration"
+    OTHER = "other"
+
+
+TIMES = (Kind.DATE, Kind.DATETIME, Kind.DURATION)  # the families of types whose values are whole numbers of ticks
 
 _NAMES: Mapping[str, DType] = {
     **{name.lower(): getattr(nw, name)() for name in ("Int8", "Int16", "Int32", "Int64")},
@@ -74,18 +92,18 @@ _MAY_CONVERT = {  # what Polars, SQL and Spark convert alike
 }
 
 
-def kind(dtype: DType) -> str:
-    """The family of a type: integer, float, decimal, boolean, string, date, datetime, duration or other."""
+def kind(dtype: DType) -> Kind:
+    """The kind of a type."""
     if dtype.is_integer():
-        return "integer"
+        return Kind.INTEGER
     if dtype.is_float():
-        return "float"
+        return Kind.FLOAT
     if dtype.is_decimal():
-        return "decimal"
+        return Kind.DECIMAL
     if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)):
-        return "string"
-    simple = {nw.Boolean: "boolean", nw.Date: "date", nw.Datetime: "datetime", nw.Duration: "duration"}
-    return next((name for family, name in simple.items() if isinstance(dtype, family)), "other")
+        return Kind.STRING
+    simple = {nw.Boolean: Kind.BOOLEAN, nw.Date: Kind.DATE, nw.Datetime: Kind.DATETIME, nw.Duration: Kind.DURATION}
+    return next((name for family, name in simple.items() if isinstance(dtype, family)), Kind.OTHER)
 
 
 class Unread(nw.Unknown):
@@ -210,7 +228,7 @@ GIVE = {  # what to type for each family, in words
 
 def cast_first(dtype: DType, name: str = "x") -> str:
     """What to do with a column of texts where something else is needed, as the end of a message; else ""."""
-    if kind(dtype) != "string":
+    if kind(dtype) != Kind.STRING:
         return ""
     return (
         f" Numbers and times that are held as text: cast({name!r}, 'float64'), 'date' or 'datetime', before it. A "
@@ -228,7 +246,7 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise InvalidArgument(f"{what}: whole numbers must fit in 64 bits.")
     zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
-    if have == want == "datetime" and zoned != (getattr(dtype, "time_zone", None) is not None):
+    if have == want == Kind.DATETIME and zoned != (getattr(dtype, "time_zone", None) is not None):
         raise _other_zone(what, zoned=zoned)
     numbers = {"integer", "float", "decimal"}
     if have == "null" or have == want or (have in numbers and want in numbers):
@@ -260,11 +278,11 @@ def ticks(value: object, dtype: DType, what: str) -> int:
     (30, 2000)
     """
     value, family = as_held(plain(value), dtype), kind(dtype)
-    if family == "date" and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+    if family == Kind.DATE and isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return value.toordinal() - _EPOCH.toordinal()
-    if family == "datetime" and isinstance(value, dt.datetime):
+    if family == Kind.DATETIME and isinstance(value, dt.datetime):
         since = _since_epoch(value, getattr(dtype, "time_zone", None), what)
-    elif family == "duration" and isinstance(value, dt.timedelta):
+    elif family == Kind.DURATION and isinstance(value, dt.timedelta):
         since = value
     else:
         wanted = {"date": "a date", "datetime": "a date or a time", "duration": "a timedelta"}.get(family, "a number")
@@ -286,8 +304,8 @@ def as_held(value: object, dtype: DType) -> object:
     """
     if isinstance(value, dt.datetime):
         midnight = value.tzinfo is None and value.time() == dt.time()
-        return value.date() if midnight and kind(dtype) == "date" else value
-    if not isinstance(value, dt.date) or kind(dtype) != "datetime":
+        return value.date() if midnight and kind(dtype) == Kind.DATE else value
+    if not isinstance(value, dt.date) or kind(dtype) != Kind.DATETIME:
         return value
     zone = getattr(dtype, "time_zone", None)
     try:
@@ -326,9 +344,9 @@ def moment(count: float, dtype: DType) -> dt.date | dt.timedelta | float:
     """What a number of ticks stands for, to be shown; the number itself where Python has no such time."""
     micro = round(count) * 10**6 // _PER_SECOND[getattr(dtype, "time_unit", "us")]
     try:
-        if kind(dtype) == "date":
+        if kind(dtype) == Kind.DATE:
             return _EPOCH + dt.timedelta(days=round(count))
-        if kind(dtype) == "duration":
+        if kind(dtype) == Kind.DURATION:
             return dt.timedelta(microseconds=micro)
         zone = None if getattr(dtype, "time_zone", None) is None else dt.UTC
         return dt.datetime(1970, 1, 1, tzinfo=zone) + dt.timedelta(microseconds=micro)

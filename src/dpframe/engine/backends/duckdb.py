@@ -16,7 +16,7 @@ from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import kind
+from dpframe.plan import Kind, kind
 
 __all__ = ["BACKEND"]
 
@@ -128,7 +128,7 @@ class _DuckDB(SqlBackend):
         return _with(frame, f"{column} // {by} - CAST({column} % {by} < 0 AS BIGINT)", into)
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        if kind(dtype) == "date":
+        if kind(dtype) == Kind.DATE:
             value = f"({_DAY} + CAST({column} AS INTEGER))"
         else:
             frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
@@ -152,13 +152,13 @@ def _held(name: str, dtype: DType) -> str:
     value = _quoted(name)
     if BACKEND.reason_against(dtype):  # of which nothing can be asked but whether there is a value
         return value
-    if kind(dtype) == "date":
+    if kind(dtype) == Kind.DATE:
         return f"CASE WHEN isfinite({value}) THEN CAST({value} - {_DAY} AS BIGINT) END"
-    if kind(dtype) == "datetime":
+    if kind(dtype) == Kind.DATETIME:
         zoned = getattr(dtype, "time_zone", None) is not None
         value = value if zoned else f"TRY_CAST({value} AS TIMESTAMP)"
         return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
-    return f"encode(TRY(decode(encode(CAST({value} AS VARCHAR)))))" if kind(dtype) == "string" else value
+    return f"encode(TRY(decode(encode(CAST({value} AS VARCHAR)))))" if kind(dtype) == Kind.STRING else value
 
 
 def _with(frame: Frame, made: str, into: str) -> Frame:

@@ -23,7 +23,7 @@ from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Facts, kind
+from dpframe.plan import Facts, Kind, kind
 
 __all__ = ["BACKEND", "Dialect", "fetched"]
 
@@ -67,7 +67,7 @@ class Dialect:
         Errors: UnsupportedOperation where the table as a whole cannot
         """
         _check_numbers(table)
-        return _loose(table, [name for name, dtype in types.items() if kind(dtype) == "string"])
+        return _loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
 
     def types(self, table: Any) -> dict[str, DType]:
         """The types of the columns, as they are held."""
@@ -200,7 +200,7 @@ class _Ibis(SqlBackend):
         return _with(rows, _dialect(rows).parsed(rows, column, dtype), into)
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        if kind(dtype) == "datetime":
+        if kind(dtype) == Kind.DATETIME:
             frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
         rows = frame.to_native()
         return _with(rows, _dialect(rows).part(rows[column], dtype, part), into)
@@ -225,14 +225,14 @@ def _held(value: Any, dtype: DType) -> Any:
     family = kind(dtype)
     if BACKEND.reason_against(dtype):  # of which nothing can be asked but whether there is a value
         return value
-    if family == "date":
+    if family == Kind.DATE:
         inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
         return ibis.cases((inside, value.delta(ibis.date(1970, 1, 1), unit="day")))
-    if family == "datetime":
+    if family == Kind.DATETIME:
         first, last = ibis.literal(dt.datetime(1, 1, 1)), ibis.literal(dt.datetime(9999, 12, 31, 23, 59, 59, 999999))
         since = value.delta(ibis.timestamp(1970, 1, 1, 0, 0, 0), unit="microsecond")
         return ibis.cases((value.between(first, last), since))
-    return value.cast("string") if family == "string" else value
+    return value.cast("string") if family == Kind.STRING else value
 
 
 def _parsed(rows: Any, column: str, dtype: DType) -> Any:
@@ -242,11 +242,11 @@ def _parsed(rows: Any, column: str, dtype: DType) -> Any:
         return _held(text.try_cast("date"), dtype)
     if isinstance(dtype, nw.Datetime):
         return _held(text.left(26).try_cast("timestamp(6)"), dtype)
-    return text.try_cast("float64" if kind(dtype) == "float" else str(dtype).lower())
+    return text.try_cast("float64" if kind(dtype) == Kind.FLOAT else str(dtype).lower())
 
 
 def _part(value: Any, dtype: DType, part: str) -> Any:
-    if kind(dtype) == "date":
+    if kind(dtype) == Kind.DATE:
         value = ibis.date(1970, 1, 1) + value.as_interval("D")
     else:
         value = ibis.timestamp(1970, 1, 1, 0, 0, 0) + value.as_interval("us")

@@ -10,7 +10,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.ibis import Dialect
-from dpframe.plan import kind
+from dpframe.plan import Kind, kind
 
 __all__ = ["DIALECT"]
 
@@ -37,7 +37,7 @@ class _DuckDB(Dialect):
 
     def held(self, value: Any, dtype: DType) -> Any:
         """A text as its bytes, null in place of what is no Unicode."""
-        if kind(dtype) != "string":
+        if kind(dtype) != Kind.STRING:
             return super().held(value, dtype)
         return _ENCODED(_TRIED(_DECODED(_ENCODED(value.cast("string")))))
 

@@ -14,7 +14,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import Data, facts_of, polars_dtype
-from dpframe.plan import Facts, kind
+from dpframe.plan import Facts, Kind, kind
 
 __all__ = ["BACKEND", "PolarsBackend"]
 
@@ -117,7 +117,10 @@ class PolarsBackend(Backend):
     def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
         zone, unit = (getattr(facts.dtype, name, None) for name in ("time_zone", "time_unit"))
         value = value if zone is None else value.dt.convert_time_zone("UTC")
-        coarse = kind(facts.dtype) == "datetime" and unit in ("s", "ms")  # which Polars would make the other one, too
+        coarse = kind(facts.dtype) == Kind.DATETIME and unit in (
+            "s",
+            "ms",
+        )  # which Polars would make the other one, too
         return value.cast(nw.Datetime("us", None if zone is None else "UTC")) if coarse else value
 
     def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:

@@ -38,7 +38,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends.ibis import Dialect
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import integer_range, kind
+from dpframe.plan import Kind, integer_range, kind
 
 __all__ = ["DIALECT"]
 
@@ -489,18 +489,18 @@ class _Postgres(Dialect):
                 f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that is no Unicode could "
                 "make a query fail. Bring one in UTF8: CREATE DATABASE study ENCODING 'UTF8' TEMPLATE template0."
             )
-        odd = [name for name, dtype in types.items() if kind(dtype) == "other"]
+        odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
         return {name: f"it is not read: cast it before, table.mutate(x=table[{name!r}].cast('string'))" for name in odd}
 
     def held(self, value: Any, dtype: DType) -> Any:
         family = kind(dtype)
-        if family == "string":
+        if family == Kind.STRING:
             return _written(value, _TEXT, "string")
-        if family == "decimal":  # 1.0 and 1.00 are one number, and must be one text where it identifies a unit
+        if family == Kind.DECIMAL:  # 1.0 and 1.00 are one number, and must be one text where it identifies a unit
             return _written(value, "TRIM_SCALE(CAST(a AS NUMERIC))", "decimal")
-        if family == "date":
+        if family == Kind.DATE:
             return _written(value, _DAYS, "int64")
-        if family == "datetime" and getattr(dtype, "time_zone", None) is None:
+        if family == Kind.DATETIME and getattr(dtype, "time_zone", None) is None:
             return _written(value, _MICROSECONDS, "int64")
         return value
 
@@ -527,18 +527,18 @@ class _Postgres(Dialect):
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
         text, family = rows[column], kind(dtype)
-        if family == "date":
+        if family == Kind.DATE:
             return _written(text, _DATE, "int64")
-        if family == "datetime":
+        if family == Kind.DATETIME:
             return _written(text, _TIME, "int64")
-        if family == "float":
+        if family == Kind.FLOAT:
             return _written(text, _REAL, "decimal").cast("float64")
         low, high = integer_range(dtype)
         wide = _written(text, _INTEGER, "decimal")
         return _written(wide, f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", str(dtype).lower())
 
     def part(self, value: Any, dtype: DType, part: str) -> Any:
-        if kind(dtype) == "date":
+        if kind(dtype) == Kind.DATE:
             day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
             made = f"TO_CHAR({day}, 'YYYY-MM-DD')" if part == "text" else _OF_DAY[part].format(day)
             return _written(value, _ON_DAY.format(made), "string" if part == "text" else "int64")

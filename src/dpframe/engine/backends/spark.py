@@ -18,7 +18,7 @@ from pyspark.sql import functions, types
 from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
 from dpframe.engine.tables import Data
-from dpframe.plan import integer_range, kind
+from dpframe.plan import Kind, integer_range, kind
 
 __all__ = ["BACKEND"]
 
@@ -149,7 +149,7 @@ class _Spark(SqlBackend):
             return _with(frame, f"CAST(unix_date(try_cast({column} AS DATE)) AS BIGINT)", into)
         if isinstance(dtype, nw.Datetime):
             return _with(frame, _micro(f"try_cast(substr({column}, 1, 26) AS TIMESTAMP_NTZ)"), into)
-        if kind(dtype) == "float":
+        if kind(dtype) == Kind.FLOAT:
             return _with(frame, f"try_cast({column} AS DOUBLE)", into)
         low, high = integer_range(dtype)
         whole = f"try_cast({column} AS BIGINT)"
@@ -160,7 +160,7 @@ class _Spark(SqlBackend):
         return _with(frame, f"{column} div {by} - CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END", into)
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        if kind(dtype) == "date":
+        if kind(dtype) == Kind.DATE:
             value = f"date_from_unix_date(CAST({column} AS INT))"
         else:
             frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
@@ -192,11 +192,11 @@ def _held(name: str, dtype: DType, zoned: bool) -> str:
     holds them all the same, and what reads the totals fails on them, after they are paid for.
     """
     family = kind(dtype)
-    if family == "date":
+    if family == Kind.DATE:
         return f"CAST(unix_date({name}) AS BIGINT)"
-    if family == "datetime":
+    if family == Kind.DATETIME:
         return f"unix_micros({name})" if zoned else _micro(name)
-    return f"try_validate_utf8(CAST({name} AS STRING COLLATE UTF8_BINARY))" if family == "string" else name
+    return f"try_validate_utf8(CAST({name} AS STRING COLLATE UTF8_BINARY))" if family == Kind.STRING else name
 
 
 def _micro(value: str) -> str:

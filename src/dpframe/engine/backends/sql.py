@@ -24,7 +24,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import facts_of
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, Facts, kind, show, ticks
+from dpframe.plan import TIMES, Facts, Kind, kind, show, ticks
 
 __all__ = ["SqlBackend", "our_names", "plain_table", "schema_of", "texts_read"]
 
@@ -46,16 +46,16 @@ class SqlBackend(Backend):
         return value
 
     def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
-        return self._microseconds(value, facts.dtype) if kind(facts.dtype) == "datetime" else value
+        return self._microseconds(value, facts.dtype) if kind(facts.dtype) == Kind.DATETIME else value
 
     def _microseconds(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         scale = _MICRO[getattr(dtype, "time_unit", "us")]
         return value if scale == 1 else value * scale
 
     def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
-        if kind(target) == "date":
-            return value if kind(source) == "date" else self.quotient(self._microseconds(value, source), _DAY)
-        micro = value * _DAY if kind(source) == "date" else self._microseconds(value, source)
+        if kind(target) == Kind.DATE:
+            return value if kind(source) == Kind.DATE else self.quotient(self._microseconds(value, source), _DAY)
+        micro = value * _DAY if kind(source) == Kind.DATE else self._microseconds(value, source)
         scale = _MICRO[getattr(target, "time_unit", "us")]
         return micro if scale == 1 else self.quotient(micro, scale)
 
@@ -118,7 +118,7 @@ class SqlBackend(Backend):
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_unit", "") == "ns":
             return "times are held in microseconds there: cast it before it comes to dpframe"
-        if kind(dtype) == "duration":
+        if kind(dtype) == Kind.DURATION:
             return "a duration has no fixed length there: make it a number before it comes to dpframe"
         return ""
 
@@ -181,7 +181,7 @@ def plain_table(engine: SqlBackend, beside: Frame, table: pl.DataFrame) -> pl.Da
                 f"join: a public column of type {show(dtype)} cannot go to {engine.name}; make it Int64 before."
             )
     families = {name: kind(dtype) for name, dtype in types.items()}
-    text = pl.Binary if "string" in families.values() and engine.bytewise(beside) else pl.String
+    text = pl.Binary if Kind.STRING in families.values() and engine.bytewise(beside) else pl.String
     held = {"integer": None, "boolean": None, "string": text, "date": pl.Int64, "datetime": pl.Int64}
     casts = {name: held.get(family, pl.Float64) for name, family in families.items()}
     table = table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))

@@ -10,7 +10,7 @@ import polars as pl
 
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages import held_keys
-from dpframe.plan import Ask, Facts, kind
+from dpframe.plan import Ask, Facts, Kind, kind
 from dpframe.plan.steps import sources_of
 
 __all__ = ["Build", "Sums", "collected", "comparable", "planned", "together"]
@@ -55,9 +55,9 @@ def _added(keys: Sequence[str], tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def comparable(name: str, facts: Facts) -> pl.Expr:
     """An identifier such that equal ones, also of two tables that meet, have one hash (see `rows` and `combine`)."""
     value, family = pl.col(name), kind(facts.dtype)
-    if family in ("string", "decimal"):
+    if family in (Kind.STRING, Kind.DECIMAL):
         return value.cast(pl.String)
-    if family == "float":
+    if family == Kind.FLOAT:
         return value + 0.0
-    narrow = family == "integer" and not isinstance(facts.dtype, (nw.UInt64, nw.Int128, nw.UInt128))
+    narrow = family == Kind.INTEGER and not isinstance(facts.dtype, (nw.UInt64, nw.Int128, nw.UInt128))
     return value.cast(pl.Int64) if narrow else value

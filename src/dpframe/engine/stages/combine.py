@@ -13,7 +13,7 @@ from dpframe.engine.stages.expressions import Lowering, int64, to_float
 from dpframe.engine.stages.features import per_unit
 from dpframe.engine.stages.rows import as_bytes, lowered, readable, unit_names
 from dpframe.engine.tables import Data
-from dpframe.plan import Column, Facts, kind
+from dpframe.plan import Column, Facts, Kind, kind
 from dpframe.plan.steps import combine
 
 __all__ = ["most_per_key"]  # importing this module teaches `engine.stages.rows` the steps of `plan.steps.combine`
@@ -129,10 +129,10 @@ def _held(column: Column, into: Column, bytewise: bool) -> nw.Expr:
     """A column of one table in the type that it has in all of them together."""
     value, dtype = nw.col(column.id), into.facts.dtype
     family = kind(dtype)
-    if family == "string":
+    if family == Kind.STRING:
         value = value if bytewise else value.cast(nw.String)
-    elif family in ("float", "decimal"):
+    elif family in (Kind.FLOAT, Kind.DECIMAL):
         value = to_float(value)
-    elif family == "integer":
+    elif family == Kind.INTEGER:
         value = value.cast(dtype) if column.facts.dtype == dtype else int64(value, column.facts)
     return value.alias(into.id)

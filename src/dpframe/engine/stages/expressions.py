@@ -20,6 +20,7 @@ from dpframe.plan import (
     TIMES,
     Call,
     Facts,
+    Kind,
     Literal,
     Name,
     Node,
@@ -50,7 +51,7 @@ def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)
     """Null in place of a date or time outside of the years given; a zone's clock needs a day at either end besides."""
     spare = 0 if getattr(dtype, "time_zone", None) is None else 1
     epoch, ticks = dt.date(1970, 1, 1), value.cast(nw.Int64)
-    per_day = 1 if kind(dtype) == "date" else _TICKS[getattr(dtype, "time_unit", "us")] * 86_400
+    per_day = 1 if kind(dtype) == Kind.DATE else _TICKS[getattr(dtype, "time_unit", "us")] * 86_400
     low = ((dt.date(years[0], 1, 1) - epoch).days + spare) * per_day
     high = ((dt.date(years[1], 12, 31) - epoch).days + 1 - spare) * per_day
     return nw.when((ticks >= max(low, -(2**63))) & (ticks < min(high, 2**63 - 1))).then(value)
@@ -150,7 +151,7 @@ def int64(value: nw.Expr, facts: Facts) -> nw.Expr:
 
 def _arithmetic(name: str, op: Binary) -> Lower:
     def lower(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
-        if any(kind(f.dtype) != "integer" for f in known):
+        if any(kind(f.dtype) != Kind.INTEGER for f in known):
             return not_nan(op(to_float(args[0]), to_float(args[1])))
         a, b = (int64(x, f) for x, f in zip(args, known, strict=True))
         if overflows(OPERATIONS[name].rule("", known, {}).bounds):
@@ -174,14 +175,14 @@ def _modulo(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opt
 
 
 def _negative(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
-    if kind(known[0].dtype) != "integer":
+    if kind(known[0].dtype) != Kind.INTEGER:
         return to_float(args[0]) * -1.0
     value = int64(args[0], known[0])
     return nw.when(value > integer_range(nw.Int64())[0]).then(value) * -1
 
 
 def _absolute(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
-    positive = to_float(args[0]) if kind(known[0].dtype) != "integer" else int64(args[0], known[0])
+    positive = to_float(args[0]) if kind(known[0].dtype) != Kind.INTEGER else int64(args[0], known[0])
     return nw.when(args[0] < 0).then(_negative(here, args, known, opts)).otherwise(positive)
 
 
@@ -197,7 +198,7 @@ def _compare(op: Binary) -> Lower:
     def lower(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], _: Mapping[str, Any]) -> nw.Expr:
         units = [getattr(f.dtype, "time_unit", "") for f in known]
         if len(set(units)) > 1 and (
-            "ns" in units or kind(known[0].dtype) == "duration"
+            "ns" in units or kind(known[0].dtype) == Kind.DURATION
         ):  # by itself an engine would round to the coarser unit
             return op(*(_nanoseconds(x, unit) for x, unit in zip(args, units, strict=True)))
         return op(*(here.engine.moment(x, f) for x, f in zip(args, known, strict=True)))
@@ -212,9 +213,9 @@ def _nanoseconds(value: nw.Expr, unit: str) -> nw.Expr:
 
 def _is_in(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
     family, value, listed = kind(known[0].dtype), args[0], list(opts["values"])
-    if family in ("float", "decimal"):
+    if family in (Kind.FLOAT, Kind.DECIMAL):
         listed = [float(x) for x in listed]
-    elif family == "integer":
+    elif family == Kind.INTEGER:
         value = int64(value, known[0])
         listed = [int(x) for x in listed if int(x) == x and -(2**63) <= x < 2**63]
     elif family in TIMES:
@@ -237,14 +238,14 @@ def _fill_null(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], 
     if kind(dtype) in TIMES:
         filled = here.engine.from_ticks(nw.lit(ticks(value, dtype, "")), dtype)
         return nw.when(args[0].is_null()).then(filled).otherwise(args[0])
-    return args[0].fill_null(float(value) if kind(dtype) in ("float", "decimal") else here.constant(value))
+    return args[0].fill_null(float(value) if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL) else here.constant(value))
 
 
 def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
     if kind(known[0].dtype) in TIMES:
         ends = (None if opts[x] is None else ticks(opts[x], known[0].dtype, "") for x in ("lower", "upper"))
         return here.engine.from_ticks(args[0].cast(nw.Int64).clip(*ends), known[0].dtype)
-    whole = kind(known[0].dtype) == "integer"
+    whole = kind(known[0].dtype) == Kind.INTEGER
     limits = OPERATIONS["clip"].rule("", [Facts(known[0].dtype)], opts)
     lower, upper = opts["lower"], opts["upper"]
     if whole:  # in the column's own type, so that a limit outside of it cannot wrap
@@ -261,25 +262,25 @@ def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
 def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
     target, value = opts["dtype"], args[0]
     have, want = kind(known[0].dtype), kind(target)
-    if have == "string" and want in ("integer", "float", "date", "datetime"):
-        if want in ("date", "datetime"):  # read at microseconds, which hold every year there is
-            parsed = nw.Date() if want == "date" else nw.Datetime("us")
+    if have == Kind.STRING and want in (Kind.INTEGER, Kind.FLOAT, Kind.DATE, Kind.DATETIME):
+        if want in (Kind.DATE, Kind.DATETIME):  # read at microseconds, which hold every year there is
+            parsed = nw.Date() if want == Kind.DATE else nw.Datetime("us")
             return _cast_time(here, in_calendar(here.converted(value, parsed), parsed), parsed, target)
-        if want == "integer":
+        if want == Kind.INTEGER:
             return here.converted(value, target)
         read = not_nan(here.converted(value, nw.Float64()))
         return here.engine.single(read) if isinstance(target, nw.Float32) else read
-    if want == "string":
+    if want == Kind.STRING:
         categories = list(target.categories) if isinstance(target, nw.Enum) else None
-        if have != "string":
-            made = here.part(value, known[0].dtype, "text") if have == "date" else value.cast(nw.String)
+        if have != Kind.STRING:
+            made = here.part(value, known[0].dtype, "text") if have == Kind.DATE else value.cast(nw.String)
             value = here.held(made)
         if categories is None:
             return value
         return nw.when(value.is_in(here.engine.texts(here.frame, categories))).then(value)
-    if want == "integer":
+    if want == Kind.INTEGER:
         low, high = integer_range(target)
-        if have in ("float", "decimal"):
+        if have in (Kind.FLOAT, Kind.DECIMAL):
             value = here.engine.truncated(value)
             inside = (
                 (value > float(low) - 1) & (value < float(high + 1))
@@ -287,15 +288,15 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
                 else ((value >= float(low)) & (value < float(high + 1)))
             )
             value = nw.when(inside).then(value)
-        elif have == "integer":
+        elif have == Kind.INTEGER:
             first, last = integer_range(known[0].dtype)
             value = value if low <= first else nw.when(value >= low).then(value)
             value = value if high >= last else nw.when(value <= high).then(value)
         return here.engine.whole(value, target)
-    if want == "float":
+    if want == Kind.FLOAT:
         return here.engine.single(to_float(value)) if isinstance(target, nw.Float32) else to_float(value)
-    if want == "boolean":
-        return value != 0 if have != "boolean" else value
+    if want == Kind.BOOLEAN:
+        return value != 0 if have != Kind.BOOLEAN else value
     return _cast_time(here, value, known[0].dtype, target)
 
 
@@ -309,10 +310,10 @@ def _cast_time(here: Lowering, value: nw.Expr, source: DType, target: DType) -> 
 def _case(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
     yes, no = args[1], args[2]
     types = [kind(f.dtype) for f in known[1:]]
-    if "float" in types or "decimal" in types:
-        yes, no = (x if t == "other" else to_float(x) for x, t in zip((yes, no), types, strict=True))
-    elif "integer" in types:
-        yes, no = (x if t == "other" else int64(x, f) for x, t, f in zip((yes, no), types, known[1:], strict=True))
+    if Kind.FLOAT in types or Kind.DECIMAL in types:
+        yes, no = (x if t == Kind.OTHER else to_float(x) for x, t in zip((yes, no), types, strict=True))
+    elif Kind.INTEGER in types:
+        yes, no = (x if t == Kind.OTHER else int64(x, f) for x, t, f in zip((yes, no), types, known[1:], strict=True))
     return nw.when(args[0]).then(yes).otherwise(no)
 
 

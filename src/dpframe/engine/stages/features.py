@@ -16,7 +16,7 @@ import narwhals as nw
 
 from dpframe.engine.backends import Backend, Frame
 from dpframe.engine.stages.expressions import Lowering, to_float
-from dpframe.plan import TIMES, Facts, integer_range, kind
+from dpframe.plan import TIMES, Facts, Kind, integer_range, kind
 from dpframe.plan.steps import Feature, small
 
 __all__ = ["per_unit"]
@@ -71,13 +71,13 @@ def _stages(here: Lowering, feature: Feature, value: nw.Expr | None, into: str, 
             return _Stages([], [_one_zero(least, family).alias(into)], [])
         case "first" | "last":
             return _pick(here, feature, value, into, name, units)
-    real = family in ("float", "decimal")
+    real = family in (Kind.FLOAT, Kind.DECIMAL)
     made = _float_sum(here.engine, value, feature.known, name) if real else _sum(here.engine, value, feature, name)
     return _finished(here.engine, made, feature, value, into, name)
 
 
 def _one_zero(value: nw.Expr, family: str) -> nw.Expr:
-    return value + 0.0 if family in ("float", "decimal") else value  # -0.0 and 0.0 tie
+    return value + 0.0 if family in (Kind.FLOAT, Kind.DECIMAL) else value  # -0.0 and 0.0 tie
 
 
 def _pick(here: Lowering, feature: Feature, value: nw.Expr, into: str, name: str, units: list[str]) -> _Stages:

@@ -6,7 +6,7 @@ import narwhals as nw
 
 from dpframe.engine.backends import Backend
 from dpframe.engine.stages.expressions import to_float
-from dpframe.plan import TIMES, Candidates, Measure, integer_range, kind
+from dpframe.plan import TIMES, Candidates, Kind, Measure, TotalKind, integer_range, kind
 
 __all__ = ["candidate_number", "row_integer"]
 
@@ -18,25 +18,25 @@ def row_integer(measure: Measure) -> nw.Expr:
     if measure.column is None:
         return nw.lit(1).cast(nw.Int64)
     value, grid = nw.col(measure.column.id), measure.grid
-    if measure.total == "values":
+    if measure.total == TotalKind.VALUES:
         return (~value.is_null()).cast(nw.Int64)
     lower, upper = grid.lower, grid.upper
-    if measure.total == "unit_sum":
+    if measure.total == TotalKind.UNIT_SUM:
         lower, upper = -_WIDER * grid.magnitude, _WIDER * grid.magnitude
     family = kind(measure.column.facts.dtype)
-    if family in ("boolean", *TIMES):
+    if family in (Kind.BOOLEAN, *TIMES):
         value = value.cast(nw.Int64)
     centre = int(grid.centre) if grid.step == 1 else 0
     fits = centre + lower >= -(2**63) and centre + upper < 2**63
-    if family not in ("float", "decimal") and grid.step == 1 and fits and measure.total != "square":
-        if family == "integer":  # in the column's own type, so that a limit outside of it cannot wrap
+    if family not in (Kind.FLOAT, Kind.DECIMAL) and grid.step == 1 and fits and measure.total != TotalKind.SQUARE:
+        if family == Kind.INTEGER:  # in the column's own type, so that a limit outside of it cannot wrap
             first, last = integer_range(measure.column.facts.dtype)
             value = value.clip(min(max(lower + centre, first), last), min(max(upper + centre, first), last))
         whole = value.cast(nw.Int64) - centre
     else:
         ends = [float(grid.centre + end * grid.step) for end in (lower, upper)]
         value = to_float(value)
-        if measure.total == "square":
+        if measure.total == TotalKind.SQUARE:
             value = (value - float(measure.about)) * (value - float(measure.about))
         exact = value.clip(*ends) - float(grid.centre)
         whole = (exact * float(1 / grid.step) + 0.5).floor().cast(nw.Int64)

@@ -15,7 +15,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.tables import polars_dtype
-from dpframe.plan import TIMES, Ask, Column, Measure, kind, ticks
+from dpframe.plan import TIMES, Ask, Column, Kind, Measure, kind, ticks
 
 __all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
 
@@ -88,7 +88,7 @@ def _filled(engine: Backend, value: nw.Expr, column: Column, some: Any) -> nw.Ex
 
 
 def _one_zero(value: nw.Expr, column: Column) -> nw.Expr:
-    return value + 0.0 if kind(column.facts.dtype) == "float" else value  # -0.0 and 0.0 are one key
+    return value + 0.0 if kind(column.facts.dtype) == Kind.FLOAT else value  # -0.0 and 0.0 are one key
 
 
 def _only_null(ask: Ask, i: int) -> bool:
@@ -174,6 +174,6 @@ def held_keys(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
 def _held(dtype: DType) -> Any:
     """The type in which the engine holds a key."""
     family = kind(dtype)
-    if family == "string":
+    if family == Kind.STRING:
         return pl.String()
-    return pl.Float64() if family in ("float", "decimal") else polars_dtype(dtype)
+    return pl.Float64() if family in (Kind.FLOAT, Kind.DECIMAL) else polars_dtype(dtype)

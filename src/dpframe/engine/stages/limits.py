@@ -28,7 +28,7 @@ import narwhals as nw
 
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.stages.expressions import to_float
-from dpframe.plan import FRACTION_BITS, Limits, Measure
+from dpframe.plan import FRACTION_BITS, Limits, Measure, TotalKind
 from dpframe.theory.formulas.sensitivity import Contribution
 
 __all__ = ["Partial", "distinct", "enforced", "partial_bits", "partials", "sifted", "spread"]
@@ -50,7 +50,7 @@ def partials(frame: Frame, units: Sequence[str], groups: Sequence[str], columns:
     sums = [
         nw.col(p.rows).sum().fill_null(0).cast(nw.Int64).alias(p.units)
         for p in columns
-        if p.measure.total in ("values", "sum", "square", "unit_sum")
+        if p.measure.total in (TotalKind.VALUES, TotalKind.SUM, TotalKind.SQUARE, TotalKind.UNIT_SUM)
     ]
     return frame.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"), *sums)
 
@@ -74,7 +74,7 @@ def enforced(
     if limits.max_groups is not None and _chosen(groups, limits, cells):
         frame = _preferred(frame, units, groups, salt, alone)
         frame = backend_of(frame).lowest(frame, "h", units, limits.max_groups)
-    if any(measure.total not in ("units", "unit_sum", "distinct") for measure in measures):
+    if any(measure.total not in (TotalKind.UNITS, TotalKind.UNIT_SUM, TotalKind.DISTINCT) for measure in measures):
         frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
         frame = _row_weights(frame, units, limits)
     engine = backend_of(frame)
@@ -175,11 +175,11 @@ def _row_weights(frame: Frame, units: Sequence[str], limits: Limits) -> Frame:
 def _partial(engine: Backend, p: Partial) -> nw.Expr:
     """A measure's partial from the unit's rows, sums and row weight; the bound holds by the last clip."""
     measure, grid = p.measure, p.measure.grid
-    if measure.total == "units":
+    if measure.total == TotalKind.UNITS:
         return nw.lit(1).cast(nw.Int64)
-    if measure.total == "rows":
+    if measure.total == TotalKind.ROWS:
         return nw.col("w") if measure.fraction else nw.col("c")
-    if measure.total == "unit_sum":
+    if measure.total == TotalKind.UNIT_SUM:
         return nw.col(p.units).clip(grid.lower, grid.upper)
     share = engine.whole_part(to_float(nw.col(p.units)) * to_float(nw.col("w")) / to_float(nw.col("n")))
     low = nw.col("w") * min(grid.lower, 0)

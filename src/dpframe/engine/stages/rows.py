@@ -16,7 +16,7 @@ import narwhals as nw
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.expressions import Lowering, in_calendar, not_nan, to_float
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, Column, Facts, Intervals, Node, Table, kind
+from dpframe.plan import TIMES, Column, Facts, Intervals, Kind, Node, Table, kind
 from dpframe.plan import expressions as plan
 from dpframe.plan.steps import basic as steps
 
@@ -63,7 +63,7 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
         *(readable(nw.col(called(name)), column.facts, texts, decimal).alias(column.id) for name, column in wanted),
     )
     for i, (_, column) in enumerate(_unit(step)):
-        if kind(column.facts.dtype) == "decimal" and engine.bytewise(frame):  # whose digits are a text now
+        if kind(column.facts.dtype) == Kind.DECIMAL and engine.bytewise(frame):  # whose digits are a text now
             frame = engine.to_bytes(frame, f"u{i}", f"u{i}")
     missing = [~nw.col(name).is_null() for name in unit_names(table)]
     return frame.filter(*missing) if missing else frame
@@ -76,12 +76,12 @@ def _unit(step: steps.Source) -> list[tuple[str, Column]]:
 
 def _narrowest(table: Table) -> list[str]:
     """Some readable column, if there is one."""
-    return [name for name, column in table.columns.items() if kind(column.facts.dtype) != "other"][:1]
+    return [name for name, column in table.columns.items() if kind(column.facts.dtype) != Kind.OTHER][:1]
 
 
 def as_bytes(frame: Frame, columns: Sequence[Column]) -> bool:
     """Whether texts among some columns of a table are there as bytes."""
-    return any(kind(column.facts.dtype) == "string" for column in columns) and backend_of(frame).bytewise(frame)
+    return any(kind(column.facts.dtype) == Kind.STRING for column in columns) and backend_of(frame).bytewise(frame)
 
 
 def _through_text(value: nw.Expr) -> nw.Expr:
@@ -100,20 +100,20 @@ def readable(
     differ there, and some fail.
     """
     family = kind(facts.dtype)
-    if family in ("float", "decimal"):
-        return not_nan(to_float(value) if family == "float" else decimal(value))
-    if family in ("date", "datetime"):
+    if family in (Kind.FLOAT, Kind.DECIMAL):
+        return not_nan(to_float(value) if family == Kind.FLOAT else decimal(value))
+    if family in (Kind.DATE, Kind.DATETIME):
         return in_calendar(value, facts.dtype)
-    return value.cast(nw.String) if family == "string" and not bytewise else value
+    return value.cast(nw.String) if family == Kind.STRING and not bytewise else value
 
 
 def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
     """An identifier, exactly: whatever could tell two units apart is kept, NaN is null, -0.0 is 0.0."""
     value = nw.col(name)
     family = kind(column.facts.dtype)
-    if family == "float":
+    if family == Kind.FLOAT:
         return not_nan(value) + 0.0
-    as_text = family == "decimal" or (family == "string" and not bytewise)
+    as_text = family == Kind.DECIMAL or (family == Kind.STRING and not bytewise)
     return value.cast(nw.String) if as_text else value
 
 

@@ -20,7 +20,7 @@ from dpframe.plan.columns import Facts, Limits, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.operations import cast_facts, clip_facts, fill_facts
-from dpframe.plan.types import kind, listed, real, show
+from dpframe.plan.types import Kind, kind, listed, real, show
 from dpframe.theory.formulas.sensitivity import Relation
 
 __all__ = [
@@ -127,7 +127,7 @@ class Source(Step):
         columns = dict(table.columns)
         for name in self.unit:
             column = table.column(name, "unit=")
-            if kind(column.facts.dtype) == "other":
+            if kind(column.facts.dtype) == Kind.OTHER:
                 raise WrongType(f"unit={name!r}: a column of type {show(column.facts.dtype)} cannot identify a unit.")
             columns[name] = replace(column, is_unit=True)
         return replace(table, columns=columns, unit=tuple(columns[name] for name in self.unit))
@@ -160,7 +160,7 @@ class Filter(Step):
     @cached_property
     def table(self) -> Table:
         known = expressions.facts(self.condition._node, self.before.table, "filter")
-        if kind(known.dtype) != "boolean":
+        if kind(known.dtype) != Kind.BOOLEAN:
             raise WrongType(
                 f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row, as in "
                 "filter(dp.col('x') == 'yes')."
@@ -190,7 +190,7 @@ class WithColumns(Step):
             asked = f"with_columns({name}=...)"
             _not_the_unit(table, name, asked)
             known = expressions.facts(expr._node, table, asked)
-            if kind(known.dtype) == "other":
+            if kind(known.dtype) == Kind.OTHER:
                 raise WrongType(f"{asked}: the expression is of type {show(known.dtype)}.")
             changed.append((name, replace(known, origin=known.origin or shown)))
         return table.with_versions(changed)
@@ -326,7 +326,7 @@ class DropNulls(Step):
         columns = dict(table.columns)
         for name in self.names:
             column = table.column(name, "drop_nulls")
-            if kind(column.facts.dtype) == "other":
+            if kind(column.facts.dtype) == Kind.OTHER:
                 raise WrongType(f"drop_nulls({name!r}): a column of type {show(column.facts.dtype)} cannot be read.")
             columns[name] = replace(column, facts=replace(column.facts, nullable=False))
         return replace(table, columns=columns, everyone=False)

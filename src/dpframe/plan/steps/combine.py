@@ -20,7 +20,7 @@ from dpframe.plan.columns import Bounds, Column, Facts, Limits, Table
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
 from dpframe.plan.steps.features import Feature, feature
-from dpframe.plan.types import kind, show
+from dpframe.plan.types import Kind, kind, show
 
 __all__ = ["Concat", "How", "Join", "JoinProtected", "PerUnit", "key_types"]
 
@@ -82,13 +82,13 @@ def key_types(left: Sequence[Facts], right: Sequence[Facts], on: Sequence[str], 
     types: list[DType] = []
     for first, second, name in zip(left, right, on, strict=True):
         kinds = {kind(first.dtype), kind(second.dtype)}
-        if kinds == {"integer"}:
+        if kinds == {Kind.INTEGER}:
             types.append(nw.Int64())
-        elif kinds <= {"integer", "float", "decimal"}:
+        elif kinds <= {Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL}:
             types.append(nw.Float64())
-        elif kinds == {"string"}:
+        elif kinds == {Kind.STRING}:
             types.append(nw.String())
-        elif len(kinds) == 1 and "other" not in kinds and first.dtype == second.dtype:
+        elif len(kinds) == 1 and Kind.OTHER not in kinds and first.dtype == second.dtype:
             types.append(first.dtype)
         else:
             raise WrongType(
@@ -211,10 +211,10 @@ def _same_units(first: Step, second: Step, asked: str) -> tuple[DType | None, ..
     for mine, theirs in zip(first.table.unit, second.table.unit, strict=True):
         a, b = mine.facts.dtype, theirs.facts.dtype
         wide = any(isinstance(x, (nw.UInt64, nw.Int128, nw.UInt128)) for x in (a, b))
-        told = kind(a) != "decimal" or hasattr(a, "scale")  # older narwhals do not say the scale: 1.0 is not 1.00
-        if (a == b and told) or (kind(a), kind(b)) == ("string", "string"):
+        told = kind(a) != Kind.DECIMAL or hasattr(a, "scale")  # older narwhals do not say the scale: 1.0 is not 1.00
+        if (a == b and told) or (kind(a), kind(b)) == (Kind.STRING, Kind.STRING):
             types.append(None)
-        elif (kind(a), kind(b)) == ("integer", "integer") and not wide:
+        elif (kind(a), kind(b)) == (Kind.INTEGER, Kind.INTEGER) and not wide:
             types.append(nw.Int64())
         else:
             raise WrongType(
@@ -387,12 +387,12 @@ def _joint(facts: Sequence[Facts], name: str) -> Facts:
     nullable = any(f.nullable for f in facts)
     if all(dtype == types[0] for dtype in types):
         dtype = types[0]
-    elif kinds == {"string"}:
+    elif kinds == {Kind.STRING}:
         dtype, keys = nw.String(), None
-    elif kinds == {"integer"}:
+    elif kinds == {Kind.INTEGER}:
         dtype = nw.Int64()
         nullable = nullable or any(isinstance(t, (nw.UInt64, nw.Int128, nw.UInt128)) for t in types)
-    elif kinds <= {"integer", "float", "decimal"}:
+    elif kinds <= {Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL}:
         dtype = nw.Float64()
     else:
         raise WrongType(
@@ -402,5 +402,5 @@ def _joint(facts: Sequence[Facts], name: str) -> Facts:
     bounds = None
     if len(ends) == len(facts):
         bounds = Bounds(min(b.lower for b in ends), max(b.upper for b in ends))
-        bounds = Bounds(float(bounds.lower), float(bounds.upper)) if kind(dtype) == "float" else bounds
+        bounds = Bounds(float(bounds.lower), float(bounds.upper)) if kind(dtype) == Kind.FLOAT else bounds
     return Facts(dtype, nullable, bounds, keys, facts[0].origin if bounds or keys else "")

@@ -15,7 +15,7 @@ from dpframe.plan.expressions import Call, Name, Node
 from dpframe.plan.operations import clip_facts
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quantile, Sum
 from dpframe.plan.totals import Output, Scope
-from dpframe.plan.types import TIMES, cast_first, kind, mean_type, show
+from dpframe.plan.types import TIMES, Kind, cast_first, kind, mean_type, show
 
 __all__ = ["Feature", "Pick", "feature", "small"]
 
@@ -96,7 +96,7 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
             return Feature(verb, value, known, None, replace(known, dtype=_held(known), keys=None))
         case Pick(column=column, by=by, last=last):
             known, order = _known(column, table, asked), _known(by, table, asked)
-            if kind(order.dtype) not in (*_ORDERED, "string") or isinstance(order.dtype, nw.Enum):
+            if kind(order.dtype) not in (*_ORDERED, Kind.STRING) or isinstance(order.dtype, nw.Enum):
                 raise WrongType(f"{asked}: by= is a number, a time or a text, not of type {show(order.dtype)}.")
             facts = replace(known, dtype=_held(known), nullable=known.nullable or order.nullable)
             return Feature("last" if last else "first", Name(column), known, by, facts)
@@ -108,14 +108,14 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
 
 def _known(column: str, table: Table, asked: str) -> Facts:
     facts = table.column(column, asked).facts
-    if kind(facts.dtype) == "other":
+    if kind(facts.dtype) == Kind.OTHER:
         raise WrongType(f"{asked}: a column of type {show(facts.dtype)} cannot be read.")
     return facts
 
 
 def _held(facts: Facts) -> Any:
     """The type in which a value is held from here on: a decimal is a float inside the engine."""
-    return nw.Float64() if kind(facts.dtype) in ("float", "decimal") else facts.dtype
+    return nw.Float64() if kind(facts.dtype) in (Kind.FLOAT, Kind.DECIMAL) else facts.dtype
 
 
 def _clipped(column: str, bounds: Bounds | Auto | None, table: Table, asked: str, *kinds: str) -> tuple[Node, Facts]:
@@ -130,7 +130,7 @@ def _clipped(column: str, bounds: Bounds | Auto | None, table: Table, asked: str
         raise UnsupportedOperation(f"{asked}: a feature of a unit needs bounds that are said, no dp.Auto().")
     if bounds is None:
         return Name(column), facts
-    if kind(facts.dtype) == "boolean":
+    if kind(facts.dtype) == Kind.BOOLEAN:
         raise WrongType(f"{asked}: true and false need no bounds.")
     options: Mapping[str, Any] = {"lower": bounds.lower, "upper": bounds.upper}
     return Call("clip", (Name(column),), tuple(options.items())), clip_facts(asked, facts, *bounds)
@@ -140,8 +140,8 @@ def _sum(column: str, bounds: Bounds | Auto | None, unit_bounds: Bounds | None, 
     """A sum: of integers and durations in 64 bits, which it is held inside; of floats as a float."""
     value, known = _clipped(column, bounds, table, asked, *_NUMBERS, "duration")
     family = kind(known.dtype)
-    whole = family in ("integer", "boolean")
-    dtype = nw.Int64() if whole else known.dtype if family == "duration" else nw.Float64()
+    whole = family in (Kind.INTEGER, Kind.BOOLEAN)
+    dtype = nw.Int64() if whole else known.dtype if family == Kind.DURATION else nw.Float64()
     facts = Facts(dtype, False)
     if unit_bounds is not None:
         facts = clip_facts(asked, facts, *unit_bounds)

@@ -9,7 +9,7 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import expressions
 from dpframe.plan.columns import Table
 from dpframe.plan.steps.basic import Filter, Step
-from dpframe.plan.types import Scalar, kind, show
+from dpframe.plan.types import Kind, Scalar, kind, show
 
 __all__ = ["Part"]
 
@@ -40,7 +40,7 @@ class Part(Step):
                 "compose in parallel. Protect the table with neighbors='add-remove'."
             )
         column = table.column(self.name, "partition")
-        if kind(column.facts.dtype) not in ("integer", "string", "boolean", "date"):
+        if kind(column.facts.dtype) not in (Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE):
             raise WrongType(f"partition({self.name!r}): a column of type {show(column.facts.dtype)} cannot make parts.")
         if {c.id for c in table.unit} == {column.id}:
             raise UnsupportedOperation("partition: each part would be one unit. Choose a column that people share.")

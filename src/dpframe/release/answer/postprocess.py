@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.plan import Formula, Output
+from dpframe.plan import Formula, Output, TotalKind
 from dpframe.release.estimators import estimator_of
 
 __all__ = ["adds_up", "is_total", "known_nonnegative", "nonnegative", "rounded", "table_of"]
@@ -185,7 +185,7 @@ def is_total(output: Output) -> bool:
 
 def adds_up(output: Output) -> bool:
     """Whether the numbers of groups add up to that of all: not numbers of different values."""
-    return is_total(output) and output.measures[0][1].total != "distinct"
+    return is_total(output) and output.measures[0][1].total != TotalKind.DISTINCT
 
 
 def known_nonnegative(output: Output) -> bool:

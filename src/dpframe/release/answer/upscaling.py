@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.plan import Ask, Limits, Measure, Output
+from dpframe.plan import Ask, Limits, Measure, Output, TotalKind
 from dpframe.release.estimators import estimator_of, shown
 from dpframe.release.pricing import NoisePlan
 
@@ -75,7 +75,9 @@ def is_scaled_by(ask: Ask, limits: Limits) -> bool:
 
 def may_be_scaled(ask: Ask) -> str:
     """What is said before a release of the numbers that may be scaled by it; nothing where that cannot be."""
-    if not _scalable(ask) or any(m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures):
+    if not _scalable(ask) or any(
+        m.total in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in ask.outputs for _, m in o.measures
+    ):
         return ""  # beside units, groups are limited
     names = ", ".join(output.name for output in ask.outputs if is_scaled(output))
     return (
@@ -98,7 +100,11 @@ def _scalable(ask: Ask) -> bool:
 
 def is_scaled(output: Output) -> bool:
     """Whether a column is one of those that are: counts of rows or values, and sums of rows."""
-    return estimator_of(output).adds_up and output.measures[0][1].total in ("rows", "values", "sum")
+    return estimator_of(output).adds_up and output.measures[0][1].total in (
+        TotalKind.ROWS,
+        TotalKind.VALUES,
+        TotalKind.SUM,
+    )
 
 
 def rounding_of(output: Output) -> float:
@@ -137,4 +143,4 @@ def _multiplied(output: Output, column: pl.Series, factor: float) -> pl.Series:
 def _counting(ask: Ask) -> tuple[Output, str, Measure] | None:
     """The count of rows in each group: a column, or a part of one that is made of several."""
     found = ((output, name, measure) for output in ask.outputs for name, measure in output.measures)
-    return next((one for one in found if one[2].total == "rows"), None)
+    return next((one for one in found if one[2].total == TotalKind.ROWS), None)

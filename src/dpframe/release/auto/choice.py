@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpframe import engine
 from dpframe.budget import Loss, read_epsilon
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Ask, Bounds, Limits, limits_in_words, number, open_bounds_of
+from dpframe.plan import Ask, Bounds, Limits, TotalKind, limits_in_words, number, open_bounds_of
 from dpframe.plan.steps import MOST
 from dpframe.release.answer import Left
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
@@ -211,13 +211,13 @@ def _distinct(ask: Ask) -> dict[str, Ask]:
         measure.column.id: replace(ask, aggregates=(one,))
         for one, output in zip(ask.aggregates, ask.outputs, strict=True)
         for _, measure in output.measures
-        if measure.total == "distinct" and measure.column is not None
+        if measure.total == TotalKind.DISTINCT and measure.column is not None
     }
 
 
 def _parts(ask: Ask, rest: Price, also: Collection[str] = ()) -> dict[str, Fraction]:
     """The histograms that can matter, and numbers of different values; and their parts of the price."""
-    by_units = [m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures]
+    by_units = [m.total in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in ask.outputs for _, m in o.measures]
     ratios = _ratios(ask)
     weights = {} if all(by_units) else {"rows": 8}
     if ask.by and ask.cells != 1:
@@ -306,7 +306,7 @@ def expected_errors(ask: Ask, people: People, rest: Price, choices: Iterable[Lim
 
 def _candidates(ask: Ask, people: People) -> list[Limits]:
     """Limits four to an octave (one where there are several), up to about the largest sizes there seem to be."""
-    by_units = {m.total in ("units", "unit_sum") for o in ask.outputs for _, m in o.measures}
+    by_units = {m.total in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in ask.outputs for _, m in o.measures}
     rows, groups, peaks = people.sizes
     several = people.groups is not None
     totals: list[int | None] = list(_steps(_largest(rows), 4 if several else 1)) if False in by_units else [None]

@@ -17,7 +17,7 @@ from narwhals.dtypes import DType
 from numpy.typing import NDArray
 
 from dpframe import engine
-from dpframe.plan import TIMES, Ask, Bounds, Column, Formula, integer_range, is_whole, kind, moment
+from dpframe.plan import TIMES, Ask, Bounds, Column, Formula, Kind, integer_range, is_whole, kind, moment
 from dpframe.release.auto.noisy_histograms import noisy_histogram
 from dpframe.release.auto.value_histograms import find_scales, read_values, somebody_between
 from dpframe.release.pricing import Price
@@ -86,7 +86,7 @@ def _default(column: Column) -> Bounds:
         ticks = _ticks_of_a_day(column.facts.dtype)
         first, last = _DEFAULT_DAYS[family]
         return Bounds(first * ticks, last * ticks - 1)
-    if family == "integer":
+    if family == Kind.INTEGER:
         least, most = integer_range(column.facts.dtype)
         if most - least < _SMALL:
             return Bounds(least, most)
@@ -271,15 +271,15 @@ def _inside(bounds: Bounds, column: Column) -> Bounds:
     """Bounds that a column of the type can have, within those known of it; never of no width."""
     low, high = bounds.lower, bounds.upper
     family, known = kind(column.facts.dtype), column.facts.bounds
-    if family == "integer" or family in TIMES:
-        least, most = integer_range(column.facts.dtype) if family == "integer" else _tick_range(column.facts.dtype)
+    if family == Kind.INTEGER or family in TIMES:
+        least, most = integer_range(column.facts.dtype) if family == Kind.INTEGER else _tick_range(column.facts.dtype)
         least, most = max(least, -_WHOLE), min(most, _WHOLE)
         low, high = (min(max(x, least), most) for x in (math.floor(low), math.ceil(high)))
     if known is not None:
         low, high = known.clamp(low), known.clamp(high)
         if low == high:
             return known
-    return Bounds(low, high) if low < high else Bounds(low, low + 1 if family != "float" else low + max(abs(low), 1))
+    return Bounds(low, high) if low < high else Bounds(low, low + 1 if family != Kind.FLOAT else low + max(abs(low), 1))
 
 
 def _tick_range(dtype: DType) -> tuple[int, int]:
@@ -291,7 +291,7 @@ def _tick_range(dtype: DType) -> tuple[int, int]:
 
 def _ticks_of_a_day(dtype: DType) -> int:
     """How many ticks of a type of times make a day."""
-    if kind(dtype) == "date":
+    if kind(dtype) == Kind.DATE:
         return 1
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
     return 86_400 * per_second[getattr(dtype, "time_unit", "us")]

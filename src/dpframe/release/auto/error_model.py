@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.engine import NODES
-from dpframe.plan import Ask, Formula, Limits, Measure, Output
+from dpframe.plan import Ask, Formula, Limits, Measure, Output, TotalKind
 from dpframe.release.answer import Left, is_scaled, is_scaled_by
 from dpframe.release.auto.distinct_values import Shared
 from dpframe.release.auto.size_histograms import Groups, Spread, laplace_below, normal_below, quantiles
@@ -157,7 +157,7 @@ class Expected:
         return deviation / (float(measure.grid.magnitude or 1) * 2**measure.fraction * size) if size else 0.0
 
     def _size(self, noise: Noise, limits: Limits) -> float:
-        bound = self._bound(limits, noise.paid.measure.total in ("units", "unit_sum"))
+        bound = self._bound(limits, noise.paid.measure.total in (TotalKind.UNITS, TotalKind.UNIT_SUM))
         return float(bound.l2 if noise.mechanism.by_l2 else bound.l1)
 
     def _bound(self, limits: Limits, by_units: bool) -> Sensitivity:
@@ -264,9 +264,9 @@ class Expected:
         if estimator_of(output).adds_up:
             total = output.measures[0][1].total
             missed, there = kept.of_rows - kept.rows, kept.of_rows
-            if total in ("units", "unit_sum"):
+            if total in (TotalKind.UNITS, TotalKind.UNIT_SUM):
                 missed, there = kept.of_presences - kept.presences, kept.of_presences
-            if total == "distinct":
+            if total == TotalKind.DISTINCT:
                 missed, there = self._values(output.measures[0][1], kept)
             scale = factor if is_scaled(output) else 1.0
             if scale > 1:  # what is left of the bias: the factor is not that of this case, and groups are unlike

@@ -9,7 +9,7 @@ from dpframe import engine
 from dpframe.engine import ONE
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import bits, rounded_laplace
-from dpframe.plan import Ask
+from dpframe.plan import Ask, TotalKind
 from dpframe.release.pricing import EpsilonFromRho, Price
 from dpframe.theory.formulas.sensitivity import Relation
 
@@ -50,7 +50,9 @@ def noisy_values(price: Price, ask: Ask) -> tuple[float, float]:
     Source: Dwork, McSherry, Nissim, Smith 2006, for Laplace noise of scale K / ε
     """
     raw = engine.totals(ask, int(bits.random_words(1)[0]))
-    numbers = [v.sum() for paid, v in zip(ask.read, raw.values, strict=True) if paid.measure.total == "distinct"]
+    numbers = [
+        v.sum() for paid, v in zip(ask.read, raw.values, strict=True) if paid.measure.total == TotalKind.DISTINCT
+    ]
     scale = price.laplace_scale(ask.scope.contribution("n_unique").rows)
     (noisy,) = np.asarray(np.array(numbers) + rounded_laplace(scale, 1), np.float64)
     return float(noisy), scale
