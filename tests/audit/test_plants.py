@@ -1049,8 +1049,8 @@ PLANTS = [
     Plant(
         "errors of drawing noise go on as they came",
         run._found,
-        "engine.sealed(lambda: _read(question, account, price, noise))",
-        "_read(question, account, price, noise)",
+        "engine.sealed(lambda: _read(question, price))",
+        "_read(question, price)",
         lambda: tracebacks_hold_rows(run, "drawn_table"),
     ),
 ]

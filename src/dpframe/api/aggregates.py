@@ -100,11 +100,12 @@ def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
     Bound:  a sum measured from the middle of the bounds, whose values are at most half their width, and a count of the
             values. Where values cannot be missing (`drop_nulls`, `fill_null`) the count is that of the rows, and every
             mean and `count()` of the same ask share it. With Laplace noise for an ε, a sum and its count are measured
-            as a pair, with √2 less noise on both (`dpframe.theory.formulas.sensitivity.pairs`). What is released is the ratio, drawn
-            to the middle of the bounds by as much as its noise deserves: not at all where many values are counted, and
-            all the way where none are. So a mean of few values is not without bias, and its error is smaller, often by
-            half, but for means at the very end of their bounds, where cutting the ratio off there does as well or
-            better (by a fifth at most, as tried). The interval is that of the ratio, and holds what is released
+            as a pair, with √2 less noise on both (`dpframe.theory.formulas.sensitivity.pairs`). What is released is the
+            ratio, drawn to the middle of the bounds by as much as its noise deserves: not at all where many values are
+            counted, and all the way where none are. So a mean of few values is not without bias, and its error is
+            smaller, often by half, but for means at the very end of their bounds, where cutting the ratio off there
+            does as well or better (by a fifth at most, as tried). The interval is that of the ratio, and holds what is
+            released
     Errors: as in `sum`
 
     >>> mean("wage").typed
@@ -158,8 +159,8 @@ def n_unique(column: str, *, share: float = 1) -> Aggregate:
 
     Output: integer, signed
     Bound:  of a unit's different values at most max_rows_per_group in a group and max_rows in all are looked at, chosen
-            at random; see `dpframe.theory.formulas.sensitivity.grouped.row_counts`. Where many units share values, small limits
-            lose hardly any; whether they do, dp.Auto() finds out privately
+            at random; see `dpframe.theory.formulas.sensitivity.grouped.row_counts`. Where many units share values,
+            small limits lose hardly any; whether they do, dp.Auto() finds out privately
     Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
 
     >>> n_unique("shop").typed
@@ -177,9 +178,10 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
             fewer); dates, times and durations keep their type
     Bound:  a choice among them, scored by the rows below and above: by permute-and-flip, which over all groups costs
             what l1 calls for, or by the exponential mechanism, which needs a δ or a ρ and costs what l2 calls for; see
-            `dpframe.theory.formulas.loss.quantile_selection`. A group with too few rows to tell has one near the part q of the way between
-            its bounds: 8 · scale public rows are spread evenly between them, beside its own (not for q of 0 and 1).
-            `release(..., ci=0.95)` spends half of the price on an interval; see `dpframe.theory.formulas.error.quantile_interval`
+            `dpframe.theory.formulas.loss.quantile_selection`. A group with too few rows to tell has one near the part q
+            of the way between its bounds: 8 · scale public rows are spread evenly between them, beside its own (not for
+            q of 0 and 1). `release(..., ci=0.95)` spends half of the price on an interval; see
+            `dpframe.theory.formulas.error.quantile_interval`
     Errors: as in `sum`; InvalidArgument for q
 
     >>> quantile("wage", 0.25).typed

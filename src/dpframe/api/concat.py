@@ -19,8 +19,8 @@ def concat(frames: Iterable[Any]) -> PrivateFrame:
     Input:  frames: protected frames of the same unit, neighbour relation and budget, with the same columns in any order
     Output: PrivateFrame; whole numbers of different types become Int64, numbers Float64, texts String. Bounds cover
             those of every frame, and are known where every frame has them
-    Bound:  see `dpframe.plan.steps.combine.Concat`: limits are enforced on the rows of all frames together, so nothing is
-            multiplied
+    Bound:  see `dpframe.plan.steps.combine.Concat`: limits are enforced on the rows of all frames together, so nothing
+            is multiplied
     Errors: InvalidArgument, WrongType, UnsupportedOperation with `dp.Rows(k)` and for different units; BudgetMismatch
 
     >>> import polars as pl, dpframe as dp

@@ -280,8 +280,8 @@ class PrivateFrame(Questions):
                 them
         Output: a frame with the columns of the other table added. Bounds and keys of public columns follow their types,
                 and are not looked for in the values
-        Bound:  see `dpframe.plan.steps.combine.Join` and `JoinProtected`: with an identifier column limits are enforced after
-                the join; with `dp.Rows(k)` k is multiplied by the largest number of public rows that one key has
+        Bound:  see `dpframe.plan.steps.combine.Join` and `JoinProtected`: with an identifier column limits are enforced
+                after the join; with `dp.Rows(k)` k is multiplied by the largest number of public rows that one key has
         Errors: InvalidArgument where both tables have a column, UnknownColumn, WrongType, UnsupportedOperation,
                 BudgetMismatch
 

@@ -31,8 +31,8 @@ def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - 
             say little of rare values, so where these are most, limits may come out too low
     Bound:  what is open is chosen from noisy histograms in which each unit counts once, and for `dp.n_unique` also from
             noisy numbers of values in all groups together; the rest of the price pays for the answer: composition of
-            adaptively chosen parts, see `dpframe.release.auto.choice`. All of the price is charged, δ too, since what is
-            chosen may need it. The release's report says what was chosen, at what cost and why. Scaling is free, it
+            adaptively chosen parts, see `dpframe.release.auto.choice`. All of the price is charged, δ too, since what
+            is chosen may need it. The release's report says what was chosen, at what cost and why. Scaling is free, it
             reads nothing: see `dpframe.release.answer.upscaling`
     Errors: InvalidArgument; InvalidBounds for scaled=False in bounds; UnsupportedOperation where several queries are
             priced together

@@ -72,8 +72,8 @@ class Marginals(Ask):
     """Rows by each of several sets of columns, the `workload`, as sums of one table that has all columns in `by`.
 
     A row counts when its key is listed in every column. Of one unit at most `max_rows` rows count, once for all
-    tables: more are weighted down together. The measures are the interactions of `theory.formulas.error.marginals`, on a grid of
-    2^-20 rows; a price is split over them as there.
+    tables: more are weighted down together. The measures are the interactions of `theory.formulas.error.marginals`, on
+    a grid of 2^-20 rows; a price is split over them as there.
     """
 
     workload: tuple[Part, ...] = ()  # places in `by`

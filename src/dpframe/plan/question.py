@@ -48,8 +48,8 @@ class Paid:
 
     `pure` is the weight where ε is split over Laplace noise, if it is another one. Without weight it is left out. What
     is `hidden` only finds the keys: its number is not released. A sum with a count `beside` it may be measured as a
-    pair with it, for the price of both: see `theory.formulas.sensitivity.pairs`. `columns` is how many released columns it makes: a part of
-    one that is made of several noisy measures.
+    pair with it, for the price of both: see `theory.formulas.sensitivity.pairs`. `columns` is how many released columns
+    it makes: a part of one that is made of several noisy measures.
     """
 
     names: tuple[str, ...]
@@ -232,7 +232,8 @@ class Ask:
     def threshold(self) -> Measure | None:
         """The number of units that decides which groups appear, when nobody listed them.
 
-        One that is released may do so, but not where suppressed groups are added up: see `theory.formulas.loss.key_selection.rest_scale`.
+        One that is released may do so, but not where suppressed groups are added up: see
+        `theory.formulas.loss.key_selection.rest_scale`.
         """
         if not self.private_keys:
             return None
@@ -353,7 +354,8 @@ class Ask:
     def _with_margins(self, read: tuple[Paid, ...], shape: tuple[int, int]) -> tuple[Paid, ...]:
         """The cells and the margins, each with its part of the price, chosen from the shape of the table alone.
 
-        All cells of a unit may fall into one row, column or the total: see `theory.formulas.sensitivity.grouped.merged`.
+        All cells of a unit may fall into one row, column or the total: see
+        `theory.formulas.sensitivity.grouped.merged`.
         """
         if len(read) != 1:
             raise UnsupportedOperation("crosstab: margins='measured' is for counts and sums; means have none.")

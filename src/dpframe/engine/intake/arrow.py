@@ -1,8 +1,8 @@
 """Tables through Arrow: PyArrow's own, and pandas'. Only the columns that a query reads are converted.
 
-Whatever is brought may be hostile: memory that does not hold in its type (`dpframe.engine.intake.buffers`), objects whose own
-code raises (`dpframe.engine.intake.cells`), columns that give other cells than they say. What does not hold is null, for its
-cell alone.
+Whatever is brought may be hostile: memory that does not hold in its type (`dpframe.engine.intake.buffers`), objects
+whose own code raises (`dpframe.engine.intake.cells`), columns that give other cells than they say. What does not hold
+is null, for its cell alone.
 """
 
 from __future__ import annotations

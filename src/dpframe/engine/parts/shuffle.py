@@ -1,9 +1,9 @@
 """An ask of Dask dataframes: the rows are shuffled by unit, Polars runs on each part, and the integers are added.
 
-Why the totals are those of the whole: see `dpframe.engine.parts.buckets`. A part holds every row of its units because a row
-goes to the part that a hash of its identifier says, taken after identifiers are read by the types of the whole table:
-equal ones, in whatever partition, table or Python type, are one text or one number by then. The hash is pandas', which
-is the same on every machine. A task that runs again gives the same, since nothing in it is drawn.
+Why the totals are those of the whole: see `dpframe.engine.parts.buckets`. A part holds every row of its units because a
+row goes to the part that a hash of its identifier says, taken after identifiers are read by the types of the whole
+table: equal ones, in whatever partition, table or Python type, are one text or one number by then. The hash is pandas',
+which is the same on every machine. A task that runs again gives the same, since nothing in it is drawn.
 
 A partition may be other than Dask says: of other types, with its columns in another order, without some of them, or
 no table at all. Each of its cells is read by its own value and the type of the whole table, and is null where that does

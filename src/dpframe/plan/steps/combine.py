@@ -1,8 +1,8 @@
 """Steps that make rows of several rows or of several tables, and what one unit has after them.
 
-Each keeps the rule of `plan.steps.basic` in its own way: every row put out belongs to one unit, and is made of that unit's
-rows and of what is public, of nothing else. So one unit that joins, leaves or changes its rows changes only its own
-rows of the result, however many these are, and the limits enforced at the ask bound what they can do there.
+Each keeps the rule of `plan.steps.basic` in its own way: every row put out belongs to one unit, and is made of that
+unit's rows and of what is public, of nothing else. So one unit that joins, leaves or changes its rows changes only its
+own rows of the result, however many these are, and the limits enforced at the ask bound what they can do there.
 """
 
 from __future__ import annotations

@@ -94,7 +94,10 @@ def most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int, choose: Cho
 
 
 def rank_scores(measure: Measure, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
-    """How well each candidate splits a group's rows and public ones, 0 at best; see `theory.formulas.loss.quantile_selection`."""
+    """How well each candidate splits a group's rows and public ones, 0 at best.
+
+    See `theory.formulas.loss.quantile_selection`.
+    """
     assert measure.rank is not None
     upto = _upto(measure, counts)
     total = upto[:, -1:]

@@ -1,7 +1,8 @@
 """Clipping bounds chosen privately: a narrow range clips values away, a wide one costs noise.
 
-Two histograms in which each unit counts once say which values there are: see `dpframe.release.auto.value_histograms`. Bounds are then
-the pair of edges with the smallest expected error of what is asked of the column, clipping and noise together.
+Two histograms in which each unit counts once say which values there are: see `dpframe.release.auto.value_histograms`.
+Bounds are then the pair of edges with the smallest expected error of what is asked of the column, clipping and noise
+together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an estimator is: how one statistic follows from its noisy totals, and how far off it may be.
 
-A released column is post-processing of noisy totals, so nothing here has a privacy cost. Each statistic is one file with
-one `Estimator`, which is registered in this room's `__init__`.
+A released column is post-processing of noisy totals, so nothing here has a privacy cost. Each statistic is one file
+with one `Estimator`, which is registered in this room's `__init__`.
 """
 
 from __future__ import annotations

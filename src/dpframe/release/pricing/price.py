@@ -154,7 +154,10 @@ class RhoPrice(Price):
 
 @dataclass(frozen=True)
 class EpsilonFromRho(Price):
-    """An ε that is paid from a budget in ρ: rounded Laplace noise and choices of that ε, charged what they cost in ρ."""
+    """An ε that is paid from a budget in ρ.
+
+    It buys rounded Laplace noise and choices of that ε, which are charged what they cost in ρ.
+    """
 
     symbol = "epsilon"
 

@@ -86,8 +86,8 @@ def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Part, float]
     """The noise of the cells of one marginal, and of the margins it has in a crosstab.
 
     Input:  the tables, their noise and the variances of their interactions; the columns of the marginal
-    Bound:  cells are normal with the variance of `theory.formulas.error.marginals.cell_variance`, but for the rounding of
-            contrasts to their grid; the margins of a marginal are marginals
+    Bound:  cells are normal with the variance of `theory.formulas.error.marginals.cell_variance`, but for the rounding
+            of contrasts to their grid; the margins of a marginal are marginals
     """
     ((_, measure),) = tables.output(table).measures
     unit, parts = float(measure.unit), {}

@@ -119,8 +119,8 @@ class Release(Habits):
         Output: a release whose table is the nearest one, in squares, that is nowhere negative and has the same total;
                 a crosstab keeps its row and column totals too (those below 0 become 0), and an incomplete one its
                 total. Numbers of different values are each moved to 0. Whole numbers no longer are: see `round`
-        Bound:  none is needed, nothing is read: see `dpframe.release.answer.postprocess.nonnegative`. A small cell is moved
-                down by what lifts the negative ones, so that totals keep having no bias
+        Bound:  none is needed, nothing is read: see `dpframe.release.answer.postprocess.nonnegative`. A small cell is
+                moved down by what lifts the negative ones, so that totals keep having no bias
         Warns:  DpFrameWarning for one of several marginals, which no longer agrees with the others
         Errors: UnsupportedOperation where no column can be meant
         """
@@ -203,16 +203,16 @@ class Release(Habits):
                 under the stated limits and bounds, times the factor by which `dp.Auto` scaled it. For counts, sums,
                 means, variances and standard deviations that is proved, and for a quantile of `release(..., ci=0.95)`
                 too, where alpha is at least 1 - ci: its interval is chosen from the data, for half of its price
-                (`dpframe.theory.formulas.error.quantile_interval`). Any other quantile is right in rank, and how far that is in value
-                depends on how densely values lie around it: its interval takes them to lie at least as densely as they
-                do on average between it and either of its bounds, which is so where they become rarer towards the
-                bounds, and not in a gap between two clusters. It takes their number from assume_rows, else from a count
-                in the same release; where there is none, or the number is so small that the choice may be beyond all
-                values, and for a minimum or maximum, it is all that is known: the bounds. A most frequent value has no
-                interval; its error is a number of rows: how many fewer than the truly most frequent one (of those not
-                yet listed) it may have. Groups that were found in the data are shown because their noisy counts were
-                large, which the interval does not undo. Where `dp.Auto` could not choose bounds, which the report
-                says, values may all be beyond those that were taken: the error is that of clipped values
+                (`dpframe.theory.formulas.error.quantile_interval`). Any other quantile is right in rank, and how far
+                that is in value depends on how densely values lie around it: its interval takes them to lie at least as
+                densely as they do on average between it and either of its bounds, which is so where they become rarer
+                towards the bounds, and not in a gap between two clusters. It takes their number from assume_rows, else
+                from a count in the same release; where there is none, or the number is so small that the choice may be
+                beyond all values, and for a minimum or maximum, it is all that is known: the bounds. A most frequent
+                value has no interval; its error is a number of rows: how many fewer than the truly most frequent one
+                (of those not yet listed) it may have. Groups that were found in the data are shown because their noisy
+                counts were large, which the interval does not undo. Where `dp.Auto` could not choose bounds, which the
+                report says, values may all be beyond those that were taken: the error is that of clipped values
         """
         rows = None if assume_rows is None else check_rows(assume_rows)
         return as_kind(error_table(self._numbers, check_alpha(alpha), rows), self._kind)

@@ -131,7 +131,8 @@ def laplace(
             entry. `output_measure` may be MaxDivergence() (the default); ZeroConcentratedDivergence(): ρ = ε + e^-ε - 1
             for real noise, ε·tanh(ε/2) for discrete noise; RenyiDivergence() or RenyiDivergence(alpha): exact; or, for
             one number, SmoothedMaxDivergence(): the exact δ = 1 - e^((ε' - ε)/2) at ε' for real noise
-    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `theory.formulas.loss.laplace`
+    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`,
+            `theory.formulas.loss.laplace`
     Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
 
     >>> m = laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0)

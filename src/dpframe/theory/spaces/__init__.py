@@ -1,4 +1,4 @@
-"""Where values live and how they are compared: domains of inputs and outputs, metrics between them, privacy measures."""
+"""Where values live and how they are compared: domains, metrics between values, and privacy measures."""
 
 from dpframe.theory.spaces.domains import (
     AtomDomain,
