@@ -17,6 +17,8 @@ _OTHER = ["\uff11\uff12", "\u0661\u0662", "1\n2", "12\n13", "2020-02-29\n2020-03
 def test_texts_with_a_line_end_are_no_numbers_or_times(engine):
     """Java's "$" matches before a last line end: "12" and a line end was 12 on Spark, and null elsewhere."""
     texts = [*_FORMED, *_OTHER, *(t + b for t in _FORMED for b in _BESIDE), *(b + t for t in _FORMED for b in _BESIDE)]
+    if engine.name == "postgres":  # whose texts hold no NUL
+        texts = [text for text in texts if "\x00" not in text]
     table = pl.DataFrame({"s": texts})
     kinds = ("int64", "uint8", "float64", "date", "datetime")
     made = {kind: ~dp.col("s").cast(kind).is_null() for kind in kinds}

@@ -14,6 +14,7 @@ import json
 import platform
 import re
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 
-from dpframe.errors import DpFrameError
+from dpframe.errors import DpFrameError, DpFrameWarning
 from dpframe.noise import bits
 
 EXPECTED = Path(__file__).parent / "expected"
@@ -136,7 +137,8 @@ def on_polars(question: Question) -> str:
 
 
 def _recorded(question: Question, bring: Bring, flipped: int | None) -> tuple[str, int]:
-    with tempfile.TemporaryDirectory() as folder, replayed(question.name, flipped) as stream:
+    with tempfile.TemporaryDirectory() as folder, replayed(question.name, flipped) as stream, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpFrameWarning)
         page = Page(question.name, bring, Path(folder))
         question.fill(page)
         return page.read(), stream.drawn

@@ -72,7 +72,7 @@ def test_what_is_charged_is_the_largest_sum_in_any_order(charges, groups):
         assert Loss(0, 0) <= added
         total += added
         sums[key] = sums.get(key, Loss(0, 0)) + Loss(epsilon, delta)
-    largest = [max((getattr(s, u) for s in sums.values()), default=0) for u in ("epsilon_units", "delta_units")]
+    largest = [max((getattr(s, u) for s in sums.values()), default=0) for u in ("exact_epsilon", "exact_delta")]
     assert total == Loss(groups * largest[0], groups * largest[1])
 
 
