@@ -7,7 +7,14 @@ from pathlib import Path
 from questions import ABSENT, AREAS, REFUSED
 
 README = Path(__file__).parent.parent / "README.md"
-HEADS = {"polars": "pandas, Polars, PyArrow", "duckdb": "DuckDB", "ibis": "Ibis", "spark": "Spark", "dask": "Dask"}
+HEADS = {
+    "polars": "pandas, Polars, PyArrow",
+    "duckdb": "DuckDB",
+    "ibis": "Ibis on DuckDB",
+    "postgres": "Ibis on PostgreSQL",
+    "spark": "Spark",
+    "dask": "Dask",
+}
 
 
 def _mark(engine, asked):
