@@ -10,7 +10,7 @@ import polars as pl
 
 from dpframe.api import Pair, PrivateFrame, protect
 from dpframe.errors import InvalidArgument
-from dpframe.plan import ACCESSOR, Habits
+from dpframe.plan import ACCESSOR, Hints
 from dpframe.plan.steps import Rows
 from dpframe.release.publish import MarginalsRelease, Release
 from dpframe.usage import DOORS, explains
@@ -45,7 +45,7 @@ class Once(Whose, Price, total=False):
     limits: Any
 
 
-class _Accessor(Habits):
+class _Accessor(Hints):
     """Protects on call; asks and releases at once through its verbs, which are those of `PrivateFrame`."""
 
     _habits = ACCESSOR

@@ -23,7 +23,7 @@ from dpframe.audit.pairs import multisets, pairs
 from dpframe.engine.backends import backend_named
 from dpframe.engine.backends import polars as parts
 from dpframe.plan.keys import Keys
-from dpframe.plan.question import Ask
+from dpframe.plan.question import Question
 from dpframe.plan.steps.basic import source_of
 from dpframe.release.answer.selection import rank_scores, reach_scores
 from dpframe.theory.formulas.loss.quantile_selection import rank_terms
@@ -64,7 +64,7 @@ def frame(size: int = 4) -> pl.DataFrame:
 # Asking
 
 
-class _Together(Ask):
+class _Together(Question):
     """An ask by table besides its groups, whose limits, measures and cells are those of the ask alone."""
 
     @property
@@ -72,7 +72,7 @@ class _Together(Ask):
         return self.__dict__["alone"]
 
 
-def together(ask: Ask, tables: int) -> Ask:
+def together(ask: Question, tables: int) -> Question:
     """The same ask of every table at once."""
     known = source_of(ask.step).table.columns["t"]
     number = ask.table.columns.get("t", known)
@@ -105,7 +105,7 @@ def one_hash_for_all_tables():
         yield
 
 
-def totals(ask: Ask, tables: int, salt: int = 1) -> tuple[list[np.ndarray], list[Any]]:
+def totals(ask: Question, tables: int, salt: int = 1) -> tuple[list[np.ndarray], list[Any]]:
     """The exact totals of every table: for each measure an array (table, group, …), and the groups."""
     with one_hash_for_all_tables():
         raw = engine.totals(together(ask, tables), salt)

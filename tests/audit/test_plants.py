@@ -39,7 +39,7 @@ from dpframe.errors import BudgetError, DpFrameError, EngineError, WrongType
 from dpframe.noise import bits
 from dpframe.plan import columns, operations, types
 from dpframe.plan import totals as measures
-from dpframe.plan.question import Ask
+from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
 from dpframe.release import batch, failing, run
@@ -950,7 +950,7 @@ PLANTS = [
     ),
     Plant(
         "a margin moves no further than the cells under it",
-        Ask._with_margins,
+        Question._with_margins,
         "sensitivity=merged(bound, number[source])",
         "sensitivity=bound",
         lambda: more_is_told("measured margins", "gaussian", pairs=20),

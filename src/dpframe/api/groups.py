@@ -10,7 +10,7 @@ from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_rank
 from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import GROUPS, Aggregate, Ask, Habits
+from dpframe.plan import GROUPS, Aggregate, Hints, Question
 from dpframe.release import Account
 from dpframe.usage import explains
 
@@ -18,13 +18,13 @@ __all__ = ["PrivateGroupBy", "named", "quantiles"]
 
 
 @explains(".{}({}).release(epsilon=0.1)")
-class PrivateGroupBy(Habits):
+class PrivateGroupBy(Hints):
     """Groups of a protected frame; ask them for aggregates."""
 
     __slots__ = ("_budget", "_groups")
     _habits = GROUPS
 
-    def __init__(self, groups: Ask, budget: Account | None) -> None:
+    def __init__(self, groups: Question, budget: Account | None) -> None:
         """`groups` asks nothing yet."""
         groups.scope.groups("groups")  # columns, keys and the limit are checked as soon as they are named
         self._groups, self._budget = groups, budget

@@ -16,7 +16,7 @@ from dpframe.api.settings import resolve_budget
 from dpframe.budget import Terms
 from dpframe.engine import as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation, kind_of
-from dpframe.plan import QUERY, Ask, Derivation, Habits, derivation, real
+from dpframe.plan import QUERY, Derivation, Hints, Question, derivation, real
 from dpframe.plan.steps import rebased, source_of
 from dpframe.release import Account, Batch, batch_of, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_rows, read_ci
@@ -31,13 +31,13 @@ __all__ = ["Query"]
 
 
 @explains(".{}({})", PRICED)
-class Query(Habits):
+class Query(Hints):
     """A question about a protected frame. Nothing has been read and nothing paid; `release` does both, once."""
 
     __slots__ = ("_ask", "_budget")
     _habits = QUERY
 
-    def __init__(self, ask: Ask, budget: Account | None) -> None:
+    def __init__(self, ask: Question, budget: Account | None) -> None:
         self._ask, self._budget = ask, budget
 
     def explain(self) -> Derivation:

@@ -15,15 +15,15 @@ from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import (
     Aggregate,
-    Ask,
     Auto,
-    Habits,
+    Hints,
     Key,
     Keys,
     Kind,
     Layout,
     Limits,
     Marginals,
+    Question,
     kind,
     read_keys,
     read_other,
@@ -37,7 +37,7 @@ __all__ = ["Questions"]
 
 
 @explains("{}({}, max_rows=5).release(epsilon=0.1)")
-class Questions(Habits):
+class Questions(Hints):
     """The questions of a protected frame, which is a plan step and what pays. Each gives a `Query`; none reads."""
 
     __slots__ = ("_budget", "_step")
@@ -237,7 +237,7 @@ class Questions(Habits):
         said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         rest = self._other(names, other, "group_by")
         listed, verb = self._keys(names, keys, "group_by"), f"group_by({', '.join(map(repr, names))}, {{limit}})"
-        asked = Ask(self._step, names, listed, said, (), verb=verb, other=rest)
+        asked = Question(self._step, names, listed, said, (), verb=verb, other=rest)
         return PrivateGroupBy(asked, self._budget)
 
     def histogram(
@@ -417,5 +417,5 @@ class Questions(Habits):
         layout: Layout | None = None,
         other: Key | None = None,
     ) -> Query:
-        asked = Ask(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb, other=other)
+        asked = Question(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb, other=other)
         return Query(asked, self._budget)

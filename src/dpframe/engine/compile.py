@@ -25,7 +25,7 @@ from dpframe.engine.stages import (
     spread,
     unit_names,
 )
-from dpframe.plan import Ask, Measure, TotalKind
+from dpframe.plan import Measure, Question, TotalKind
 
 __all__ = ["HIGH", "Compiled", "compiled", "counted", "split_bits", "unit_rows"]
 
@@ -52,7 +52,7 @@ def split_bits(measure: Measure) -> int:
     return 0 if bits <= _ROOM else (bits + 1) // 2
 
 
-def compiled(ask: Ask, salt: int, *, empty: bool = False, whole: bool = True) -> Compiled:
+def compiled(ask: Question, salt: int, *, empty: bool = False, whole: bool = True) -> Compiled:
     """The totals of an ask, with a 64-bit salt for the choice of groups; or of its table without rows, or in part."""
     measures = {i: p.measure for i, p in enumerate(ask.read)}
     columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in measures.items() if m.additive}
@@ -89,7 +89,7 @@ def compiled(ask: Ask, salt: int, *, empty: bool = False, whole: bool = True) ->
     return Compiled(main, apart)
 
 
-def unit_rows(ask: Ask, *, empty: bool = False) -> Frame:
+def unit_rows(ask: Question, *, empty: bool = False) -> Frame:
     """The rows that count in an ask, with their unit and groups."""
     live = {column.id for column in ask.group_columns}
     return listed_only(ask, keyed(ask, lower(ask.step, live, empty=empty)))
@@ -131,7 +131,7 @@ def _ranks(numbered: Frame, weights: Frame | None, units: Sequence[str], groups:
 
 
 def _distinct(
-    ask: Ask,
+    ask: Question,
     rows: Frame,
     weights: Frame | None,
     measure: Measure,

@@ -25,7 +25,7 @@ from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, keyed, listed_only, lower, to_float, unit_names
 from dpframe.engine.totals import guarded
-from dpframe.plan import TIMES, Ask, Column, Kind, kind
+from dpframe.plan import TIMES, Column, Kind, Question, kind
 
 __all__ = ["EXPONENTS", "NODES", "ONE", "key_profile", "magnitude_profile", "size_profile", "value_profile"]
 
@@ -39,17 +39,17 @@ _HASHED = 256  # bins of groups that nobody listed, or that are too many
 _LISTED = 4096
 
 
-def size_profile(ask: Ask, sizes: Sequence[str], *, empty: bool = False) -> dict[str, Integers]:
+def size_profile(ask: Question, sizes: Sequence[str], *, empty: bool = False) -> dict[str, Integers]:
     """Units by size, at the NODES: "rows" in all, "groups", "rows_per_group", the most in one. Errors: EngineError."""
     return guarded(lambda: _sizes(ask, sizes, empty))
 
 
-def key_profile(ask: Ask, *, empty: bool = False) -> Integers:
+def key_profile(ask: Question, *, empty: bool = False) -> Integers:
     """Units by group, in the order of the listed keys; by a hash of the key where they are not listed, or too many."""
     return guarded(lambda: _keys(ask, empty))
 
 
-def magnitude_profile(ask: Ask, column: Column, *, empty: bool = False) -> Integers:
+def magnitude_profile(ask: Question, column: Column, *, empty: bool = False) -> Integers:
     """Units by the sign and the power of two of a column's values, from the most negative bin to the most positive.
 
     Each sign has a bin for each of EXPONENTS, which holds [2^e, 2^(e+1)); zero has the one in the middle.
@@ -66,7 +66,7 @@ def magnitude_profile(ask: Ask, column: Column, *, empty: bool = False) -> Integ
     return guarded(lambda: _values(ask, column, number, -wide, wide, empty))
 
 
-def value_profile(ask: Ask, column: Column, edges: Sequence[float], *, empty: bool = False) -> Integers:
+def value_profile(ask: Question, column: Column, edges: Sequence[float], *, empty: bool = False) -> Integers:
     """Units by the values of a column between growing edges; the first bin is below all of them, the last not."""
 
     def number(engine: Backend, value: nw.Expr) -> nw.Expr:
@@ -81,12 +81,12 @@ def value_profile(ask: Ask, column: Column, edges: Sequence[float], *, empty: bo
     return guarded(lambda: _values(ask, column, number, 0, len(edges), empty))
 
 
-def _rows(ask: Ask, column: Column | None, empty: bool) -> Frame:
+def _rows(ask: Question, column: Column | None, empty: bool) -> Frame:
     live = {c.id for c in ask.group_columns} | ({column.id} if column else set())
     return listed_only(ask, keyed(ask, lower(ask.step, live, empty=empty)))
 
 
-def _added(ask: Ask, build: Callable[[Ask, bool], Sums], empty: bool) -> pl.DataFrame:
+def _added(ask: Question, build: Callable[[Question, bool], Sums], empty: bool) -> pl.DataFrame:
     (table,) = planned(ask, [build(ask, True).frame]) if empty else added(ask, lambda part, _: [build(part, empty)])
     return table
 
@@ -94,10 +94,10 @@ def _added(ask: Ask, build: Callable[[Ask, bool], Sums], empty: bool) -> pl.Data
 # Sizes
 
 
-def _sizes(ask: Ask, sizes: Sequence[str], empty: bool) -> dict[str, Integers]:
+def _sizes(ask: Question, sizes: Sequence[str], empty: bool) -> dict[str, Integers]:
     names = {"rows": "a", "groups": "b", "rows_per_group": "c"}
 
-    def build(part: Ask, empty: bool) -> Sums:
+    def build(part: Question, empty: bool) -> Sums:
         units, groups = unit_names(part.table), group_names(part)
         partials = _rows(part, None, empty).group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"))
         per_unit = partials.group_by(*units).agg(
@@ -130,10 +130,10 @@ def _with_parts(frame: Frame, units: Sequence[str]) -> Frame:
     return frame.with_columns(backend_of(frame).quotient(nw.col("n") * ONE, nw.col("a")).alias("s"))
 
 
-def _keys(ask: Ask, empty: bool) -> Integers:
+def _keys(ask: Question, empty: bool) -> Integers:
     groups = group_names(ask)
 
-    def build(part: Ask, empty: bool) -> Sums:
+    def build(part: Question, empty: bool) -> Sums:
         units = unit_names(part.table)
         partials = _rows(part, None, empty).group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"))
         shares = _with_parts(partials, units)
@@ -151,11 +151,11 @@ def _keys(ask: Ask, empty: bool) -> Integers:
 
 
 def _values(
-    ask: Ask, column: Column, number: Callable[[Backend, nw.Expr], nw.Expr], first: int, last: int, empty: bool
+    ask: Question, column: Column, number: Callable[[Backend, nw.Expr], nw.Expr], first: int, last: int, empty: bool
 ) -> Integers:
     """Units by the number of the bin of their values; missing values are in none."""
 
-    def build(part: Ask, empty: bool) -> Sums:
+    def build(part: Question, empty: bool) -> Sums:
         units, rows = unit_names(part.table), _rows(part, column, empty)
         rows = rows.filter(~nw.col(column.id).is_null())
         value = nw.col(column.id)

@@ -17,7 +17,7 @@ from dpframe.engine.compile import HIGH, compiled, split_bits
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, public_keys
 from dpframe.engine.totals import guarded, joined
-from dpframe.plan import FRACTION_BITS, Ask, Marginals
+from dpframe.plan import FRACTION_BITS, Marginals, Question
 from dpframe.theory.formulas.error import Part
 
 __all__ = ["marginal_keys", "marginal_totals", "validate_marginals"]
@@ -41,7 +41,7 @@ def marginal_keys(ask: Marginals, table: Part) -> pl.DataFrame:
     return public_keys(one, key_frame(one)) if table else pl.DataFrame()
 
 
-def _sums(salt: int, ask: Ask, whole: bool, *, empty: bool = False) -> list[Sums]:
+def _sums(salt: int, ask: Question, whole: bool, *, empty: bool = False) -> list[Sums]:
     """For each table its groups and their weights, from the groups of all columns; `whole` as in `buckets`."""
     assert isinstance(ask, Marginals)
     main = compiled(ask, salt, empty=empty, whole=whole).main

@@ -11,7 +11,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Bounds, Facts
+from dpframe.plan import Bounds, ColumnDomain
 
 __all__ = ["Data", "Kind", "as_kind", "facts_of", "polars_dtype"]
 
@@ -29,7 +29,7 @@ class Data:
     """
 
     kind: Kind
-    schema: tuple[tuple[str, Facts], ...]
+    schema: tuple[tuple[str, ColumnDomain], ...]
     scan: Callable[..., Any] = field(repr=False)
     lazy: bool = False
     engine: str = "polars"
@@ -80,12 +80,12 @@ def polars_dtype(dtype: DType) -> Any:
     return getattr(pl, type(dtype).__name__)()
 
 
-def facts_of(dtype: DType) -> Facts:
+def facts_of(dtype: DType) -> ColumnDomain:
     """What a type alone says of a column: Enum categories are public keys, categories of a Categorical are not."""
     if isinstance(dtype, nw.Enum):
-        return Facts(dtype, True, None, tuple(dtype.categories), "the column's Enum type")
+        return ColumnDomain(dtype, True, None, tuple(dtype.categories), "the column's Enum type")
     if isinstance(dtype, nw.Categorical):
-        return Facts(nw.String())
+        return ColumnDomain(nw.String())
     if isinstance(dtype, nw.Boolean):
-        return Facts(dtype, True, Bounds(0, 1), None, "the column's Boolean type")
-    return Facts(dtype)
+        return ColumnDomain(dtype, True, Bounds(0, 1), None, "the column's Boolean type")
+    return ColumnDomain(dtype)

@@ -17,7 +17,7 @@ from dpframe.engine.compile import HIGH, compiled, counted, split_bits
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, public_keys
 from dpframe.errors import DpFrameError, EngineError
-from dpframe.plan import Ask, Measure
+from dpframe.plan import Measure, Question
 
 __all__ = ["Integers", "Totals", "guarded", "joined", "sealed", "totals", "validate"]
 
@@ -37,12 +37,12 @@ class Totals:
     values: tuple[Integers, ...] = field(repr=False)
 
 
-def totals(ask: Ask, salt: int) -> Totals:
+def totals(ask: Question, salt: int) -> Totals:
     """Read the rows and add up. Input: the ask, a 64-bit salt for the choice of groups. Errors: EngineError."""
     return guarded(lambda: _assembled(ask, *_read(ask, salt)))
 
 
-def validate(ask: Ask) -> None:
+def validate(ask: Question) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after it is paid."""
     guarded(lambda: _assembled(ask, *_empty(ask)))
 
@@ -83,21 +83,21 @@ def sealed(run: Callable[[], T]) -> T:
     raise stopped
 
 
-def _empty(ask: Ask) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
+def _empty(ask: Question) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
     """Every table of totals of the table without its rows."""
     made = compiled(ask, 0, empty=True)
     main, *apart = planned(ask, [made.main, *made.apart.values()])
     return main, dict(zip(made.apart, apart, strict=True))
 
 
-def _read(ask: Ask, salt: int) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
+def _read(ask: Question, salt: int) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
     """Every table of totals, of the whole or added up from parts of the units."""
     main, *apart = added(ask, partial(_sums, salt))
     numbers = [i for i, paid in enumerate(ask.read) if not paid.measure.additive]
     return main, {i: _numbers(ask, table) for i, table in zip(numbers, apart, strict=True)}
 
 
-def _sums(salt: int, ask: Ask, whole: bool) -> list[Sums]:
+def _sums(salt: int, ask: Question, whole: bool) -> list[Sums]:
     """The sums of an ask; on a part of the units, pairs of group and value in place of their number."""
     made, groups = compiled(ask, salt, whole=whole), group_names(ask)
     named = [(frame, frame.collect_schema().names()) for frame in made.apart.values()]
@@ -105,7 +105,7 @@ def _sums(salt: int, ask: Ask, whole: bool) -> list[Sums]:
     return [Sums(made.main, tuple(groups)), *apart]
 
 
-def _numbers(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
+def _numbers(ask: Question, table: pl.DataFrame) -> pl.DataFrame:
     """A table of numbers "t"; of pairs, their number in each group."""
     if "t" in table.columns:
         return table
@@ -113,7 +113,7 @@ def _numbers(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
     return made
 
 
-def _assembled(ask: Ask, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) -> Totals:
+def _assembled(ask: Question, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) -> Totals:
     names = group_names(ask)
     sums = [name for name in table.columns if name not in names]
     if ask.keys is not None and names:

@@ -14,7 +14,7 @@ from dpframe.plan.hints import nearest
 from dpframe.plan.types import Scalar, number
 from dpframe.theory.formulas.sensitivity import Relation
 
-__all__ = ["Auto", "Bounds", "Column", "Facts", "Limits", "Table", "check_names"]
+__all__ = ["Auto", "Bounds", "Column", "ColumnDomain", "Limits", "Table", "check_names"]
 
 
 class Bounds(NamedTuple):
@@ -41,7 +41,7 @@ class Bounds(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Facts:
+class ColumnDomain:
     """The domain of one column: its type, whether a value can be missing, its bounds, its public keys."""
 
     dtype: DType
@@ -59,7 +59,7 @@ class Column:
     """
 
     id: str
-    facts: Facts
+    facts: ColumnDomain
     is_unit: bool = False
 
 
@@ -142,7 +142,7 @@ class Table:
         near = nearest(name, self.columns) if isinstance(name, str) else ""
         raise UnknownColumn(f"{asked}: there is no column {name!r}. Columns: {', '.join(self.columns)}.{near}")
 
-    def with_versions(self, changed: Iterable[tuple[str, Facts]]) -> Table:
+    def with_versions(self, changed: Iterable[tuple[str, ColumnDomain]]) -> Table:
         """The table after columns were written: each gets a new version, in the place of its name or at the end."""
         columns, number = dict(self.columns), self.versions
         for name, facts in changed:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from dpframe.plan.columns import Auto, Facts, Limits, Table
+from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
 from dpframe.plan.marginals import Marginals, titled
-from dpframe.plan.question import Ask, Paid
+from dpframe.plan.question import Allotment, Question
 from dpframe.plan.steps import Rows, Step, lineage, source_of
 from dpframe.plan.totals import Measure, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
@@ -58,7 +58,7 @@ class Derivation:
         )
 
 
-def derivation(ask: Ask, also: str = "") -> Derivation:
+def derivation(ask: Question, also: str = "") -> Derivation:
     """The derivation of an ask, from its source to the sensitivity of each noisy total; `also` is said of groups."""
     lines = _lines(ask.step)
     steps = (*(line for _, line in lines), (asked(ask), _at_ask(ask), ""))
@@ -67,7 +67,7 @@ def derivation(ask: Ask, also: str = "") -> Derivation:
     return Derivation(_title(ask.step), steps, keys, tuple(_measure(ask, p) for p in ask.paid), typed)
 
 
-def _together(ask: Ask) -> str:
+def _together(ask: Question) -> str:
     """What several choices inside the release take of its price, after a space."""
     if len(ask.open_bounds) + (ask.auto is not None) < 2:
         return ""
@@ -138,7 +138,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
-def _at_ask(ask: Ask) -> str:
+def _at_ask(ask: Question) -> str:
     if ask.table.declared is not None:
         return _held(ask.step)
     limits = ask.table.limits.and_also(ask.given) if ask.auto else ask.limits
@@ -149,7 +149,7 @@ def _at_ask(ask: Ask) -> str:
     return f"{said}: enforced here by weights" if said else "counts once"
 
 
-def asked(ask: Ask) -> str:
+def asked(ask: Question) -> str:
     """The question as it was typed, without its limits."""
     verb = ask.verb.replace(", {limit}", "").replace("{limit}", "")
     aggregates = ", ".join(f"{name}={aggregate.typed}" for name, aggregate in ask.aggregates)
@@ -171,7 +171,7 @@ def _written(step: Step) -> str:
     return "; ".join(lines)
 
 
-def _facts(facts: Facts) -> str:
+def _facts(facts: ColumnDomain) -> str:
     parts = []
     if facts.bounds is not None:
         times = kind(facts.dtype) in TIMES
@@ -189,7 +189,7 @@ def _shown(value: float, measure: Measure) -> str:
     return number(moment(value, dtype)) if kind(dtype) in TIMES else f"{value:g}"
 
 
-def _keys(ask: Ask) -> str:
+def _keys(ask: Question) -> str:
     if not ask.by:
         return "One row is released." if ask.rounds == 1 else f"{ask.rounds} rows are released."
     if isinstance(ask, Marginals):
@@ -202,7 +202,7 @@ def _keys(ask: Ask) -> str:
     )
 
 
-def _found(ask: Ask) -> str:
+def _found(ask: Question) -> str:
     """Which of the groups in the data are released."""
     noun = "units" if ask.table.unit else "rows"
     if any(p.hidden and p.measure.sensitivity.exact_linf == 1 for p in ask.paid):
@@ -232,7 +232,7 @@ def _tables(ask: Marginals) -> str:
     )
 
 
-def _shares(ask: Ask) -> str:
+def _shares(ask: Question) -> str:
     """How the price is split over cells and margins, for each kind of noise."""
     if len(ask.paid) == 1:
         return "Margins are not worth measuring in a table of this shape: they are derived from the cells."
@@ -246,7 +246,7 @@ def _shares(ask: Ask) -> str:
     )
 
 
-def _measure(ask: Ask, paid: Paid) -> tuple[str, ...]:
+def _measure(ask: Question, paid: Allotment) -> tuple[str, ...]:
     measure = paid.measure
     bound = measure.sensitivity.scaled(measure.unit)
     if measure.merged:
@@ -258,12 +258,12 @@ def _measure(ask: Ask, paid: Paid) -> tuple[str, ...]:
     return (name, *made_of, *("to be chosen" if _open(ask, measure) else f"{x:.6g}" for x in known))
 
 
-def _open(ask: Ask, measure: Measure) -> bool:
+def _open(ask: Question, measure: Measure) -> bool:
     """Whether what one unit can change follows from what is chosen inside the release."""
     return ask.auto is not None or open_bounds_of(ask, measure) is not None
 
 
-def open_bounds_of(ask: Ask, measure: Measure) -> Auto | None:
+def open_bounds_of(ask: Question, measure: Measure) -> Auto | None:
     """How the bounds of a measure's column are to be chosen, None where they are not."""
     held = {ask.table.columns[name].id: auto for name, auto in ask.open_bounds.items()}
     return (
@@ -273,7 +273,7 @@ def open_bounds_of(ask: Ask, measure: Measure) -> Auto | None:
     )
 
 
-def _made_of(ask: Ask, measure: Measure) -> tuple[str, str]:
+def _made_of(ask: Question, measure: Measure) -> tuple[str, str]:
     if measure.total == TotalKind.INTERACTION:
         return f"rows by {titled(measure.among)}, without what its margins say" if measure.among else "rows", ""
     if measure.column is None:

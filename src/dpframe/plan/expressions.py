@@ -10,8 +10,8 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
-from dpframe.plan.columns import Bounds, Facts, Table
-from dpframe.plan.hints import CALENDAR, EXPRESSION, TEXT, Habits
+from dpframe.plan.columns import Bounds, ColumnDomain, Table
+from dpframe.plan.hints import CALENDAR, EXPRESSION, TEXT, Hints
 from dpframe.plan.operations import OPERATIONS
 from dpframe.plan.types import (
     Kind,
@@ -95,7 +95,7 @@ def text(node: Node, *, short: bool = False) -> str:
             return OPERATIONS[operation].text.format(*(text(a, short=short) for a in args), **said)
 
 
-def facts(node: Node, table: Table, asked: str) -> Facts:
+def facts(node: Node, table: Table, asked: str) -> ColumnDomain:
     """What is known of an expression's values on a table; refuses unknown columns and wrong types."""
     match node:
         case Name(name):
@@ -105,7 +105,7 @@ def facts(node: Node, table: Table, asked: str) -> Facts:
             number = isinstance(value, (bool, int, float))
             bounds = Bounds(value, value) if number else None  # type: ignore[arg-type]
             zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
-            return Facts(nw.Datetime("us", "UTC") if zoned else _LITERAL_TYPES[family], value is None, bounds)
+            return ColumnDomain(nw.Datetime("us", "UTC") if zoned else _LITERAL_TYPES[family], value is None, bounds)
         case Call(operation, args, options):
             known = [facts(a, table, asked) for a in args]
             return OPERATIONS[operation].rule(f"{asked}: {text(node, short=True)}", known, dict(options))
@@ -138,7 +138,7 @@ def check_bound(value: object, what: str) -> Any:
     return end
 
 
-class Expr(Habits):
+class Expr(Hints):
     """A computation on one row: columns, numbers and texts, combined as in Polars.
 
     Comparison and arithmetic use the ordinary signs; `&`, `|` and `~` combine conditions. What does not exist is
@@ -333,7 +333,7 @@ def _word(value: object, what: str) -> str:
 
 
 @dataclass(frozen=True)
-class TextNamespace(Habits):
+class TextNamespace(Hints):
     """`dp.col("city").str`: operations on text."""
 
     _habits = TEXT
@@ -372,7 +372,7 @@ class TextNamespace(Habits):
 
 
 @dataclass(frozen=True)
-class CalendarNamespace(Habits):
+class CalendarNamespace(Hints):
     """`dp.col("when").dt`: parts of a date or a time."""
 
     _habits = CALENDAR

@@ -19,10 +19,10 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.errors import UnsupportedOperation, kind_of
-from dpframe.plan.columns import Facts
+from dpframe.plan.columns import ColumnDomain
 from dpframe.plan.expressions import Expr
 from dpframe.plan.marginals import Marginals
-from dpframe.plan.question import Ask
+from dpframe.plan.question import Question
 from dpframe.plan.steps import Source, Step, lineage
 
 __all__ = ["described", "described_table"]
@@ -32,7 +32,7 @@ LONG = 100  # a longer list is described by its length and hash
 Json = Any
 
 
-def described(ask: Ask) -> dict[str, Json]:
+def described(ask: Question) -> dict[str, Json]:
     """A question as JSON: whose privacy, the schema, every step, the groups, limits and aggregates; never a row.
 
     Errors: UnsupportedOperation when something in the plan has no lasting description
@@ -77,7 +77,7 @@ def _step(step: Step) -> Json:
     return {"": step.typed, **parts}
 
 
-def _facts(facts: Facts) -> str:
+def _facts(facts: ColumnDomain) -> str:
     return str(_plain(facts.dtype))
 
 

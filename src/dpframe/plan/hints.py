@@ -21,7 +21,7 @@ __all__ = [
     "QUERY",
     "RELEASE",
     "TEXT",
-    "Habits",
+    "Hints",
     "nearest",
 ]
 
@@ -168,7 +168,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-class Habits:
+class Hints:
     """Answers a name that does not exist with the line to type; the error is an AttributeError too.
 
     Names that begin with an underscore, by which other libraries ask what an object can do, get Python's own error.

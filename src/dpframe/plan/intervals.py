@@ -11,7 +11,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, WrongType
-from dpframe.plan.columns import Facts
+from dpframe.plan.columns import ColumnDomain
 from dpframe.plan.expressions import check_bound, comparable
 from dpframe.plan.types import TIMES, Kind, cast_first, kind, number, show, ticks
 
@@ -74,9 +74,9 @@ class Intervals:
             raise WrongType(f"{asked}: a column of type {show(dtype)} goes with bins of numbers, not of times.")
         return [float(edge) for edge in self.edges]
 
-    def facts(self, origin: str) -> Facts:
+    def facts(self, origin: str) -> ColumnDomain:
         """The domain of the labelled column: its labels are all the keys there are; outside every interval is null."""
-        return Facts(nw.Enum(self.labels), True, None, self.labels, origin)
+        return ColumnDomain(nw.Enum(self.labels), True, None, self.labels, origin)
 
 
 def _labels(

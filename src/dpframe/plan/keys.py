@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from dpframe.errors import InvalidArgument, WrongType
-from dpframe.plan.columns import Facts
+from dpframe.plan.columns import ColumnDomain
 from dpframe.plan.types import Kind, Scalar, as_held, check_scalar, in_order, integer_range, kind, plain, show
 
 __all__ = ["Key", "Keys", "read_keys", "read_other"]
@@ -49,7 +49,7 @@ class Keys:
         return cls(levels, tuple(rows))
 
 
-def read_keys(keys: object, by: Sequence[str], facts: Sequence[Facts], asked: str) -> Keys | None:
+def read_keys(keys: object, by: Sequence[str], facts: Sequence[ColumnDomain], asked: str) -> Keys | None:
     """The public keys of a grouping: those given, completed by the columns whose keys the schema fixes.
 
     Input:  keys: None, a list (one column), a dict of lists (every combination), a list of tuples, or a public
@@ -76,7 +76,7 @@ def read_keys(keys: object, by: Sequence[str], facts: Sequence[Facts], asked: st
     return Keys.of_rows(_rows(keys, by, facts, asked))
 
 
-def read_other(label: object, by: Sequence[str], facts: Sequence[Facts], asked: str) -> Key:
+def read_other(label: object, by: Sequence[str], facts: Sequence[ColumnDomain], asked: str) -> Key:
     """The key of the row that collects suppressed groups: one value for all columns, or a tuple with one for each.
 
     Output: a value of each column's type, or null
@@ -88,7 +88,7 @@ def read_other(label: object, by: Sequence[str], facts: Sequence[Facts], asked: 
     return tuple(_label(part, fact, name, asked) for part, fact, name in zip(parts, facts, by, strict=True))
 
 
-def _label(part: object, facts: Facts, name: str, asked: str) -> Scalar | None:
+def _label(part: object, facts: ColumnDomain, name: str, asked: str) -> Scalar | None:
     try:
         return _key(part, facts, name, asked)
     except WrongType:
@@ -99,11 +99,11 @@ def _label(part: object, facts: Facts, name: str, asked: str) -> Scalar | None:
     )
 
 
-def _fixed(facts: Facts) -> tuple[Scalar, ...] | None:
+def _fixed(facts: ColumnDomain) -> tuple[Scalar, ...] | None:
     return (False, True) if kind(facts.dtype) == Kind.BOOLEAN else facts.keys
 
 
-def _level(values: object, facts: Facts, name: str, asked: str) -> tuple[Scalar | None, ...]:
+def _level(values: object, facts: ColumnDomain, name: str, asked: str) -> tuple[Scalar | None, ...]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InvalidArgument(f"{asked}: the keys of {name!r} are a list of values.")
     listed = _column(tuple(in_order(values)), facts, name, asked)
@@ -114,7 +114,7 @@ def _level(values: object, facts: Facts, name: str, asked: str) -> tuple[Scalar 
     return listed
 
 
-def _column(values: tuple[object, ...], facts: Facts, name: str, asked: str) -> tuple[Scalar | None, ...]:
+def _column(values: tuple[object, ...], facts: ColumnDomain, name: str, asked: str) -> tuple[Scalar | None, ...]:
     """The keys of one column; plain integers and texts, of which there may be millions, are checked together."""
     types, family = set(map(type, values)), kind(facts.dtype)
     if types == {str} and family == Kind.STRING and not isinstance(facts.dtype, nw.Enum):
@@ -127,7 +127,7 @@ def _column(values: tuple[object, ...], facts: Facts, name: str, asked: str) -> 
     return tuple(_key(value, facts, name, asked) for value in values)
 
 
-def _key(value: object, facts: Facts, name: str, asked: str) -> Scalar | None:
+def _key(value: object, facts: ColumnDomain, name: str, asked: str) -> Scalar | None:
     if (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType"):
         return None
     value = check_scalar(as_held(plain(value), facts.dtype), facts.dtype, f"{asked}: keys of {name!r}")
@@ -168,7 +168,7 @@ def _check_moment(value: dt.datetime, dtype: Any, what: str) -> None:
         raise WrongType(f"{what} is outside of the column's type, {show(dtype)}.")
 
 
-def _rows(keys: object, by: Sequence[str], facts: Sequence[Facts], asked: str) -> tuple[Key, ...]:
+def _rows(keys: object, by: Sequence[str], facts: Sequence[ColumnDomain], asked: str) -> tuple[Key, ...]:
     if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
         raise InvalidArgument(f"{asked}: keys= is a dict of lists, a list of tuples or a public dataframe.")
     given = in_order(keys)

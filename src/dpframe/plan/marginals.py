@@ -11,9 +11,9 @@ from dpframe.errors import UnboundedContribution, UnsupportedOperation
 from dpframe.plan.columns import Limits
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.keys import Keys
-from dpframe.plan.question import Ask, Layout, Paid
+from dpframe.plan.question import Allotment, Layout, Question
 from dpframe.plan.statistics import Count
-from dpframe.plan.totals import Formula, Measure, Output, TotalKind
+from dpframe.plan.totals import Formula, Measure, ReleasedColumn, TotalKind
 from dpframe.plan.types import Scalar
 from dpframe.theory.formulas.error import Part, interaction, shares
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -58,9 +58,11 @@ class Tables:
         """The places of columns."""
         return tuple(map(self.by.index, names))
 
-    def output(self, table: Part) -> Output:
+    def output(self, table: Part) -> ReleasedColumn:
         """The released numbers of a marginal: rows, with fractions."""
-        return Output(COUNT, Formula.COUNT, ((COUNT, replace(self.measure, among=self.names(table))),), whole=False)
+        return ReleasedColumn(
+            COUNT, Formula.COUNT, ((COUNT, replace(self.measure, among=self.names(table))),), whole=False
+        )
 
     def layout(self, table: Part) -> Layout:
         """How a marginal is laid out: the last column across, with margins."""
@@ -68,7 +70,7 @@ class Tables:
 
 
 @dataclass(frozen=True, eq=False)
-class Marginals(Ask):
+class Marginals(Question):
     """Rows by each of several sets of columns, the `workload`, as sums of one table that has all columns in `by`.
 
     A row counts when its key is listed in every column. Of one unit at most `max_rows` rows count, once for all
@@ -94,13 +96,13 @@ class Marginals(Ask):
         return Limits(super().limits.max_rows, self.cells)
 
     @property
-    def read(self) -> tuple[Paid, ...]:
+    def read(self) -> tuple[Allotment, ...]:
         """The one total that rows are read for: the weights of rows by all columns, of which marginals are sums."""
         bits = FRACTION_BITS if self.table.unit else 0
-        return (Paid((COUNT,), replace(self.tables.measure, fraction=bits), Fraction(1)),)
+        return (Allotment((COUNT,), replace(self.tables.measure, fraction=bits), Fraction(1)),)
 
     @cached_property
-    def paid(self) -> tuple[Paid, ...]:
+    def paid(self) -> tuple[Allotment, ...]:
         """The interactions, each with its part of the price; see `theory.formulas.error.marginals.shares`."""
         _ = self.group_columns
         if self.auto is not None:
@@ -114,25 +116,25 @@ class Marginals(Ask):
             )
         sizes = self.tables.sizes
         return tuple(
-            Paid((titled(among),), _interaction(among, interaction(keys, rows, self.table.relation)), share)
+            Allotment((titled(among),), _interaction(among, interaction(keys, rows, self.table.relation)), share)
             for part, share in shares(self.workload, sizes, self.table.relation).items()
             for among, keys in [(self.tables.names(part), [sizes[i] for i in part])]
         )
 
     @cached_property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[ReleasedColumn, ...]:
         """One for each table of the workload."""
         named = [(titled(self.tables.names(table)), self.tables.output(table).measures) for table in self.workload]
         return tuple(
-            Output(title, Formula.COUNT, ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in named
+            ReleasedColumn(title, Formula.COUNT, ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in named
         )
 
-    def one(self, table: Part) -> Ask:
+    def one(self, table: Part) -> Question:
         """One marginal as a question of its own: its keys, and how it is laid out."""
         assert self.keys is not None
         keys = Keys(tuple(self.keys.levels[i] for i in table)) if table else None
         counted, layout = ((COUNT, Count()),), self.tables.layout(table)
-        return Ask(self.step, self.tables.names(table), keys, self.given, counted, layout, verb=self.verb)
+        return Question(self.step, self.tables.names(table), keys, self.given, counted, layout, verb=self.verb)
 
 
 def _interaction(among: tuple[str, ...], bound: Sensitivity) -> Measure:

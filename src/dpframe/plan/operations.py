@@ -16,7 +16,7 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.errors import WrongType
-from dpframe.plan.columns import Bounds, Facts
+from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.types import (
     GIVE,
     TIMES,
@@ -35,7 +35,7 @@ from dpframe.plan.types import (
 __all__ = ["OPERATIONS", "Operation", "cast_facts", "clip_facts", "fill_facts", "overflows"]
 
 Options = Mapping[str, Any]
-Rule = Callable[[str, Sequence[Facts], Options], Facts]
+Rule = Callable[[str, Sequence[ColumnDomain], Options], ColumnDomain]
 
 _NUMBERS = ("integer", "float", "decimal")
 _SAFE = 2.0**62  # integers below this in size are far from the end of int64, whatever float says of them
@@ -49,11 +49,11 @@ class Operation:
     rule: Rule
 
 
-def _nullable(args: Sequence[Facts]) -> bool:
+def _nullable(args: Sequence[ColumnDomain]) -> bool:
     return any(a.nullable for a in args)
 
 
-def _need(asked: str, facts: Facts, *kinds: str) -> None:
+def _need(asked: str, facts: ColumnDomain, *kinds: str) -> None:
     if kind(facts.dtype) not in kinds:
         number = cast_first(facts.dtype) if Kind.FLOAT in kinds else ""
         raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}.{number}")
@@ -85,72 +85,76 @@ def _corner_bounds(a: Bounds | None, b: Bounds | None, op: Callable[[Any, Any], 
 
 
 def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
-    def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    def rule(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
         for a in args:
             _need(asked, a, *_NUMBERS)
         if all(kind(a.dtype) == Kind.INTEGER for a in args):
             bounds = _corner_bounds(args[0].bounds, args[1].bounds, op)
             wide = any(isinstance(a.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for a in args)
-            return Facts(nw.Int64(), _nullable(args) or overflows(bounds) or wide, bounds)
-        return Facts(nw.Float64(), True, _corner_bounds(_as_floats(args[0].bounds), _as_floats(args[1].bounds), op))
+            return ColumnDomain(nw.Int64(), _nullable(args) or overflows(bounds) or wide, bounds)
+        return ColumnDomain(
+            nw.Float64(), True, _corner_bounds(_as_floats(args[0].bounds), _as_floats(args[1].bounds), op)
+        )
 
     return rule
 
 
-def _divide(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+def _divide(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     for a in args:
         _need(asked, a, *_NUMBERS)
     top, bottom = (_as_floats(a.bounds) for a in args)
     if top and bottom and (bottom.lower > 0 or bottom.upper < 0):
         bounds = _corner_bounds(top, bottom, lambda x, y: x / y)
-        return Facts(nw.Float64(), bounds is None or _nullable(args), bounds)
-    return Facts(nw.Float64(), True)
+        return ColumnDomain(nw.Float64(), bounds is None or _nullable(args), bounds)
+    return ColumnDomain(nw.Float64(), True)
 
 
 def _by_constant(bounded: Callable[[Bounds, int], Bounds]) -> Rule:
-    def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    def rule(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
         _need(asked, args[0], "integer")
         by = options["by"]
         if isinstance(by, bool) or not isinstance(by, int) or not 1 <= by < 2**62:
             raise WrongType(f"{asked}: the divisor must be a whole number of at least 1.")
         wide = isinstance(args[0].dtype, (nw.UInt64, nw.Int128, nw.UInt128))
-        return Facts(nw.Int64(), args[0].nullable or wide, args[0].bounds and bounded(args[0].bounds, by))
+        return ColumnDomain(nw.Int64(), args[0].nullable or wide, args[0].bounds and bounded(args[0].bounds, by))
 
     return rule
 
 
-def _negative(asked: str, args: Sequence[Facts], options: Options) -> Facts:
-    zero = Facts(nw.Int64() if kind(args[0].dtype) == Kind.INTEGER else nw.Float64(), False, Bounds(0, 0))
+def _negative(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    zero = ColumnDomain(nw.Int64() if kind(args[0].dtype) == Kind.INTEGER else nw.Float64(), False, Bounds(0, 0))
     return _arithmetic(lambda x, y: x - y)(asked, [zero, args[0]], options)
 
 
-def _absolute(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+def _absolute(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     facts = _negative(asked, args, options)
     bounds = args[0].bounds
     if bounds is None:
-        return Facts(facts.dtype, facts.nullable)
+        return ColumnDomain(facts.dtype, facts.nullable)
     low = 0 if bounds.lower <= 0 <= bounds.upper else min(abs(bounds.lower), abs(bounds.upper))
-    return Facts(facts.dtype, facts.nullable, Bounds(low, bounds.magnitude))
+    return ColumnDomain(facts.dtype, facts.nullable, Bounds(low, bounds.magnitude))
 
 
 def _monotone(function: Callable[[Any], float]) -> Rule:
-    def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    def rule(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
         _need(asked, args[0], *_NUMBERS)
         bounds = _as_floats(args[0].bounds)
-        return Facts(nw.Float64(), args[0].nullable, bounds and Bounds(function(bounds.lower), function(bounds.upper)))
+        return ColumnDomain(
+            nw.Float64(), args[0].nullable, bounds and Bounds(function(bounds.lower), function(bounds.upper))
+        )
 
     return rule
 
 
-def _root(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+def _root(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     _need(asked, args[0], *_NUMBERS)
     bounds = _as_floats(args[0].bounds)
     if bounds is None or bounds.lower < 0:
-        return Facts(nw.Float64(), True)
-    return Facts(nw.Float64(), args[0].nullable, Bounds(math.sqrt(bounds.lower), math.sqrt(bounds.upper)))
+        return ColumnDomain(nw.Float64(), True)
+    return ColumnDomain(nw.Float64(), args[0].nullable, Bounds(math.sqrt(bounds.lower), math.sqrt(bounds.upper)))
 
 
-def _compare(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+def _compare(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     first, second = (kind(a.dtype) for a in args)
     if Kind.OTHER in (first, second) or not (first == second or (first in _NUMBERS and second in _NUMBERS)):
         types = " with ".join(show(a.dtype) for a in args)
@@ -160,7 +164,7 @@ def _compare(asked: str, args: Sequence[Facts], options: Options) -> Facts:
             f"{asked}: a time with a zone does not compare with one that has none; that of a time as typed is "
             "tzinfo=datetime.timezone.utc."
         )
-    return Facts(nw.Boolean(), _nullable(args), Bounds(0, 1))
+    return ColumnDomain(nw.Boolean(), _nullable(args), Bounds(0, 1))
 
 
 def _comparison(families: set[str]) -> str:
@@ -180,24 +184,24 @@ def _comparison(families: set[str]) -> str:
     return f" Compare with {' or '.join(GIVE[family] for family in typed)}{cast}."
 
 
-def _logic(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+def _logic(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     for a in args:
         _need(asked, a, "boolean")
-    return Facts(nw.Boolean(), _nullable(args), Bounds(0, 1))
+    return ColumnDomain(nw.Boolean(), _nullable(args), Bounds(0, 1))
 
 
-def _is_null(asked: str, args: Sequence[Facts], options: Options) -> Facts:
-    return Facts(nw.Boolean(), False, Bounds(0, 1))
+def _is_null(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    return ColumnDomain(nw.Boolean(), False, Bounds(0, 1))
 
 
-def _is_in(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+def _is_in(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     for value in options["values"]:
         if check_scalar(value, args[0].dtype, asked) is None:
             raise WrongType(f"{asked}: null is not a value; ask is_null() beside it.")
-    return Facts(nw.Boolean(), args[0].nullable, Bounds(0, 1))
+    return ColumnDomain(nw.Boolean(), args[0].nullable, Bounds(0, 1))
 
 
-def clip_facts(asked: str, facts: Facts, lower: Any, upper: Any, origin: str = "") -> Facts:
+def clip_facts(asked: str, facts: ColumnDomain, lower: Any, upper: Any, origin: str = "") -> ColumnDomain:
     """Facts after clip: missing stays missing, everything else lies in [lower, upper]; one side may be open.
 
     The bounds of a time are held in its ticks.
@@ -206,7 +210,7 @@ def clip_facts(asked: str, facts: Facts, lower: Any, upper: Any, origin: str = "
         low, high = (None if x is None else ticks(x, facts.dtype, asked) for x in (lower, upper))
         inside = Bounds(-math.inf if low is None else low, math.inf if high is None else high)
         known = facts.bounds or Bounds(-math.inf, math.inf)
-        return Facts(
+        return ColumnDomain(
             facts.dtype, facts.nullable, _finite(inside.clamp(known.lower), inside.clamp(known.upper)), origin=origin
         )
     if kind(facts.dtype) == Kind.BOOLEAN:
@@ -226,14 +230,14 @@ def clip_facts(asked: str, facts: Facts, lower: Any, upper: Any, origin: str = "
     known = (facts.bounds if kind(dtype) == Kind.INTEGER else _as_floats(facts.bounds)) or Bounds(-math.inf, math.inf)
     limit = Bounds(-math.inf if lower is None else lower, math.inf if upper is None else upper)
     bounds = _finite(limit.clamp(known.lower), limit.clamp(known.upper))
-    return Facts(dtype, facts.nullable, bounds, origin=origin)
+    return ColumnDomain(dtype, facts.nullable, bounds, origin=origin)
 
 
-def _clip(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+def _clip(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     return clip_facts(asked, args[0], options["lower"], options["upper"])
 
 
-def fill_facts(asked: str, facts: Facts, value: object, origin: str = "") -> Facts:
+def fill_facts(asked: str, facts: ColumnDomain, value: object, origin: str = "") -> ColumnDomain:
     """Facts after missing values are replaced by a constant: nothing is missing, and bounds cover the constant."""
     value = check_scalar(value, facts.dtype, asked)
     if value is None:
@@ -250,14 +254,14 @@ def fill_facts(asked: str, facts: Facts, value: object, origin: str = "") -> Fac
     keys = facts.keys if facts.keys is None or value in facts.keys else (*facts.keys, value)
     if isinstance(dtype, nw.Enum):
         dtype = nw.Enum([str(key) for key in keys or ()])
-    return Facts(dtype, False, bounds, keys, origin or facts.origin)
+    return ColumnDomain(dtype, False, bounds, keys, origin or facts.origin)
 
 
-def _fill_null(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+def _fill_null(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     return fill_facts(asked, args[0], options["value"])
 
 
-def cast_facts(asked: str, facts: Facts, target: nw.dtypes.DType, origin: str = "") -> Facts:
+def cast_facts(asked: str, facts: ColumnDomain, target: nw.dtypes.DType, origin: str = "") -> ColumnDomain:
     """Facts after a conversion in which what does not convert is null."""
     check_cast(facts.dtype, target, asked)
     keys: tuple[Scalar, ...] | None = tuple(target.categories) if isinstance(target, nw.Enum) else None
@@ -278,14 +282,14 @@ def cast_facts(asked: str, facts: Facts, target: nw.dtypes.DType, origin: str = 
         bounds, nullable = Bounds(0, 1), facts.nullable
     if want == Kind.STRING and keys is None:
         target, keys, nullable = nw.String(), facts.keys if have == Kind.STRING else None, facts.nullable
-    return Facts(target, nullable, bounds, keys, origin)
+    return ColumnDomain(target, nullable, bounds, keys, origin)
 
 
-def _cast(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+def _cast(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     return cast_facts(asked, args[0], options["dtype"])
 
 
-def _case(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+def _case(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     condition, yes, no = args
     _need(asked, condition, "boolean")
     nulls = [f for f in (yes, no) if isinstance(f.dtype, Null)]
@@ -306,21 +310,21 @@ def _case(asked: str, args: Sequence[Facts], options: Options) -> Facts:
     dtype = nw.Int64() if whole else nw.Float64() if numbers else known[0].dtype
     dtype = nw.String() if kind(dtype) == Kind.STRING else dtype
     wide = whole and any(isinstance(f.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for f in known)
-    return Facts(dtype, bool(nulls) or wide or _nullable(known), bounds)
+    return ColumnDomain(dtype, bool(nulls) or wide or _nullable(known), bounds)
 
 
 def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None) -> Rule:
-    def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    def rule(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
         _need(asked, args[0], "string")
-        return Facts(dtype, args[0].nullable, bounds)
+        return ColumnDomain(dtype, args[0].nullable, bounds)
 
     return rule
 
 
 def _calendar(bounds: Bounds | None, *kinds: str) -> Rule:
-    def rule(asked: str, args: Sequence[Facts], options: Options) -> Facts:
+    def rule(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
         _need(asked, args[0], *kinds)
-        return Facts(nw.Int64(), args[0].nullable, bounds)
+        return ColumnDomain(nw.Int64(), args[0].nullable, bounds)
 
     return rule
 

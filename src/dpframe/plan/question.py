@@ -19,12 +19,12 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_name
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.steps import Step
-from dpframe.plan.totals import Measure, Output, Scope, units_total
+from dpframe.plan.totals import Measure, ReleasedColumn, UnitLimits, units_total
 from dpframe.plan.types import Kind, check_key, kind, show
 from dpframe.theory.formulas.error import margin_shares
 from dpframe.theory.formulas.sensitivity import Sensitivity, merged, pair_gains
 
-__all__ = ["Ask", "Layout", "Paid"]
+__all__ = ["Allotment", "Layout", "Question"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Paid:
+class Allotment:
     """A measure with every name it has in the released table, and its weight when the price is split.
 
     `pure` is the weight where ε is split over Laplace noise, if it is another one. Without weight it is left out. What
@@ -57,7 +57,7 @@ class Paid:
     share: Fraction
     pure: Fraction | None = None
     hidden: bool = False
-    beside: Paid | None = None
+    beside: Allotment | None = None
     columns: Fraction = Fraction(1)
 
     @property
@@ -71,14 +71,14 @@ class Paid:
         """The weight where ε is split."""
         return self.share if self.pure is None else self.pure
 
-    def and_also(self, other: Paid) -> Paid:
+    def and_also(self, other: Allotment) -> Allotment:
         """The same measure for the columns of both."""
         names, share = (*self.names, *other.names), max(self.share, other.share)
         return replace(self, names=names, share=share, columns=self.columns + other.columns)
 
 
 @dataclass(frozen=True, eq=False)
-class Ask:
+class Question:
     """A question: what is asked of which groups of a plan's table. Everything is checked when it is made."""
 
     step: Step
@@ -174,7 +174,7 @@ class Ask:
         """Whether anything is still to be chosen, inside the release."""
         return self.auto is not None or bool(self.open_bounds)
 
-    def with_bounds(self, chosen: Mapping[str, Bounds]) -> Ask:
+    def with_bounds(self, chosen: Mapping[str, Bounds]) -> Question:
         """The same ask with the bounds of columns chosen, as typed."""
         aggregates = tuple(
             (name, replace(a, bounds=chosen[a.column]) if isinstance(getattr(a, "bounds", None), Auto) else a)  # type: ignore[attr-defined, call-arg]
@@ -182,7 +182,7 @@ class Ask:
         )
         return replace(self, aggregates=aggregates)
 
-    def with_ci(self, ci: float | None) -> Ask:
+    def with_ci(self, ci: float | None) -> Question:
         """The same ask with intervals of its quantiles, which share their price; itself where there are none.
 
         A minimum or maximum has none: beyond it there may be anything up to its bound, whatever is paid.
@@ -190,7 +190,7 @@ class Ask:
         paying = any(m.between for output in self.outputs for _, m in output.measures)
         return replace(self, ci=ci) if paying else self
 
-    def with_limits(self, chosen: Limits) -> Ask:
+    def with_limits(self, chosen: Limits) -> Question:
         """The same ask with its limits chosen, within those that were said."""
         return replace(self, chosen=chosen)
 
@@ -200,11 +200,11 @@ class Ask:
         return 1 if not self.by else None if self.keys is None else self.keys.size
 
     @cached_property
-    def scope(self) -> Scope:
+    def scope(self) -> UnitLimits:
         """What an aggregate needs to know of the place it is asked in."""
         _ = self.group_columns
         limits = self.limits
-        return Scope(
+        return UnitLimits(
             self.table,
             self.by,
             self.cells,
@@ -218,7 +218,7 @@ class Ask:
         )
 
     @cached_property
-    def outputs(self) -> tuple[Output, ...]:
+    def outputs(self) -> tuple[ReleasedColumn, ...]:
         """The released columns."""
         for name, _ in self.aggregates:
             if name in self.by:
@@ -240,26 +240,26 @@ class Ask:
         return replace(units_total(self.scope, "keys found in the data"), finds=self.other is not None)
 
     @cached_property
-    def paid(self) -> tuple[Paid, ...]:
+    def paid(self) -> tuple[Allotment, ...]:
         """The distinct noisy totals: a count that several columns share is one of them."""
-        shares: dict[tuple[object, ...], Paid] = {}
+        shares: dict[tuple[object, ...], Allotment] = {}
 
         for output, (_, aggregate) in zip(self.outputs, self.aggregates, strict=True):
             part = Fraction(1, max(1, sum(measure.sensitivity.l0 > 0 for _, measure in output.measures)))
             for name, measure in output.measures:
-                new = Paid((name,), measure, aggregate.share, columns=part)
+                new = Allotment((name,), measure, aggregate.share, columns=part)
                 old = shares.get(measure.key)
                 shares[measure.key] = new if old is None else old.and_also(new)
         if self.threshold is not None and self.threshold.key not in shares:
             taken = {name for paid in shares.values() for name in paid.names} | set(self.by)
             name = "units" if "units" not in taken else "units of the keys"
-            shares[self.threshold.key] = Paid((name,), self.threshold, Fraction(1), hidden=True)
+            shares[self.threshold.key] = Allotment((name,), self.threshold, Fraction(1), hidden=True)
         if self.shape is not None:
             return self._with_margins(tuple(shares.values()), self.shape)
         read = self._with_pairs(shares)
         return read if self.other is None else (*read, *self._collected(read))
 
-    def _with_pairs(self, read: Mapping[tuple[object, ...], Paid]) -> tuple[Paid, ...]:
+    def _with_pairs(self, read: Mapping[tuple[object, ...], Allotment]) -> tuple[Allotment, ...]:
         """Sums measured from the middle of their bounds with their counts beside them, where that is better.
 
         A count is in one pair at most, with the first such sum; one that finds the keys is in none.
@@ -280,7 +280,7 @@ class Ask:
                 taken |= {total.measure.key, count.measure.key}
         return tuple(found.values())
 
-    def _collected(self, read: tuple[Paid, ...]) -> list[Paid]:
+    def _collected(self, read: tuple[Allotment, ...]) -> list[Allotment]:
         """The totals of all suppressed groups together.
 
         What a unit adds is in a group that is released or in this total, which therefore takes no part of the price.
@@ -297,7 +297,7 @@ class Ask:
                     "out, or ask for counts, sums, means and variances."
                 )
         made = {
-            paid.measure.key: Paid(
+            paid.measure.key: Allotment(
                 tuple(f"{name}.other" for name in paid.names),
                 replace(paid.measure, collects=True, sensitivity=merged(paid.measure.sensitivity, 1)),
                 Fraction(0),
@@ -327,7 +327,7 @@ class Ask:
         return (*self.by, place)
 
     @property
-    def read(self) -> tuple[Paid, ...]:
+    def read(self) -> tuple[Allotment, ...]:
         """The noisy totals that rows are read for: all but those that are made of these."""
         return tuple(p for p in self.paid if not p.measure.merged and not p.measure.collects)
 
@@ -351,7 +351,7 @@ class Ask:
             )
         return down, across
 
-    def _with_margins(self, read: tuple[Paid, ...], shape: tuple[int, int]) -> tuple[Paid, ...]:
+    def _with_margins(self, read: tuple[Allotment, ...], shape: tuple[int, int]) -> tuple[Allotment, ...]:
         """The cells and the margins, each with its part of the price, chosen from the shape of the table alone.
 
         All cells of a unit may fall into one row, column or the total: see
@@ -367,7 +367,7 @@ class Ask:
         normal, pure = (margin_shares(*shape, ratio, family) for family in ("gaussian", "laplace"))
         number = {"rows": shape[0], "columns": shape[1], "total": 1}
         margins = [
-            Paid(
+            Allotment(
                 tuple(f"{name}.{source}" for name in cells.names),
                 replace(cells.measure, merged=source, sensitivity=merged(bound, number[source])),
                 normal[source],

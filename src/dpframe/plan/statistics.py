@@ -13,8 +13,8 @@ from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.keys import read_keys
 from dpframe.plan.totals import (
     Formula,
-    Output,
-    Scope,
+    ReleasedColumn,
+    UnitLimits,
     bounds_of,
     distinct_total,
     in_ticks,
@@ -57,7 +57,7 @@ class Aggregate:
         """As the user typed it."""
         raise NotImplementedError
 
-    def output(self, name: str, scope: Scope) -> Output:
+    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
         """The released column, or a typed error when it cannot be private as asked."""
         raise NotImplementedError
 
@@ -77,13 +77,13 @@ class Count(Aggregate):
     def typed(self) -> str:
         return "count()" if self.column is None else f"count({self.column!r})"
 
-    def output(self, name: str, scope: Scope) -> Output:
+    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
         if self.column is None:
-            return Output(name, Formula.COUNT, ((name, row_total(scope, self.typed)),))
+            return ReleasedColumn(name, Formula.COUNT, ((name, row_total(scope, self.typed)),))
         column = scope.table.column(self.column, self.typed)
         if kind(column.facts.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
-        return Output(name, Formula.COUNT, ((name, value_total(column, scope, self.typed)),))
+        return ReleasedColumn(name, Formula.COUNT, ((name, value_total(column, scope, self.typed)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,8 +94,8 @@ class CountUnits(Aggregate):
     def typed(self) -> str:
         return "count_units()"
 
-    def output(self, name: str, scope: Scope) -> Output:
-        return Output(name, Formula.COUNT, ((name, units_total(scope, self.typed)),))
+    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
+        return ReleasedColumn(name, Formula.COUNT, ((name, units_total(scope, self.typed)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,7 +112,7 @@ class Sum(Aggregate):
         limit += f", unit_bounds={tuple(self.unit_bounds)}" if self.unit_bounds else ""
         return f"sum({self.column!r}{limit})"
 
-    def output(self, name: str, scope: Scope) -> Output:
+    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
         column = number_column(self.column, scope, self.typed, "duration", other="mean")
         whole = is_whole(column)
         if self.unit_bounds is None:
@@ -126,7 +126,7 @@ class Sum(Aggregate):
                 )
             measure = unit_sum_total(column, in_ticks(self.unit_bounds, column, self.typed), scope, self.typed)
         whole = whole and measure.grid.step == 1
-        return Output(name, Formula.SUM, ((name, measure),), whole=whole, dtype=_time_type(column))
+        return ReleasedColumn(name, Formula.SUM, ((name, measure),), whole=whole, dtype=_time_type(column))
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,14 +140,14 @@ class Mean(Aggregate):
     def typed(self) -> str:
         return f"mean({self.column!r}{_typed_bounds(self.bounds)})"
 
-    def output(self, name: str, scope: Scope) -> Output:
+    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
         column = number_column(self.column, scope, self.typed, *TIMES)
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         total = sum_total(column, bounds, scope, self.typed, centred=True)
         count = value_total(column, scope, self.typed)
         dtype, per = mean_type(column.facts.dtype)
         parts = ((f"{name}.sum", total), (f"{name}.count", count))
-        return Output(name, Formula.MEAN, parts, False, bounds, dtype=dtype, ticks=per)
+        return ReleasedColumn(name, Formula.MEAN, parts, False, bounds, dtype=dtype, ticks=per)
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,7 +165,7 @@ class Var(Aggregate):
         limit += "" if self.ddof == 1 else f", ddof={self.ddof}"
         return f"{'std' if self.root else 'var'}({self.column!r}{limit})"
 
-    def output(self, name: str, scope: Scope) -> Output:
+    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
         column = number_column(self.column, scope, self.typed, *(TIMES if self.root else ()), other="std")
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         total = sum_total(column, bounds, scope, self.typed, centred=True)
@@ -174,7 +174,9 @@ class Var(Aggregate):
         parts = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.count", count))
         dtype, per = mean_type(column.facts.dtype)
         dtype = dtype and nw.Duration(getattr(dtype, "time_unit", "us"))
-        return Output(name, Formula.STD if self.root else Formula.VAR, parts, False, bounds, self.ddof, dtype, per)
+        return ReleasedColumn(
+            name, Formula.STD if self.root else Formula.VAR, parts, False, bounds, self.ddof, dtype, per
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,11 +189,11 @@ class CountDistinct(Aggregate):
     def typed(self) -> str:
         return f"n_unique({self.column!r})"
 
-    def output(self, name: str, scope: Scope) -> Output:
+    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
         column = scope.table.column(self.column, self.typed)
         if kind(column.facts.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
-        return Output(name, Formula.COUNT, ((name, distinct_total(column, scope, self.typed)),))
+        return ReleasedColumn(name, Formula.COUNT, ((name, distinct_total(column, scope, self.typed)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -208,12 +210,12 @@ class Quantile(Aggregate):
         q = f", {float(self.q):g}" if self.verb == "quantile" else ""
         return f"{self.verb}({self.column!r}{q}{_typed_bounds(self.bounds)})"
 
-    def output(self, name: str, scope: Scope) -> Output:
+    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
         column = number_column(self.column, scope, self.typed, *TIMES)
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         measure = rank_total(column, bounds, self.q, scope, self.typed)
         whole = measure.candidates is not None and measure.candidates.whole
-        return Output(name, Formula.QUANTILE, ((name, measure),), whole, bounds, dtype=_time_type(column))
+        return ReleasedColumn(name, Formula.QUANTILE, ((name, measure),), whole, bounds, dtype=_time_type(column))
 
 
 @dataclass(frozen=True, repr=False)
@@ -228,7 +230,7 @@ class Mode(Aggregate):
     def typed(self) -> str:
         return f"mode({self.column!r})" if self.most is None else f"top_k({self.column!r}, {self.most})"
 
-    def output(self, name: str, scope: Scope) -> Output:
+    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
         column = scope.table.column(self.column, self.typed)
         if kind(column.facts.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
@@ -243,4 +245,4 @@ class Mode(Aggregate):
         if self.most is not None and self.most > len(values):
             raise InvalidArgument(f"{self.typed}: only {len(values)} values are listed.")
         measure = mode_total(column, values, self.most or 1, scope, self.typed)
-        return Output(name, Formula.MODE, ((name, measure),), whole=False)
+        return ReleasedColumn(name, Formula.MODE, ((name, measure),), whole=False)

@@ -24,9 +24,9 @@ __all__ = [
     "Candidates",
     "Formula",
     "Measure",
-    "Output",
-    "Scope",
+    "ReleasedColumn",
     "TotalKind",
+    "UnitLimits",
     "bounds_of",
     "distinct_total",
     "in_ticks",
@@ -47,7 +47,7 @@ _LATTICE_BITS = 50  # of a value between the candidates: doubled and times 1,023
 
 
 @dataclass(frozen=True)
-class Scope:
+class UnitLimits:
     """Where an aggregate is asked: the table, the groups, and what one unit may have in them.
 
     `contribution` has no more groups than the table; a limit that was not given is None in `known`.
@@ -290,7 +290,7 @@ class Formula(StrEnum):
 
 
 @dataclass(frozen=True)
-class Output:
+class ReleasedColumn:
     """A released column: the measures it is made of, named, and how.
 
     "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
@@ -315,7 +315,7 @@ class Output:
         return len(self.measures) > 1
 
 
-def row_total(scope: Scope, what: str) -> Measure:
+def row_total(scope: UnitLimits, what: str) -> Measure:
     """Rows per group: integers, with fraction bits only where the three limits together force a weight."""
     if scope.one_row_each:
         return Measure(TotalKind.ROWS, None, UNIT_GRID, 0, maps.one_row_sum(1, 1))
@@ -326,7 +326,7 @@ def row_total(scope: Scope, what: str) -> Measure:
     return Measure(TotalKind.ROWS, None, UNIT_GRID, fraction, bound.scaled(2**fraction))
 
 
-def value_total(column: Column, scope: Scope, what: str) -> Measure:
+def value_total(column: Column, scope: UnitLimits, what: str) -> Measure:
     """Values that are not missing, per group; the rows themselves when no value can be missing."""
     if not column.facts.nullable:
         return row_total(scope, what)
@@ -335,7 +335,7 @@ def value_total(column: Column, scope: Scope, what: str) -> Measure:
     return Measure(TotalKind.VALUES, column, UNIT_GRID, fraction, bound.scaled(2**fraction))
 
 
-def units_total(scope: Scope, what: str) -> Measure:
+def units_total(scope: UnitLimits, what: str) -> Measure:
     """Units per group; the rows where one unit has one row in each; with `dp.Rows(k)` the rows stand for them."""
     if not scope.table.unit or scope.one_row_each or scope.one_each:
         return row_total(scope, what)
@@ -344,7 +344,7 @@ def units_total(scope: Scope, what: str) -> Measure:
     )
 
 
-def number_column(name: str, scope: Scope, what: str, *times: str, other: str = "") -> Column:
+def number_column(name: str, scope: UnitLimits, what: str, *times: str, other: str = "") -> Column:
     """A column of numbers, or of the kinds of times named, which are whole numbers of ticks; or a typed error.
 
     Input:  name; scope; what was asked; times: the kinds of times that it may be; other: what to ask of other times
@@ -403,7 +403,7 @@ def bounds_of(column: Column, given: Bounds | Auto | None, name: str, what: str)
     return Bounds(given.clamp(known.lower), given.clamp(known.upper))
 
 
-def sum_total(column: Column, bounds: Bounds, scope: Scope, what: str, *, centred: bool) -> Measure:
+def sum_total(column: Column, bounds: Bounds, scope: UnitLimits, what: str, *, centred: bool) -> Measure:
     """Values per group, each clipped to the bounds and, for means, measured from their middle."""
     whole = is_whole(column)
     if scope.one_row_each and not column.facts.nullable:
@@ -419,7 +419,7 @@ def sum_total(column: Column, bounds: Bounds, scope: Scope, what: str, *, centre
     return Measure(TotalKind.SUM, column, grid, fraction, bound.scaled(2**fraction))
 
 
-def square_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Measure:
+def square_total(column: Column, bounds: Bounds, scope: UnitLimits, what: str) -> Measure:
     """Squared distances from the middle of the bounds, per group, measured from half of the largest one.
 
     A value in bounds of half-width h has (value - middle)² in [0, h²]; around h²/2 that is at most h²/2 in size, half
@@ -439,7 +439,7 @@ def square_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Mea
     return Measure(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
 
 
-def unit_sum_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> Measure:
+def unit_sum_total(column: Column, bounds: Bounds, scope: UnitLimits, what: str) -> Measure:
     """Each unit's total per group, clipped to the bounds and added up over the units."""
     whole = is_whole(column)
     grid = grid_for(bounds, whole=whole, centred=False, limit=1)
@@ -447,13 +447,13 @@ def unit_sum_total(column: Column, bounds: Bounds, scope: Scope, what: str) -> M
     return Measure(TotalKind.UNIT_SUM, column, grid, 0, bound)
 
 
-def distinct_total(column: Column, scope: Scope, what: str) -> Measure:
+def distinct_total(column: Column, scope: UnitLimits, what: str) -> Measure:
     """Different values per group: a unit brings at most k to a group and K in all, and they may go with it."""
     bound = maps.row_counts(scope.contribution(what), scope.table.relation, scope.cells)
     return Measure(TotalKind.DISTINCT, column, UNIT_GRID, 0, bound)
 
 
-def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: Scope, what: str) -> Measure:
+def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: UnitLimits, what: str) -> Measure:
     """The rows below and above each candidate, per group, for the choice of a quantile.
 
     Errors: InvalidBounds where the distance between the bounds is none that a float can hold
@@ -467,7 +467,7 @@ def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: Scope, wha
     return Measure(TotalKind.RANKS, column, UNIT_GRID, fraction, bound, candidates=candidates, rank=rank, ci=ci)
 
 
-def mode_total(column: Column, values: tuple[Scalar | None, ...], rounds: int, scope: Scope, what: str) -> Measure:
+def mode_total(column: Column, values: tuple[Scalar | None, ...], rounds: int, scope: UnitLimits, what: str) -> Measure:
     """The rows at each listed value, per group, for the choice of the most frequent ones."""
     fraction = FRACTION_BITS if scope.weighted else 0
     bound = maps.row_places(scope.contribution(what), scope.table.relation, scope.cells)

@@ -12,7 +12,7 @@ import polars as pl
 
 from dpframe.budget import Loss, Terms, exact
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan import BATCH, Ask, Habits, Marginals, render_text
+from dpframe.plan import BATCH, Hints, Marginals, Question, render_text
 from dpframe.release.accuracy import check_ci, read_ci
 from dpframe.release.pricing import (
     Allocation,
@@ -37,14 +37,14 @@ __all__ = ["Batch", "batch_of"]
 
 
 @dataclass(frozen=True, repr=False)
-class Batch(Habits):
+class Batch(Hints):
     """Queries with their noise and what they cost together. Nothing has been read and nothing paid.
 
     `cost` is the loss that `release` will charge, once for all of them.
     """
 
     cost: Loss
-    _asks: tuple[Ask, ...] = field(repr=False)
+    _asks: tuple[Question, ...] = field(repr=False)
     _plans: tuple[NoisePlan, ...] = field(repr=False)
     _account: Account = field(repr=False)
     _price: Price = field(repr=False)
@@ -82,7 +82,7 @@ class Batch(Habits):
 
 
 def batch_of(
-    asks: Sequence[Ask],
+    asks: Sequence[Question],
     account: Account,
     *,
     epsilon: Any = None,
@@ -149,13 +149,13 @@ def _allocations(price: Price, parts: Sequence[Part], *, finds: bool, joint: boo
     return allocate_epsilon(parts, price.amount, price.delta, price.noise, finds=finds, joint=joint)
 
 
-def _plans(asks: Sequence[Ask], allocation: Allocation, finding: int, cost: Loss) -> list[NoisePlan]:
+def _plans(asks: Sequence[Question], allocation: Allocation, finding: int, cost: Loss) -> list[NoisePlan]:
     """Each query with its noise; those whose keys are found in the data share δ."""
     part = allocation.key_delta / finding if finding else Fraction(0)
     return [planned(ask, replace(allocation, key_delta=part), cost) for ask in asks]
 
 
-def _weights(asks: Sequence[Ask], shares: Sequence[float] | None) -> list[tuple[Ask, Fraction]]:
+def _weights(asks: Sequence[Question], shares: Sequence[float] | None) -> list[tuple[Question, Fraction]]:
     """Each query with its part of the price; a query that no unit can change takes none."""
     if not asks:
         raise InvalidArgument("budget.plan([...]): give at least one query.")

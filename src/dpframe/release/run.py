@@ -16,7 +16,7 @@ from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored, Terms
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
-from dpframe.plan import Ask, Derivation, Marginals, asked, derivation, described, unit_words
+from dpframe.plan import Derivation, Marginals, Question, asked, derivation, described, unit_words
 from dpframe.plan.steps import source_of
 from dpframe.release.answer import Numbers, drawn_table, is_scaled, scaled
 from dpframe.release.auto import check_choice, choose, restored
@@ -25,9 +25,9 @@ from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
 from dpframe.release.publish import MarginalsRelease, Release, drawn_interactions, loss_json, noise_table, statement
 from dpframe.release.stored import Answer, packed, unpacked
 
-__all__ = ["Account", "Question", "release", "settled", "subject_of"]
+__all__ = ["Account", "PricedQuestion", "release", "settled", "subject_of"]
 
-Question = tuple[Ask, NoisePlan]
+PricedQuestion = tuple[Question, NoisePlan]
 _SCALED = (
     "Multiplied by {}: {}. So many rows there are, by the same histograms, for each that counts under these limits. It "
     "is one factor for all groups, so those whose people have few rows come out too large; margins of error are "
@@ -78,7 +78,7 @@ class Account(Protocol):
 
 
 def release(
-    ask: Ask,
+    ask: Question,
     account: Account,
     price: Price,
     *,
@@ -99,7 +99,7 @@ def release(
 
 
 def settled(
-    questions: Sequence[Question],
+    questions: Sequence[PricedQuestion],
     account: Account,
     cost: Loss,
     price: Price,
@@ -147,12 +147,12 @@ def settled(
 
 
 def _answered(
-    questions: Sequence[Question],
+    questions: Sequence[PricedQuestion],
     account: Account,
     receipt: Receipt,
     price: Price,
     name: str | None,
-) -> tuple[list[Question], list[Answer], list[Derivation], list[dict[str, Any]]]:
+) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]]]:
     """Questions as they were decided, their answers, derivations and statements; rows are read here."""
     found = [_found(question, price) for question in questions]
     reasons = [derivation(ask) for (ask, _), _, _ in found]
@@ -164,30 +164,30 @@ def _answered(
     return [question for question, _, _ in found], [answer for _, answer, _ in found], reasons, statements
 
 
-def _validate(ask: Ask) -> None:
+def _validate(ask: Question) -> None:
     if isinstance(ask, Marginals):
         engine.validate_marginals(ask)
     else:
         engine.validate(ask)
 
 
-def subject_of(ask: Ask) -> str:
+def subject_of(ask: Question) -> str:
     """Whose privacy a release is about: the unit and the neighbour relation."""
     return f"{unit_words(source_of(ask.step).table)}, {ask.table.relation}"
 
 
-def _described(questions: Sequence[Question], price: Price) -> dict[str, Any]:
+def _described(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
     """What a name stands for: every question, its noise and its price; no data."""
     plans = [{**described(ask), **described_price(noisy, price)} for ask, noisy in questions]
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
-def _found(question: Question, price: Price) -> tuple[Question, Answer, dict[str, Any]]:
+def _found(question: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
     """A question with its answer, and what is said of what it left open; no error shows a raw total."""
     return engine.sealed(lambda: _read(question, price))
 
 
-def _read(question: Question, price: Price) -> tuple[Question, Answer, dict[str, Any]]:
+def _read(question: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
     """A question with its answer. Limits and bounds that it asked for are chosen here, for a part of its price."""
     ask, plan = question
     if not ask.undecided:
@@ -203,7 +203,7 @@ def _read(question: Question, price: Price) -> tuple[Question, Answer, dict[str,
     return (made, plan), answer, {"chosen": said}
 
 
-def _answer(ask: Ask, plan: NoisePlan) -> Answer:
+def _answer(ask: Question, plan: NoisePlan) -> Answer:
     """Read the rows and draw the noise. The raw totals do not outlive this function."""
     salt = int(bits.random_words(1)[0])
     if isinstance(ask, Marginals):
@@ -212,7 +212,7 @@ def _answer(ask: Ask, plan: NoisePlan) -> Answer:
 
 
 def _statement(
-    question: Question, why: Derivation, account: Account, receipt: Receipt, about: Mapping[str, Any]
+    question: PricedQuestion, why: Derivation, account: Account, receipt: Receipt, about: Mapping[str, Any]
 ) -> dict[str, Any]:
     ask, plan = question
     budget = {
@@ -229,7 +229,7 @@ def _statement(
 
 
 def _release(
-    question: Question, why: Derivation, answer: Answer, receipt: Receipt, said: Mapping[str, Any]
+    question: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, said: Mapping[str, Any]
 ) -> Release | MarginalsRelease:
     ask, plan = question
     kind = source_of(ask.step).data.kind

@@ -13,7 +13,7 @@ import polars as pl
 from dpframe import engine
 from dpframe.budget import read_delta, read_epsilon
 from dpframe.errors import InvalidArgument, UnboundedContribution, UnsupportedOperation
-from dpframe.plan import Ask, Auto, Limits, described
+from dpframe.plan import Auto, Limits, Question, described
 from dpframe.plan.steps import check_limit
 from dpframe.release.auto import check_auto, expected_errors, judged_by, read_people, try_people
 from dpframe.release.failing import recorded
@@ -28,7 +28,7 @@ _MOST = 10_000
 
 
 def tuned(
-    ask: Ask,
+    ask: Question,
     grid: object,
     account: Account,
     *,
@@ -86,7 +86,7 @@ def tuned(
     return table
 
 
-def _table(ask: Ask, limits: Sequence[Limits], errors: Sequence[Mapping[str, float]]) -> pl.DataFrame:
+def _table(ask: Question, limits: Sequence[Limits], errors: Sequence[Mapping[str, float]]) -> pl.DataFrame:
     said = {n: pl.Series([getattr(x, n) for x in limits], dtype=pl.Int64) for n in _NAMES}
     asked = {n: column for n, column in said.items() if column.is_not_null().any()}
     return pl.DataFrame({**asked, **{f"{o.name}_error": [e[o.name] for e in errors] for o in ask.outputs}})
@@ -107,7 +107,7 @@ def _choices(grid: object) -> list[Limits]:
     return found
 
 
-def _described(ask: Ask, limits: Sequence[Limits], paid: Price, planned: Price) -> dict[str, Any]:
+def _described(ask: Question, limits: Sequence[Limits], paid: Price, planned: Price) -> dict[str, Any]:
     """What a name stands for."""
     choices = [[getattr(x, n) for n in _NAMES] for x in limits]
     price = {

@@ -11,7 +11,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.tables import Data
-from dpframe.plan import Facts
+from dpframe.plan import ColumnDomain
 
 __all__ = ["Backend", "Frame"]
 
@@ -153,7 +153,7 @@ class Backend(ABC):
         """Whole numbers as the dates, times or durations that they stand for."""
 
     @abstractmethod
-    def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
+    def moment(self, value: nw.Expr, facts: ColumnDomain) -> nw.Expr:
         """A time so that it compares with any other that has a zone, or none, just as it does."""
 
     @abstractmethod

@@ -23,7 +23,7 @@ from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import Facts, Kind, kind
+from dpframe.plan import ColumnDomain, Kind, kind
 
 __all__ = ["BACKEND", "Dialect", "fetched"]
 
@@ -209,7 +209,7 @@ class _Ibis(SqlBackend):
         """Ibis writes 0.5 as it is, which SQL takes for a decimal: its products are other numbers, and overflow."""
         return nw.lit(repr(value)).cast(nw.Float64)
 
-    def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
+    def moment(self, value: nw.Expr, facts: ColumnDomain) -> nw.Expr:
         """Ibis compares no unsigned number with one that has a sign; as decimals they compare exactly."""
         unsigned = facts.dtype.is_unsigned_integer()
         return value.cast(nw.Decimal(20, 0)) if unsigned else super().moment(value, facts)

@@ -14,7 +14,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import Data, facts_of, polars_dtype
-from dpframe.plan import Facts, Kind, kind
+from dpframe.plan import ColumnDomain, Kind, kind
 
 __all__ = ["BACKEND", "PolarsBackend"]
 
@@ -114,7 +114,7 @@ class PolarsBackend(Backend):
     def from_ticks(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         return value.cast(dtype)
 
-    def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
+    def moment(self, value: nw.Expr, facts: ColumnDomain) -> nw.Expr:
         zone, unit = (getattr(facts.dtype, name, None) for name in ("time_zone", "time_unit"))
         value = value if zone is None else value.dt.convert_time_zone("UTC")
         coarse = kind(facts.dtype) == Kind.DATETIME and unit in (
@@ -166,7 +166,7 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
     """A lazy frame, of rows that are in memory where these are given."""
     schema = frame.collect_schema()
     typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
-    facts = tuple((name, facts_of(typed[name]) if name in typed else Facts(nw.Unknown())) for name in schema)
+    facts = tuple((name, facts_of(typed[name]) if name in typed else ColumnDomain(nw.Unknown())) for name in schema)
     wrong: dict[str, pl.Series | None] = {}  # texts that had to be mended, and None for those that need not be
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:

@@ -24,7 +24,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import facts_of
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, Facts, Kind, kind, show, ticks
+from dpframe.plan import TIMES, ColumnDomain, Kind, kind, show, ticks
 
 __all__ = ["SqlBackend", "our_names", "plain_table", "schema_of", "texts_read"]
 
@@ -45,7 +45,7 @@ class SqlBackend(Backend):
     def from_ticks(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         return value
 
-    def moment(self, value: nw.Expr, facts: Facts) -> nw.Expr:
+    def moment(self, value: nw.Expr, facts: ColumnDomain) -> nw.Expr:
         return self._microseconds(value, facts.dtype) if kind(facts.dtype) == Kind.DATETIME else value
 
     def _microseconds(self, value: nw.Expr, dtype: DType) -> nw.Expr:
@@ -138,7 +138,7 @@ def our_names(names: Iterable[str]) -> dict[str, str]:
 
 def schema_of(
     engine: SqlBackend, types: Mapping[str, DType], against: Mapping[str, str] | None = None
-) -> tuple[tuple[str, Facts], ...]:
+) -> tuple[tuple[str, ColumnDomain], ...]:
     """The schema of a table, from its types alone. Times are held in microseconds.
 
     Input:  the engine; the types; against: why a column cannot be held, whatever its type
@@ -148,7 +148,7 @@ def schema_of(
         coarse = isinstance(dtype, nw.Datetime) and dtype.time_unit in ("s", "ms")
         held = nw.Datetime("us", getattr(dtype, "time_zone", None)) if coarse else dtype
         why = (against or {}).get(name) or engine.reason_against(held)
-        facts.append((name, Facts(_Unheld(f"{show(held)} (in {engine.name} {why})")) if why else facts_of(held)))
+        facts.append((name, ColumnDomain(_Unheld(f"{show(held)} (in {engine.name} {why})")) if why else facts_of(held)))
     return tuple(facts)
 
 

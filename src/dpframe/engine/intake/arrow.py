@@ -21,14 +21,14 @@ import pyarrow.compute as pc
 from dpframe.engine.intake.buffers import plain_type, sound
 from dpframe.engine.intake.cells import PER_SECOND, each, text, value_for
 from dpframe.engine.tables import Data, facts_of
-from dpframe.plan import Facts, Unread
+from dpframe.plan import ColumnDomain, Unread
 
 __all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type", "partition_of"]
 
 # PyArrow
 
 
-def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, Facts], ...]:
+def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, ColumnDomain], ...]:
     return tuple((field.name, _arrow_facts(_decoded_type(field.type))) for field in fields)
 
 
@@ -37,21 +37,23 @@ def _decoded_type(dtype: pa.DataType) -> pa.DataType:
     return plain_type(dtype.value_type if pa.types.is_run_end_encoded(dtype) else dtype)
 
 
-def _arrow_facts(dtype: pa.DataType) -> Facts:
+def _arrow_facts(dtype: pa.DataType) -> ColumnDomain:
     """What a type of Arrow is; what has no counterpart only matters when its column is used."""
     if pa.types.is_timestamp(dtype) and dtype.tz is not None and not _is_zone(dtype.tz):
-        return Facts(Unread(f"{dtype} (its time zone is none of the IANA names; convert its times to 'UTC' first)"))
+        return ColumnDomain(
+            Unread(f"{dtype} (its time zone is none of the IANA names; convert its times to 'UTC' first)")
+        )
     if pa.types.is_decimal256(dtype):  # which makes Polars panic, and write about it
-        return Facts(Unread(f"{dtype} (first: table.cast, to decimal128 or float64)"))
+        return ColumnDomain(Unread(f"{dtype} (first: table.cast, to decimal128 or float64)"))
     if pa.types.is_interval(dtype):  # of which Polars would print that it panics
-        return Facts(nw.Unknown())
+        return ColumnDomain(nw.Unknown())
     try:
         empty = pl.from_arrow(pa.table({"x": pa.array([], type=dtype)}))
         return facts_of(nw.from_native(empty, eager_only=True).schema["x"])  # type: ignore[type-var]
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # Polars may panic
-        return Facts(nw.Unknown())
+        return ColumnDomain(nw.Unknown())
 
 
 def _is_zone(name: str) -> bool:
@@ -62,7 +64,9 @@ def _is_zone(name: str) -> bool:
     return True
 
 
-def _and_unnamed(schema: tuple[tuple[str, Facts], ...], names: Iterable[object]) -> tuple[tuple[str, Facts], ...]:
+def _and_unnamed(
+    schema: tuple[tuple[str, ColumnDomain], ...], names: Iterable[object]
+) -> tuple[tuple[str, ColumnDomain], ...]:
     """The columns of a schema, and those that no name can mean, each with the line that gives it one; never read."""
     found = dict(schema)
     for name, many in Counter(names).items():
@@ -76,7 +80,7 @@ def _and_unnamed(schema: tuple[tuple[str, Facts], ...], names: Iterable[object])
             continue
         (shown,) = each(str, [name])  # a name may be an object with code of its own
         if shown is not None:
-            found.setdefault(str.__str__(shown), Facts(Unread(what)))
+            found.setdefault(str.__str__(shown), ColumnDomain(Unread(what)))
     return tuple(found.items())
 
 
@@ -154,7 +158,7 @@ def from_pandas(frame: Any) -> Data | None:
         return _from_arrow({name: _from_pandas(rows[name]) for name in wanted}, len(rows))
 
     schema = dict(_arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()]))
-    schema |= {name: Facts(Unread(what)) for name, dtype in dtypes.items() if (what := _unread(name, dtype))}
+    schema |= {name: ColumnDomain(Unread(what)) for name, dtype in dtypes.items() if (what := _unread(name, dtype))}
     return Data("pandas", _and_unnamed(tuple(schema.items()), frame.columns), scan)
 
 

@@ -24,7 +24,7 @@ import polars as pl
 
 from dpframe.engine.parts.sums import Build, collected, comparable, together
 from dpframe.engine.tables import Data
-from dpframe.plan import Ask
+from dpframe.plan import Question
 from dpframe.plan.steps import Source, exchanged, sources_of
 from dpframe.theory.checks import watched
 
@@ -34,7 +34,7 @@ _ROWS = 2**25  # rows of a part: what is held of them at once is 2 to 4 GiB
 _SEED = 0x5EED  # of the hash that says which part a unit is in: another one than chooses groups, and no secret
 
 
-def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
+def added(ask: Question, build: Build) -> list[pl.DataFrame]:
     """What an ask adds up, on the whole where it fits, or in parts.
 
     Input:  the ask; build(ask, whole): its sums, lazily
@@ -57,7 +57,7 @@ def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
 # Parts
 
 
-def split(ask: Ask) -> list[Ask]:
+def split(ask: Question) -> list[Question]:
     """The same ask of parts of the units; itself alone where it is small, or where nobody knows units."""
     if not ask.table.unit:  # rows are added up as they come: nothing is held but the groups
         return [ask]
@@ -75,7 +75,7 @@ def _height(source: Source) -> int:
     return 0 if "PYTHON" in counted.explain() else int(counted.collect().item())
 
 
-def _part(ask: Ask, number: int, of: int) -> Ask:
+def _part(ask: Question, number: int, of: int) -> Question:
     """The ask of the units whose hash leaves a remainder, in every protected table."""
     made = {id(source): replace(source, data=_rows(source, number, of)) for source in sources_of(ask.step)}
     return replace(ask, step=exchanged(ask.step, lambda source: made[id(source)]))

@@ -34,7 +34,7 @@ from dask.delayed import delayed
 from dpframe.engine.intake import partition_of
 from dpframe.engine.parts.sums import Build, collected, comparable, together
 from dpframe.engine.tables import Data
-from dpframe.plan import TIMES, Ask, Facts, kind
+from dpframe.plan import TIMES, ColumnDomain, Question, kind
 from dpframe.plan.steps import Source, exchanged, sources_of
 
 __all__ = ["added"]
@@ -43,7 +43,7 @@ _PARTS = 128  # at most: each partition is cut into as many pieces
 _FAN = 16  # parts that are added up in one task
 
 
-def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
+def added(ask: Question, build: Build) -> list[pl.DataFrame]:
     """What an ask of Dask dataframes adds up; see `buckets.added`."""
     sources = sources_of(ask.step)
     names, keys = _needed(ask, build)
@@ -64,7 +64,7 @@ def added(ask: Ask, build: Build) -> list[pl.DataFrame]:
     return list(tables)
 
 
-def _needed(ask: Ask, build: Build) -> tuple[list[list[str]], list[tuple[str, ...]]]:
+def _needed(ask: Question, build: Build) -> tuple[list[list[str]], list[tuple[str, ...]]]:
     """The columns that are read of each table, and the keys of each of the sums: asked of the tables without rows."""
     read: dict[int, dict[str, None]] = {id(source): {} for source in sources_of(ask.step)}
 
@@ -92,7 +92,7 @@ def _unprojected(frame: Any) -> Any:
     return new_collection(expression)
 
 
-def _units(source: Source) -> dict[str, Facts]:
+def _units(source: Source) -> dict[str, ColumnDomain]:
     """The columns that say whose row it is; none with `dp.Rows(k)`."""
     known = dict(source.schema)
     return {name: known[name] for name in source.unit} if isinstance(source.unit, tuple) else {}
@@ -113,7 +113,7 @@ def _or_none(run: Callable[[], T]) -> T | None:
         return None
 
 
-def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, Facts], int]) -> list[pl.DataFrame | None]:
+def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, ColumnDomain], int]) -> list[pl.DataFrame | None]:
     """The rows of a partition that belong to each part, rows of nobody to none; where nobody knows units, any rows."""
     types, units, number = about
 
@@ -130,7 +130,7 @@ def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, Facts], int]) ->
     return _or_none(cut) or [None] * number
 
 
-def _hashable(name: str, facts: Facts) -> pl.Expr:
+def _hashable(name: str, facts: ColumnDomain) -> pl.Expr:
     """An identifier as a number or text that pandas has a hash of."""
     value = comparable(name, facts)
     if kind(facts.dtype) in TIMES:
@@ -160,7 +160,7 @@ def _together(keys: list[tuple[str, ...]], parts: list[list[pl.DataFrame] | None
 # A plan that travels
 
 
-def _packed(ask: Ask, build: Build) -> bytes:
+def _packed(ask: Question, build: Build) -> bytes:
     buffer = io.BytesIO()
     _Pickler(buffer, [source.data for source in sources_of(ask.step)]).dump((ask, build))
     return buffer.getvalue()

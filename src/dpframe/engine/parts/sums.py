@@ -10,7 +10,7 @@ import polars as pl
 
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages import held_keys
-from dpframe.plan import Ask, Facts, Kind, kind
+from dpframe.plan import ColumnDomain, Kind, Question, kind
 from dpframe.plan.steps import sources_of
 
 __all__ = ["Build", "Sums", "collected", "comparable", "planned", "together"]
@@ -24,16 +24,16 @@ class Sums:
     keys: tuple[str, ...]
 
 
-Build = Callable[[Ask, bool], Sequence[Sums]]  # of the ask, on the whole or on a part of the units
+Build = Callable[[Question, bool], Sequence[Sums]]  # of the ask, on the whole or on a part of the units
 
 
-def collected(ask: Ask, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
+def collected(ask: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
     """Frames of one ask, computed in one go, so that what they share is read and computed once."""
     tables = backend_of(lazy[0]).collect(lazy, streaming=any(source.data.lazy for source in sources_of(ask.step)))
     return [held_keys(ask, table) for table in tables]
 
 
-def planned(ask: Ask, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
+def planned(ask: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
     """Frames of one ask on its table without rows: whatever could fail when they are computed fails here."""
     return [held_keys(ask, table) for table in backend_of(lazy[0]).planned(lazy)]
 
@@ -52,7 +52,7 @@ def _added(keys: Sequence[str], tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return table.group_by(*keys).agg(others.sum()) if keys else table.select(others.sum())
 
 
-def comparable(name: str, facts: Facts) -> pl.Expr:
+def comparable(name: str, facts: ColumnDomain) -> pl.Expr:
     """An identifier such that equal ones, also of two tables that meet, have one hash (see `rows` and `combine`)."""
     value, family = pl.col(name), kind(facts.dtype)
     if family in (Kind.STRING, Kind.DECIMAL):

@@ -13,7 +13,7 @@ from dpframe.engine.stages.expressions import Lowering, int64, to_float
 from dpframe.engine.stages.features import per_unit
 from dpframe.engine.stages.rows import as_bytes, lowered, readable, unit_names
 from dpframe.engine.tables import Data
-from dpframe.plan import Column, Facts, Kind, kind
+from dpframe.plan import Column, ColumnDomain, Kind, kind
 from dpframe.plan.steps import combine
 
 __all__ = ["most_per_key"]  # importing this module teaches `engine.stages.rows` the steps of `plan.steps.combine`
@@ -30,7 +30,7 @@ def _(step: combine.PerUnit, live: frozenset[str], empty: bool) -> Frame:
     return per_unit(here, unit_names(table), kept, made)
 
 
-def _key(value: nw.Expr, facts: Facts, dtype: DType) -> nw.Expr:
+def _key(value: nw.Expr, facts: ColumnDomain, dtype: DType) -> nw.Expr:
     """A value in the type in which a join compares it."""
     if isinstance(dtype, nw.Int64):
         return int64(value, facts)

@@ -19,7 +19,7 @@ from dpframe.plan import (
     OPERATIONS,
     TIMES,
     Call,
-    Facts,
+    ColumnDomain,
     Kind,
     Literal,
     Name,
@@ -137,10 +137,10 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 
 
 Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
-Lower = Callable[[Lowering, Sequence[nw.Expr], Sequence[Facts], Mapping[str, Any]], nw.Expr]
+Lower = Callable[[Lowering, Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
 
 
-def int64(value: nw.Expr, facts: Facts) -> nw.Expr:
+def int64(value: nw.Expr, facts: ColumnDomain) -> nw.Expr:
     """A whole number as Int64, null where it does not fit."""
     if isinstance(facts.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
         low, high = integer_range(nw.Int64())
@@ -150,7 +150,7 @@ def int64(value: nw.Expr, facts: Facts) -> nw.Expr:
 
 
 def _arithmetic(name: str, op: Binary) -> Lower:
-    def lower(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+    def lower(_: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
         if any(kind(f.dtype) != Kind.INTEGER for f in known):
             return not_nan(op(to_float(args[0]), to_float(args[1])))
         a, b = (int64(x, f) for x, f in zip(args, known, strict=True))
@@ -161,27 +161,31 @@ def _arithmetic(name: str, op: Binary) -> Lower:
     return lower
 
 
-def _divide(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+def _divide(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
     top, bottom = to_float(args[0]), to_float(args[1])
     return not_nan(here.engine.ratio(top, nw.when(bottom != 0).then(bottom)))
 
 
-def _floor_divide(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+def _floor_divide(
+    here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]
+) -> nw.Expr:
     return here.divided(int64(args[0], known[0]), int(opts["by"]))
 
 
-def _modulo(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+def _modulo(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
     return here.engine.remainder(int64(args[0], known[0]), int(opts["by"]))
 
 
-def _negative(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+def _negative(_: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
     if kind(known[0].dtype) != Kind.INTEGER:
         return to_float(args[0]) * -1.0
     value = int64(args[0], known[0])
     return nw.when(value > integer_range(nw.Int64())[0]).then(value) * -1
 
 
-def _absolute(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+def _absolute(
+    here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]
+) -> nw.Expr:
     positive = to_float(args[0]) if kind(known[0].dtype) != Kind.INTEGER else int64(args[0], known[0])
     return nw.when(args[0] < 0).then(_negative(here, args, known, opts)).otherwise(positive)
 
@@ -195,7 +199,7 @@ def _floats(op: Callable[[Backend, nw.Expr], nw.Expr]) -> Lower:
 
 
 def _compare(op: Binary) -> Lower:
-    def lower(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], _: Mapping[str, Any]) -> nw.Expr:
+    def lower(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
         units = [getattr(f.dtype, "time_unit", "") for f in known]
         if len(set(units)) > 1 and (
             "ns" in units or kind(known[0].dtype) == Kind.DURATION
@@ -211,7 +215,7 @@ def _nanoseconds(value: nw.Expr, unit: str) -> nw.Expr:
     return value.cast(nw.Int64).cast(nw.Int128) * (10**9 // _TICKS[unit])
 
 
-def _is_in(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+def _is_in(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
     family, value, listed = kind(known[0].dtype), args[0], list(opts["values"])
     if family in (Kind.FLOAT, Kind.DECIMAL):
         listed = [float(x) for x in listed]
@@ -233,7 +237,9 @@ def _tick(value: Any, dtype: DType) -> int | None:
         return None
 
 
-def _fill_null(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+def _fill_null(
+    here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]
+) -> nw.Expr:
     value, dtype = opts["value"], known[0].dtype
     if kind(dtype) in TIMES:
         filled = here.engine.from_ticks(nw.lit(ticks(value, dtype, "")), dtype)
@@ -241,12 +247,12 @@ def _fill_null(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], 
     return args[0].fill_null(float(value) if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL) else here.constant(value))
 
 
-def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
     if kind(known[0].dtype) in TIMES:
         ends = (None if opts[x] is None else ticks(opts[x], known[0].dtype, "") for x in ("lower", "upper"))
         return here.engine.from_ticks(args[0].cast(nw.Int64).clip(*ends), known[0].dtype)
     whole = kind(known[0].dtype) == Kind.INTEGER
-    limits = OPERATIONS["clip"].rule("", [Facts(known[0].dtype)], opts)
+    limits = OPERATIONS["clip"].rule("", [ColumnDomain(known[0].dtype)], opts)
     lower, upper = opts["lower"], opts["upper"]
     if whole:  # in the column's own type, so that a limit outside of it cannot wrap
         first, last = integer_range(known[0].dtype)
@@ -259,7 +265,7 @@ def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts:
     return to_float(args[0]).clip(None if lower is None else float(lower), None if upper is None else float(upper))
 
 
-def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], opts: Mapping[str, Any]) -> nw.Expr:
+def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
     target, value = opts["dtype"], args[0]
     have, want = kind(known[0].dtype), kind(target)
     if have == Kind.STRING and want in (Kind.INTEGER, Kind.FLOAT, Kind.DATE, Kind.DATETIME):
@@ -307,7 +313,7 @@ def _cast_time(here: Lowering, value: nw.Expr, source: DType, target: DType) -> 
     return here.engine.retimed(value, source, target)
 
 
-def _case(_: Lowering, args: Sequence[nw.Expr], known: Sequence[Facts], __: Mapping[str, Any]) -> nw.Expr:
+def _case(_: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
     yes, no = args[1], args[2]
     types = [kind(f.dtype) for f in known[1:]]
     if Kind.FLOAT in types or Kind.DECIMAL in types:

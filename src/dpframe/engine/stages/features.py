@@ -16,7 +16,7 @@ import narwhals as nw
 
 from dpframe.engine.backends import Backend, Frame
 from dpframe.engine.stages.expressions import Lowering, to_float
-from dpframe.plan import TIMES, Facts, Kind, integer_range, kind
+from dpframe.plan import TIMES, ColumnDomain, Kind, integer_range, kind
 from dpframe.plan.steps import Feature, small
 
 __all__ = ["per_unit"]
@@ -127,7 +127,7 @@ def _positive(count: nw.Expr) -> nw.Expr:
     return nw.when(count > 0).then(count)
 
 
-def _float_sum(engine: Backend, value: nw.Expr, known: Facts, name: str) -> _Stages:
+def _float_sum(engine: Backend, value: nw.Expr, known: ColumnDomain, name: str) -> _Stages:
     """The sum of floats as `name`: exact in limbs, rounded once or twice at the end."""
     top, many = _FAR, 6
     if known.bounds is not None:

@@ -15,12 +15,12 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.tables import polars_dtype
-from dpframe.plan import TIMES, Ask, Column, Kind, Measure, kind, ticks
+from dpframe.plan import TIMES, Column, Kind, Measure, Question, kind, ticks
 
 __all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
 
 
-def group_names(ask: Ask) -> list[str]:
+def group_names(ask: Question) -> list[str]:
     """The columns that make the groups inside the engine."""
     names = []
     for i in range(len(ask.by)):
@@ -28,11 +28,11 @@ def group_names(ask: Ask) -> list[str]:
     return names
 
 
-def _may_be_null(ask: Ask, i: int) -> bool:
+def _may_be_null(ask: Question, i: int) -> bool:
     return ask.keys is not None and None in ask.keys.levels[i]
 
 
-def keyed(ask: Ask, frame: Frame) -> Frame:
+def keyed(ask: Question, frame: Frame) -> Frame:
     """Rows with their key columns; those of groups that are not listed go first, so that no unit wastes a slot on them.
 
     A null key is a group only where it is listed.
@@ -91,17 +91,17 @@ def _one_zero(value: nw.Expr, column: Column) -> nw.Expr:
     return value + 0.0 if kind(column.facts.dtype) == Kind.FLOAT else value  # -0.0 and 0.0 are one key
 
 
-def _only_null(ask: Ask, i: int) -> bool:
+def _only_null(ask: Question, i: int) -> bool:
     return ask.keys is not None and ask.keys.levels[i] == (None,)
 
 
-def _some(ask: Ask, i: int) -> Any:
+def _some(ask: Question, i: int) -> Any:
     """A key of the column's type, to stand where null was; 0 where the column is only ever null."""
     assert ask.keys is not None
     return next((v for v in ask.keys.levels[i] if v is not None), 0)
 
 
-def listed_only(ask: Ask, frame: Frame) -> Frame:
+def listed_only(ask: Question, frame: Frame) -> Frame:
     """Only the listed combinations, when they are fewer than all combinations of the listed values."""
     if ask.keys is None or ask.keys.rows is None:
         return frame
@@ -127,7 +127,7 @@ def among(rows: Frame, measure: Measure) -> Frame:
     return rows.filter(~nw.col("b").is_null())
 
 
-def key_frame(ask: Ask) -> pl.DataFrame:
+def key_frame(ask: Question) -> pl.DataFrame:
     """The listed keys as the engine holds them, one row each, in the order listed."""
     assert ask.keys is not None
     types = [pl.Int32() if _only_null(ask, i) else _held(c.facts.dtype) for i, c in enumerate(ask.group_columns)]
@@ -152,7 +152,7 @@ def key_frame(ask: Ask) -> pl.DataFrame:
     return table.with_columns(pl.col(f"k{i}").fill_null(pl.lit(_some(ask, i))).cast(types[i]) for i in nullable)
 
 
-def public_keys(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
+def public_keys(ask: Question, table: pl.DataFrame) -> pl.DataFrame:
     """The key columns as they are released: their names, types and nulls."""
     columns = []
     for i, (name, column) in enumerate(zip(ask.by, ask.group_columns, strict=True)):
@@ -163,7 +163,7 @@ def public_keys(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
     return table.select(columns)
 
 
-def held_keys(ask: Ask, table: pl.DataFrame) -> pl.DataFrame:
+def held_keys(ask: Question, table: pl.DataFrame) -> pl.DataFrame:
     """A table of totals with its keys in the types of `key_frame`, whatever its engine held them in."""
     types = {f"k{i}": _held(c.facts.dtype) for i, c in enumerate(ask.group_columns) if not _only_null(ask, i)}
     return table.with_columns(

@@ -16,7 +16,7 @@ import narwhals as nw
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.expressions import Lowering, in_calendar, not_nan, to_float
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, Column, Facts, Intervals, Kind, Node, Table, kind
+from dpframe.plan import TIMES, Column, ColumnDomain, Intervals, Kind, Node, Table, kind
 from dpframe.plan import expressions as plan
 from dpframe.plan.steps import basic as steps
 
@@ -90,7 +90,7 @@ def _through_text(value: nw.Expr) -> nw.Expr:
 
 def readable(
     value: nw.Expr,
-    facts: Facts,
+    facts: ColumnDomain,
     bytewise: bool = False,
     decimal: Callable[[nw.Expr], nw.Expr] = _through_text,
 ) -> nw.Expr:

@@ -16,7 +16,7 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import expressions
-from dpframe.plan.columns import Facts, Limits, Table
+from dpframe.plan.columns import ColumnDomain, Limits, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
 from dpframe.plan.operations import cast_facts, clip_facts, fill_facts
@@ -114,7 +114,7 @@ class Source(Step):
     """
 
     data: Any = field(repr=False)
-    schema: tuple[tuple[str, Facts], ...]
+    schema: tuple[tuple[str, ColumnDomain], ...]
     unit: tuple[str, ...] | Rows
     relation: Relation
 

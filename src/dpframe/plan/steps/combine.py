@@ -16,7 +16,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn, UnsupportedOperation, WrongType
-from dpframe.plan.columns import Bounds, Column, Facts, Limits, Table
+from dpframe.plan.columns import Bounds, Column, ColumnDomain, Limits, Table
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sources_of
 from dpframe.plan.steps.features import Feature, feature
@@ -73,7 +73,9 @@ class PerUnit(Step):
         return f"per_unit({', '.join(f'{name}={aggregate.typed}' for name, aggregate in self.features)})"
 
 
-def key_types(left: Sequence[Facts], right: Sequence[Facts], on: Sequence[str], asked: str) -> tuple[DType, ...]:
+def key_types(
+    left: Sequence[ColumnDomain], right: Sequence[ColumnDomain], on: Sequence[str], asked: str
+) -> tuple[DType, ...]:
     """The types in which the columns of a join are compared, or a typed error.
 
     Whole numbers meet as Int64 and numbers as Float64, so that a column of pandas that became float for a null still
@@ -140,7 +142,7 @@ class Join(Step):
         return f"join(on={list(self.on)!r})"
 
     @cached_property
-    def brought(self) -> dict[str, Facts]:
+    def brought(self) -> dict[str, ColumnDomain]:
         """The columns of the public table that are joined to the rows. A left row may find no value for them."""
         known = {name: facts for name, facts in self.public.schema if name not in self.on}
         return {name: replace(facts, nullable=True) for name, facts in known.items()}
@@ -380,7 +382,7 @@ def _role(table: Table, column: Column) -> int | None:
     return next((i for i, unit in enumerate(table.unit) if unit.id == column.id), None)
 
 
-def _joint(facts: Sequence[Facts], name: str) -> Facts:
+def _joint(facts: Sequence[ColumnDomain], name: str) -> ColumnDomain:
     """What is known of the values of several columns together."""
     types, kinds = [f.dtype for f in facts], {kind(f.dtype) for f in facts}
     keys = facts[0].keys if all(f.keys == facts[0].keys for f in facts) else None
@@ -403,4 +405,4 @@ def _joint(facts: Sequence[Facts], name: str) -> Facts:
     if len(ends) == len(facts):
         bounds = Bounds(min(b.lower for b in ends), max(b.upper for b in ends))
         bounds = Bounds(float(bounds.lower), float(bounds.upper)) if kind(dtype) == Kind.FLOAT else bounds
-    return Facts(dtype, nullable, bounds, keys, facts[0].origin if bounds or keys else "")
+    return ColumnDomain(dtype, nullable, bounds, keys, facts[0].origin if bounds or keys else "")

@@ -10,11 +10,11 @@ import narwhals as nw
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import expressions as plan
-from dpframe.plan.columns import Auto, Bounds, Facts, Table
+from dpframe.plan.columns import Auto, Bounds, ColumnDomain, Table
 from dpframe.plan.expressions import Call, Name, Node
 from dpframe.plan.operations import clip_facts
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quantile, Sum
-from dpframe.plan.totals import Output, Scope
+from dpframe.plan.totals import ReleasedColumn, UnitLimits
 from dpframe.plan.types import TIMES, Kind, cast_first, kind, mean_type, show
 
 __all__ = ["Feature", "Pick", "feature", "small"]
@@ -35,7 +35,7 @@ class Pick(Aggregate):
     def typed(self) -> str:
         return f"{'last' if self.last else 'first'}({self.column!r}, by={self.by!r})"
 
-    def output(self, name: str, scope: Scope) -> Output:
+    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
         raise UnsupportedOperation(
             f"{self.typed}: that row is one person's. Take it for each unit, per_unit({name}=dp.{self.typed}), and "
             "then ask for a statistic over the units."
@@ -53,9 +53,9 @@ class Feature:
 
     made: str
     value: Node | None
-    known: Facts | None
+    known: ColumnDomain | None
     by: str | None
-    facts: Facts
+    facts: ColumnDomain
     ticks: int = 1
 
     @property
@@ -76,20 +76,20 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
         raise InvalidArgument(f"{asked}: share= splits a price, and nothing is paid here; leave it out.")
     match aggregate:
         case Count(column=None):
-            return Feature("rows", None, None, None, Facts(nw.Int64(), False))
+            return Feature("rows", None, None, None, ColumnDomain(nw.Int64(), False))
         case Count(column=str(column)):
             known = _known(column, table, asked)
-            return Feature("values", Name(column), known, None, Facts(nw.Int64(), False))
+            return Feature("values", Name(column), known, None, ColumnDomain(nw.Int64(), False))
         case CountDistinct(column=column):
             known = _known(column, table, asked)
-            return Feature("distinct", Name(column), known, None, Facts(nw.Int64(), False))
+            return Feature("distinct", Name(column), known, None, ColumnDomain(nw.Int64(), False))
         case Sum(column=column, bounds=bounds, unit_bounds=unit_bounds):
             return _sum(column, bounds, unit_bounds, table, asked)
         case Mean(column=column, bounds=bounds):
             value, known = _clipped(column, bounds, table, asked, *_NUMBERS, *TIMES)
             dtype, ticks = mean_type(known.dtype)
             inside = known.bounds and Bounds(*(float(x) if dtype is None else x * ticks for x in known.bounds))
-            facts = Facts(dtype or nw.Float64(), known.nullable, inside)
+            facts = ColumnDomain(dtype or nw.Float64(), known.nullable, inside)
             return Feature("mean", value, known, None, facts, ticks)
         case Quantile(column=column, bounds=bounds, verb="min" | "max" as verb):
             value, known = _clipped(column, bounds, table, asked, *_ORDERED)
@@ -106,19 +106,21 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
     )
 
 
-def _known(column: str, table: Table, asked: str) -> Facts:
+def _known(column: str, table: Table, asked: str) -> ColumnDomain:
     facts = table.column(column, asked).facts
     if kind(facts.dtype) == Kind.OTHER:
         raise WrongType(f"{asked}: a column of type {show(facts.dtype)} cannot be read.")
     return facts
 
 
-def _held(facts: Facts) -> Any:
+def _held(facts: ColumnDomain) -> Any:
     """The type in which a value is held from here on: a decimal is a float inside the engine."""
     return nw.Float64() if kind(facts.dtype) in (Kind.FLOAT, Kind.DECIMAL) else facts.dtype
 
 
-def _clipped(column: str, bounds: Bounds | Auto | None, table: Table, asked: str, *kinds: str) -> tuple[Node, Facts]:
+def _clipped(
+    column: str, bounds: Bounds | Auto | None, table: Table, asked: str, *kinds: str
+) -> tuple[Node, ColumnDomain]:
     """A column's value clipped to the bounds given, and what is known of it then."""
     facts = _known(column, table, asked)
     if kind(facts.dtype) not in kinds:
@@ -142,13 +144,13 @@ def _sum(column: str, bounds: Bounds | Auto | None, unit_bounds: Bounds | None, 
     family = kind(known.dtype)
     whole = family in (Kind.INTEGER, Kind.BOOLEAN)
     dtype = nw.Int64() if whole else known.dtype if family == Kind.DURATION else nw.Float64()
-    facts = Facts(dtype, False)
+    facts = ColumnDomain(dtype, False)
     if unit_bounds is not None:
         facts = clip_facts(asked, facts, *unit_bounds)
     return Feature("sum", value, known, None, facts)
 
 
-def small(facts: Facts) -> bool:
+def small(facts: ColumnDomain) -> bool:
     """Whether integers are so small that 2^31 of them cannot leave 64 bits."""
     if facts.bounds is not None and facts.bounds.magnitude <= 2**31:
         return True

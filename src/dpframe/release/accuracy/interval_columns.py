@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpframe.engine import polars_dtype
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import Layout, Output, real
+from dpframe.plan import Layout, ReleasedColumn, real
 from dpframe.release.estimators import estimator_of, in_ticks
 
 __all__ = ["check_ci", "interval_column", "low_and_high", "read_ci"]
@@ -19,7 +19,7 @@ _EXACT = 2.0**53  # up to here every integer is a float
 _LARGEST = 2.0**63
 
 
-def low_and_high(output: Output) -> tuple[str, str]:
+def low_and_high(output: ReleasedColumn) -> tuple[str, str]:
     """The names of the two columns beside a released one."""
     return f"{output.name}_low", f"{output.name}_high"
 
@@ -32,7 +32,7 @@ def read_ci(ci: object) -> float:
     return float(confidence)
 
 
-def check_ci(ci: float, by: Sequence[str], outputs: Sequence[Output], layout: Layout) -> None:
+def check_ci(ci: float, by: Sequence[str], outputs: Sequence[ReleasedColumn], layout: Layout) -> None:
     """Errors: InvalidArgument, UnsupportedOperation for a table without room for intervals, or without their price."""
     if layout.form == "crosstab":
         raise UnsupportedOperation("ci=: a crosstab has one number in each cell; its intervals are in .accuracy().")
@@ -55,7 +55,9 @@ def check_ci(ci: float, by: Sequence[str], outputs: Sequence[Output], layout: La
             )
 
 
-def interval_column(output: Output, ends: NDArray[np.float64], name: str, *, whole: bool, upper: bool) -> pl.Series:
+def interval_column(
+    output: ReleasedColumn, ends: NDArray[np.float64], name: str, *, whole: bool, upper: bool
+) -> pl.Series:
     """One end of the intervals of a released column, a time beside times; rounded outward where they are whole."""
     missing = np.isnan(ends)
     if output.dtype is not None:

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.plan import Output
+from dpframe.plan import ReleasedColumn
 from dpframe.release.accuracy.interval_columns import interval_column, low_and_high
 from dpframe.release.answer import Numbers, known_nonnegative, rounding_of
 from dpframe.release.estimators import estimator_of
@@ -17,7 +17,9 @@ Floats = NDArray[np.float64]
 _COUNTED = ("rows", "values", "units")  # what stands for the number of values under a quantile
 
 
-def intervals(numbers: Numbers, output: Output, alpha: float, rows: float | None = None) -> tuple[Floats, Floats]:
+def intervals(
+    numbers: Numbers, output: ReleasedColumn, alpha: float, rows: float | None = None
+) -> tuple[Floats, Floats]:
     """Where each true number of a column is with probability 1 - alpha; NaN where nothing is known.
 
     Input:  rows: how many values each group has, where the release does not say it
@@ -37,7 +39,7 @@ def intervals(numbers: Numbers, output: Output, alpha: float, rows: float | None
     return known(numbers, output, low), known(numbers, output, high)
 
 
-def known(numbers: Numbers, output: Output, ends: Floats) -> Floats:
+def known(numbers: Numbers, output: ReleasedColumn, ends: Floats) -> Floats:
     """Ends of intervals, without what is below 0 where post-processing says that nothing is."""
     return np.maximum(ends, 0.0) if numbers.lifted and known_nonnegative(output) else ends
 
@@ -62,7 +64,7 @@ def with_intervals(numbers: Numbers, alpha: float) -> pl.DataFrame:
     return table.select(columns)
 
 
-def _rows_of(numbers: Numbers, output: Output) -> Floats | None:
+def _rows_of(numbers: Numbers, output: ReleasedColumn) -> Floats | None:
     """How many values each group has, as far as the release says: of this column, else rows, else units.
 
     None for a minimum or maximum: values are rarely spread evenly there.

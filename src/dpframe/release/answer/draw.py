@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpframe.engine import Totals, polars_dtype
 from dpframe.noise import keep_at_least
-from dpframe.plan import Ask, Key, Output
+from dpframe.plan import Key, Question, ReleasedColumn
 from dpframe.release.answer.measured_margins import margin_totals, reconciled
 from dpframe.release.answer.selection import chosen, reached
 from dpframe.release.estimators import Noisy, end_names, estimator_of, in_ticks, real, source_of
@@ -24,7 +24,7 @@ Parts = dict[str, NDArray[np.float64]]
 _LARGEST = 2**61
 
 
-def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, Parts]:
+def drawn_table(ask: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, Parts]:
     """The released long table, and what is noisy beside it: totals under derived columns, ends (column unit).
 
     Input:  the ask, its noise, its raw totals
@@ -62,14 +62,14 @@ def drawn_table(ask: Ask, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, P
     return table, parts | _ends(choices, noisy)
 
 
-def _agreed(ask: Ask, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
+def _agreed(ask: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
     """The table of a crosstab whose margins were measured too."""
     (output,) = ask.outputs
     measured = {source_of(noise): real(noise.paid.measure, noisy) for noise in plan.noises}
     return keys.with_columns(_column(output, reconciled(output, plan, measured)))
 
 
-def _columns(ask: Ask, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> tuple[pl.DataFrame, Parts]:
+def _columns(ask: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> tuple[pl.DataFrame, Parts]:
     if ask.rounds > 1:
         rows = pl.Series(np.repeat(np.arange(max(keys.height, not ask.by)), ask.rounds))
         places = pl.Series(ask.row_names[-1], np.tile(np.arange(1, ask.rounds + 1), len(rows) // ask.rounds))
@@ -91,7 +91,7 @@ def _ends(choices: Mapping[Noise, Any], noisy: Noisy) -> Parts:
     return parts
 
 
-def _column(output: Output, values: Any) -> pl.Series:
+def _column(output: ReleasedColumn, values: Any) -> pl.Series:
     """Released numbers as a column, times as times, listed values as those of their column."""
     ((_, measure), *_) = output.measures
     if measure.values and measure.column is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.plan import Output
+from dpframe.plan import ReleasedColumn
 from dpframe.release.answer.postprocess import rounded
 from dpframe.release.estimators import variances
 from dpframe.release.pricing import NoisePlan
@@ -26,7 +26,7 @@ def margin_totals(source: Source, totals: NDArray[Any], shape: tuple[int, int]) 
     return np.asarray(table.sum(axis=1 if source == "rows" else 0))
 
 
-def reconciled(output: Output, plan: NoisePlan, noisy: dict[Source, Floats]) -> NDArray[Any]:
+def reconciled(output: ReleasedColumn, plan: NoisePlan, noisy: dict[Source, Floats]) -> NDArray[Any]:
     """The released cells, in the order of groups: weighted least squares over cells and margins; post-processing.
 
     Input:  noisy cells and margins (column unit). Bound: see `theory.formulas.error.margins.estimators`; whole numbers

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.plan import Formula, Layout, Output
+from dpframe.plan import Formula, Layout, ReleasedColumn
 from dpframe.release.answer.postprocess import adds_up, table_of
 from dpframe.release.answer.upscaling import is_scaled
 from dpframe.release.estimators import estimator_of
@@ -49,7 +49,7 @@ class Numbers:
 
     long: pl.DataFrame
     by: tuple[str, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[ReleasedColumn, ...]
     noise: NoisePlan
     layout: Layout = field(default_factory=Layout)
     parts: Mapping[str, Floats] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Numbers:
     below: float | None = None
     factor: float = 1.0
 
-    def factor_of(self, output: Output) -> float:
+    def factor_of(self, output: ReleasedColumn) -> float:
         """What the numbers of a column have been multiplied by."""
         return self.factor if is_scaled(output) else 1.0
 
@@ -89,12 +89,14 @@ class Numbers:
         first = next(output for output in self.outputs if estimator_of(output).is_number)
         return self.long.get_column(first.name).cast(pl.Float64).to_numpy()
 
-    def changed(self, outputs: Sequence[Output], change: Callable[[Floats], np.ndarray], dtype: pl.DataType) -> Numbers:
+    def changed(
+        self, outputs: Sequence[ReleasedColumn], change: Callable[[Floats], np.ndarray], dtype: pl.DataType
+    ) -> Numbers:
         """The same with some columns changed, each as a table where its numbers add up, else number by number."""
         columns = [pl.Series(o.name, self._changed(o, change), dtype=dtype) for o in outputs if self.long.height]
         return replace(self, long=self.long.with_columns(columns), before=self.drawn)
 
-    def _changed(self, output: Output, change: Callable[[Floats], np.ndarray]) -> np.ndarray:
+    def _changed(self, output: ReleasedColumn, change: Callable[[Floats], np.ndarray]) -> np.ndarray:
         values = self.long.get_column(output.name).cast(pl.Float64).to_numpy()
         if not adds_up(output):
             return np.array([change(np.array([[value]])).item() for value in values])

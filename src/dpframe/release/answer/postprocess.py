@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.plan import Formula, Output, TotalKind
+from dpframe.plan import Formula, ReleasedColumn, TotalKind
 from dpframe.release.estimators import estimator_of
 
 __all__ = ["adds_up", "is_total", "known_nonnegative", "nonnegative", "rounded", "table_of"]
@@ -178,17 +178,17 @@ def table_of(values: Floats, rows: list[Any], columns: list[Any]) -> tuple[Float
     return table.reshape(len(down), len(across)), places
 
 
-def is_total(output: Output) -> bool:
+def is_total(output: ReleasedColumn) -> bool:
     """Whether a column holds counts or sums of numbers."""
     return estimator_of(output).adds_up and output.dtype is None
 
 
-def adds_up(output: Output) -> bool:
+def adds_up(output: ReleasedColumn) -> bool:
     """Whether the numbers of groups add up to that of all: not numbers of different values."""
     return is_total(output) and output.measures[0][1].total != TotalKind.DISTINCT
 
 
-def known_nonnegative(output: Output) -> bool:
+def known_nonnegative(output: ReleasedColumn) -> bool:
     """Whether a column holds counts, or sums of values whose bounds hold nothing negative."""
     grid = output.measures[0][1].grid
     return is_total(output) and (output.formula is Formula.COUNT or grid.centre + grid.lower * grid.step >= 0)

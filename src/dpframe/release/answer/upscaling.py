@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.plan import Ask, Limits, Measure, Output, TotalKind
+from dpframe.plan import Limits, Measure, Question, ReleasedColumn, TotalKind
 from dpframe.release.estimators import estimator_of, shown
 from dpframe.release.pricing import NoisePlan
 
@@ -65,7 +65,7 @@ class Left:
         return float(max(ratios[order][np.searchsorted(reached, reached[-1] / 2)], 1.0))
 
 
-def is_scaled_by(ask: Ask, limits: Limits) -> bool:
+def is_scaled_by(ask: Question, limits: Limits) -> bool:
     """Whether the numbers of an ask with `dp.Auto` are scaled under limits that it may choose.
 
     Where rows in all are limited and nothing else: groups lose unlike parts of their rows where rows in each are.
@@ -73,7 +73,7 @@ def is_scaled_by(ask: Ask, limits: Limits) -> bool:
     return _scalable(ask) and limits.max_groups is None and limits.max_rows_per_group is None
 
 
-def may_be_scaled(ask: Ask) -> str:
+def may_be_scaled(ask: Question) -> str:
     """What is said before a release of the numbers that may be scaled by it; nothing where that cannot be."""
     if not _scalable(ask) or any(
         m.total in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in ask.outputs for _, m in o.measures
@@ -86,7 +86,7 @@ def may_be_scaled(ask: Ask) -> str:
     )
 
 
-def _scalable(ask: Ask) -> bool:
+def _scalable(ask: Question) -> bool:
     """Whether limits can be chosen by which numbers are scaled.
 
     In many listed groups, where the number of rows is released: what is suppressed is in no total, and a limit that was
@@ -98,7 +98,7 @@ def _scalable(ask: Ask) -> bool:
     return said == Limits() and bool(ask.by) and (ask.cells or 0) >= _GROUPS and _counting(ask) is not None
 
 
-def is_scaled(output: Output) -> bool:
+def is_scaled(output: ReleasedColumn) -> bool:
     """Whether a column is one of those that are: counts of rows or values, and sums of rows."""
     return estimator_of(output).adds_up and output.measures[0][1].total in (
         TotalKind.ROWS,
@@ -107,13 +107,13 @@ def is_scaled(output: Output) -> bool:
     )
 
 
-def rounding_of(output: Output) -> float:
+def rounding_of(output: ReleasedColumn) -> float:
     """How far rounding moves a number that was multiplied, at most (unit of the released column, times in ticks)."""
     return 0.5 if output.whole or output.dtype is not None else 0.0
 
 
 def scaled(
-    ask: Ask, plan: NoisePlan, left: Left, table: pl.DataFrame, parts: Mapping[str, Floats]
+    ask: Question, plan: NoisePlan, left: Left, table: pl.DataFrame, parts: Mapping[str, Floats]
 ) -> tuple[pl.DataFrame, float]:
     """A released long table with its counts and sums multiplied, and the factor.
 
@@ -132,7 +132,7 @@ def scaled(
     ), factor
 
 
-def _multiplied(output: Output, column: pl.Series, factor: float) -> pl.Series:
+def _multiplied(output: ReleasedColumn, column: pl.Series, factor: float) -> pl.Series:
     """Whole numbers stay whole, and times whole ticks."""
     values = column.to_physical().cast(pl.Float64).to_numpy() * factor
     if not rounding_of(output):
@@ -140,7 +140,7 @@ def _multiplied(output: Output, column: pl.Series, factor: float) -> pl.Series:
     return pl.Series(column.name, shown(output, values)).cast(column.dtype)
 
 
-def _counting(ask: Ask) -> tuple[Output, str, Measure] | None:
+def _counting(ask: Question) -> tuple[ReleasedColumn, str, Measure] | None:
     """The count of rows in each group: a column, or a part of one that is made of several."""
     found = ((output, name, measure) for output in ask.outputs for name, measure in output.measures)
     return next((one for one in found if one[2].total == TotalKind.ROWS), None)

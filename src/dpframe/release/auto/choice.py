@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpframe import engine
 from dpframe.budget import Loss, read_epsilon
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Ask, Bounds, Limits, TotalKind, limits_in_words, number, open_bounds_of
+from dpframe.plan import Bounds, Limits, Question, TotalKind, limits_in_words, number, open_bounds_of
 from dpframe.plan.steps import MOST
 from dpframe.release.answer import Left
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
@@ -63,7 +63,7 @@ _LAWS = 4  # of values, for each case of the units; one where far more limits ar
 _GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
 
 
-def check_choice(ask: Ask, price: Price) -> Loss:
+def check_choice(ask: Question, price: Price) -> Loss:
     """What an ask with `dp.Auto` costs, whatever it will choose; every histogram is tried on no rows.
 
     Errors: InvalidArgument where nothing would be left to answer with; InvalidPrice where that is too little
@@ -81,7 +81,7 @@ def check_choice(ask: Ask, price: Price) -> Loss:
     return price.loss(delta=ask.private_keys or isinstance(price, EpsilonPrice))
 
 
-def choose(ask: Ask, price: Price) -> tuple[Ask, NoisePlan, dict[str, Any], Left | None]:
+def choose(ask: Question, price: Price) -> tuple[Question, NoisePlan, dict[str, Any], Left | None]:
     """Choose what is open, each for its share of the price, and what the rest buys then.
 
     Input:  an ask with `dp.Auto`; the whole price
@@ -125,7 +125,7 @@ def choose(ask: Ask, price: Price) -> tuple[Ask, NoisePlan, dict[str, Any], Left
     return *restored(ask, said, price), said, left
 
 
-def restored(ask: Ask, said: Mapping[str, Any], price: Price) -> tuple[Ask, NoisePlan]:
+def restored(ask: Question, said: Mapping[str, Any], price: Price) -> tuple[Question, NoisePlan]:
     """The ask with what was chosen for it, and its noise, from what was said of the choice."""
     made, rest = ask, price.part(1 - ask.chosen_share)
     if "limits" in said:
@@ -139,7 +139,7 @@ def restored(ask: Ask, said: Mapping[str, Any], price: Price) -> tuple[Ask, Nois
 # Limits
 
 
-def try_people(ask: Ask, rest: Price, also: Collection[str] = ()) -> None:
+def try_people(ask: Question, rest: Price, also: Collection[str] = ()) -> None:
     """Make the histograms and numbers of no rows, so that they cannot fail after they are paid."""
     wanted = _parts(ask, rest, also)
     engine.size_profile(ask, _sizes(wanted), empty=True)
@@ -149,7 +149,7 @@ def try_people(ask: Ask, rest: Price, also: Collection[str] = ()) -> None:
         engine.validate(one.with_limits(Limits(MOST)))
 
 
-def read_people(ask: Ask, price: Price, rest: Price, also: Collection[str] = ()) -> People:
+def read_people(ask: Question, price: Price, rest: Price, also: Collection[str] = ()) -> People:
     """The histograms that matter to an ask, and others that are named, with noise, each for its part of a price."""
     parts = _parts(ask, rest, also)
     raw = engine.size_profile(ask, _sizes(parts))
@@ -174,7 +174,7 @@ def _sizes(names: Iterable[str]) -> list[str]:
     return [name for name in names if name not in ("keys", "values")]
 
 
-def _with_values(ask: Ask, price: Price, rest: Price, people: People) -> People:
+def _with_values(ask: Question, price: Price, rest: Price, people: People) -> People:
     """Units with what their values have in common, from two noisy numbers of different values of each column.
 
     Both are of few rows for each unit, where a number is known best beside its noise: of one row, and of as many as the
@@ -205,7 +205,7 @@ def _sharing(people: People, laws: Mapping[str, Laws], times: int) -> People:
     return replace(people, rows=rows, keys=keys, values={column: law.drawn(times) for column, law in laws.items()})
 
 
-def _distinct(ask: Ask) -> dict[str, Ask]:
+def _distinct(ask: Question) -> dict[str, Question]:
     """For each column whose different values are asked for, that question alone."""
     return {
         measure.column.id: replace(ask, aggregates=(one,))
@@ -215,7 +215,7 @@ def _distinct(ask: Ask) -> dict[str, Ask]:
     }
 
 
-def _parts(ask: Ask, rest: Price, also: Collection[str] = ()) -> dict[str, Fraction]:
+def _parts(ask: Question, rest: Price, also: Collection[str] = ()) -> dict[str, Fraction]:
     """The histograms that can matter, and numbers of different values; and their parts of the price."""
     by_units = [m.total in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in ask.outputs for _, m in o.measures]
     ratios = _ratios(ask)
@@ -236,12 +236,12 @@ def _parts(ask: Ask, rest: Price, also: Collection[str] = ()) -> dict[str, Fract
     return {name: Fraction(weight, sum(weights.values())) for name, weight in weights.items()}
 
 
-def _ratios(ask: Ask) -> bool:
+def _ratios(ask: Question) -> bool:
     """Whether more is asked than counts and sums."""
     return any(not estimator_of(output).adds_up for output in ask.outputs)
 
 
-def _judged(ask: Ask) -> list[str]:
+def _judged(ask: Question) -> list[str]:
     """The histograms without which what typed limits keep is not known."""
     return judged_by(ask.table.limits.and_also(ask.given))
 
@@ -257,7 +257,7 @@ def judged_by(limits: Limits) -> list[str]:
     return [] if limits.max_groups is None else ["groups"]
 
 
-def _found(ask: Ask, counts: Floats, scale: float, people: People) -> Groups:
+def _found(ask: Question, counts: Floats, scale: float, people: People) -> Groups:
     """The groups, by units in each.
 
     Those that are listed are nearer to their mean than they seem, so that they are as uneven as without the noise. Of
@@ -272,7 +272,7 @@ def _found(ask: Ask, counts: Floats, scale: float, people: People) -> Groups:
     return read_groups(counts, scale, people.rows.units, least, len(people.rows.odds))
 
 
-def _best(ask: Ask, rest: Price, people: People) -> tuple[Limits, NoiseKind, dict[str, float], Left | None]:
+def _best(ask: Question, rest: Price, people: People) -> tuple[Limits, NoiseKind, dict[str, float], Left | None]:
     """The candidate limits with the smallest expected error.
 
     With them: the noise, each column's error, and what they leave out, where numbers are scaled up by that.
@@ -298,13 +298,13 @@ def _best(ask: Ask, rest: Price, people: People) -> tuple[Limits, NoiseKind, dic
     return limits, noise, {name: float(f"{errors[name]:.3g}") for name in told}, model.left(limits, model.kept(limits))
 
 
-def expected_errors(ask: Ask, people: People, rest: Price, choices: Iterable[Limits]) -> list[dict[str, float]]:
+def expected_errors(ask: Question, people: People, rest: Price, choices: Iterable[Limits]) -> list[dict[str, float]]:
     """Expected error of each column (column unit) under each of some limits."""
     model = Expected(ask, people, rest.plans)
     return [model.best(limits)[2] for limits in choices]
 
 
-def _candidates(ask: Ask, people: People) -> list[Limits]:
+def _candidates(ask: Question, people: People) -> list[Limits]:
     """Limits four to an octave (one where there are several), up to about the largest sizes there seem to be."""
     by_units = {m.total in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in ask.outputs for _, m in o.measures}
     rows, groups, peaks = people.sizes
@@ -334,7 +334,7 @@ def _largest(sizes: Floats) -> float:
     return float(np.quantile(sizes.max(axis=1), 0.75))
 
 
-def _near(ask: Ask, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:
+def _near(ask: Question, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:
     """The same with the nodes around one of them, which there may be none of."""
     rows, groups, peak = limits.max_rows, limits.max_groups, limits.max_rows_per_group
     at = int(np.searchsorted(_TRIED, getattr(limits, name) or 1))
@@ -343,7 +343,7 @@ def _near(ask: Ask, limits: Limits, name: Literal["max_rows", "max_groups"]) -> 
     return [_with_said(ask, x) for x in found]
 
 
-def _with_said(ask: Ask, limits: Limits) -> Limits:
+def _with_said(ask: Question, limits: Limits) -> Limits:
     """Limits to try, within those that were typed."""
     return replace(limits.and_also(ask.table.limits.and_also(ask.given)), auto=None)
 

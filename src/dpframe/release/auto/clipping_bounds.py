@@ -18,7 +18,7 @@ from narwhals.dtypes import DType
 from numpy.typing import NDArray
 
 from dpframe import engine
-from dpframe.plan import TIMES, Ask, Bounds, Column, Formula, Kind, integer_range, is_whole, kind, moment
+from dpframe.plan import TIMES, Bounds, Column, Formula, Kind, Question, integer_range, is_whole, kind, moment
 from dpframe.release.auto.noisy_histograms import noisy_histogram
 from dpframe.release.auto.value_histograms import find_scales, read_values, somebody_between
 from dpframe.release.pricing import Price
@@ -50,7 +50,7 @@ class Clipping:
     seen: bool
 
 
-def choose_bounds(ask: Ask, name: str, price: Price, rest: Price) -> Clipping:
+def choose_bounds(ask: Question, name: str, price: Price, rest: Price) -> Clipping:
     """Bounds of a column (as the engine holds it) for what is asked of it.
 
     Input:  an ask with its limits; the price of the choice, and that of the answer
@@ -97,7 +97,7 @@ def _default(column: Column) -> Bounds:
 # The range
 
 
-def _best(ask: Ask, column: Column, values: _Values, rest: Price) -> Bounds:
+def _best(ask: Question, column: Column, values: _Values, rest: Price) -> Bounds:
     """The pair of edges with the smallest expected error beside the best in hindsight.
 
     What is best depends on the values, and the histograms leave several cases open. Where several outputs are asked of
@@ -255,7 +255,7 @@ def _of_all(values: _Values, low: Integers, high: Integers) -> Floats:
     return np.asarray((values.edges[high] - values.edges[low]) * np.exp(_STRICT * np.minimum(outside, 0.5)))
 
 
-def _relative_noise(ask: Ask, column: Column, rest: Price) -> float:
+def _relative_noise(ask: Question, column: Column, rest: Price) -> float:
     """Standard deviation of the column's sum for each value of size one that one unit may add to a group."""
     found = [
         noise.deviation / float(noise.paid.measure.sensitivity.scaled(noise.paid.measure.unit).l1)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.engine import NODES
-from dpframe.plan import Ask, Formula, Limits, Measure, Output, TotalKind
+from dpframe.plan import Formula, Limits, Measure, Question, ReleasedColumn, TotalKind
 from dpframe.release.answer import Left, is_scaled, is_scaled_by
 from dpframe.release.auto.distinct_values import Shared
 from dpframe.release.auto.size_histograms import Groups, Spread, laplace_below, normal_below, quantiles
@@ -112,7 +112,7 @@ class _Kept:
 class _Offered:
     """An ask with limits, and for each plan the noise of each measure for each unit of its size."""
 
-    ask: Ask
+    ask: Question
     noise: list[tuple[NoiseKind, NoisePlan, dict[Key, float]]]
 
 
@@ -123,7 +123,9 @@ class Expected:
             is proportional to the sensitivity, so they are made once for each number of groups
     """
 
-    def __init__(self, ask: Ask, people: People, plans: Callable[[Ask], Mapping[NoiseKind, NoisePlan]]) -> None:
+    def __init__(
+        self, ask: Question, people: People, plans: Callable[[Question], Mapping[NoiseKind, NoisePlan]]
+    ) -> None:
         self.ask, self.people = ask, people
         self._said = replace(ask.table.limits.and_also(ask.given), auto=None)
         self._plans, self._made = plans, dict[tuple[int, bool], _Offered]()
@@ -253,7 +255,9 @@ class Expected:
         chance = normal_below(reach) if noise.mechanism.by_l2 else laplace_below(reach)
         return np.asarray(chance.mean(axis=-1))
 
-    def _error(self, output: Output, noise: Mapping[Key, float], kept: _Kept, lost: Floats, factor: float) -> Floats:
+    def _error(
+        self, output: ReleasedColumn, noise: Mapping[Key, float], kept: _Kept, lost: Floats, factor: float
+    ) -> Floats:
         """Root mean square error of a column over its groups in each case, in units of its largest row value.
 
         A group that is suppressed says nothing: its total counts as 0, its mean as the middle of the bounds. By the
@@ -322,7 +326,7 @@ class Expected:
         return self._groups.shares(self._mixing)
 
 
-def _within(ask: Ask, limits: Limits) -> tuple[int, int, int]:
+def _within(ask: Question, limits: Limits) -> tuple[int, int, int]:
     """Groups, rows per group and rows of one unit, consistent: as an ask resolves them."""
     cells = 1 if not ask.by else ask.cells
     rows = limits.max_rows or (limits.max_groups or cells or 1) * (limits.max_rows_per_group or 1)
@@ -362,7 +366,7 @@ def _geometric_mean(errors: Floats, odds: Floats) -> float:
     return float(np.prod(errors**odds))
 
 
-def _reach(output: Output) -> float:
+def _reach(output: ReleasedColumn) -> float:
     """What an error of one is worth (column unit): the largest value of a row, or half the width of the bounds."""
     if output.formula is Formula.COUNT or (output.formula is not Formula.SUM and output.bounds is None):
         return 1.0

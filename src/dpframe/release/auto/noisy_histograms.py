@@ -9,7 +9,7 @@ from dpframe import engine
 from dpframe.engine import ONE
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import bits, rounded_laplace
-from dpframe.plan import Ask, TotalKind
+from dpframe.plan import Question, TotalKind
 from dpframe.release.pricing import EpsilonFromRho, Price
 from dpframe.theory.formulas.sensitivity import Relation
 
@@ -32,14 +32,14 @@ def histogram_scale(price: Price, relation: Relation) -> float:
     return price.laplace_scale(ONE * (2 if relation == "replace" else 1))
 
 
-def noisy_histogram(price: Price, ask: Ask, counts: NDArray[np.int64]) -> tuple[Floats, float]:
+def noisy_histogram(price: Price, ask: Question, counts: NDArray[np.int64]) -> tuple[Floats, float]:
     """A histogram with noise, and the scale of the noise, both in units."""
     scale = histogram_scale(price, ask.table.relation)
     noisy = np.asarray(counts + rounded_laplace(scale, len(counts)), np.float64)
     return noisy / ONE, scale / ONE
 
 
-def noisy_values(price: Price, ask: Ask) -> tuple[float, float]:
+def noisy_values(price: Price, ask: Question) -> tuple[float, float]:
     """The number of different values in all groups together, with noise, and the scale of the noise.
 
     Input:  a question of `dp.n_unique` of one column, under limits by which a unit brings K pairs of group and value

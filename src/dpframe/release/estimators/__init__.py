@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dpframe.plan import Formula, Output
+from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Noisy, Parts, in_ticks, real, shown
 from dpframe.release.estimators.margins import error_of_part, source_of, variances
 from dpframe.release.estimators.mean import Mean, mean_of, merged_mean_interval
@@ -45,6 +45,6 @@ _ESTIMATORS: Mapping[Formula, Estimator] = {
 }
 
 
-def estimator_of(output: Output) -> Estimator:
+def estimator_of(output: ReleasedColumn) -> Estimator:
     """The estimator of a released column."""
     return _ESTIMATORS[output.formula]

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.plan import Formula, Measure, Output
+from dpframe.plan import Formula, Measure, ReleasedColumn
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["Estimator", "Floats", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown"]
@@ -37,11 +37,11 @@ class Estimator(ABC):
     is_number: ClassVar[bool] = True
 
     @abstractmethod
-    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         """The released column (column unit), one value per group."""
 
     def interval(
-        self, output: Output, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """Where the number without noise is with probability 1 - alpha, for each group.
 
@@ -52,7 +52,7 @@ class Estimator(ABC):
         return np.full(released.shape, math.nan), np.full(released.shape, math.nan)
 
     @abstractmethod
-    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """An error that is exceeded with probability at most alpha, before a release (unit of the released column).
 
         Input:  rows: how many values each group is assumed to have; None where nothing is assumed
@@ -65,7 +65,7 @@ def real(measure: Measure, noisy: Noisy) -> Any:
     return noisy[measure.key].astype(np.float64) * float(measure.unit)
 
 
-def shown(output: Output, values: Any) -> Any:
+def shown(output: ReleasedColumn, values: Any) -> Any:
     """Numbers as whole ones that fit: an int64, or as many ticks of a time as Python and pandas can show."""
     longest = 9.2e18
     if output.dtype is not None:
@@ -74,7 +74,7 @@ def shown(output: Output, values: Any) -> Any:
     return np.clip(np.rint(values), -longest, longest).astype(np.int64)
 
 
-def in_ticks(output: Output, values: Any) -> Any:
+def in_ticks(output: ReleasedColumn, values: Any) -> Any:
     """Released times as whole ticks of their type, inside their bounds and inside what Python and pandas can show."""
     whole = shown(output, values * output.ticks)
     if output.bounds is None or output.formula is Formula.STD:
@@ -82,7 +82,7 @@ def in_ticks(output: Output, values: Any) -> Any:
     return np.clip(whole, int(output.bounds.lower) * output.ticks, int(output.bounds.upper) * output.ticks)
 
 
-def half_width(output: Output) -> float:
+def half_width(output: ReleasedColumn) -> float:
     """Half the width of a column's bounds (column unit)."""
     assert output.bounds is not None
     return float(Fraction(output.bounds.upper) - Fraction(output.bounds.lower)) / 2

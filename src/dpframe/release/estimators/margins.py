@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from dpframe.plan import Output
+from dpframe.plan import ReleasedColumn
 from dpframe.release.pricing import DiscreteLaplace, Gaussian, Noise, NoisePlan
 from dpframe.theory.formulas.error import Source, estimators, sum_error
 
@@ -14,7 +14,7 @@ __all__ = ["error_of_part", "source_of", "variances"]
 Part = Literal["cell", "row", "column", "total"]
 
 
-def error_of_part(output: Output, plan: NoisePlan, part: Part, alpha: float) -> float:
+def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Part, alpha: float) -> float:
     """Error of a cell or margin of a reconciled table, exceeded with probability at most alpha (column unit).
 
     Bound:  a sum of independent noises with the coefficients of `estimators`; see `sum_error`. Rounding a noise to its

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.plan import Output
+from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Floats, Interval, Noisy, Parts, half_width, real
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, reaches, scales
 from dpframe.release.pricing import Gaussian, Noise, NoisePlan
@@ -20,18 +20,18 @@ __all__ = ["Mean", "bounded_mean", "mean_interval", "mean_of", "merged_mean_inte
 class Mean(Estimator):
     """Centre + sum / count, drawn to the centre where noise is all there is, and kept inside the bounds."""
 
-    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         (_, total), (_, count) = output.measures
         return mean_of(output, real(total, noisy), real(count, noisy), plan.of(total).deviation)
 
     def interval(
-        self, output: Output, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The set of Fieller; the released number is in it even where it was drawn to the centre."""
         low, high = (end * output.ticks for end in mean_interval(output, plan, alpha, parts))
         return np.minimum(low, released), np.maximum(high, released)
 
-    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """Whatever the values in their bounds are.
 
         Bound:  with n values known and N = n + w, |released mean - m| > e needs z - (m + e)·w > e·n or
@@ -53,7 +53,7 @@ class Mean(Estimator):
         return min(pulled, max(mean, half)) * output.ticks
 
 
-def mean_of(output: Output, total: Any, count: Any, deviation: float) -> Any:
+def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) -> Any:
     """A mean from a noisy sum and count: their ratio, drawn to the middle of the bounds where noise is all there is.
 
     Input:  total: measured from the middle; deviation: that of its noise, σ (both column unit); count
@@ -73,13 +73,13 @@ def mean_of(output: Output, total: Any, count: Any, deviation: float) -> Any:
     return np.clip(float(measure.grid.centre) + ratio, low, high)
 
 
-def bounded_mean(output: Output, total: Any, count: Any, centre: float) -> Any:
+def bounded_mean(output: ReleasedColumn, total: Any, count: Any, centre: float) -> Any:
     """A mean from a sum measured from a centre, inside the bounds (column unit)."""
     assert output.bounds is not None
     return np.clip(centre + total / np.maximum(count, 1.0), float(output.bounds.lower), float(output.bounds.upper))
 
 
-def mean_interval(output: Output, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+def mean_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
     """The set of Fieller, inside the bounds."""
     assert output.bounds is not None
     (name, total), (size, count) = output.measures[0], output.measures[-1]
@@ -96,7 +96,7 @@ def mean_interval(output: Output, plan: NoisePlan, alpha: float, parts: Parts) -
 
 
 def merged_mean_interval(
-    output: Output, plan: NoisePlan, alpha: float, total: float, number: float, groups: int
+    output: ReleasedColumn, plan: NoisePlan, alpha: float, total: float, number: float, groups: int
 ) -> tuple[float, float]:
     """Where the mean over several groups without noise is, with probability 1 - alpha (column unit).
 

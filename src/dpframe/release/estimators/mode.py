@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpframe.plan import Output
+from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Noisy
 from dpframe.release.pricing import Chooses, NoisePlan
 
@@ -16,16 +16,16 @@ class Mode(Estimator):
 
     is_number = False
 
-    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         ((_, measure),) = output.measures
         return noisy[measure.key]
 
-    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """In rows: see `rows_fewer`."""
         return rows_fewer(output, plan, alpha)
 
 
-def rows_fewer(output: Output, plan: NoisePlan, alpha: float) -> float:
+def rows_fewer(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
     """How many fewer rows than the most frequent value (of those that are left) a released value may have: rows.
 
     Bound:  exceeded with probability at most alpha, whatever the data: see `fewer_rows`

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.plan import Output
+from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Floats, Interval, Noisy, Parts
 from dpframe.release.pricing import Chooses, NoisePlan
 from dpframe.theory.formulas.loss import PRIOR
@@ -18,14 +18,14 @@ __all__ = ["Quantile", "end_names"]
 class Quantile(Estimator):
     """The value of the chosen candidate."""
 
-    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         ((_, measure),) = output.measures
         assert measure.candidates is not None
         values = measure.candidates.lower + noisy[measure.key] * measure.candidates.step
         return np.rint(values).astype(np.int64) if output.whole else values
 
     def interval(
-        self, output: Output, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The ends that were paid for, see `formulas.error.quantile_interval`; else that of `_choice_error`.
 
@@ -43,7 +43,7 @@ class Quantile(Estimator):
         lower, upper = _likely(output, plan, alpha, released, rows)
         return np.minimum(low, lower), np.maximum(high, upper)
 
-    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """For values that lie as `_choice_error` says."""
         if rows is None:
             return None
@@ -63,7 +63,7 @@ def end_names(name: str) -> tuple[str, str]:
 
 
 def _likely(
-    output: Output, plan: NoisePlan, alpha: float, released: Floats, rows: Floats | None
+    output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, rows: Floats | None
 ) -> tuple[Floats, Floats]:
     """The interval of a quantile by `_choice_error`, for values that lie as it says; its bounds without rows."""
     assert output.bounds is not None
@@ -84,7 +84,7 @@ def _likely(
     return np.where(enough, np.maximum(lower, least), least), np.where(enough, np.minimum(upper, most), most)
 
 
-def _sparser(output: Output, place: Floats) -> Floats:
+def _sparser(output: ReleasedColumn, place: Floats) -> Floats:
     """How densely values lie on the sparser side of a quantile, on average, as a part of that between the bounds.
 
     Input:  place: where the quantile is between the bounds, from 0 to 1
@@ -97,7 +97,7 @@ def _sparser(output: Output, place: Floats) -> Floats:
         return np.asarray(np.minimum(rank / place, (1 - rank) / (1 - place)))
 
 
-def _moved(output: Output, plan: NoisePlan, rows: Floats) -> tuple[float, Floats]:
+def _moved(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tuple[float, Floats]:
     """The rank of a quantile, and how far the public rows beside a group's own move it, at most.
 
     Output: the second as a part of the distance between where the choice is made and the part `rank` of the way
@@ -112,7 +112,7 @@ def _moved(output: Output, plan: NoisePlan, rows: Floats) -> tuple[float, Floats
     return rank, public / rows
 
 
-def _rows_needed(output: Output, plan: NoisePlan, alpha: float) -> float:
+def _rows_needed(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
     """How many values a group must have for its quantile to be among them, and not in an empty part of the bounds.
 
     Bound:  a candidate above all values splits them worse by 1 - q of them, one below by q of them, each less what
@@ -129,7 +129,7 @@ def _rows_needed(output: Output, plan: NoisePlan, alpha: float) -> float:
     return scale * max((beyond + PRIOR * rank) / (1 - rank), (beyond + PRIOR * (1 - rank)) / rank)
 
 
-def _choice_error(output: Output, plan: NoisePlan, alpha: float, rows: float) -> float:
+def _choice_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float) -> float:
     """Error of a quantile around which values lie as densely as this many do, spread evenly (column unit).
 
     Bound:  what is promised of the choice is about ranks: a candidate that splits the rows worse than the best by

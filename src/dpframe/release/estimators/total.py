@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.plan import Measure, Output
+from dpframe.plan import Measure, ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Floats, Interval, Noisy, Parts, real
 from dpframe.release.estimators.margins import error_of_part
 from dpframe.release.pricing import AddsNoise, DiscreteLaplace, Gaussian, NoisePlan
@@ -21,18 +21,18 @@ class Sum(Estimator):
 
     adds_up = True
 
-    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         ((_, measure),) = output.measures
         return _whole(measure, noisy) if output.whole else real(measure, noisy)
 
     def interval(
-        self, output: Output, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """By the tails of the noise, exactly."""
         error = _direct_error(output, plan, alpha) * output.ticks
         return released - error, released + error
 
-    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error after a release too: it does not depend on the data."""
         return _direct_error(output, plan, alpha) * output.ticks
 
@@ -51,7 +51,7 @@ def _whole(measure: Measure, noisy: Noisy) -> Any:
     return values
 
 
-def _direct_error(output: Output, plan: NoisePlan, alpha: float) -> float:
+def _direct_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
     """Of a count or sum (column unit). One that carries fraction bits is rounded after the noise."""
     ((_, measure),) = output.measures
     if plan.reconciled:
@@ -63,7 +63,7 @@ def _direct_error(output: Output, plan: NoisePlan, alpha: float) -> float:
     return plan.of(measure).error(alpha)
 
 
-def error_of_sum(output: Output, plan: NoisePlan, alpha: float, number: int) -> float:
+def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: int) -> float:
     """Error of a margin: of the sum of several released counts or sums of one column, all with the same noise.
 
     What it stands for is the sum of the totals. Groups whose limits leave fractions in a count add less than rounding.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.plan import Output
+from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Floats, Interval, Noisy, Parts, half_width, real
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
 from dpframe.release.estimators.mean import bounded_mean, mean_interval
@@ -19,17 +19,17 @@ __all__ = ["StandardDeviation", "Variance"]
 class Variance(Estimator):
     """E(x - middle)² - (E x - middle)², kept between 0 and the largest variance that the bounds allow."""
 
-    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         return _variance(output, noisy)
 
     def interval(
-        self, output: Output, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The variances that fit; the released number among them, though its mean was moved into its bounds."""
         low, high = (end * output.ticks for end in _variance_interval(output, plan, alpha, parts))
         return np.minimum(low, released), np.maximum(high, released)
 
-    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """Whatever the values in their bounds are; see `_expected`."""
         return None if rows is None else _expected(output, plan, alpha, rows) * output.ticks
 
@@ -37,17 +37,17 @@ class Variance(Estimator):
 class StandardDeviation(Estimator):
     """The root of the variance."""
 
-    def value(self, output: Output, noisy: Noisy, plan: NoisePlan) -> Any:
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         return np.sqrt(_variance(output, noisy))
 
     def interval(
-        self, output: Output, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The roots of the variances that fit."""
         low, high = (np.sqrt(end) * output.ticks for end in _variance_interval(output, plan, alpha, parts))
         return np.minimum(low, released), np.maximum(high, released)
 
-    def expected_error(self, output: Output, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """At most the root of what the variance is off by.
 
         It is off by as much where values hardly differ: after a release it is often far better known.
@@ -55,7 +55,7 @@ class StandardDeviation(Estimator):
         return None if rows is None else float(np.sqrt(_expected(output, plan, alpha, rows))) * output.ticks
 
 
-def _variance(output: Output, noisy: Noisy) -> Any:
+def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
     """E(x - middle)² - (E x - middle)², kept between 0 and the largest variance that the bounds allow."""
     (_, total), (_, squares), (_, count) = output.measures
     assert output.bounds is not None
@@ -67,7 +67,7 @@ def _variance(output: Output, noisy: Noisy) -> Any:
     return variance * number / np.maximum(number - output.ddof, 1.0)
 
 
-def _variance_interval(output: Output, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+def _variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
     """The variances that fit, with the mean anywhere in its own set and the divisor in its own.
 
     With probability 1 - alpha/50 the mean is in its set, which bounds (released - m)² and the weights of z and w; with
@@ -100,7 +100,7 @@ def _variance_interval(output: Output, plan: NoisePlan, alpha: float, parts: Par
     return np.where(number < 1, 0.0, low * least), np.where(number < 1, 2.0, most) * high
 
 
-def _expected(output: Output, plan: NoisePlan, alpha: float, rows: float) -> float:
+def _expected(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float) -> float:
     """An error of a variance that is exceeded with probability at most alpha (square of the column unit).
 
     Bound:  as for a mean (`Mean.expected_error`), with 2|m| <= 2h and |2m² - q| <= 3h²/2

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from dpframe.budget import Loss
 from dpframe.errors import DeltaRequired
-from dpframe.plan import Ask, Paid
+from dpframe.plan import Allotment, Question
 from dpframe.release.pricing.keys import finds_keys, joint_threshold, log_units_needed, of_the_rest, rule
 from dpframe.release.pricing.mechanisms import (
     Chooses,
@@ -80,7 +80,7 @@ class Part:
     one Gaussian mechanism, is divided. The parts of a release add up to 1 in either.
     """
 
-    paid: Paid
+    paid: Allotment
     epsilon: Fraction
     weight: Fraction
 
@@ -98,12 +98,12 @@ class Allocation:
     gaussian: bool = False
 
 
-def moved_totals(ask: Ask) -> list[Paid]:
+def moved_totals(ask: Question) -> list[Allotment]:
     """The totals that one unit can change. The others take no part of the price, and no noise."""
     return [paid for paid in ask.paid if paid.measure.sensitivity.l0]
 
 
-def parts_of(ask: Ask, share: Fraction = Fraction(1)) -> list[Part]:
+def parts_of(ask: Question, share: Fraction = Fraction(1)) -> list[Part]:
     """The totals of a question with their parts of a price, of which the question has a share."""
     moved = moved_totals(ask)
     pure = sum((paid.epsilon_share for paid in moved), Fraction(0)) or Fraction(1)
@@ -122,7 +122,7 @@ def split(parts: Sequence[Part], *, selects: bool) -> tuple[list[Part], list[Par
     return halves
 
 
-def pieces(paid: Paid) -> int:
+def pieces(paid: Allotment) -> int:
     """Of how many choices of equal price a choice is made; see `choices_rho`."""
     return paid.measure.sensitivity.l0 if paid.hidden else paid.measure.choices
 
@@ -203,7 +203,7 @@ def _for_rho(parts: Sequence[Part], rho: Fraction, normal: bool, selects: bool) 
     return (*(noise(part.paid, rho * part.weight) for part in added), *choices)
 
 
-def planned(ask: Ask, allocation: Allocation, cost: Loss) -> NoisePlan:
+def planned(ask: Question, allocation: Allocation, cost: Loss) -> NoisePlan:
     """The noise plan of a question from one way to spend a price.
 
     Errors: DeltaRequired for keys found in the data with δ = 0
@@ -224,7 +224,7 @@ def planned(ask: Ask, allocation: Allocation, cost: Loss) -> NoisePlan:
 
 
 def joint_plan(
-    ask: Ask, parts: Sequence[Part], allocation: Allocation, epsilon: Fraction, delta: Fraction
+    ask: Question, parts: Sequence[Part], allocation: Allocation, epsilon: Fraction, delta: Fraction
 ) -> NoisePlan | None:
     """A plan of Gaussian noise whose keys are found by a threshold on one of its numbers; None where there is none.
 
@@ -246,7 +246,7 @@ def joint_plan(
     return replace(planned(ask, both, Loss.charged(epsilon, delta)), threshold=threshold)
 
 
-def _is_choice(allocation: Allocation, paid: Paid) -> bool:
+def _is_choice(allocation: Allocation, paid: Allotment) -> bool:
     return any(n.paid is paid and not isinstance(n.mechanism, Gaussian) for n in allocation.noises)
 
 
@@ -287,13 +287,13 @@ def _published(noises: Sequence[Noise], shape: tuple[int, int] | None) -> float:
 # The mechanism of one total
 
 
-def laplace_of(paid: Paid, epsilon: Fraction) -> Noise:
+def laplace_of(paid: Allotment, epsilon: Fraction) -> Noise:
     """Laplace noise of ε on one total: discrete on the unit grid, where that is the least noise there is."""
     scale = calibration.laplace_scale(paid.measure.sensitivity.exact_l1, epsilon)
     return Noise(paid, DiscreteLaplace(scale) if paid.measure.unit == 1 else Laplace(scale))
 
 
-def rounded_laplace_of(paid: Paid, epsilon: Fraction) -> Noise:
+def rounded_laplace_of(paid: Allotment, epsilon: Fraction) -> Noise:
     """Rounded real Laplace noise of ε on one total.
 
     It is used on the unit grid too where losses are not counted in ε: the discrete law costs more in ρ, as much as any
@@ -302,24 +302,24 @@ def rounded_laplace_of(paid: Paid, epsilon: Fraction) -> Noise:
     return Noise(paid, Laplace(calibration.laplace_scale(paid.measure.sensitivity.exact_l1, epsilon)))
 
 
-def _laplace_for_rho(paid: Paid, rho: Fraction) -> Noise:
+def _laplace_for_rho(paid: Allotment, rho: Fraction) -> Noise:
     """Rounded Laplace noise of ρ on one total."""
     return Noise(paid, Laplace(calibration.laplace_scale_rho(paid.measure.sensitivity.exact_l1, rho)))
 
 
-def _gaussian_for_rho(paid: Paid, rho: Fraction) -> Noise:
+def _gaussian_for_rho(paid: Allotment, rho: Fraction) -> Noise:
     """Gaussian noise of ρ on one total: σ² >= l2² / 2ρ."""
     return Noise(paid, Gaussian(calibration.gaussian_scale_rho(paid.measure.sensitivity.l2_squared, rho)))
 
 
-def gaussians_of(weighted: Sequence[tuple[Paid, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:
+def gaussians_of(weighted: Sequence[tuple[Allotment, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:
     """Gaussian noise on several totals, one mechanism of (ε, δ) together; each with its weight in μ²."""
     lengths = [paid.measure.sensitivity.l2_squared for paid, _ in weighted]
     scales = calibration.gaussian_scales(lengths, [weight for _, weight in weighted], epsilon, delta)
     return [Noise(paid, Gaussian(scale)) for (paid, _), scale in zip(weighted, scales, strict=True)]
 
 
-def _pairs_joined(parts: Sequence[tuple[Paid, Fraction]]) -> list[tuple[Paid, Fraction]]:
+def _pairs_joined(parts: Sequence[tuple[Allotment, Fraction]]) -> list[tuple[Allotment, Fraction]]:
     """Parts of a price for Laplace noise: a sum that is measured as a pair has that of the count beside it too."""
     given = {id(paid): part for paid, part in parts}
     beside = {id(paid.beside): id(paid) for paid, _ in parts if paid.beside is not None and id(paid.beside) in given}
@@ -327,7 +327,9 @@ def _pairs_joined(parts: Sequence[tuple[Paid, Fraction]]) -> list[tuple[Paid, Fr
     return [(paid, part + extra.get(id(paid), 0)) for paid, part in parts if id(paid) not in beside]
 
 
-def laplaces_of(parts: Sequence[tuple[Paid, Fraction]], one_of: Callable[[Paid, Fraction], Noise]) -> list[Noise]:
+def laplaces_of(
+    parts: Sequence[tuple[Allotment, Fraction]], one_of: Callable[[Allotment, Fraction], Noise]
+) -> list[Noise]:
     """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for those that pair."""
     noises = []
     for noise in (one_of(paid, part) for paid, part in _pairs_joined(parts)):
@@ -341,7 +343,7 @@ def laplaces_of(parts: Sequence[tuple[Paid, Fraction]], one_of: Callable[[Paid, 
     return noises
 
 
-def choice_for_rho(paid: Paid, rho: Fraction) -> Noise:
+def choice_for_rho(paid: Allotment, rho: Fraction) -> Noise:
     """A choice of ρ by the exponential mechanism, see `rank_scale_rho` and `count_scale_rho`."""
     measure = paid.measure
     if measure.rank is None:
@@ -351,7 +353,7 @@ def choice_for_rho(paid: Paid, rho: Fraction) -> Noise:
     return Noise(paid, Exponential(calibration.laplace_scale(scale, 1)))
 
 
-def choice_of(paid: Paid, epsilon: Fraction) -> Noise:
+def choice_of(paid: Allotment, epsilon: Fraction) -> Noise:
     """A choice of ε: by permute-and-flip, see `rank_scale` and `count_scale`; of keys, see `selection_scale`."""
     measure = paid.measure
     if paid.hidden:
@@ -363,7 +365,7 @@ def choice_of(paid: Paid, epsilon: Fraction) -> Noise:
     return Noise(paid, PermuteAndFlip(calibration.laplace_scale(scale, 1)))
 
 
-def _best_choice_for_rho(paid: Paid, rho: Fraction) -> Noise:
+def _best_choice_for_rho(paid: Allotment, rho: Fraction) -> Noise:
     """The better choice of ρ: for keys there is one, for large ρ it is permute-and-flip."""
     pure = choice_of(paid, epsilon_for_rho(rho, pieces(paid)))
     return pure if paid.hidden else min(pure, choice_for_rho(paid, rho), key=lambda noise: noise.miss)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpframe.noise import keep_probability
-from dpframe.plan import Paid
+from dpframe.plan import Allotment
 from dpframe.release.pricing.mechanisms import AddsNoise, TruncatedGeometric
 from dpframe.release.pricing.noise import Noise, NoisePlan
 from dpframe.theory.formulas.loss import (
@@ -26,12 +26,12 @@ __all__ = ["finds_keys", "joint_threshold", "log_units_needed", "of_the_rest", "
 _SIZES = list(itertools.pairwise([*sorted({round(1.02**i) for i in range(1500)}), math.inf]))  # units of a key
 
 
-def finds_keys(paid: Paid) -> bool:
+def finds_keys(paid: Allotment) -> bool:
     """Whether the optimal rule can decide: no number of units is released, and one unit moves each by at most one."""
     return paid.hidden and paid.measure.sensitivity.exact_linf == 1
 
 
-def rule(decided_by: Paid, noises: Sequence[Noise], delta: Fraction) -> tuple[int, Fraction | None]:
+def rule(decided_by: Allotment, noises: Sequence[Noise], delta: Fraction) -> tuple[int, Fraction | None]:
     """The smallest T such that keeping a group when its noisy count is at least T costs at most delta; or the rule.
 
     One unit alone in a group puts at most linf there, and it has at most l0 such groups.
@@ -45,7 +45,7 @@ def rule(decided_by: Paid, noises: Sequence[Noise], delta: Fraction) -> tuple[in
     return calibration.threshold(delta, bound.l0, mechanism.family, mechanism.scale, int(bound.exact_linf)), None
 
 
-def joint_threshold(decided_by: Paid, noises: Sequence[Noise], epsilon: Fraction, delta: Fraction) -> int | None:
+def joint_threshold(decided_by: Allotment, noises: Sequence[Noise], epsilon: Fraction, delta: Fraction) -> int | None:
     """The threshold on a Gaussian number that shares δ with the noise; see `threshold_beside_noise`.
 
     Bound: in at most j groups the square of a total's move is at most j·linf², and at most l2²
@@ -61,7 +61,7 @@ def joint_threshold(decided_by: Paid, noises: Sequence[Noise], epsilon: Fraction
     return threshold_beside_noise(delta, epsilon, max(b.l0 for b in bounds), scale, step, mu)
 
 
-def of_the_rest(paid: Paid, noises: Sequence[Noise]) -> Noise:
+def of_the_rest(paid: Allotment, noises: Sequence[Noise]) -> Noise:
     """The noise of the total of suppressed groups, from that of the groups; see `rest_scale`."""
     cells = next(n for n in noises if n.paid.measure.key == replace(paid.measure, collects=False).key)
     scale = rest_scale(cells.paid.measure.sensitivity, cells.scale, normal=cells.mechanism.by_l2)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.budget import Loss
-from dpframe.plan import Measure, Paid
+from dpframe.plan import Allotment, Measure
 from dpframe.release.pricing.mechanisms import AddsNoise, Chooses, Mechanism, NoNoise, PairedLaplace
 
 __all__ = ["Noise", "NoisePlan"]
@@ -22,7 +22,7 @@ __all__ = ["Noise", "NoisePlan"]
 class Noise:
     """The mechanism of one total, which adds noise to it or chooses by it. The scale is in units of its integer."""
 
-    paid: Paid
+    paid: Allotment
     mechanism: Mechanism
 
     @property
@@ -100,7 +100,7 @@ class NoisePlan:
 
     noises: tuple[Noise, ...]
     threshold: int | None
-    decided_by: Paid | None
+    decided_by: Allotment | None
     cost: Loss
     shape: tuple[int, int] | None = None  # of a crosstab whose margins are measured
     start: Fraction | None = None

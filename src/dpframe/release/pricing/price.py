@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from dpframe.budget import Loss, Terms, exact, read_delta, read_epsilon, read_rho
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
-from dpframe.plan import Ask, Marginals, check_choice
+from dpframe.plan import Marginals, Question, check_choice
 from dpframe.release.pricing.allocation import (
     Allocation,
     NoiseKind,
@@ -57,10 +57,10 @@ class Price(ABC):
         return replace(self, amount=self.amount * share)
 
     @abstractmethod
-    def plan(self, ask: Ask) -> NoisePlan:
+    def plan(self, ask: Question) -> NoisePlan:
         """The noise that the price buys for a question: in the way with the least noise. Errors: DeltaRequired."""
 
-    def cost(self, allocation: Allocation, asks: Sequence[Ask]) -> Loss:
+    def cost(self, allocation: Allocation, asks: Sequence[Question]) -> Loss:
         """What a way to spend the price costs for these questions: nothing where no unit can change an answer."""
         nothing = not any(moved_totals(ask) for ask in asks)
         delta = allocation.uses_delta or any(ask.private_keys for ask in asks)
@@ -85,7 +85,7 @@ class Price(ABC):
         """Whether Gaussian noise can be bought."""
         return self.delta > 0
 
-    def plans(self, ask: Ask) -> dict[NoiseKind, NoisePlan]:
+    def plans(self, ask: Question) -> dict[NoiseKind, NoisePlan]:
         """The noise that the price buys, by its kind, of each there is to choose from."""
         return {kind: replace(self, noise=kind).plan(ask) for kind in self.noises}
 
@@ -96,7 +96,7 @@ class EpsilonPrice(Price):
 
     symbol = "epsilon"
 
-    def plan(self, ask: Ask) -> NoisePlan:
+    def plan(self, ask: Question) -> NoisePlan:
         """The plan with the least noise; its cost is at most the price, and δ that nothing uses is not charged.
 
         Bound:  see `allocate_epsilon`. Keys found in the data: by the optimal rule of their ε and δ, see
@@ -136,7 +136,7 @@ class RhoPrice(Price):
     def _normal(self) -> bool:
         return True
 
-    def plan(self, ask: Ask) -> NoisePlan:
+    def plan(self, ask: Question) -> NoisePlan:
         """Gaussian or rounded Laplace noise of ρ, see `allocate_rho`.
 
         Choices are made by the exponential mechanism, or by permute-and-flip where that misses by less.
@@ -161,7 +161,7 @@ class EpsilonFromRho(Price):
 
     symbol = "epsilon"
 
-    def plan(self, ask: Ask) -> NoisePlan:
+    def plan(self, ask: Question) -> NoisePlan:
         """Laplace noise of each part of ε, and choices by permute-and-flip, which cost `choices_rho`."""
         _gaussian_alone(ask, NoiseKind.LAPLACE)
         if self.noise is NoiseKind.GAUSSIAN:
@@ -183,7 +183,7 @@ class EpsilonFromRho(Price):
         raise UnsupportedOperation("dp.Auto() is paid from this budget in ρ: release(rho=0.01).")
 
 
-def _possible(ask: Ask, noise: NoiseKind) -> NoiseKind:
+def _possible(ask: Question, noise: NoiseKind) -> NoiseKind:
     """The noise that was typed, or the only one there is a proof for."""
     if not isinstance(ask, Marginals):
         return noise
@@ -192,7 +192,7 @@ def _possible(ask: Ask, noise: NoiseKind) -> NoiseKind:
     return NoiseKind.GAUSSIAN
 
 
-def _gaussian_alone(ask: Ask, noise: NoiseKind) -> bool:
+def _gaussian_alone(ask: Question, noise: NoiseKind) -> bool:
     """Whether a budget in ρ pays the question with Gaussian noise alone. Errors: UnsupportedOperation."""
     if ask.shape is None and not isinstance(ask, Marginals):
         return False

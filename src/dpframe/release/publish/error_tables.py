@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from dpframe.plan import Output
+from dpframe.plan import ReleasedColumn
 from dpframe.release.accuracy import intervals
 from dpframe.release.answer import Numbers, keys_beside
 from dpframe.release.estimators import estimator_of, rows_fewer
@@ -54,7 +54,7 @@ def _floats(column: pl.Series) -> pl.Series:
     return column.cast(pl.Float64)
 
 
-def noise_table(outputs: tuple[Output, ...], plan: NoisePlan) -> pl.DataFrame:
+def noise_table(outputs: tuple[ReleasedColumn, ...], plan: NoisePlan) -> pl.DataFrame:
     """One row per name of a measure: column, aggregate, mechanism, scale (column unit), threshold (units)."""
     formulas = {name: output.formula.value for output in outputs for name, _ in output.measures}
     rows = []

@@ -19,7 +19,7 @@ from dpframe.budget import Loss
 from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnknownColumn
 from dpframe.noise import contrasts, rounded_contrasts
-from dpframe.plan import COUNT, MARGINALS, Derivation, Habits, Marginals, Paid, Tables, titled
+from dpframe.plan import COUNT, MARGINALS, Allotment, Derivation, Hints, Marginals, Tables, titled
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.answer import Numbers, keys_beside
 from dpframe.release.pricing import Gaussian, Noise, NoisePlan
@@ -94,12 +94,12 @@ def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Part, float]
     for name, part in (("cell", table), ("row", table[:-1]), ("column", table[-1:]), ("total", ())):
         deviation = math.sqrt(cell_variance(part, tables.sizes, variances))
         parts[name] = deviation, rounding_reach(part, tables.sizes) * unit
-    paid = Paid((COUNT,), measure, Fraction(1))
+    paid = Allotment((COUNT,), measure, Fraction(1))
     return NoisePlan((Noise(paid, Gaussian(parts["cell"][0] / unit)),), None, None, plan.cost, parts=parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MarginalsRelease(Habits, Mapping[tuple[str, ...], Release]):
+class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release]):
     """Released marginals: a mapping from columns to tables that agree wherever they share columns.
 
     `out["a", "b"]` is a `Release` like any other, here a crosstab with its margins; there is one for every set of

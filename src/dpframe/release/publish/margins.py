@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.plan import Formula, Output
+from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.accuracy import intervals, known
 from dpframe.release.answer import Numbers, keys_beside, rounding_of
 from dpframe.release.estimators import error_of_part, error_of_sum, mean_of, merged_mean_interval
@@ -52,13 +52,13 @@ def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
     )
 
 
-def _ends(numbers: Numbers, output: Output, alpha: float | None) -> tuple[Floats, Floats]:
+def _ends(numbers: Numbers, output: ReleasedColumn, alpha: float | None) -> tuple[Floats, Floats]:
     if alpha is None:
         return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
     return intervals(numbers, output, alpha)
 
 
-def _merged(numbers: Numbers, output: Output, alpha: float | None, lower: Floats, upper: Floats) -> Merged:
+def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower: Floats, upper: Floats) -> Merged:
     """What groups make together: a count, a sum or a mean over all of them."""
     values, counted = numbers.long.get_column(output.name), numbers.counted
     drawn = numbers.drawn.get_column(output.name).to_numpy()
@@ -87,14 +87,14 @@ def _merged(numbers: Numbers, output: Output, alpha: float | None, lower: Floats
     return merged
 
 
-def _mean_of(numbers: Numbers, output: Output, at: NDArray[Any]) -> float:
+def _mean_of(numbers: Numbers, output: ReleasedColumn, at: NDArray[Any]) -> float:
     """The mean over several groups, from their noisy sums and counts."""
     (total, measure), (count, _) = output.measures
     deviation = numbers.noise.of(measure).deviation * math.sqrt(len(at))
     return float(mean_of(output, numbers.parts[total][at].sum(), numbers.parts[count][at].sum(), deviation))
 
 
-def _margin_error(numbers: Numbers, output: Output, alpha: float, number: int, in_a_row: bool) -> float:
+def _margin_error(numbers: Numbers, output: ReleasedColumn, alpha: float, number: int, in_a_row: bool) -> float:
     if not numbers.noise.reconciled:
         error, factor = error_of_sum(output, numbers.noise, alpha, number), numbers.factor_of(output)
         return error if factor == 1 else error * factor + rounding_of(output) * number

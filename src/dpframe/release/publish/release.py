@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframe.budget import Loss
 from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import RELEASE, Derivation, Habits, Output, real
+from dpframe.plan import RELEASE, Derivation, Hints, ReleasedColumn, real
 from dpframe.release.accuracy import check_alpha, check_ci, check_rows, read_ci, with_intervals
 from dpframe.release.answer import Numbers, is_total, known_nonnegative, nonnegative, rounded
 from dpframe.release.estimators import estimator_of
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Habits):
+class Release(Hints):
     """A released table, what it cost, and how exact it is.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow. `value` is the one
@@ -161,7 +161,11 @@ class Release(Habits):
         return replace(self, _numbers=replace(self._numbers, below=strictest), _steps=(*self._steps, said))
 
     def _adjusted(
-        self, change: Callable[[Floats], np.ndarray], meant: Callable[[Output], bool], verb: str, dtype: pl.DataType
+        self,
+        change: Callable[[Floats], np.ndarray],
+        meant: Callable[[ReleasedColumn], bool],
+        verb: str,
+        dtype: pl.DataType,
     ) -> Release:
         chosen = [output for output in self._numbers.outputs if meant(output)]
         if not chosen:
