@@ -21,7 +21,7 @@ from reference import family
 import dpframe as dp
 from dpframe.plan.types import kind
 
-__all__ = ["AFTER", "Side", "aggregates", "a_question", "a_step", "a_table"]
+__all__ = ["AFTER", "Side", "a_question", "a_step", "a_table", "aggregates"]
 
 BOUNDS = {
     "integer": [(-3, 10), (0, 0), (-(2**63), 2**63), (100, 2**64 - 1), (0.5, 7.25)],

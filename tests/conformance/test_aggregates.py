@@ -10,7 +10,6 @@ import narwhals as nw
 import pytest
 from cells import TYPES, singles
 from engines import ENGINES, READERS
-from questions import aggregates
 from reference import NANO, family, held, number
 from suite import TALLY
 
@@ -18,6 +17,7 @@ import dpframe as dp
 from dpframe import engine as asked
 from dpframe.errors import DpFrameError
 from dpframe.plan.types import kind
+from questions import aggregates
 
 QUICK = ("polars", "duckdb", "pandas nullable")
 LONG = [pytest.param(e, id=e.name, marks=[] if e.name in QUICK else [pytest.mark.long]) for e in (*ENGINES, *READERS)]

@@ -140,7 +140,7 @@ class Candidates:
     @property
     def fits(self) -> bool:
         """Whether each candidate, which is a float, is a whole number of 64 bits once it is rounded."""
-        return -(2.0**63) <= self.lower and self.point(self.count - 1) < 2.0**63
+        return self.lower >= -(2.0**63) and self.point(self.count - 1) < 2.0**63
 
     def point(self, number: int) -> float:
         """The value of a candidate (column unit)."""
