@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import narwhals as nw
 import pytest
+from asking import aggregates
 from cells import TYPES, singles
 from engines import ENGINES, READERS
 from reference import NANO, family, held, number
@@ -17,7 +18,6 @@ import dpframe as dp
 from dpframe import engine as asked
 from dpframe.errors import DpFrameError
 from dpframe.plan.types import kind
-from questions import aggregates
 
 QUICK = ("polars", "duckdb", "pandas nullable")
 LONG = [pytest.param(e, id=e.name, marks=[] if e.name in QUICK else [pytest.mark.long]) for e in (*ENGINES, *READERS)]

@@ -17,6 +17,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from asking import AFTER, Side, a_question, a_step, a_table
 from cells import TYPES, pairs
 from engines import ENGINES, READERS
 from expressions import of_one, of_two
@@ -27,13 +28,13 @@ from dpframe import engine as asked
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.noise import bits
 from dpframe.plan import Ask
-from questions import AFTER, Side, a_question, a_step, a_table
 
 ALL = (*ENGINES, *READERS)
 FEW, PARTS = 38, 2  # cases in each run of the tests: two for each engine; in so many tests, so that both cores run them
 POLARS = ENGINES[0]
 START = int(os.environ.get("DPFRAME_FUZZ_SEED", "0"))
-ELSEWHERE = ("to_uppercase", "to_lowercase", ".dt.")  # of which some cells are known to differ, see known.py
+# Of the first some cells are known to differ, see known.py; a bound leaves a choice by a hash.
+ELSEWHERE = ("to_uppercase", "to_lowercase", ".dt.", "bound(max_rows=1)", "bound(max_rows=3)")
 
 
 class Case:
@@ -108,7 +109,7 @@ class Case:
     def compare(self, question, query):
         """The raw totals of the same question to Polars about the same cells; what Polars refuses is not compared."""
         written = str(query.explain())
-        if any(word in written for word in ELSEWHERE):
+        if any(word in written for word in ELSEWHERE) or _times_of_ibis(self.engine, self.side):
             return
         other = _other(self.side)
         try:
@@ -132,6 +133,13 @@ def _has(engine, table, unit):
     """Whether an engine has columns of the unit's types."""
     names = {unit} if isinstance(unit, str) else set() if isinstance(unit, dp.Rows) else set(unit)
     return names <= engine.make(table)[1].keys()
+
+
+def _times_of_ibis(engine, side):
+    """Whether a date or time is the unit in Ibis, where rows of a year that Python has not are of no unit."""
+    units = () if isinstance(side.unit, dp.Rows) else (side.unit,) if isinstance(side.unit, str) else side.unit
+    times = any(side.held[name].name.startswith(("a_date", "b_date")) for name in units)
+    return engine.name.startswith("ibis") and times
 
 
 def _other(side):
