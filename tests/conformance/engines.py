@@ -21,7 +21,7 @@ from reference import NANO, family
 
 from dpframe.engine.stages.rows import lower
 
-__all__ = ["ENGINES", "READERS", "Brought", "Engine", "rows_of"]
+__all__ = ["ENGINES", "READERS", "Brought", "Engine", "Table", "rows_of"]
 
 Table = Mapping[str, Cells]
 _NUMBER = itertools.count()

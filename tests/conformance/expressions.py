@@ -11,7 +11,7 @@ from reference import family
 
 import dpframe as dp
 
-__all__ = ["of_one", "of_two"]
+__all__ = ["TARGETS", "of_one", "of_two", "on_one", "on_two"]
 
 ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.truediv)
 COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
@@ -52,7 +52,11 @@ BERLIN = dt.datetime(2021, 3, 28, 1, tzinfo=dt.UTC)
 
 def of_two(first: str, second: str) -> list[dp.Expr]:
     """Every operation on two columns, of any type: those of types that do not go together are refused."""
-    a, b = dp.col(f"a_{first}"), dp.col(f"b_{second}")
+    return on_two(dp.col(f"a_{first}"), dp.col(f"b_{second}"))
+
+
+def on_two(a: dp.Expr, b: dp.Expr) -> list[dp.Expr]:
+    """Every operation on two expressions, of any type."""
     made = [op(a, b) for op in (*ARITHMETIC, *COMPARISONS)]
     made += [dp.when(a.is_null()).then(b).otherwise(a), dp.when(a < b).then(a).otherwise(b)]
     return [*made, a & b, a | b]
@@ -60,9 +64,13 @@ def of_two(first: str, second: str) -> list[dp.Expr]:
 
 def of_one(name: str) -> list[dp.Expr]:
     """Every operation on one column: with literals of its kind and of others, and every cast."""
-    a = dp.col(f"a_{name}")
+    return on_one(dp.col(f"a_{name}"), family(TYPES[name].dtype))
+
+
+def on_one(a: dp.Expr, kind: str) -> list[dp.Expr]:
+    """Every operation on one expression of a kind."""
     made = [a.is_null(), a.is_not_null(), dp.when(a.is_null()).then(a), *(a.cast(target) for target in TARGETS)]
-    return made + BY_FAMILY[family(TYPES[name].dtype)](a)
+    return made + BY_FAMILY[kind](a)
 
 
 def _numbers(a: dp.Expr) -> list[dp.Expr]:

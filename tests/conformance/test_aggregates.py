@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import narwhals as nw
 import pytest
+from asking import aggregates
 from cells import TYPES, singles
 from engines import ENGINES, READERS
 from reference import NANO, family, held, number
@@ -18,22 +19,6 @@ from dpframe import engine as asked
 from dpframe.errors import DpFrameError
 from dpframe.plan.types import kind
 
-BOUNDS = {
-    "integer": [(-3, 10), (0, 0), (-(2**63), 2**63), (100, 2**64 - 1), (0.5, 7.25)],
-    "float": [(-3, 10), (0.5, 7.25), (-1e270, 5), (1e-300, 2e-300), (-(2**53), 2**53)],
-    "date": [(dt.date(1, 1, 1), dt.date(9999, 12, 31)), (dt.date(2020, 1, 1), dt.date(2020, 12, 31))],
-    "datetime": [(dt.datetime(1999, 1, 1), dt.datetime(2030, 1, 1))],
-    "duration": [(dt.timedelta(hours=-1), dt.timedelta(days=400))],
-}
-KEYS = {
-    "integer": [0, 1, 100],
-    "float": [0.0, 1.0, 2.5],
-    "string": ["", "a", "A", "'", "e\u0301", "\\", "%"],
-    "boolean": [True, False],
-    "date": [dt.date(1970, 1, 1), dt.date(9999, 12, 31)],
-    "datetime": [dt.datetime(1970, 1, 1), dt.datetime(2021, 3, 28, 1)],
-    "duration": [dt.timedelta(0), dt.timedelta(seconds=86400)],
-}
 QUICK = ("polars", "duckdb", "pandas nullable")
 LONG = [pytest.param(e, id=e.name, marks=[] if e.name in QUICK else [pytest.mark.long]) for e in (*ENGINES, *READERS)]
 
@@ -43,22 +28,6 @@ def silent(capfd):
     yield
     out, err = capfd.readouterr()
     assert not out + err
-
-
-def aggregates(name, dtype):
-    """Every aggregate of a column, with the bounds and keys of its kind; those that its type has not are refused."""
-    family_of = "float" if family(dtype) == "decimal" else family(dtype)
-    zoned = getattr(dtype, "time_zone", None) is not None
-    utc = lambda x: x.replace(tzinfo=dt.UTC) if zoned and isinstance(x, dt.datetime) else x  # noqa: E731
-    made = [dp.count(name), dp.n_unique(name)]
-    for low, high in BOUNDS.get(family_of, []):
-        bounds = (utc(low), utc(high))
-        made += [dp.sum(name, bounds=bounds), dp.sum(name, unit_bounds=bounds), dp.mean(name, bounds=bounds)]
-        made += [dp.var(name, bounds=bounds), dp.std(name, bounds=bounds), dp.median(name, bounds=bounds)]
-        made += [dp.quantile(name, 0.9, bounds=bounds), dp.min(name, bounds=bounds), dp.max(name, bounds=bounds)]
-    for keys in (KEYS[family_of], [*KEYS[family_of], None]):
-        made.append(dp.mode(name, keys=[utc(key) for key in keys]))
-    return made
 
 
 def ticks(dtype, cell):

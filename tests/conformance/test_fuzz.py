@@ -1,38 +1,199 @@
-"""Random chains of operations on random columns and engines: the values of `reference`, or a refusal before the charge.
+"""Random steps, expressions and questions on random tables of hostile cells: no error once a release is paid.
 
-A failing case names its seed: `hold_case(seed)` is that case again. Seconds of the same cases in each run of the tests,
-as many as the machine gets through; twenty minutes of new ones in the long tier, or what `DPFRAME_FUZZ_SECONDS` says.
+Each case is a table, an engine, a chain of steps with expressions in them, and a question that is released. Before
+the charge a typed refusal is right, if the table without rows has the same one. After it nothing is: an error there
+may be one that a cell caused. Where limits leave no choice, the raw totals are those of Polars.
+
+A failing case names its engine and number, and `hold_case("duckdb", 21)` is that case again. The numbers are fixed,
+few in each run of the tests, twenty minutes of others in the long tier; `DPFRAME_FUZZ_SEED=1000000` goes on from there
+in both.
 """
 
 from __future__ import annotations
 
 import os
 import random
-import time
+from collections import Counter
 
+import numpy as np
 import pytest
+from asking import AFTER, Side, a_question, a_step, a_table
 from cells import TYPES, pairs
-from engines import ENGINES
+from engines import ENGINES, READERS
 from expressions import of_one, of_two
-from suite import check
+from suite import TALLY, check
 
 import dpframe as dp
+from dpframe import engine as asked
+from dpframe.errors import DpFrameError, EngineError
+from dpframe.noise import bits
+from dpframe.plan import Ask
 
-AFTER = (
-    *(lambda e: e + 1, lambda e: e * e, lambda e: 1 - e, lambda e: e / 3, lambda e: e // 7, lambda e: e % 1000),
-    *(lambda e: -e, lambda e: e.abs(), lambda e: e.floor(), lambda e: e.sqrt(), lambda e: e.fill_null(5)),
-    *(lambda e: e.clip(-3, 1e200), lambda e: e.cast("int8"), lambda e: e.cast("int64"), lambda e: e.cast("float32")),
-    *(lambda e: e.cast("string"), lambda e: e.cast("float64"), lambda e: e.cast("boolean"), lambda e: e.cast("date")),
-    *(lambda e: e > 0, lambda e: ~e, lambda e: e.is_null(), lambda e: e.is_in([0, 1]), lambda e: e == "a"),
-    *(lambda e: dp.when(e > 0).then(e).otherwise(0.5), lambda e: dp.when(e).then(1), lambda e: e.str.head(2)),
-    *(lambda e: e.str.len_chars(), lambda e: e.str.contains("1"), lambda e: e.dt.year(), lambda e: e.dt.weekday()),
-)
-FUZZED = [engine for engine in ENGINES if not engine.long]
+ALL = (*ENGINES, *READERS)
+FEW, PARTS = 38, 2  # cases in each run of the tests: two for each engine; in so many tests, so that both cores run them
+POLARS = ENGINES[0]
+START = int(os.environ.get("DPFRAME_FUZZ_SEED", "0"))
+# Of the first some cells are known to differ, see known.py; a bound leaves a choice by a hash.
+ELSEWHERE = ("to_uppercase", "to_lowercase", ".dt.", "bound(max_rows=1)", "bound(max_rows=3)")
 
 
-def hold_case(seed):
-    """One table of two types, one engine, and a few chains of up to four operations."""
-    rng = random.Random(seed)
+class Case:
+    """One random case on an engine: a table, steps and questions, beside the same on the table without rows."""
+
+    def __init__(self, engine, number):
+        self.rng, self.engine = random.Random(number), engine
+        self.side = self.protected()
+        self.empty, self.steps = self.side.without_rows(), []
+
+    def protected(self):
+        """A table; another one where the engine has no column of the unit's type, or it can be no unit."""
+        while True:
+            table, unit = a_table(self.rng)
+            if _has(self.engine, table, unit):
+                try:
+                    return Side(self.engine, table, unit, dp.Budget(epsilon=1000, delta=0.5))
+                except DpFrameError as error:
+                    self.refused("unit", error)
+
+    def hold(self):
+        """Up to five steps that are not refused, and two questions."""
+        for _ in range(self.rng.randint(0, 5)):
+            self.step()
+        for wide in (True, False):
+            self.question(wide=wide)
+
+    def step(self):
+        """A step; one that is refused is left out."""
+        step = a_step(self.rng, self.side)
+        frame, nothing = _tried(step, self.side), _tried(step, self.empty)
+        if _same_refusal(frame, nothing):
+            self.refused("step", frame)
+        else:
+            assert frame._step.table.columns.keys() == nothing._step.table.columns.keys()
+            self.side.frame, self.empty.frame = frame, nothing
+            self.steps.append(step)
+
+    def question(self, *, wide):
+        """A question, released; with the totals of Polars where no unit has more than its limits."""
+        question = a_question(self.rng, self.side, wide=wide)
+        query, nothing = _tried(question, self.side), _tried(question, self.empty)
+        if _same_refusal(query, nothing):
+            return self.refused("question", query)
+        noise = self.rng.choice(["auto", "auto", "laplace", "gaussian"])
+        ci = self.rng.choice([None, None, 0.95])
+        released = self.release(query, self.side.budget, noise, ci)
+        if isinstance(released, DpFrameError):
+            other = self.release(nothing, self.empty.budget, noise, ci)
+            assert _same_kind(released, other), f"a refusal depends on rows: {released}"
+            return self.refused("release", released)
+        COUNTED["released", self.engine.name] += 1
+        if wide and self.engine is not POLARS and type(query._ask) is Ask and not query._ask.undecided:
+            self.compare(question, query)
+        return None
+
+    def release(self, query, budget, noise, ci):
+        """The released table, or the refusal; any error once it is paid, and any of no type, is a failure."""
+        before = budget.spent
+        try:
+            released = query.release(epsilon=1, delta=1e-6, noise=noise, ci=ci)
+            return released, repr(released)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            paid = budget.spent != before or budget.failures.failed
+            if paid or not isinstance(error, DpFrameError) or isinstance(error, EngineError):
+                when = "after the charge" if paid else "before the charge"
+                raise AssertionError(f"{type(error).__name__} {when}: {error}\n{query.explain()}") from error
+            return error
+
+    def compare(self, question, query):
+        """The raw totals of the same question to Polars about the same cells; what Polars refuses is not compared."""
+        written = str(query.explain())
+        if any(word in written for word in ELSEWHERE) or _times_of_ibis(self.engine, self.side):
+            return
+        other = _other(self.side)
+        try:
+            for step in self.steps:
+                other.frame = step(other)
+            theirs = question(other)
+        except DpFrameError:
+            return
+        assert _totals(query) == _totals(theirs), f"other totals than Polars'\n{written}"
+        COUNTED["compared", self.engine.name] += 1
+
+    def refused(self, what, error):
+        COUNTED["refused", self.engine.name] += 1
+        TALLY.refusals[f"{self.engine.name}: a {what} of a random case: {type(error).__name__}"] += 1
+
+
+COUNTED = Counter()
+
+
+def _has(engine, table, unit):
+    """Whether an engine has columns of the unit's types."""
+    names = {unit} if isinstance(unit, str) else set() if isinstance(unit, dp.Rows) else set(unit)
+    return names <= engine.make(table)[1].keys()
+
+
+def _times_of_ibis(engine, side):
+    """Whether a date or time is the unit in Ibis, where rows of a year that Python has not are of no unit."""
+    units = () if isinstance(side.unit, dp.Rows) else (side.unit,) if isinstance(side.unit, str) else side.unit
+    times = any(side.held[name].name.startswith(("a_date", "b_date")) for name in units)
+    return engine.name.startswith("ibis") and times
+
+
+def _other(side):
+    """The cells that an engine holds, in Polars."""
+    held = {name: cells for name, cells in side.held.items() if name != "r"}
+    return Side(POLARS, held, side.unit, dp.Budget(epsilon=1))
+
+
+def _tried(step, side):
+    """What a step makes of a table, or its refusal."""
+    try:
+        return step(side)
+    except DpFrameError as error:
+        return error
+
+
+def _same_kind(one, other):
+    refused = [isinstance(x, DpFrameError) for x in (one, other)]
+    return (refused == [True, True] and type(one) is type(other)) or refused == [False, False]
+
+
+def _same_refusal(one, other):
+    """Whether both tables refuse; a refusal of one alone depends on rows."""
+    assert _same_kind(one, other), f"a refusal depends on rows: {one!r:.300}, {other!r:.300}"
+    return isinstance(one, DpFrameError)
+
+
+def _totals(query):
+    """The raw totals by name and key, in the unit of the column."""
+    totals = asked.totals(query._ask, 1)
+    keys = list(map(repr, totals.keys.rows())) if query._ask.by else ["()"]
+    return {
+        (name, key): [int(x) * paid.measure.unit for x in (value if hasattr(value, "__len__") else [value])]
+        for paid, values in zip(query._ask.read, totals.values, strict=True)
+        for name in paid.names
+        for key, value in zip(keys, values, strict=True)
+    }
+
+
+def hold_case(name, number):
+    """One case on the engine of that name, with the same noise each time."""
+    engine = next(engine for engine in ALL if engine.name == name)
+    COUNTED["cases", name] += 1
+    draw = np.random.default_rng(number)
+    try:
+        with bits.substitute(lambda count: draw.integers(0, 2**64, count, dtype=np.uint64)):
+            Case(engine, number).hold()
+    except Exception as error:
+        raise AssertionError(f"hold_case({name!r}, {number}): {error}") from error
+
+
+def hold_expressions(number):
+    """Chains of operations on two types, on one engine, of which each value is held against `reference`."""
+    rng = random.Random(number)
     first, second = rng.sample(sorted(TYPES), 2)
     chains = []
     for _ in range(25):
@@ -40,26 +201,44 @@ def hold_case(seed):
         for _ in range(rng.randint(0, 3)):
             expr = rng.choice(AFTER)(expr)
         chains.append(expr)
-    engine = rng.choice(FUZZED)
-    table = pairs([first, second], most=200)
+    engine = rng.choice([engine for engine in ENGINES if not engine.long])
     try:
-        check(engine, table, chains)
+        check(engine, pairs([first, second], most=200), chains)
     except Exception as error:
-        raise AssertionError(f"hold_case({seed!r}): {error}") from error
+        raise AssertionError(f"hold_expressions({number}): {error}") from error
 
 
-def fuzz(seconds, start):
-    """Cases until the time is over."""
-    ends, seed = time.monotonic() + seconds, start
-    while time.monotonic() < ends or seed == start:
-        hold_case(seed)
-        seed += 1
+def _marks(engine):
+    return [pytest.mark.long, *([pytest.mark.xdist_group("spark")] if engine.long else [])]
 
 
-def test_chains_of_operations_in_seconds():
-    fuzz(float(os.environ.get("DPFRAME_FUZZ_SECONDS", "10")), 0)
+@pytest.fixture(autouse=True)
+def silent(capfd):
+    """No engine writes anything: it could hold cells."""
+    yield
+    out, err = capfd.readouterr()
+    assert not out + err
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_nothing_is_raised_after_a_charge(part):
+    names = [engine.name for engine in ALL if not engine.long]
+    for number in range(part, FEW, PARTS):
+        hold_case(names[number % len(names)], START + number)
+
+
+@pytest.mark.parametrize("engine", [pytest.param(e, id=e.name, marks=_marks(e)) for e in ALL])
+def test_nothing_is_raised_after_a_charge_at_length(engine):
+    for number in range(FEW, FEW + (20 if engine.long else 120)):
+        hold_case(engine.name, START + number)
+
+
+def test_chains_of_operations():
+    for number in range(START, START + 8):
+        hold_expressions(number)
 
 
 @pytest.mark.long
-def test_chains_of_operations_in_twenty_minutes():
-    fuzz(float(os.environ.get("DPFRAME_FUZZ_SECONDS", "1200")), random.SystemRandom().randrange(2**40))
+def test_chains_of_operations_at_length():
+    for number in range(START + 8, START + 400):
+        hold_expressions(number)

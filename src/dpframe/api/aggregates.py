@@ -175,7 +175,7 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
 
     Input:  q in [0, 1], to six decimals; bounds (column unit) as in `sum`
     Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
-            fewer); dates, times and durations keep their type
+            fewer); dates, times and durations keep their type; a float where bounds reach beyond 64 bits
     Bound:  a choice among them, scored by the rows below and above: by permute-and-flip, which over all groups costs
             what l1 calls for, or by the exponential mechanism, which needs a δ or a ρ and costs what l2 calls for; see
             `dpframe.theory.formulas.loss.quantile_selection`. A group with too few rows to tell has one near the part q

@@ -214,7 +214,8 @@ class Quantile(Aggregate):
         column = number_column(self.column, scope, self.typed, *TIMES)
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         measure = rank_total(column, bounds, self.q, scope, self.typed)
-        whole = measure.candidates is not None and measure.candidates.whole
+        assert measure.candidates is not None
+        whole = measure.candidates.whole and (measure.candidates.fits or _time_type(column) is not None)
         return ReleasedColumn(name, Formula.QUANTILE, ((name, measure),), whole, bounds, dtype=_time_type(column))
 
 

@@ -137,6 +137,11 @@ class Candidates:
             return cls(lower, 1.0, int(width) + 1, whole)
         return cls(lower, width / (_CANDIDATES - 1), _CANDIDATES, whole)
 
+    @property
+    def fits(self) -> bool:
+        """Whether each candidate, which is a float, is a whole number of 64 bits once it is rounded."""
+        return self.lower >= -(2.0**63) and self.point(self.count - 1) < 2.0**63
+
     def point(self, number: int) -> float:
         """The value of a candidate (column unit)."""
         return self.lower + number * self.step

@@ -149,7 +149,8 @@ def key_frame(ask: Question) -> pl.DataFrame:
             table = table.join(level.to_frame(), how="cross", maintain_order="left_right")
     nullable = [i for i in range(len(types)) if _may_be_null(ask, i)]
     table = table.with_columns(pl.col(f"k{i}").is_null().alias(f"k{i}n") for i in nullable)
-    return table.with_columns(pl.col(f"k{i}").fill_null(pl.lit(_some(ask, i))).cast(types[i]) for i in nullable)
+    fillers = {i: pl.lit(_some(ask, i)).cast(types[i]) for i in nullable}  # a listed time may have another zone
+    return table.with_columns(pl.col(f"k{i}").fill_null(filler).cast(types[i]) for i, filler in fillers.items())
 
 
 def public_keys(ask: Question, table: pl.DataFrame) -> pl.DataFrame:

@@ -14,6 +14,8 @@ from dpframe.theory.formulas.loss import PRIOR
 
 __all__ = ["Quantile", "end_names"]
 
+_WHOLE = (-(2.0**63), 2.0**63 - 1024)  # the ends of floats that are whole numbers of 64 bits: a time may round beyond
+
 
 class Quantile(Estimator):
     """The value of the chosen candidate."""
@@ -22,7 +24,7 @@ class Quantile(Estimator):
         ((_, measure),) = output.measures
         assert measure.candidates is not None
         values = measure.candidates.lower + noisy[measure.key] * measure.candidates.step
-        return np.rint(values).astype(np.int64) if output.whole else values
+        return np.clip(np.rint(values), *_WHOLE).astype(np.int64) if output.whole else values
 
     def interval(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
