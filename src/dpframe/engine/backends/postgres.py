@@ -103,6 +103,18 @@ _FROM_DECIMAL = f"""CASE WHEN a = 'NaN' THEN {_float(math.nan).replace("nan", "N
 WHEN ABS(a) >= {2**1024 - 2**970} THEN CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END
 WHEN ABS(a) <= 2.4703282292062327208e-324 THEN CASE WHEN a >= 0 THEN {_float(0.0)} ELSE -{_float(0.0)} END
 ELSE CAST(a AS DOUBLE PRECISION) END"""
+
+# Ibis says of a sum of whole numbers that it has 64 bits, and of 1.5 that it is a float: both are decimals there. Of an
+# oid, which PostgreSQL compares with negative numbers by failing, it says that it is a whole number of 64 bits.
+_TYPES = "CAST('{}' AS REGTYPE)"
+_IS_WHOLE = f"PG_TYPEOF(a) IN ({', '.join(map(_TYPES.format, ('smallint', 'integer', 'bigint', 'oid')))})"
+_IS_FLOAT = f"PG_TYPEOF(a) IN ({', '.join(map(_TYPES.format, ('real', 'double precision')))})"
+_WHOLE_OF = f"""(SELECT CASE WHEN w BETWEEN {{low}} AND {{high}} THEN CAST(w AS BIGINT) END FROM (SELECT CASE
+WHEN {_IS_WHOLE} THEN CAST(CAST(a AS BIGINT) AS NUMERIC) ELSE CAST(CAST(a AS TEXT) AS NUMERIC) END AS w
+OFFSET 0) AS v)"""
+_NUMERIC = re.sub(r"\ba\b", "CAST(a AS NUMERIC)", _FROM_DECIMAL)
+_FLOAT_OF = f"CASE WHEN {_IS_FLOAT} THEN CAST(a AS DOUBLE PRECISION) ELSE {_NUMERIC} END"
+
 _FROM_TRUTH = "CASE WHEN a THEN 1 WHEN NOT a THEN 0 END"
 
 # Texts that are converted are all of some form, which they must have here too: what is cast cannot fail.
@@ -502,7 +514,7 @@ class _Postgres(Dialect):
             return _written(value, _DAYS, "int64")
         if family == Kind.DATETIME and getattr(dtype, "time_zone", None) is None:
             return _written(value, _MICROSECONDS, "int64")
-        return value
+        return _as_said(value) if family in (Kind.INTEGER, Kind.FLOAT) else value
 
     def bytewise(self, rows: Any) -> bool:
         """Every text has the collation "C", which compares bytes."""
@@ -557,6 +569,23 @@ class _Postgres(Dialect):
         columns = zip(*values, strict=True) if values else [()] * len(rows.columns)
         schema = rows.schema().items()
         return pl.DataFrame([_column(name, cells, dtype) for (name, dtype), cells in zip(schema, columns, strict=True)])
+
+
+def _as_said(value: Any) -> Any:
+    """A column of numbers in the type that Ibis says it has, null where it does not fit.
+
+    The type of a table's column is that of the catalog, but for an oid. What the user's own steps computed may be of
+    another type than Ibis says, and of a wider one.
+    """
+    dtype = value.type()
+    if not isinstance(value.op().rel, ops.SQLQueryResult):
+        return _written(value, "a", str(dtype.copy(nullable=True))) if dtype.is_integer() else value
+    if dtype.is_integer():
+        low, high = dtype.bounds
+        text = _WHOLE_OF.replace("{low}", str(low)).replace("{high}", str(high))
+        return _written(value, text, str(dtype.copy(nullable=True)))
+    real = _written(value, _FLOAT_OF, "float64")
+    return real if dtype.is_float64() else real.cast(dtype)
 
 
 _SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # what texts are read and written by
