@@ -232,7 +232,9 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
         return self.cast(sge.convert(value), types.int64 if dtype.is_integer() else dtype)
 
     def visit_Cast(self, op: Any, *, arg: Any, to: Any) -> Any:  # noqa: N802
-        have = op.arg.dtype
+        have, listed = op.arg.dtype, _listed(op)
+        if listed is not None:
+            return _raw(_float(listed) if math.isfinite(listed) else _float(listed).replace("inf", "Infinity"))
         if have.is_boolean() and to.is_numeric():
             return self.cast(_once(_FROM_TRUTH, a=arg), to)
         if to.is_string():
@@ -384,6 +386,13 @@ def _constant(op: Any) -> int | None:
     return int(op.value) if isinstance(op, ops.Literal) and op.dtype.is_integer() else None
 
 
+def _listed(op: Any) -> float | None:
+    """A float that the question lists, which comes as the cast of its text: no cell is in it."""
+    if not isinstance(op, ops.Cast) or not isinstance(op.arg, ops.Literal) or not op.arg.dtype.is_string():
+        return None
+    return float(op.arg.value) if op.to.is_float64() and op.arg.value is not None else None
+
+
 def _not_nan(op: Any) -> bool:
     """Whether a case is what narwhals makes of "null in place of NaN"."""
     if len(op.cases) != 1 or not isinstance(op.cases[0], ops.Not):
@@ -401,6 +410,10 @@ def _reach(op: Any) -> Reach:
     """
     if op.dtype.is_integer():
         return _WHOLE
+    listed = _listed(op)
+    if listed is not None:
+        power = math.frexp(listed)[1]
+        return _ANY if not math.isfinite(listed) else (power - 1, power) if listed else (0, 0)
     match type(op).__name__:
         case "Literal" if op.value and math.isfinite(op.value):
             power = math.frexp(op.value)[1]
