@@ -424,3 +424,22 @@ def test_a_connection_that_is_closed_to_python_says_so_before_the_charge(setting
     with pytest.raises(UnsupportedOperation, match="python_enable_replacements"):
         frame.join({"city": ["c0"]}, on="city").count(max_rows=1).release(epsilon=1)
     assert budget.spent.epsilon == 1000
+
+
+@pytest.mark.parametrize("cell", [3, 2**62])
+def test_no_cell_makes_fail_what_ibis_takes_for_64_bits(cell):
+    """A sum of the user's own has 128 bits in DuckDB, and a product with 0.5 is a decimal: Ibis says otherwise."""
+    ibis = pytest.importorskip("ibis")
+    backend = ibis.duckdb.connect()
+    backend.raw_sql("CREATE TABLE t (u BIGINT, i BIGINT)")
+    backend.raw_sql(f"INSERT INTO t VALUES (1, {cell}), (1, {cell}), (2, 1)")
+    rows = backend.table("t")
+    for made in (rows.group_by("u").agg(z=rows.i.sum()), rows.mutate(z=rows.i * 0.5)):
+        frame = dp.protect(made, unit="u")
+        squared = frame.with_columns(w=dp.col("z") * dp.col("z"))
+        for query in (
+            squared.sum("w", bounds=(0, 9), max_rows=1),
+            frame.group_by("z", max_groups=1, max_rows_per_group=1).agg(n=dp.count()),
+            frame.per_unit(m=dp.mean("z"), s=dp.sum("z")).sum("s", bounds=(0, 9)),
+        ):
+            rooms.totals(query._ask, 1)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import ibis
+import ibis.expr.operations as ops
 import polars as pl
 from narwhals.dtypes import DType
 
@@ -36,7 +37,9 @@ class _DuckDB(Dialect):
         return {}
 
     def held(self, value: Any, dtype: DType) -> Any:
-        """A text as its bytes, null in place of what is no Unicode."""
+        """A text as its bytes, null in place of what is no Unicode; a number that a query computes, as Ibis says."""
+        if kind(dtype) in (Kind.INTEGER, Kind.FLOAT):
+            return _as_said(value)
         if kind(dtype) != Kind.STRING:
             return super().held(value, dtype)
         return _ENCODED(_TRIED(_DECODED(_ENCODED(value.cast("string")))))
@@ -58,6 +61,20 @@ class _DuckDB(Dialect):
         types = rows.schema().items()
         sums = {name: rows[name].cast("decimal(38, 0)").cast("int64") for name, dtype in types if dtype.is_int64()}
         return super().read(rows.mutate(**sums) if sums else rows)
+
+
+def _as_said(value: Any) -> Any:
+    """A column of numbers in the type that Ibis says it has, null where it does not fit.
+
+    Ibis says of a sum of whole numbers that it has 64 bits, where DuckDB makes 128; and of a product with 0.5 that it
+    is a float, where DuckDB makes a decimal, whose products fail where they are too long. Of a table's own columns it
+    says what they are.
+    """
+    if isinstance(value.op().rel, (ops.DatabaseTable, ops.InMemoryTable)):
+        return value
+    if value.type().is_integer():
+        return value.try_cast("decimal(38, 0)").try_cast(value.type())
+    return value * ibis.literal("1.0").cast("float64")
 
 
 DIALECT = _DuckDB()

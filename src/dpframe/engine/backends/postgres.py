@@ -103,6 +103,18 @@ _FROM_DECIMAL = f"""CASE WHEN a = 'NaN' THEN {_float(math.nan).replace("nan", "N
 WHEN ABS(a) >= {2**1024 - 2**970} THEN CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END
 WHEN ABS(a) <= 2.4703282292062327208e-324 THEN CASE WHEN a >= 0 THEN {_float(0.0)} ELSE -{_float(0.0)} END
 ELSE CAST(a AS DOUBLE PRECISION) END"""
+
+# Ibis says of a sum of whole numbers that it has 64 bits, and of 1.5 that it is a float: both are decimals there. Of an
+# oid, which PostgreSQL compares with negative numbers by failing, it says that it is a whole number of 64 bits.
+_TYPES = "CAST('{}' AS REGTYPE)"
+_IS_WHOLE = f"PG_TYPEOF(a) IN ({', '.join(map(_TYPES.format, ('smallint', 'integer', 'bigint', 'oid')))})"
+_IS_FLOAT = f"PG_TYPEOF(a) IN ({', '.join(map(_TYPES.format, ('real', 'double precision')))})"
+_WHOLE_OF = f"""(SELECT CASE WHEN w BETWEEN {{low}} AND {{high}} THEN CAST(w AS BIGINT) END FROM (SELECT CASE
+WHEN {_IS_WHOLE} THEN CAST(CAST(a AS BIGINT) AS NUMERIC) ELSE CAST(CAST(a AS TEXT) AS NUMERIC) END AS w
+OFFSET 0) AS v)"""
+_NUMERIC = re.sub(r"\ba\b", "CAST(a AS NUMERIC)", _FROM_DECIMAL)
+_FLOAT_OF = f"CASE WHEN {_IS_FLOAT} THEN CAST(a AS DOUBLE PRECISION) ELSE {_NUMERIC} END"
+
 _FROM_TRUTH = "CASE WHEN a THEN 1 WHEN NOT a THEN 0 END"
 
 # Texts that are converted are all of some form, which they must have here too: what is cast cannot fail.
@@ -220,7 +232,9 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
         return self.cast(sge.convert(value), types.int64 if dtype.is_integer() else dtype)
 
     def visit_Cast(self, op: Any, *, arg: Any, to: Any) -> Any:  # noqa: N802
-        have = op.arg.dtype
+        have, listed = op.arg.dtype, _listed(op)
+        if listed is not None:
+            return _raw(_float(listed) if math.isfinite(listed) else _float(listed).replace("inf", "Infinity"))
         if have.is_boolean() and to.is_numeric():
             return self.cast(_once(_FROM_TRUTH, a=arg), to)
         if to.is_string():
@@ -372,6 +386,13 @@ def _constant(op: Any) -> int | None:
     return int(op.value) if isinstance(op, ops.Literal) and op.dtype.is_integer() else None
 
 
+def _listed(op: Any) -> float | None:
+    """A float that the question lists, which comes as the cast of its text: no cell is in it."""
+    if not isinstance(op, ops.Cast) or not isinstance(op.arg, ops.Literal) or not op.arg.dtype.is_string():
+        return None
+    return float(op.arg.value) if op.to.is_float64() and op.arg.value is not None else None
+
+
 def _not_nan(op: Any) -> bool:
     """Whether a case is what narwhals makes of "null in place of NaN"."""
     if len(op.cases) != 1 or not isinstance(op.cases[0], ops.Not):
@@ -389,6 +410,10 @@ def _reach(op: Any) -> Reach:
     """
     if op.dtype.is_integer():
         return _WHOLE
+    listed = _listed(op)
+    if listed is not None:
+        power = math.frexp(listed)[1]
+        return _ANY if not math.isfinite(listed) else (power - 1, power) if listed else (0, 0)
     match type(op).__name__:
         case "Literal" if op.value and math.isfinite(op.value):
             power = math.frexp(op.value)[1]
@@ -502,7 +527,7 @@ class _Postgres(Dialect):
             return _written(value, _DAYS, "int64")
         if family == Kind.DATETIME and getattr(dtype, "time_zone", None) is None:
             return _written(value, _MICROSECONDS, "int64")
-        return value
+        return _as_said(value) if family in (Kind.INTEGER, Kind.FLOAT) else value
 
     def bytewise(self, rows: Any) -> bool:
         """Every text has the collation "C", which compares bytes."""
@@ -557,6 +582,23 @@ class _Postgres(Dialect):
         columns = zip(*values, strict=True) if values else [()] * len(rows.columns)
         schema = rows.schema().items()
         return pl.DataFrame([_column(name, cells, dtype) for (name, dtype), cells in zip(schema, columns, strict=True)])
+
+
+def _as_said(value: Any) -> Any:
+    """A column of numbers in the type that Ibis says it has, null where it does not fit.
+
+    The type of a table's column is that of the catalog, but for an oid. What the user's own steps computed may be of
+    another type than Ibis says, and of a wider one.
+    """
+    dtype = value.type()
+    if not isinstance(value.op().rel, ops.SQLQueryResult):
+        return _written(value, "a", str(dtype.copy(nullable=True))) if dtype.is_integer() else value
+    if dtype.is_integer():
+        low, high = dtype.bounds
+        text = _WHOLE_OF.replace("{low}", str(low)).replace("{high}", str(high))
+        return _written(value, text, str(dtype.copy(nullable=True)))
+    real = _written(value, _FLOAT_OF, "float64")
+    return real if dtype.is_float64() else real.cast(dtype)
 
 
 _SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # what texts are read and written by
