@@ -49,7 +49,7 @@ PRICED = {
     "accuracy": "epsilon=0.1",
     "epsilon_for": "error=10",
     "tune": "{'max_rows': [1, 10, 100]}, epsilon=0.1",
-    "batch": "[query, ...], epsilon=0.1",
+    "batch_of": "[query, ...], epsilon=0.1",
 }
 RELEASED = {"with_ci": "0.95", "suppress": "below=10", "accuracy": "alpha=0.05"}
 BUDGET = {"__init__": "epsilon=1.0, delta=1e-6"}
@@ -82,7 +82,8 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
                 raise
         verb = question.__name__
         said = {**_ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
-        asked = line.partition("(")[0] if verb.startswith("__") else verb
+        called = line.partition("(")[0]
+        asked = verb if "{}" in called and not verb.startswith("__") else called
         raise WrongCall(f"{asked}: {wrong}. Type {line.format(verb, said).replace('(, ', '(')}.")
 
     return checked  # type: ignore[return-value]

@@ -187,12 +187,12 @@ def test_every_line_that_is_named_for_a_query_or_a_batch_works():
     budget = dp.Budget(epsilon=100)
     query = PEOPLE.dp(unit="user_id", budget=budget).count(max_rows=5)
     for verb in usage.PRICED:
-        ask = (lambda **wrong: budget.plan([query], **wrong)) if verb == "batch" else getattr(query, verb)
+        ask = (lambda **wrong: budget.plan([query], **wrong)) if verb == "batch_of" else getattr(query, verb)
         with pytest.raises(WrongCall) as caught:
             ask(nothing=0)
         line = str(caught.value).partition("Type ")[2].removesuffix(".").replace("[query, ...]", "[query]")
-        assert line.startswith("budget.plan(" if verb == "batch" else f".{verb}(")
-        eval(line if verb == "batch" else f"query{line}", {"query": query, "budget": budget})
+        assert line.startswith("budget.plan(" if verb == "batch_of" else f".{verb}(")
+        eval(line if verb == "batch_of" else f"query{line}", {"query": query, "budget": budget})
     with pytest.raises(InvalidPrice, match=r"budget.plan\(\[...\], epsilon=1.0"):
         budget.plan([query])
     batch = budget.plan([query], epsilon=1)
