@@ -180,6 +180,11 @@ def plan_of(query):
     return query._ask, priced(query._ask, "epsilon", **PRICE, noise="gaussian")
 
 
+def scaled_by(noise, part):
+    """The noise of a total at a part of its scale."""
+    return replace(noise, mechanism=replace(noise.mechanism, scale=noise.scale * part))
+
+
 def margins(trials, part=1.0):
     """A crosstab with measured margins, as much as it tells: least squares lose nothing of the normals they are of."""
     apart = np.array([[0, 0], [2, 0]])
@@ -189,7 +194,7 @@ def margins(trials, part=1.0):
         ask, plan = plan_of(frame.crosstab("g", "x", keys=KEYS, margins="measured", max_rows=2))
         noise = {d.paid.measure.merged or "cells": d.scale for d in plan.noises}
         assert len(noise) == 4
-        plan = replace(plan, drawn=tuple(replace(d, scale=d.scale * part) for d in plan.noises))
+        plan = replace(plan, noises=tuple(scaled_by(d, part) for d in plan.noises))
         raw = engine.totals(ask, 1)
         found = np.array([drawn_table(ask, plan, raw)[0]["count"].to_numpy() for _ in range(trials)]).reshape(-1, 2, 2)
         sums = {"cells": lambda t: t, "rows": lambda t: t.sum(-1), "columns": lambda t: t.sum(-2)}
@@ -205,7 +210,7 @@ def marginals(trials, part=1.0):
 
     def release(rows):
         ask, plan = plan_of(dp.protect(rows, unit="u").marginals(["g", "x"], "2-way", keys=KEYS, max_rows=2))
-        plan = replace(plan, drawn=tuple(replace(d, scale=d.scale * part) for d in plan.noises))
+        plan = replace(plan, noises=tuple(scaled_by(d, part) for d in plan.noises))
         raw = engine.marginal_totals(ask, 1)
         return np.array([drawn_interactions(ask, plan, raw)["value"].to_numpy() for _ in range(trials)])
 
