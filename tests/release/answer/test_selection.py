@@ -15,6 +15,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.selection import rank_scores
+from dpframe.release.pricing import mechanisms
 from dpframe.release.pricing.allocation import choice_for_rho, choice_of
 from dpframe.release.pricing.zcdp import epsilon_for_rho
 from dpframe.theory.formulas.loss.calibration import rho_within
@@ -113,7 +114,7 @@ def law_of(drawn, counts, monkeypatch):
             logs.append(chances[left[0]])
             return np.array([left.pop(0)])
 
-        monkeypatch.setattr(choices, "exponential_choice", mechanism)
+        monkeypatch.setattr(mechanisms, "exponential_choice", mechanism)
         try:
             places = choices.chosen(drawn, counts[None])
             if drawn.paid.measure.ci is not None:
