@@ -206,6 +206,9 @@ class TotalKind(StrEnum):
     MODES = "modes"
     INTERACTION = "interaction"
 
+    def __repr__(self) -> str:
+        return repr(self.value)
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -292,6 +295,9 @@ class Formula(StrEnum):
     STD = "std"
     QUANTILE = "quantile"
     MODE = "mode"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,9 @@ class Kind(StrEnum):
     DURATION = "duration"
     OTHER = "other"
 
+    def __repr__(self) -> str:
+        return repr(self.value)
+
 
 TIMES = (Kind.DATE, Kind.DATETIME, Kind.DURATION)  # the families of types whose values are whole numbers of ticks
 
