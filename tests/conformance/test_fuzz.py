@@ -27,7 +27,7 @@ import dpframe as dp
 from dpframe import engine as asked
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.noise import bits
-from dpframe.plan import Ask
+from dpframe.plan import Question
 
 ALL = (*ENGINES, *READERS)
 FEW, PARTS = 38, 2  # cases in each run of the tests: two for each engine; in so many tests, so that both cores run them
@@ -87,7 +87,7 @@ class Case:
             assert _same_kind(released, other), f"a refusal depends on rows: {released}"
             return self.refused("release", released)
         COUNTED["released", self.engine.name] += 1
-        if wide and self.engine is not POLARS and type(query._ask) is Ask and not query._ask.undecided:
+        if wide and self.engine is not POLARS and type(query._ask) is Question and not query._ask.undecided:
             self.compare(question, query)
         return None
 
