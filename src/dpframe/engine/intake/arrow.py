@@ -309,7 +309,7 @@ def _one_by_one(series: Any, wanted: pl.DataType) -> pl.Series:
 
 
 def _conversion(source: pl.DataType, wanted: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
-    """The same as `cells.value_for` of whole columns of numbers, or of times; None where there is nothing quicker."""
+    """Whole columns of numbers or times, read as `cells.value_for` reads each cell; None where nothing is quicker."""
     if source == pl.Boolean or source.is_integer() or source.is_float():
         return _of_numbers(source, wanted)
     times = (pl.Date, pl.Datetime)
