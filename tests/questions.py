@@ -92,7 +92,7 @@ def _results(**columns):
         made = f.with_columns(**columns)
         asked = {}
         for name in columns:
-            dtype = made._step.table.columns[name].facts.dtype
+            dtype = made._step.table.columns[name].domain.dtype
             bounds = {"bounds": (-(2**62), 2**62) if dtype.is_integer() else (-1000, 1000.5)}
             asked[f"{name}_n"] = dp.count(name)
             asked[f"{name}_s"] = dp.sum(name, **(bounds if dtype.is_numeric() else {}))
@@ -387,12 +387,12 @@ QUESTIONS = {name: ask for area in AREAS.values() for name, ask in area.items()}
 
 def exact(query, salt=7):
     """Raw totals of a question: for each of its measures, group → integer or integers."""
-    engine.validate(query._ask)
-    found = engine.totals(query._ask, salt)
-    keys = found.keys.rows() if query._ask.by else [()]
+    engine.validate(query._question)
+    found = engine.totals(query._question, salt)
+    keys = found.keys.rows() if query._question.by else [()]
     keys = [tuple(k.isoformat() if isinstance(k, dt.date) else k for k in key) for key in keys]
     assert len(set(keys)) == len(keys)
-    names = [paid.names for paid in query._ask.paid]
+    names = [paid.names for paid in query._question.allotments]
     values = [dict(zip(keys, v.tolist(), strict=True)) for v in found.values]
     return dict(zip(names, values, strict=True))
 

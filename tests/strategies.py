@@ -238,8 +238,8 @@ class Distance:
 
 def answer(query: dp.Query, salt: int = 1) -> list[dict[tuple[Any, ...], int]]:
     """The exact totals of a question before noise: for each noisy measure, group → integer."""
-    totals = engine.totals(query._ask, salt)
-    keys = totals.keys.rows() if query._ask.by else [()]
+    totals = engine.totals(query._question, salt)
+    keys = totals.keys.rows() if query._question.by else [()]
     assert all(len(values) == len(keys) for values in totals.values)
     assert len(set(keys)) == len(keys)
     return [dict(zip(keys, map(int, values), strict=True)) for values in totals.values]
@@ -273,27 +273,27 @@ def check_claims(query: dp.Query, other: dp.Query, salt: int = 1) -> list[tuple[
     """Hold every claim of a question against its answers on two neighbouring tables; the distances and claims."""
     first, second = answer(query, salt), answer(other, salt)
     held = []
-    for alone in [paid.measure for paid in query._ask.paid if paid.measure.collects]:
-        (at,) = [i for i, p in enumerate(query._ask.read) if replace(alone, collects=False).key == p.measure.key]
+    for alone in [paid.total for paid in query._question.allotments if paid.total.collects]:
+        (at,) = [i for i, p in enumerate(query._question.read) if replace(alone, collects=False).key == p.total.key]
         _check_rest(first[at], second[at], alone.sensitivity, random.Random(salt))
-    read = [paid.measure.key for paid in query._ask.read]
-    for paid in query._ask.read:
+    read = [paid.total.key for paid in query._question.read]
+    for paid in query._question.read:
         if paid.beside is not None:  # both are one mechanism: their distances are held together too
-            total, count = (read.index(p.measure.key) for p in (paid, paid.beside))
+            total, count = (read.index(p.total.key) for p in (paid, paid.beside))
             gap = paired_distance(paid.weight, (first[total], first[count]), (second[total], second[count]))
-            assert gap <= paired_l1(paid.measure.sensitivity), (paid.names, gap, query.explain())
-    for paid, mine, theirs in zip(query._ask.read, first, second, strict=True):
-        measured, claim = distance(mine, theirs), paid.measure.sensitivity
+            assert gap <= paired_l1(paid.total.sensitivity), (paid.names, gap, query.explain())
+    for paid, mine, theirs in zip(query._question.read, first, second, strict=True):
+        measured, claim = distance(mine, theirs), paid.total.sensitivity
         assert measured.within(claim), (paid.names, measured, claim, query.explain())
         for name in paid.names:
             public = query.sensitivity[name]
-            assert public.exact_l1 == claim.exact_l1 * paid.measure.unit
-            assert public.l2_squared == claim.l2_squared * paid.measure.unit**2
-            assert public.exact_linf == claim.exact_linf * paid.measure.unit
-            assert (public.l0, isinstance(paid.measure.unit, Fraction)) == (claim.l0, True)
-        if not query._ask.private_keys:
+            assert public.exact_l1 == claim.exact_l1 * paid.total.unit
+            assert public.l2_squared == claim.l2_squared * paid.total.unit**2
+            assert public.exact_linf == claim.exact_linf * paid.total.unit
+            assert (public.l0, isinstance(paid.total.unit, Fraction)) == (claim.l0, True)
+        if not query._question.private_keys:
             assert mine.keys() == theirs.keys()
-        elif query._ask.threshold is not None:
-            assert len(mine.keys() ^ theirs.keys()) <= query._ask.threshold.sensitivity.l0
+        elif query._question.threshold is not None:
+            assert len(mine.keys() ^ theirs.keys()) <= query._question.threshold.sensitivity.l0
         held.append((measured, claim))
     return held

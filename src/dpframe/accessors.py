@@ -71,8 +71,8 @@ class _Accessor(Hints):
         whose, price = (
             {name: options.pop(name) for name in kind.__annotations__ if name in options} for kind in (Whose, Price)
         )
-        ask: Callable[..., Any] = getattr(self(**whose), verb)
-        return ask(*args, **options).release(**price)  # type: ignore[no-any-return]
+        question: Callable[..., Any] = getattr(self(**whose), verb)
+        return question(*args, **options).release(**price)  # type: ignore[no-any-return]
 
     def count(self, column: str | None = None, **once: Unpack[Once]) -> Release:
         """`PrivateFrame.count`, released at once: `df.dp.count(unit="user_id", max_rows=20, epsilon=0.1)`."""

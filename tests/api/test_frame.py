@@ -32,7 +32,7 @@ def test_the_issue_s_own_figures(frame):
 def test_names_of_measures(frame):
     q = frame.drop_nulls("spend").agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 9)), max_rows=2)
     assert set(q.sensitivity) == {"n", "spend.sum", "spend.count"}
-    assert len(q._ask.paid) == 2  # the count of rows that cannot be missing is the count of rows
+    assert len(q._question.allotments) == 2  # the count of rows that cannot be missing is the count of rows
     assert set(frame.sum("age", bounds=(0, 9), max_rows=1).sensitivity) == {"age"}
     assert set(frame.count(max_rows=1).sensitivity) == {"count"}
     assert set(frame.count("age", max_rows=1).sensitivity) == {"age"}

@@ -70,10 +70,10 @@ def answers(rows, kind, plan, question, unit, salt):
     except DpFrameError:
         return None
     try:
-        return batches.totals(query._ask, EACH, salt)
+        return batches.totals(query._question, EACH, salt)
     except EngineError:
         with pytest.raises(EngineError):
-            engine.validate(query._ask)
+            engine.validate(query._question)
         return "error"
 
 

@@ -117,12 +117,12 @@ class Tally:
     def hold(self, query, relation, declared=None, salt=1, told=""):
         """Hold one question against every pair."""
         self.questions += 1
-        ask = query._ask
+        ask = query._question
         read, _ = batches.totals(ask, len(batches.universe()), salt)
         here, there = batches.neighbours(relation, declared).T
-        values = dict(zip((paid.measure.key for paid in ask.read), read, strict=True))
-        for paid in ask.paid:
-            claim, measure = paid.measure.sensitivity, paid.measure
+        values = dict(zip((paid.total.key for paid in ask.read), read, strict=True))
+        for paid in ask.allotments:
+            claim, measure = paid.total.sensitivity, paid.total
             if measure.values:
                 counts = values[measure.key]
                 found = {"mode l1": (batches.mode_cost(counts[there] - counts[here]), claim.exact_l1)}
@@ -148,7 +148,7 @@ class Tally:
                 if (
                     paid.beside is not None
                 ):  # a sum and its count, measured as a pair: see `theory.formulas.sensitivity.pairs.paired_l1`
-                    count = paid.weight * values[paid.beside.measure.key]
+                    count = paid.weight * values[paid.beside.total.key]
                     both = np.concatenate([count + cells, count - cells], axis=1)
                     found["pair l1"] = (batches.reached(both[there] - both[here])[1], paired_l1(claim))
             for norm, (reached, claimed) in found.items():
@@ -235,12 +235,12 @@ def test_tables_asked_together_answer_as_they_do_alone(monkeypatch):
         if query is None:
             continue
         salt = rng.getrandbits(64)
-        found, groups = batches.totals(query._ask, len(batches.universe()), salt)
+        found, groups = batches.totals(query._question, len(batches.universe()), salt)
         for number in rng.sample(range(len(batches.universe())), 4):
             rows = many.filter(pl.col("t") == number).drop("t")
             one = asked(chain, form, limits, unit if isinstance(unit, dp.Rows) else "u", "add-remove", rows)
-            raw = engine.totals(one._ask, salt)
-            at = [groups.index(key) for key in (raw.keys.rows() if one._ask.by else [()])]
+            raw = engine.totals(one._question, salt)
+            at = [groups.index(key) for key in (raw.keys.rows() if one._question.by else [()])]
             for mine, theirs in zip(raw.values, found, strict=True):
                 expected = np.zeros_like(theirs[number])
                 expected[at] = mine

@@ -78,7 +78,7 @@ def normal_profile(epsilon, mu):
 
 def exact_delta(plan, ways, epsilon):
     """The largest exact δ over `ways`: rows in own groups of one unit, of the other, and in shared groups."""
-    drawn = next(d for d in plan.noises if d.paid is plan.decided_by)
+    drawn = next(d for d in plan.noises if d.allotment is plan.decided_by)
     scale = number(drawn.scale)
     worst = shown_at_most = arb(0)
     for *owns, shared in ways:
@@ -88,7 +88,7 @@ def exact_delta(plan, ways, epsilon):
                 hidden[i] *= 1 - tail(drawn.label, scale, plan.threshold - rows)
         shown_at_most = larger(shown_at_most, 1 - hidden[0])
         if drawn.label == "gaussian":
-            bounds = [(d.paid.measure.sensitivity, number(d.scale)) for d in plan.noises if d.label != "none"]
+            bounds = [(d.allotment.total.sensitivity, number(d.scale)) for d in plan.noises if d.label != "none"]
             square = sum(
                 (
                     number(min(b.l2_squared, len(shared) * b.exact_linf**2)) / s**2  # of all measures in these groups
@@ -105,7 +105,9 @@ def exact_delta(plan, ways, epsilon):
                 )
                 worst = larger(worst, 1 - there + there * seen)
         else:
-            beside = epsilon - number(drawn.paid.measure.sensitivity.exact_l1) / scale  # what other measures may cost
+            beside = (
+                epsilon - number(drawn.allotment.total.sensitivity.exact_l1) / scale
+            )  # what other measures may cost
             losses = [number(rows) / scale for rows in shared]
             losses += [beside] if beside > arb(2) ** -40 else []
             laws = of_responses(losses)
@@ -155,7 +157,7 @@ QUESTIONS = {
 
 
 def planned(query, epsilon, delta, noise):
-    return noise_plan(query._ask, Price(read_epsilon(epsilon), read_delta(delta)), noise)
+    return noise_plan(query._question, Price(read_epsilon(epsilon), read_delta(delta)), noise)
 
 
 def hold(plan, ways, changed, relation):
@@ -167,15 +169,15 @@ def hold(plan, ways, changed, relation):
     worst, shown = exact_delta(plan, ways, epsilon)
     assert worst <= delta
     assert shown <= delta
-    drawn = next(d for d in plan.noises if d.paid is plan.decided_by)
-    if drawn.label != "gaussian" and relation == "add-remove" and drawn.paid.measure.sensitivity.exact_linf == 1:
+    drawn = next(d for d in plan.noises if d.allotment is plan.decided_by)
+    if drawn.label != "gaussian" and relation == "add-remove" and drawn.allotment.total.sensitivity.exact_linf == 1:
         sharper = tail(drawn.label, number(drawn.scale), plan.threshold - 2)
         assert 1 - (1 - sharper) ** changed > delta
 
 
 def chances(plan, most):
     """π(0), π(1), ... of the optimal rule, by its recursion."""
-    drawn = next(d for d in plan.noises if d.paid is plan.decided_by)
+    drawn = next(d for d in plan.noises if d.allotment is plan.decided_by)
     growth, start = (1 / number(drawn.scale)).exp(), number(plan.start)
     law = [arb(0)]
     while len(law) <= most:
@@ -189,7 +191,7 @@ def hold_rule(plan, changed, relation, epsilon, delta):
     middle = plan.threshold
     law = chances(plan, middle + 3)
     sizes = sorted({0, 1, max(middle - 1, 0), middle, middle + 1})[: 5 if changed <= 4 else 3]
-    beside = epsilon - changed / number(next(d for d in plan.noises if d.paid is plan.decided_by).scale)
+    beside = epsilon - changed / number(next(d for d in plan.noises if d.allotment is plan.decided_by).scale)
     others = [beside] if beside > arb(2) ** -40 else []
     base = of_responses(others)
     joins = changed // 2 if relation == "replace" else changed

@@ -97,9 +97,9 @@ class Analyst(RuleBasedStateMachine):
     @rule(epsilon=st.sampled_from([0.1, 0.5, 1.0, 3.0]), noise=st.sampled_from(["auto", "laplace", "gaussian"]))
     def release(self, epsilon, noise):
         out = self.both(lambda q: q.release(epsilon=epsilon, delta=1e-4, noise=noise), self.query)
-        if out is not None and not self.query[0]._ask.private_keys:
+        if out is not None and not self.query[0]._question.private_keys:
             first, second = (side.to_polars() for side in out)
-            keys = list(self.query[0]._ask.by)
+            keys = list(self.query[0]._question.by)
             assert first.schema == second.schema
             assert first.height == second.height
             assert not keys or set(keys) - set(first.columns) or first.select(keys).equals(second.select(keys))

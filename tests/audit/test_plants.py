@@ -75,7 +75,7 @@ def protected(table, budget=None, **said):
 
 
 def exact(query, salt=1):
-    raw = engine.totals(query._ask, salt)
+    raw = engine.totals(query._question, salt)
     return [[int(x) for x in np.ravel(values)] for values in raw.values]
 
 
@@ -139,8 +139,8 @@ def large_sums_wrap():
     many = 2**20
     frame = protected({"u": range(many), "n": [2**41] * many})
     query = frame.sum("n", bounds=(0, 2**41), max_rows=2)
-    (paid,) = query._ask.paid
-    found = exact(query)[0][0] * paid.measure.unit
+    (paid,) = query._question.allotments
+    found = exact(query)[0][0] * paid.total.unit
     return found != many * 2**41
 
 
@@ -150,16 +150,16 @@ def epsilon_does_not_add_up():
     query = frame.group_by("g", keys=["a", "b", "c"], max_groups=2, max_rows_per_group=3, max_rows=5).agg(
         m=dp.mean("x", (0, 5)), s=dp.sum("x", (1, 2)), middle=dp.median("x", (0, 1)), most=dp.max("x", (0, 1))
     )
-    plan = noise_plan(query._ask, Price(Fraction(1), Fraction(0)))
+    plan = noise_plan(query._question, Price(Fraction(1), Fraction(0)))
     spent = Fraction(0)
     for drawn in plan.noises:
-        bound, scale = drawn.paid.measure.sensitivity, Fraction(drawn.scale)
+        bound, scale = drawn.allotment.total.sensitivity, Fraction(drawn.scale)
         if drawn.label == "paired_laplace":  # two of 2·l1 at twice the scale, on the sum and the count together
-            spent += bound.exact_l1 / scale if drawn.paid.beside is not None else 0
-        elif drawn.paid.measure.rank is None:
+            spent += bound.exact_l1 / scale if drawn.allotment.beside is not None else 0
+        elif drawn.allotment.total.rank is None:
             spent += bound.exact_l1 / scale
         else:  # rows at one place or another: 2 · rate · change per row · l1, with the rate that the release takes
-            change, per_row = ranks.rank_terms(drawn.paid.measure.rank)
+            change, per_row = ranks.rank_terms(drawn.allotment.total.rank)
             spent += 2 * change * bound.exact_l1 / (scale * per_row)
     return spent > 1
 
@@ -171,10 +171,14 @@ def choices_in_rho_do_not_add_up():
     delta = Fraction(1, 10**6)
     for query in (groups.median("y", (0, 1))._with_ci(0.9), groups.top_k("x", 2, keys=["a", "b", "c"])):
         for in_rho in (True, False):
-            plan = priced(query._ask, "rho", rho=0.1) if in_rho else noise_plan(query._ask, Price(Fraction(1), delta))
+            plan = (
+                priced(query._question, "rho", rho=0.1)
+                if in_rho
+                else noise_plan(query._question, Price(Fraction(1), delta))
+            )
             (drawn,) = plan.noises
             assert drawn.label == "exponential"
-            measure, scale = drawn.paid.measure, Fraction(drawn.scale)
+            measure, scale = drawn.allotment.total, Fraction(drawn.scale)
             change, per_row = (Fraction(1, 2), 1) if measure.rank is None else ranks.rank_terms(measure.rank)
             spent = 2 * (2 * change / (per_row * scale)) ** 2 * measure.sensitivity.l2_squared / 8  # two choices
             if spent > Fraction(1, 10) if in_rho else privacy.zcdp_to_epsilon(spent, delta) > 1:
@@ -186,8 +190,8 @@ def gaussians_do_not_add_up():
     frame = protected({"u": [1], "x": [1.0], "y": [1.0]})
     query = frame.agg(a=dp.sum("x", (0, 5)), b=dp.sum("y", (0, 5)), max_rows=3)
     for epsilon in (0.5, 10):
-        plan = noise_plan(query._ask, Price(Fraction(epsilon), Fraction(1, 10**6)), "gaussian")
-        lengths = [d.paid.measure.sensitivity.l2_squared for d in plan.noises]
+        plan = noise_plan(query._question, Price(Fraction(epsilon), Fraction(1, 10**6)), "gaussian")
+        lengths = [d.allotment.total.sensitivity.l2_squared for d in plan.noises]
         mu = privacy.gaussian_mu(lengths, [d.scale for d in plan.noises])
         if privacy.gaussian_delta(epsilon, mu) > 1.000001e-6:
             return True
@@ -1087,7 +1091,7 @@ def choice_is_too_sharp():
     """The rate that permute-and-flip is given, beside the scale that is charged."""
     frame = protected({"u": [1, 2], "n": [1, 3]})
     query = frame.median("n", (0, 9), max_rows=1)
-    plan = noise_plan(query._ask, Price(Fraction(1), Fraction(0)))
+    plan = noise_plan(query._question, Price(Fraction(1), Fraction(0)))
     taken = []
     real = mechanisms.permute_and_flip
     mechanisms.permute_and_flip = lambda scores, rate: taken.append(rate) or real(scores, rate)
@@ -1097,7 +1101,7 @@ def choice_is_too_sharp():
         mechanisms.permute_and_flip = real
     change, _ = ranks.rank_terms(Fraction(1, 2))
     (drawn,) = plan.noises
-    return 2 * taken[0] * change * drawn.paid.measure.sensitivity.exact_l1 > 1
+    return 2 * taken[0] * change * drawn.allotment.total.sensitivity.exact_l1 > 1
 
 
 def test_there_are_enough_of_them():

@@ -20,7 +20,7 @@ def profiles(rows, unit, keys, relation):
     """Every histogram of a table."""
     limits = {} if isinstance(unit, dp.Rows) else {"limits": dp.Auto()}
     frame = dp.protect(rows, unit=unit, neighbors=relation)
-    ask = frame.group_by("g", keys=keys, **limits).agg(s=dp.sum("v", bounds=(-1, 3)), n=dp.count())._ask
+    ask = frame.group_by("g", keys=keys, **limits).agg(s=dp.sum("v", bounds=(-1, 3)), n=dp.count())._question
     column = ask.table.columns["v"]
     found = {}
     if not isinstance(unit, dp.Rows):  # limits are chosen where they are enforced
@@ -69,7 +69,7 @@ def test_one_unit_gives_one_to_each_histogram_of_larger_tables(unit, relation):
 @pytest.mark.parametrize("limits", [Limits(1), Limits(2), Limits(3), Limits(None, 2, 1), Limits(None, 1, 2)], ids=str)
 def test_one_unit_moves_the_number_of_values_in_all_groups_by_what_it_is_charged_for(relation, limits):
     frame = dp.protect(batches.frame(4), unit=("t", "u"), neighbors=relation)
-    ask = frame.group_by("g", keys=["x", "y"], limits=dp.Auto()).n_unique("v")._ask.with_limits(limits)
+    ask = frame.group_by("g", keys=["x", "y"], limits=dp.Auto()).n_unique("v")._question.with_limits(limits)
     (counts, *_), _ = batches.totals(ask, len(batches.universe(4)))
     numbers = counts.sum(axis=1)
     here, there = batches.neighbours(relation, None, 4).T

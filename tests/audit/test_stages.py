@@ -23,7 +23,7 @@ from dpframe.release.answer.draw import drawn_table
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto.noisy_histograms import noisy_histogram
-from dpframe.release.auto.size_histograms import Spread
+from dpframe.release.auto.size_histograms import SizePosterior
 from dpframe.release.publish.marginals import drawn_interactions
 from prices import offer, priced
 
@@ -42,7 +42,7 @@ def pair(relation):
 
 def asked(rows, relation):
     frame = dp.protect(rows, unit="u", neighbors=relation)
-    return frame.group_by("g", keys=[0, 1], limits=dp.Auto()).agg(s=dp.sum("x", bounds=(-5, 5)), n=dp.count())._ask
+    return frame.group_by("g", keys=[0, 1], limits=dp.Auto()).agg(s=dp.sum("x", bounds=(-5, 5)), n=dp.count())._question
 
 
 # Histograms
@@ -109,7 +109,7 @@ def remembered():
 
     def spread(counts, scale, nodes):
         seen.append(counts)
-        return Spread(counts.clip(0)[None], np.ones(1))
+        return SizePosterior(counts.clip(0)[None], np.ones(1))
 
     def best(ask, rest, people):
         many = people.rows.masses[0][list(engine.NODES).index(8)] > 0.5
@@ -177,7 +177,7 @@ TABLES = [table([*REST, *[(7, 1, 1.0)] * 2]), table(REST)]
 
 
 def plan_of(query):
-    return query._ask, priced(query._ask, "epsilon", **PRICE, noise="gaussian")
+    return query._question, priced(query._question, "epsilon", **PRICE, noise="gaussian")
 
 
 def scaled_by(noise, part):
@@ -192,7 +192,7 @@ def margins(trials, part=1.0):
     def release(rows):
         frame = dp.protect(rows, unit="u")
         ask, plan = plan_of(frame.crosstab("g", "x", keys=KEYS, margins="measured", max_rows=2))
-        noise = {d.paid.measure.merged or "cells": d.scale for d in plan.noises}
+        noise = {d.allotment.total.merged or "cells": d.scale for d in plan.noises}
         assert len(noise) == 4
         plan = replace(plan, noises=tuple(scaled_by(d, part) for d in plan.noises))
         raw = engine.totals(ask, 1)

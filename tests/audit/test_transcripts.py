@@ -217,7 +217,7 @@ def test_histograms_beside_keys_that_nobody_listed_cost_their_share(relation):
         for rows in neighbours(rng, relation):
             with given(seed) as said:
                 query = dp.protect(rows, unit="u", neighbors=relation).group_by("g", **_AUTO).agg(n=dp.count())
-                chosen = choose(query._ask, offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto"))[2]
+                chosen = choose(query._question, offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto"))[2]
             found.append((said, chosen))
         (one, here), (other, there) = found
         assert here == there

@@ -100,7 +100,7 @@ def a_table(rng: random.Random) -> tuple[Table, Any]:
 
 def _columns(frame: dp.PrivateFrame) -> dict[str, Any]:
     """The types of the columns that operations can read."""
-    columns = {name: column.facts.dtype for name, column in frame._step.table.columns.items()}
+    columns = {name: column.domain.dtype for name, column in frame._step.table.columns.items()}
     return {name: dtype for name, dtype in columns.items() if kind(dtype) != "other" and family(dtype) != "null"}
 
 

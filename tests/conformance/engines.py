@@ -324,7 +324,7 @@ def rows_of(frame: Any, names: list[str]) -> dict[str, list[Any]]:
     order = sorted(range(len(read[columns["r"].id])), key=read[columns["r"].id].__getitem__)
     made = {}
     for name in names:
-        values, dtype = read[columns[name].id], columns[name].facts.dtype
+        values, dtype = read[columns[name].id], columns[name].domain.dtype
         if not isinstance(rows, pl.LazyFrame) and family(dtype) == "datetime":
             values = [None if x is None else x * NANO[dtype.time_unit] for x in values]
         made[name] = [values[i] for i in order]

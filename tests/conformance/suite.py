@@ -88,7 +88,7 @@ def _held(cells: Cells, *, readable: bool) -> list[Typed]:
 def wanted(expr: dp.Expr, table: Mapping[str, Cells], frame: dp.PrivateFrame) -> list[Any]:
     """What an expression is in each row of a table, from `reference`; computed once for all engines."""
     read = sorted(names(expr._node))
-    readable = [kind(frame._step.table.columns[name].facts.dtype) != "other" for name in read]
+    readable = [kind(frame._step.table.columns[name].domain.dtype) != "other" for name in read]
     key = (text(expr._node), *(id(table[name]) for name in read), *readable)
     if key not in _WANTED:
         columns = [_held(table[name], readable=can) for name, can in zip(read, readable, strict=True)]
@@ -155,7 +155,7 @@ def _values(
 def _raised(engine: Engine, nothing: dp.PrivateFrame, expr: dp.Expr, error: BaseException) -> list[str]:
     """What an expression that cannot be computed is: refused in words by the same query on no row, or a failure."""
     try:
-        asked.validate(nothing.with_columns(x=expr).agg(n=dp.count("x"))._ask)
+        asked.validate(nothing.with_columns(x=expr).agg(n=dp.count("x"))._question)
     except EngineError:
         return [f"{expr}: no query of it runs, and nothing says what to do"]
     except DpFrameError as refusal:
@@ -168,7 +168,7 @@ def _unlike(
     engine: Engine, brought: Brought, made: dp.PrivateFrame, name: str, expr: dp.Expr, got: list[Any], want: list[Any]
 ) -> list[str]:
     """Rows whose value is another, or not within what the plan says of the column."""
-    facts, failures = made._step.table.columns[name].facts, []
+    facts, failures = made._step.table.columns[name].domain, []
     scale = NANO[facts.dtype.time_unit] if family(facts.dtype) in ("datetime", "duration") else 1
     low, high = (end * scale for end in facts.bounds) if facts.bounds else (-math.inf, math.inf)
     for row, (mine, theirs) in enumerate(zip(got, want, strict=True)):
@@ -188,7 +188,7 @@ def _cells(expr: dp.Expr, brought: Brought, row: int) -> str:
 
 def _totals(made: dp.PrivateFrame, columns: Sequence[str]) -> dict[str, int]:
     """How many values each column has, by one query as a release asks it."""
-    ask = made.agg(**{f"n_{name}": dp.count(name) for name in columns})._ask
+    ask = made.agg(**{f"n_{name}": dp.count(name) for name in columns})._question
     totals = asked.totals(ask, 1)
     read = {name: i for i, paid in enumerate(ask.read) for name in paid.names}
     return {name: int(totals.values[read[f"n_{name}"]][0]) for name in columns}

@@ -42,18 +42,18 @@ def ticks(dtype, cell):
 def integer(measure, x):
     """A value on the grid of a measure: whole numbers exactly, floats by ⌊x / step + 1/2⌋ in floats."""
     grid, low, high = measure.grid, measure.grid.lower, measure.grid.upper
-    if measure.total == "unit_sum":
+    if measure.kind == "unit_sum":
         low, high = -(2**10) * grid.magnitude, 2**10 * grid.magnitude
     if x is None:
-        return min(max(0, grid.lower), grid.upper) if measure.total == "unit_sum" else 0
+        return min(max(0, grid.lower), grid.upper) if measure.kind == "unit_sum" else 0
     centre = int(grid.centre) if grid.step == 1 else 0
     fits = centre + low >= -(2**63) and centre + high < 2**63
-    if not isinstance(x, float) and grid.step == 1 and fits and measure.total != "square":
+    if not isinstance(x, float) and grid.step == 1 and fits and measure.kind != "square":
         made = min(max(x, low + centre), high + centre) - centre
     else:
         ends = [float(grid.centre + end * grid.step) for end in (low, high)]
         x = float(x)
-        x = (x - float(measure.about)) * (x - float(measure.about)) if measure.total == "square" else x
+        x = (x - float(measure.about)) * (x - float(measure.about)) if measure.kind == "square" else x
         x = min(max(x, ends[0]), ends[1]) - float(grid.centre)
         made = math.floor(x * float(1 / grid.step) + 0.5)
     made = min(max(made, low), high)
@@ -64,15 +64,15 @@ def unlike(measure, totals, column):
     """The rows of cells whose totals are others than they should be; `column` has what each row holds."""
     dtype, cells = column
     values = [ticks(dtype, cell) for cell in cells]
-    if measure.total in ("ranks", "modes"):
+    if measure.kind in ("ranks", "modes"):
         return [
             row
             for row, (x, many) in enumerate(zip(values, totals, strict=True))
             if not _chosen(measure, dtype, x, many)
         ]
-    if measure.total in ("values", "distinct"):
+    if measure.kind in ("values", "distinct"):
         right = [Fraction(x is not None) for x in values]
-    elif measure.total in ("rows", "units"):
+    elif measure.kind in ("rows", "units"):
         right = [Fraction(1)] * len(values)
     else:
         right = [integer(measure, x) * measure.grid.step for x in values]
@@ -82,7 +82,7 @@ def unlike(measure, totals, column):
 def _chosen(measure, dtype, x, many):
     """Whether one row counts at the one candidate that is nearest, and at none where its value is missing."""
     at = [i for i, count in enumerate(many) if count]
-    if measure.total == "modes":
+    if measure.kind == "modes":
         return len(at) == any(_equal(dtype, x, key) for key in measure.values) and all(
             _equal(dtype, x, measure.values[i]) for i in at
         )
@@ -119,7 +119,7 @@ def hold(engine, names, unit, *, each):
     accepted = []
     for name in names:
         column = f"a_{name}"
-        if column not in brought.cells or kind(frame._step.table.columns[column].facts.dtype) == "other":
+        if column not in brought.cells or kind(frame._step.table.columns[column].domain.dtype) == "other":
             continue
         for i, aggregate in enumerate(aggregates(column, TYPES[name].dtype)):
             if (i + len(name)) % each:
@@ -130,19 +130,19 @@ def hold(engine, names, unit, *, each):
             except DpFrameError as error:
                 TALLY.refusals[f"{engine.name}: {type(aggregate).__name__.lower()}: {type(error).__name__}"] += 1
     for start in range(0, len(accepted), 30):
-        ask = grouped.agg(**{f"x{i}": aggregate for i, aggregate in enumerate(accepted[start : start + 30])})._ask
+        ask = grouped.agg(**{f"x{i}": aggregate for i, aggregate in enumerate(accepted[start : start + 30])})._question
         asked.validate(ask)
         totals = asked.totals(ask, 1)
         assert totals.keys["key"].to_list() == list(range(many))
         for paid, values in zip(ask.read, totals.values, strict=True):
-            measure = paid.measure
+            measure = paid.total
             at = [
                 n
                 for n, c in frame._step.table.columns.items()
                 if measure.column is not None and c.id == measure.column.id
             ]
             cells = brought.cells[at[0] if at else "r"]
-            dtype = frame._step.table.columns[at[0]].facts.dtype if at else nw.Int64()
+            dtype = frame._step.table.columns[at[0]].domain.dtype if at else nw.Int64()
             read = [held(cells.dtype, x).value for x in cells.cells]
             wrong = unlike(measure, values, (dtype, read))
             failures += [

@@ -87,7 +87,7 @@ class Case:
             assert _same_kind(released, other), f"a refusal depends on rows: {released}"
             return self.refused("release", released)
         COUNTED["released", self.engine.name] += 1
-        if wide and self.engine is not POLARS and type(query._ask) is Question and not query._ask.undecided:
+        if wide and self.engine is not POLARS and type(query._question) is Question and not query._question.undecided:
             self.compare(question, query)
         return None
 
@@ -169,11 +169,11 @@ def _same_refusal(one, other):
 
 def _totals(query):
     """The raw totals by name and key, in the unit of the column."""
-    totals = asked.totals(query._ask, 1)
-    keys = list(map(repr, totals.keys.rows())) if query._ask.by else ["()"]
+    totals = asked.totals(query._question, 1)
+    keys = list(map(repr, totals.keys.rows())) if query._question.by else ["()"]
     return {
-        (name, key): [int(x) * paid.measure.unit for x in (value if hasattr(value, "__len__") else [value])]
-        for paid, values in zip(query._ask.read, totals.values, strict=True)
+        (name, key): [int(x) * paid.total.unit for x in (value if hasattr(value, "__len__") else [value])]
+        for paid, values in zip(query._question.read, totals.values, strict=True)
         for name in paid.names
         for key, value in zip(keys, values, strict=True)
     }

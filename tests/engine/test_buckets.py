@@ -49,8 +49,8 @@ def in_parts(monkeypatch):
 
 def _totals(query, salt):
     """Every total of a question by its group, ranks as tuples."""
-    found = engine.totals(query._ask, salt)
-    keys = found.keys.rows() if query._ask.by else [()]
+    found = engine.totals(query._question, salt)
+    keys = found.keys.rows() if query._question.by else [()]
     return [dict(zip(keys, np.asarray(values).tolist(), strict=True)) for values in found.values]
 
 
@@ -127,11 +127,11 @@ def test_private_limits_come_from_the_whole_table(in_parts):
     frame = as_frame(random_rows(random.Random(3), units=40))
     query = dp.protect(frame, unit="u").group_by("city", keys=["Bonn"], limits=dp.Auto()).count()
     sizes = ["rows", "groups", "rows_per_group"]
-    whole = profile.size_profile(query._ask, sizes), profile.key_profile(query._ask)
+    whole = profile.size_profile(query._question, sizes), profile.key_profile(query._question)
     in_parts(6)
-    found = profile.size_profile(query._ask, sizes)
+    found = profile.size_profile(query._question, sizes)
     assert {name: found[name].tolist() for name in sizes} == {name: whole[0][name].tolist() for name in sizes}
-    assert profile.key_profile(query._ask).tolist() == whole[1].tolist()
+    assert profile.key_profile(query._question).tolist() == whole[1].tolist()
 
 
 def test_totals_wider_than_64_bits_add_up(in_parts):
@@ -148,15 +148,15 @@ def test_large_tables_are_split_and_small_ones_are_not(monkeypatch, tmp_path):
     monkeypatch.setattr(buckets, "_ROWS", 300)
     for table in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow(), pl.scan_parquet(tmp_path / "t.parquet")):
         asked = dp.protect(table, unit="u").group_by("g", keys=["a", "b"], max_groups=1, max_rows_per_group=1).count()
-        assert len(buckets.split(asked._ask)) == 4
+        assert len(buckets.split(asked._question)) == 4
         assert answer(asked) == [{("a",): 500, ("b",): 500}]
-    assert len(buckets.split(dp.protect(frame.head(300), unit="u").count(max_rows=1)._ask)) == 1
-    assert len(buckets.split(dp.protect(frame, unit=dp.Rows(1)).count()._ask)) == 1
+    assert len(buckets.split(dp.protect(frame.head(300), unit="u").count(max_rows=1)._question)) == 1
+    assert len(buckets.split(dp.protect(frame, unit=dp.Rows(1)).count()._question)) == 1
 
 
 def test_parts_are_about_the_same_size(in_parts):
     frame = pl.DataFrame({"u": range(4000)})
-    ask = dp.protect(frame, unit="u").count(max_rows=1)._ask
+    ask = dp.protect(frame, unit="u").count(max_rows=1)._question
     sizes = [int(engine.totals(buckets._part(ask, i, 8), 1).values[0][0]) for i in range(8)]
     assert sum(sizes) == 4000
     assert all(abs(size - 500) < 6 * (4000 * 7 / 64) ** 0.5 for size in sizes)  # false alarm below 1e-7; seed fixed

@@ -107,7 +107,7 @@ def _protected(table, **said):
 def _outcome(frame, made, compared):
     """The keys and totals of a question, or the refusal, which is one of types alone."""
     try:
-        raw = rooms.totals(compared(made(frame))._ask, 1)
+        raw = rooms.totals(compared(made(frame))._question, 1)
     except DpFrameError as error:
         return type(error)
     return raw.keys.rows() if raw.keys.width else [], [np.asarray(value).tolist() for value in raw.values]
@@ -154,7 +154,7 @@ def test_every_text_is_compared_by_its_bytes(place, collation):
 @pytest.mark.parametrize("name", ["s", "n", "e"])
 def test_units_that_are_texts_are_told_apart_by_their_bytes(place, name):
     table, held = _connection(place, "nocase.noaccent")
-    assert rooms.totals(_protected(table, unit=name).count_units()._ask, 1).values[0].tolist() == [
+    assert rooms.totals(_protected(table, unit=name).count_units()._question, 1).values[0].tolist() == [
         _TABLE[name].drop_nulls().n_unique()
     ]
     del held
@@ -165,7 +165,7 @@ def test_parts_hold_no_more_keys_of_a_unit_than_they_say(place):
     """Whose keys differ in case only: the hash that chooses must be of the bytes, and the choice be one of these."""
     table, held = _connection(place, "nocase.noaccent")
     parts = _protected(table).partition("s", keys=["bonn", "BONN"], max_groups=1)
-    counts = [rooms.totals(part.count_units()._ask, 1).values[0].item() for part in parts.values()]
+    counts = [rooms.totals(part.count_units()._question, 1).values[0].item() for part in parts.values()]
     assert sum(counts) == 1
     del held
 
@@ -193,7 +193,7 @@ def test_a_public_join_makes_no_more_rows_than_it_says(place, collation):
         for say in made.values():
             query = say(_protected(table, unit=dp.Rows(1))).join(public, on="z").count()
             claimed = query.sensitivity["count"].l1
-            assert rooms.totals(query._ask, 1).values[0].item() <= claimed * len(rows)
+            assert rooms.totals(query._question, 1).values[0].item() <= claimed * len(rows)
 
 
 def test_a_text_that_is_no_unicode_is_null(tmp_path):
@@ -210,5 +210,5 @@ def test_a_text_that_is_no_unicode_is_null(tmp_path):
         frame = _protected(table)
         lowered = frame.with_columns(z=dp.col("s").str.to_lowercase())
         listed = lowered.group_by("z", keys=["ab", None], max_groups=1).count_units()
-        assert rooms.totals(listed._ask, 1).values[0].tolist() == [1, 1]
-        assert rooms.totals(frame.group_by("s", max_groups=1).count_units()._ask, 1).keys["s"].to_list() == ["ab"]
+        assert rooms.totals(listed._question, 1).values[0].tolist() == [1, 1]
+        assert rooms.totals(frame.group_by("s", max_groups=1).count_units()._question, 1).keys["s"].to_list() == ["ab"]

@@ -36,8 +36,8 @@ def _partitioned(frame, partitions=3):
 
 
 def _totals(query, salt=5):
-    found = engine.totals(query._ask, salt)
-    keys = found.keys.rows() if query._ask.by else [()]
+    found = engine.totals(query._question, salt)
+    keys = found.keys.rows() if query._question.by else [()]
     return [dict(zip(keys, np.asarray(values).tolist(), strict=True)) for values in found.values]
 
 
@@ -111,7 +111,7 @@ def test_partitions_of_other_types_are_read_by_the_types_of_the_whole():
         table = dd.from_map(lambda i: pieces[i], range(3), meta=meta)
     query = dp.protect(table, unit="u").group_by("g", keys=["a", "2"], max_groups=2, max_rows_per_group=5)
     units, total = answer(query.agg(units=dp.count_units(), s=dp.sum("x", unit_bounds=(0, 100))))
-    step = query.sum("x", unit_bounds=(0, 100))._ask.paid[0].measure.unit
+    step = query.sum("x", unit_bounds=(0, 100))._question.allotments[0].total.unit
     assert units == {("a",): 1, ("2",): 1}
     assert {key: float(value * step) for key, value in total.items()} == {("a",): 1.5, ("2",): 0.0}
     everything = dp.protect(table, unit="u").agg(max_rows=9, n=dp.count(), units=dp.count_units())
@@ -148,7 +148,7 @@ def test_a_partition_that_is_not_as_dask_says_fails_nothing(name):
     grouped = dp.protect(table, unit="u").group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=2)
     query = grouped.agg(n=dp.count(), s=dp.sum("x", (0, 10)))
     counted, total = answer(query)
-    step = query._ask.paid[1].measure.unit
+    step = query._question.allotments[1].total.unit
     assert list(counted.values()) == rows
     assert [float(value * step) for value in total.values()] == sums
 
@@ -234,7 +234,7 @@ def test_what_fails_on_a_worker_says_nothing_of_a_cell(frame, capfd):
 
     table = _partitioned(frame.assign(g=CANARY)).map_partitions(broken, meta=frame.head(0))
     query = dp.protect(table, unit="u").count(max_rows=1)
-    engine.validate(query._ask)
+    engine.validate(query._question)
     with pytest.raises(EngineError) as raised:
         answer(query)
     assert (raised.value.__cause__, raised.value.__context__) == (None, None)
@@ -248,7 +248,7 @@ def test_a_plan_travels_without_rows(frame):
     frame = frame.assign(g=CANARY)
     public = pl.DataFrame({"g": ["a"], "size": [1]})
     query = dp.protect(_partitioned(frame), unit="u").join(public, on="g").sum("x", bounds=(0, 1), max_rows=2)
-    said = shuffle._packed(query._ask, partial(_sums, 7))
+    said = shuffle._packed(query._question, partial(_sums, 7))
     assert CANARY.encode() not in said
     rows = pl.from_pandas(frame.assign(g="a", u=frame["u"].astype("Int64")))
     ask, build = shuffle._Unpickler(io.BytesIO(said), [rows]).load()

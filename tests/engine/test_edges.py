@@ -33,10 +33,10 @@ def test_times_that_do_not_compare_are_refused_before_they_are_paid(condition):
     frame = pl.DataFrame({"u": [1], "naive": naive, "utc": utc, "berlin": utc.dt.convert_time_zone("Europe/Berlin")})
     try:
         query = dp.protect(frame, unit="u").filter(condition(dp.col)).count(max_rows=1)
-        engine.validate(query._ask)
+        engine.validate(query._question)
     except DpFrameError:
         return
-    engine.totals(query._ask, 1)
+    engine.totals(query._question, 1)
 
 
 @pytest.mark.parametrize("day", [dt.date(9999, 12, 31), dt.date(1, 1, 1)])

@@ -43,7 +43,7 @@ def computed(frame: pl.DataFrame, expr: dp.Expr) -> tuple[list, object]:
     step = protected._step
     column = step.table.columns["result"]
     made = lower(step, {column.id}).to_native().collect()[column.id].to_list()
-    known = column.facts
+    known = column.domain
     for value in made:
         assert value is not None or known.nullable
         assert not (isinstance(value, float) and math.isnan(value))

@@ -213,14 +213,14 @@ def test_what_is_known_of_public_columns_follows_their_types():
         {"city": ["Bonn"], "size": pl.Series(["small"], dtype=pl.Enum(["small", "large"])), "sea": [True], "pop": [300]}
     )
     frame = dp.protect(as_frame([]), unit="u").join(public, on="city")
-    facts = {name: column.facts for name, column in frame._step.table.columns.items()}
+    facts = {name: column.domain for name, column in frame._step.table.columns.items()}
     assert facts["size"].keys == ("small", "large")
     assert facts["sea"].bounds == (0, 1)
     assert (facts["pop"].bounds, facts["pop"].nullable) == (None, True)
     with pytest.raises(dp.errors.MissingBounds):
         frame.sum("pop", max_rows=1)
     by = frame.group_by("size", max_groups=1, max_rows_per_group=1).count().release
-    assert by.__self__._ask.keys.size == 2
+    assert by.__self__._question.keys.size == 2
 
 
 def test_several_keys_and_the_unit_among_them(kind):
@@ -497,12 +497,12 @@ def test_what_is_known_of_columns_one_below_the_other():
     frame = dp.protect(as_frame([]), unit="u")
     first = frame.clip("a", 0, 5).clip("x", 0, 1).fill_null("x", 0.5)
     made = dp.concat([first, frame.clip("a", 3, 9).cast("x", "int8").clip("x", -2, 0).fill_null("x", 0)])
-    facts = {name: column.facts for name, column in made._step.table.columns.items()}
+    facts = {name: column.domain for name, column in made._step.table.columns.items()}
     assert facts["a"].bounds == (0, 9)
     assert (facts["x"].bounds, str(facts["x"].dtype), facts["x"].nullable) == ((-2, 1), "Float64", False)
     assert facts["level"].keys == tuple(LEVELS)
     cut = dp.concat([frame.cut("x", [0, 1], into="level"), frame])
-    assert cut._step.table.columns["level"].facts.keys is None
+    assert cut._step.table.columns["level"].domain.keys is None
     with pytest.raises(UnsupportedOperation, match="one unit"):
         made.group_by("u", max_groups=1)
 

@@ -25,7 +25,7 @@ def query(rows):
 
 def counts(asked, salt):
     """Units in each group, as kept."""
-    found = totals_of.totals(asked._ask, salt)
+    found = totals_of.totals(asked._question, salt)
     return dict(zip(found.keys.to_series().to_list(), found.values[0].tolist(), strict=True))
 
 

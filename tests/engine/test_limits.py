@@ -87,10 +87,10 @@ def test_totals_are_those_of_the_design(monkeypatch, seed):
         )
     )
     expected = _reference(rows, keys, limits, bounds)
-    for paid, total in zip(query._ask.paid, answer(query), strict=True):
+    for paid, total in zip(query._question.allotments, answer(query), strict=True):
         for name in paid.names:  # with one row in a group the rows are the units
             i = ["n", "v", "s", "units", "t"].index(name)
-            scale = ONE // 2**paid.measure.fraction if i < 3 else 1
+            scale = ONE // 2**paid.total.fraction if i < 3 else 1
             assert {k: v * scale for (k,), v in total.items()} == {g: t[i] for g, t in expected.items()}, name
 
 
@@ -112,10 +112,10 @@ def test_sums_and_counts_are_weighted_alike_so_means_stay():
         named = dict(zip(["max_rows", "max_groups", "max_rows_per_group"], limits, strict=True))
         query = dp.protect(frame, unit="u").group_by("g", keys=["a", "b", "c"], **named).mean("x", bounds=(0, 10))
         total, count = answer(query, 3)
-        paid = query._ask.paid
+        paid = query._question.allotments
         for key in total:
             if count[key]:
-                ratio = Fraction(total[key]) * paid[0].measure.unit / (Fraction(count[key]) * paid[1].measure.unit)
+                ratio = Fraction(total[key]) * paid[0].total.unit / (Fraction(count[key]) * paid[1].total.unit)
                 assert abs(ratio - Fraction(5, 2)) < Fraction(1, 10**4)  # measured from the middle, 5
 
 
@@ -133,9 +133,9 @@ def test_totals_never_wrap(limit, dtype, bounds):
         rows = min(limit, 2)
         exact = [rows * 500 * min(max(Fraction(value), *map(Fraction, bounds[:1])), Fraction(bounds[1]))]
         exact.append(500 * min(max(2 * Fraction(value), Fraction(bounds[0])), Fraction(bounds[1])))
-        for paid, total, truth in zip(query._ask.paid, answer(query), exact, strict=True):
-            measured = total[()] * paid.measure.unit
-            step = paid.measure.grid.step
+        for paid, total, truth in zip(query._question.allotments, answer(query), exact, strict=True):
+            measured = total[()] * paid.total.unit
+            step = paid.total.grid.step
             assert abs(measured - truth) <= abs(truth) / 2**9 + 1000 * step, (paid.names, float(measured), float(truth))
 
 
@@ -143,7 +143,7 @@ def test_a_total_wider_than_64_bits_is_exact():
     units = 3000
     frame = pl.DataFrame({"u": range(units), "x": pl.Series([2**31 - 1] * units, dtype=pl.Int64)})
     query = dp.protect(frame, unit="u").sum("x", bounds=(0, 2**26), max_rows=2**15)
-    paid = query._ask.paid[0].measure
+    paid = query._question.allotments[0].total
     assert answer(query)[0][()] == units * paid.grid.upper * ONE
 
 
@@ -171,5 +171,5 @@ def test_no_slot_and_no_weight_is_spent_on_groups_that_are_not_listed(keys):
     ask = dp.protect(frame, unit="u").group_by("a", "b", keys=keys, max_rows=6, max_groups=2, max_rows_per_group=5)
     for salt in range(20):
         counted, units = answer(ask.agg(n=dp.count(), units=dp.count_units()), salt)
-        assert set(counted.values()) == {3 * (ONE if ask.count()._ask.paid[0].measure.fraction else 1)}
+        assert set(counted.values()) == {3 * (ONE if ask.count()._question.allotments[0].total.fraction else 1)}
         assert set(units.values()) == {1}

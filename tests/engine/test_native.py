@@ -140,7 +140,7 @@ def test_numbers_of_every_type_add_up_alike(name, bounds):
     assert totals[-1] == {(): len(known) * 2**20}
     low, high = (max(b, 0) for b in bounds) if name == "Boolean" else bounds
     exact = sum(min(max(float(v), low), high if name != "Boolean" else max(min(high, 1), low)) for v in known)
-    paid = ask(dp.protect(frame, unit="u"))._ask.paid[0].measure
+    paid = ask(dp.protect(frame, unit="u"))._question.allotments[0].total
     assert float(totals[0][()] * paid.unit) == pytest.approx(
         exact, rel=1e-6, abs=1e-6 + len(known) * float(paid.grid.step)
     )
@@ -167,7 +167,7 @@ def test_numbers_of_every_type_add_up_alike(name, bounds):
 def test_numbers_of_pandas_types_add_up(column):
     frame = pd.DataFrame({"u": [1, 2, 3], "x": column})
     query = dp.protect(frame, unit="u").sum("x", bounds=(0, 10), max_rows=1)
-    assert answer(query)[0][()] * query._ask.paid[0].measure.unit == 3
+    assert answer(query)[0][()] * query._question.allotments[0].total.unit == 3
 
 
 @pytest.mark.parametrize(
@@ -288,5 +288,5 @@ def test_no_name_of_the_user_meets_one_of_ours(kind, names):
     )
     rows, total = answer(query)
     assert rows == {(1,): 2, (2,): 1}
-    unit = query._ask.paid[1].measure.unit
+    unit = query._question.allotments[1].total.unit
     assert {key: value * unit for key, value in total.items()} == {(1,): 11, (2,): 7}

@@ -65,8 +65,8 @@ def values(table, *exprs):
 
 def answered(query):
     """Raw totals. Nothing may fail: neither when it is planned, nor on the rows."""
-    rooms.validate(query._ask)
-    return [x.tolist() for x in rooms.totals(query._ask, 1).values]
+    rooms.validate(query._question)
+    return [x.tolist() for x in rooms.totals(query._question, 1).values]
 
 
 def _bits(x):
@@ -461,10 +461,10 @@ def test_only_totals_are_fetched(stored, monkeypatch):
     query = private.group_by("g", max_groups=2, max_rows_per_group=3).agg(
         n=dp.count(), s=dp.sum("x", bounds=(0, 1)), d=dp.n_unique("x"), q=dp.median("x", bounds=(0, 1))
     )
-    rooms.validate(query._ask)
+    rooms.validate(query._question)
     assert sum(map(len, fetched)) == 0
     assert len(fetched) == 3
-    rooms.totals(query._ask, 1)
+    rooms.totals(query._question, 1)
     assert [len(rows) for rows in fetched[3:]] == [5, 5, 5]
 
 

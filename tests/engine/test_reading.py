@@ -58,7 +58,7 @@ def test_rows_are_read_once_and_after_the_charge(reads):
     query = private.group_by("city", max_groups=1, max_rows_per_group=1).agg(n=dp.count(), m=dp.mean("x"))
     str(query.explain()), repr(query), repr(private), private._repr_html_(), query._repr_html_()
     query.accuracy(epsilon=1, delta=1e-6, assume_rows=5)
-    engine.validate(query._ask)
+    engine.validate(query._question)
     assert reads.spent_at_reads == []
     query.release(epsilon=0.5, delta=1e-6)
     assert reads.spent_at_reads == [0.5]
@@ -115,7 +115,7 @@ def test_an_engine_that_fails_says_nothing(kind, frame, monkeypatch, capfd):
 
     monkeypatch.setattr(pl.LazyFrame, "collect", burst)
     with pytest.raises(EngineError) as caught:
-        engine.totals(query._ask, 1)
+        engine.totals(query._question, 1)
     error = caught.value
     assert error.__cause__ is None
     assert error.__context__ is None
@@ -153,7 +153,7 @@ def test_interrupts_pass(frame):
     lazy = frame.lazy().with_columns(pl.col("x").map_batches(stop, return_dtype=pl.Float64))
     query = dp.protect(lazy, unit="u").sum("x", bounds=(0, 5), max_rows=2)
     with pytest.raises((KeyboardInterrupt, EngineError)):
-        engine.totals(query._ask, 1)
+        engine.totals(query._question, 1)
 
 
 def test_nothing_that_prints_shows_a_cell(kind, frame, caplog, capfd, recwarn):
@@ -163,9 +163,12 @@ def test_nothing_that_prints_shows_a_cell(kind, frame, caplog, capfd, recwarn):
     groups = private.group_by("city", max_groups=1, max_rows_per_group=1)
     query = groups.agg(n=dp.count(), m=dp.mean("x"))
     out = query.release(epsilon=0.01, delta=1e-9)  # so little that no key passes
-    shown = [repr(o) for o in (private, groups, query, budget, out, out.noise, query._ask.step, query._ask.step.table)]
+    shown = [
+        repr(o)
+        for o in (private, groups, query, budget, out, out.noise, query._question.step, query._question.step.table)
+    ]
     shown += [str(query.explain()), query._repr_html_(), private._repr_html_(), out.report(), out._repr_html_()]
-    shown += [repr(engine.totals(query._ask, 1)), repr(private._step), repr(budget.history())]
+    shown += [repr(engine.totals(query._question, 1)), repr(private._step), repr(budget.history())]
     shown += [repr(dp.protect(bring(frame, kind), unit="u")._step.data)]
     for name, wrong in {"filter": dp.col("city") > 3, "sum": "city", "clip": "city", "cast": {"city": bytes}}.items():
         with pytest.raises(DpFrameError) as caught:

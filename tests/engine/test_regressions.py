@@ -60,10 +60,10 @@ def test_two_listed_keys_are_two_groups(values, keys, dtype):
 
     try:
         whole, none = ask(1), ask(0)
-        engine.validate(whole._ask)
+        engine.validate(whole._question)
     except DpFrameError:
         return
-    totals = engine.totals(whole._ask, 1)
+    totals = engine.totals(whole._question, 1)
     assert totals.keys.n_unique() == len(keys)
     check_claims(whole, none)
 
@@ -95,11 +95,11 @@ def test_bounds_of_mixed_arithmetic_are_those_of_floats():
 
 def _fails_only_on_data(query):
     try:
-        engine.validate(query._ask)
+        engine.validate(query._question)
     except DpFrameError:
         return False
     try:
-        engine.totals(query._ask, 1)
+        engine.totals(query._question, 1)
     except EngineError:
         return True
     return False
@@ -241,7 +241,7 @@ def test_a_quotient_by_a_constant_is_that_of_floats_and_no_product():
     frame = dp.protect(pl.DataFrame({"x": [100, 7, 0]}), unit=dp.Rows(1))
     for by, low in ((7, 100 / 7), (1e200, 7 / 1e200), (5e-324, 0.0)):
         query = frame.with_columns(y=dp.col("x") / by).with_columns(same=dp.col("y") == low).filter(dp.col("same"))
-        assert engine.totals(query.agg(n=dp.count())._ask, 1).values[0][0] == 1
+        assert engine.totals(query.agg(n=dp.count())._question, 1).values[0][0] == 1
 
 
 def test_times_finer_than_a_literal_do_not_equal_it():
@@ -255,12 +255,12 @@ def test_times_finer_than_a_literal_do_not_equal_it():
         dp.col("d") == dt.timedelta(0),
         dp.col("d").is_in([dt.timedelta(0)]),
     ):
-        assert engine.totals(frame.filter(condition).agg(n=dp.count())._ask, 1).values[0][0] == 1
+        assert engine.totals(frame.filter(condition).agg(n=dp.count())._question, 1).values[0][0] == 1
 
 
 def test_text_as_a_number_of_32_bits_is_rounded_to_them():
     frame = dp.protect(pl.DataFrame({"s": ["0.1", "1e39"]}), unit=dp.Rows(1)).cast("s", "float32")
-    assert engine.totals(frame.filter(dp.col("s") == 0.1).agg(n=dp.count())._ask, 1).values[0][0] == 0
+    assert engine.totals(frame.filter(dp.col("s") == 0.1).agg(n=dp.count())._question, 1).values[0][0] == 0
 
 
 def test_a_branch_that_cannot_be_read_is_no_null():

@@ -134,7 +134,7 @@ def _asked(frame):
 def _answers(table, every=1):
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1))
     for name, query in itertools.islice(_asked(frame), 0, None, every):
-        raw = rooms.totals(query._ask, 1)
+        raw = rooms.totals(query._question, 1)
         yield name, raw.keys.rows() if raw.keys.width else [], [np.asarray(value).tolist() for value in raw.values]
 
 

@@ -86,7 +86,7 @@ def test_many_listed_keys(spark_session):
 
 def _chosen(frame):
     query = dp.protect(frame, unit="u").group_by("k", max_groups=2).count_units()
-    found = rooms.totals(query._ask, 11)
+    found = rooms.totals(query._question, 11)
     return dict(zip(found.keys["k"].to_list(), found.values[0].tolist(), strict=True))
 
 
@@ -138,7 +138,7 @@ def test_nothing_runs_before_the_charge(spark_session, table):
     context.setJobGroup("watched", "")
     query = dp.protect(table, unit="u", budget=budget).group_by("city", max_groups=2).agg(n=dp.count_units())
     before = jobs()
-    rooms.validate(query._ask)
+    rooms.validate(query._question)
     assert jobs() == before
     query.release(epsilon=1, delta=1e-6)
     assert jobs() > before

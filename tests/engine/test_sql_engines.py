@@ -102,7 +102,7 @@ def test_no_name_of_the_user_meets_one_of_ours(engine, names):
     query = private.group_by(first, keys=[1, 2], max_groups=1, max_rows_per_group=2).agg(
         c=dp.count(), s=dp.sum(second, bounds=(0, 8))
     )
-    found = rooms.totals(query._ask, 1)
+    found = rooms.totals(query._question, 1)
     assert found.values[0].tolist() == [2, 1]
 
 
@@ -157,7 +157,7 @@ def test_odd_names_are_names(engine):
         private = dp.protect(frame, unit="unit")
         return private.agg(max_rows=2, **{f"{name}!": dp.sum(name, bounds=(0, 99)) for name in odd})
 
-    found = rooms.totals(ask(engine(table))._ask, 1)
+    found = rooms.totals(ask(engine(table))._question, 1)
     assert [int(value[0]) for value in found.values] == [(2 * i + 1) * 2**20 for i in range(len(odd))]
 
 
@@ -172,7 +172,7 @@ def test_a_name_that_an_engine_cannot_tell_apart_is_no_column(engine, names):
     for name, total in zip(names, (6, 15), strict=True):
         if name in private.columns or engine.name not in SQL:
             query = private.sum(name, bounds=(0, 9), max_rows=2)
-            assert rooms.totals(query._ask, 1).values[0].tolist() == [total * 2**20]
+            assert rooms.totals(query._question, 1).values[0].tolist() == [total * 2**20]
         else:
             with pytest.raises(UnknownColumn):
                 private.sum(name, bounds=(0, 9), max_rows=2)
@@ -242,7 +242,7 @@ def test_a_public_table_may_live_there(engine):
     table = pl.DataFrame({"u": [1, 1, 2], "k": ["a", "b", "b"]})
     areas = pl.DataFrame({"k": ["b", "a"], "area": [2, 3]})
     query = dp.protect(engine(table), unit="u").join(engine(areas), on="k").sum("area", bounds=(0, 9), max_rows=9)
-    assert rooms.totals(query._ask, 1).values[0].tolist() == [7 * 2**20]
+    assert rooms.totals(query._question, 1).values[0].tolist() == [7 * 2**20]
 
 
 # Released tables
@@ -315,7 +315,7 @@ def test_a_query_is_written_in_the_sql_of_other_databases(dialect):
         .group_by("city", "month", max_groups=2, max_rows_per_group=3, max_rows=4)
         .agg(n=dp.count(), s=dp.mean("spend", bounds=(0, 100)), d=dp.n_unique("day"), q=dp.median("big", bounds=(0, 9)))
     )
-    made = compiled(query._ask, 1)
+    made = compiled(query._question, 1)
     for frame in [made.main, *made.apart.values()]:
         text = str(ibis.to_sql(frame.to_native(), dialect=dialect))
         assert "visits" in text
@@ -333,7 +333,7 @@ def test_text_is_cast_only_where_no_cell_can_make_it_fail(dialect, word):
 
     table = ibis.table({"u": "int64", "s": "string"}, name="t")
     query = dp.protect(table, unit="u").with_columns(x=dp.col("s").cast("int64")).sum("x", bounds=(0, 9), max_rows=1)
-    written = str(ibis.to_sql(compiled(query._ask, 1).main.to_native(), dialect=dialect))
+    written = str(ibis.to_sql(compiled(query._question, 1).main.to_native(), dialect=dialect))
     assert [name for name in ("TRY_CAST", "SAFE_CAST", "OrNull") if name in written] == ([word] if word else [])
     assert ours._tries(dialect) == bool(word)
 
@@ -442,4 +442,4 @@ def test_no_cell_makes_fail_what_ibis_takes_for_64_bits(cell):
             frame.group_by("z", max_groups=1, max_rows_per_group=1).agg(n=dp.count()),
             frame.per_unit(m=dp.mean("z"), s=dp.sum("z")).sum("s", bounds=(0, 9)),
         ):
-            rooms.totals(query._ask, 1)
+            rooms.totals(query._question, 1)

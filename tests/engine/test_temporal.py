@@ -224,7 +224,7 @@ def test_sums_of_ticks_are_exact_where_the_grid_is():
     rows = [(i, None, None, LONG(seconds=rng.randint(-500, 900))) for i in range(300)]
     frame = made(rows).with_columns(pl.col("long").dt.total_seconds().mul(1000).cast(pl.Duration("ms")))
     query = dp.protect(frame, unit="u").sum("long", bounds=(LONG(0), LONG(minutes=10)), max_rows=1)
-    paid = query._ask.paid[0].measure
+    paid = query._question.allotments[0].total
     assert paid.grid.step == 1
     exact = sum(min(max(x, LONG(0)), LONG(minutes=10)).total_seconds() * 1000 for *_, x in rows)
     assert answer(query)[0][()] * paid.unit == exact
@@ -242,11 +242,11 @@ def test_totals_of_far_times_never_wrap(dtype):
         )
         frame = frame.with_columns(pl.col("x").cast(dtype))
         query = dp.protect(frame, unit="u").agg(max_rows=2, m=dp.mean("x", far), q=dp.count("x"))
-        total, count = (answer(query)[i][()] * p.measure.unit for i, p in enumerate(query._ask.paid))
-        low, high = (ticks(x, query._ask.table.columns["x"].facts.dtype, "") for x in far)
+        total, count = (answer(query)[i][()] * p.total.unit for i, p in enumerate(query._question.allotments))
+        low, high = (ticks(x, query._question.table.columns["x"].domain.dtype, "") for x in far)
         if count:  # a time outside of the calendar is missing
             assert count == 400
-            grid = query._ask.paid[0].measure.grid
+            grid = query._question.allotments[0].total.grid
             wanted = 400 * (Fraction(high if value > 0 else low) - grid.centre)
             assert abs(total - wanted) <= abs(wanted) / 2**9
         else:
@@ -281,7 +281,7 @@ def test_clip_and_fill_are_those_of_python(kind, unit, zone):
         "long": pl.Duration(unit),
         "z": pl.Datetime(unit, zone),
     }
-    facts = {name: table.columns[name].facts for name in ids}
+    facts = {name: table.columns[name].domain for name in ids}
     assert facts["day"].bounds is None
     assert facts["long"].bounds[1] == ticks(LONG(hours=9), facts["long"].dtype, "")
     assert not facts["z"].nullable
@@ -330,7 +330,7 @@ def test_features_of_a_unit_can_be_times(kind):
         last=dp.sum("last", SPAN["long"]),
         k=dp.sum("little", SPAN["long"]),
     )
-    values = [int(answer(query)[i][()] * p.measure.unit) for i, p in enumerate(query._ask.paid)]
+    values = [int(answer(query)[i][()] * p.total.unit) for i, p in enumerate(query._question.allotments)]
     assert values[0] == 1
     assert [round(v / 3.6e9, 2) for v in values[1:]] == [15, 5, 5]
     assert query.sensitivity["s"].l1 >= 86_400_000_000  # exactly one row each: the width of the bounds

@@ -21,7 +21,7 @@ from questions import exact
 
 def places(query):
     """The rows at each candidate of a quantile, as they are read."""
-    (values,) = rooms.totals(query._ask, 1).values
+    (values,) = rooms.totals(query._question, 1).values
     return np.ravel(values).tolist()
 
 

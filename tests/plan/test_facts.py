@@ -19,7 +19,7 @@ def frame():
 
 
 def known(frame, name):
-    return frame._step.table.columns[name].facts
+    return frame._step.table.columns[name].domain
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_can_be_missing_is_followed(frame, step, nullable):
 def test_public_keys_are_those_of_the_values(frame, step, keys):
     assert known(step(frame), "level").keys == keys
     if keys is None:
-        assert step(frame).group_by("level", max_groups=1).count_units()._ask.private_keys
+        assert step(frame).group_by("level", max_groups=1).count_units()._question.private_keys
 
 
 def test_the_unit_travels_hidden_and_is_not_rewritten(frame):

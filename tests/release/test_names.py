@@ -159,15 +159,17 @@ def test_a_ledger_is_no_budget(ledger):
 
 def test_a_description_holds_no_row():
     secret = pl.DataFrame({"id": ["Ann Smith"], "city": ["Bonn-4711"], "x": [47.11], "day": [dt.date(1947, 1, 1)]})
-    said = str(described(asked(None, secret)._ask))
+    said = str(described(asked(None, secret)._question))
     assert not any(text in said for text in ("Ann", "4711", "47.11", "1947"))
-    assert described(asked(None, secret)._ask)["ask"] == described(asked(None)._ask)["ask"]
+    assert described(asked(None, secret)._question)["ask"] == described(asked(None)._question)["ask"]
 
 
 def test_long_lists_of_keys_are_described_by_their_hash():
     def keys(last):
         frame = dp.protect(pl.DataFrame(ROWS), unit="id")
-        return described(frame.group_by("city", keys=[*map(str, range(500)), last], max_groups=1).count_units()._ask)
+        return described(
+            frame.group_by("city", keys=[*map(str, range(500)), last], max_groups=1).count_units()._question
+        )
 
     assert len(str(keys("x"))) < 2000
     assert keys("x") == keys("x") != keys("y")
@@ -187,9 +189,9 @@ def test_a_name_stands_for_every_value_of_a_list_also_where_people_read_the_firs
         question([str(n) for n in range(8)], edges),
     ]
     assert str(first.explain()) == str(others[0].explain()) == str(others[1].explain())
-    names = [fingerprint(described(query._ask)) for query in (first, *others)]
+    names = [fingerprint(described(query._question)) for query in (first, *others)]
     assert len(set(names)) == 4
-    assert described(first._ask)["steps"][0][""] == f"filter(city.is_in({towns}))"
+    assert described(first._question)["steps"][0][""] == f"filter(city.is_in({towns}))"
 
 
 def test_a_set_is_the_same_question_in_every_process():
@@ -205,10 +207,12 @@ def test_a_set_is_the_same_question_in_every_process():
         lambda listed: frame.mode("x", keys=listed, max_rows=1),
         lambda listed: frame.top_k("x", 2, keys=listed, max_rows=1),
     ):
-        names = {fingerprint(described(ask(listed)._ask)) for listed in ({1, 8}, frozenset((8, 1)), [1, 8])}
+        names = {fingerprint(described(ask(listed)._question)) for listed in ({1, 8}, frozenset((8, 1)), [1, 8])}
         assert len(names) == 1
     mixed = frame.mode("x", keys={8, None, 1}, max_rows=1)
-    assert fingerprint(described(mixed._ask)) == fingerprint(described(frame.mode("x", [1, 8, None], max_rows=1)._ask))
+    assert fingerprint(described(mixed._question)) == fingerprint(
+        described(frame.mode("x", [1, 8, None], max_rows=1)._question)
+    )
 
 
 def test_tables_survive_bytes():

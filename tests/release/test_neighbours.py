@@ -44,7 +44,7 @@ def _answerable(query):
         answer(query)
     except EngineError:
         with pytest.raises(EngineError):
-            engine.validate(query._ask)
+            engine.validate(query._question)
         return False
     return True
 

@@ -33,11 +33,11 @@ def parts(batch):
     laplace, pure = [], []
     for plan in batch._plans:
         for d in plan.noises:
-            bound, scale = d.paid.measure.sensitivity, Fraction(d.scale)
+            bound, scale = d.allotment.total.sensitivity, Fraction(d.scale)
             if d.label == "laplace":
                 laplace.append(bound.exact_l1 / scale)
             elif d.label == "paired_laplace":  # both are one mechanism, of twice l1 at twice the scale
-                laplace += [bound.exact_l1 / scale] if d.paid.beside is not None else []
+                laplace += [bound.exact_l1 / scale] if d.allotment.beside is not None else []
             elif d.label == "truncated_geometric":
                 pure += [1 / scale] * bound.l0
             else:

@@ -81,7 +81,7 @@ def protect(
         pandas = data.kind == "pandas" and data.engine == "polars"
         hint = " If it is the index of a pandas table, call reset_index() first." if pandas else ""
         unread = [
-            f" {name!r} is {show(facts.dtype)}." for name, facts in data.schema if isinstance(facts.dtype, Unread)
+            f" {name!r} is {show(domain.dtype)}." for name, domain in data.schema if isinstance(domain.dtype, Unread)
         ]
         message = f"{error}{hint}{''.join(unread[:1])}"
     else:
@@ -213,7 +213,7 @@ class PrivateFrame(Questions):
 
     def drop_nulls(self, *columns: str | Sequence[str]) -> PrivateFrame:
         """Drop the rows in which one of these columns (by default any column) is missing (null or NaN)."""
-        readable = [name for name, c in self._step.table.columns.items() if kind(c.facts.dtype) != Kind.OTHER]
+        readable = [name for name, c in self._step.table.columns.items() if kind(c.domain.dtype) != Kind.OTHER]
         names = self._names(columns, "drop_nulls") or tuple(readable)
         return self._then(steps.DropNulls(self._step, names))
 

@@ -26,12 +26,12 @@ class PrivateGroupBy(Hints):
 
     def __init__(self, groups: Question, budget: Account | None) -> None:
         """`groups` asks nothing yet."""
-        groups.scope.groups("groups")  # columns, keys and the limit are checked as soon as they are named
+        groups.unit_limits.groups("groups")  # columns, keys and the limit are checked as soon as they are named
         self._groups, self._budget = groups, budget
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query:
         """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
-        return self._ask(named(aggregates, unnamed=unnamed))
+        return self._question(named(aggregates, unnamed=unnamed))
 
     def keys(self) -> Query:
         """The keys alone, of the groups that enough units are in: as many as the price allows, which needs a δ.
@@ -52,61 +52,61 @@ class PrivateGroupBy(Hints):
                 "keys(): dp.Auto() weighs the errors of numbers, and none is asked for here; leave it out and say "
                 "max_groups=3, or ask for count_units()."
             )
-        return self._ask(())
+        return self._question(())
 
     def count(self, column: str | None = None) -> Query:
         """Rows per group, or values of a column that are not missing; see `dp.count`."""
-        return self._ask((("count" if column is None else column, make.count(column)),))
+        return self._question((("count" if column is None else column, make.count(column)),))
 
     def count_units(self) -> Query:
         """Distinct units per group; see `dp.count_units`."""
-        return self._ask((("count_units", make.count_units()),))
+        return self._question((("count_units", make.count_units()),))
 
     def sum(self, column: str, bounds: Pair | None = None, unit_bounds: Pair | None = None) -> Query:
         """Sum of a column per group; see `dp.sum`."""
-        return self._ask(((column, make.sum(column, bounds, unit_bounds)),))
+        return self._question(((column, make.sum(column, bounds, unit_bounds)),))
 
     def mean(self, column: str, bounds: Pair | None = None) -> Query:
         """Mean of a column per group; see `dp.mean`."""
-        return self._ask(((column, make.mean(column, bounds)),))
+        return self._question(((column, make.mean(column, bounds)),))
 
     def var(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query:
         """Variance of a column per group; see `dp.var`."""
-        return self._ask(((column, make.var(column, bounds, ddof=ddof)),))
+        return self._question(((column, make.var(column, bounds, ddof=ddof)),))
 
     def std(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query:
         """Standard deviation of a column per group; see `dp.std`."""
-        return self._ask(((column, make.std(column, bounds, ddof=ddof)),))
+        return self._question(((column, make.std(column, bounds, ddof=ddof)),))
 
     def n_unique(self, column: str) -> Query:
         """Different values of a column per group; see `dp.n_unique`."""
-        return self._ask(((column, make.n_unique(column)),))
+        return self._question(((column, make.n_unique(column)),))
 
     def quantile(self, column: str, q: float | Sequence[float] = 0.5, bounds: Pair | None = None) -> Query:
         """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
-        return self._ask(quantiles(column, q, bounds))
+        return self._question(quantiles(column, q, bounds))
 
     def median(self, column: str, bounds: Pair | None = None) -> Query:
         """Median of a column per group; see `dp.median`."""
-        return self._ask(((column, make.median(column, bounds)),))
+        return self._question(((column, make.median(column, bounds)),))
 
     def min(self, column: str, bounds: Pair | None = None) -> Query:
         """A value that hardly any row is below, per group; see `dp.min`."""
-        return self._ask(((column, make.min(column, bounds)),))
+        return self._question(((column, make.min(column, bounds)),))
 
     def max(self, column: str, bounds: Pair | None = None) -> Query:
         """A value that hardly any row is above, per group; see `dp.max`."""
-        return self._ask(((column, make.max(column, bounds)),))
+        return self._question(((column, make.max(column, bounds)),))
 
     def mode(self, column: str, keys: Iterable[Any] | None = None) -> Query:
         """The most frequent of the listed values of a column per group; see `dp.mode`."""
-        return self._ask(((column, make.mode(column, keys)),))
+        return self._question(((column, make.mode(column, keys)),))
 
     def top_k(self, column: str, k: int, keys: Iterable[Any] | None = None) -> Query:
         """The k most frequent of the listed values per group, k rows each; see `PrivateFrame.top_k`."""
-        return self._ask(((column, make.top_k(column, k, keys)),))
+        return self._question(((column, make.top_k(column, k, keys)),))
 
-    def _ask(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
+    def _question(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
         return Query(replace(self._groups, aggregates=aggregates), self._budget)
 
     def _advice(self, name: str) -> str:

@@ -26,21 +26,21 @@ class MarginalsQuery(Query):
     """Marginals that have not been released. Nothing has been read and nothing paid."""
 
     __slots__ = ()
-    _ask: Marginals
+    _question: Marginals
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
         """The interactions that are measured, without noise, on a table that you made up; see `Query.exact_totals`."""
-        ask = replace(self._ask, step=rebased(self._ask.step, engine.adopt(table)))
-        found = exact_interactions(ask, engine.marginal_totals(ask, 0))
-        return {paid.names[0]: values for paid, values in zip(ask.paid, found, strict=True)}
+        question = replace(self._question, step=rebased(self._question.step, engine.adopt(table)))
+        found = exact_interactions(question, engine.marginal_totals(question, 0))
+        return {allotment.names[0]: values for allotment, values in zip(question.allotments, found, strict=True)}
 
     def _expected(
         self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
     ) -> list[tuple[Any, ...]]:
         alpha, plan = check_alpha(alpha), self._priced(price, noise)
-        tables = self._ask.tables
+        tables = self._question.tables
         rows, variances = [], interaction_variances(tables, plan)
-        for table, output in zip(tables.workload, self._ask.outputs, strict=True):
+        for table, output in zip(tables.workload, self._question.outputs, strict=True):
             one = table_noise(tables, plan, variances, table)
             error = error_of_part(output, one, "cell", alpha)
             rows.append((output.name, output.formula.value, one.noises[0].label, one.noises[0].deviation, error))

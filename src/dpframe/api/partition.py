@@ -23,8 +23,8 @@ def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_group
     paying = resolve_budget(budget)
     if not isinstance(paying, Budget) or any(isinstance(s, Part) for s in lineage(step)):
         raise UnsupportedOperation("partition: a part of a partition cannot be partitioned again.")
-    facts = step.table.column(name, "partition").facts
-    listed = read_keys(keys, (name,), [facts], f"partition({name!r})")
+    domain = step.table.column(name, "partition").domain
+    listed = read_keys(keys, (name,), [domain], f"partition({name!r})")
     if listed is None or any(key is None for key in listed.levels[0]):
         raise InvalidArgument(f"partition({name!r}): list the keys of the parts, keys=['north', 'south'].")
     values = tuple(key for key in listed.levels[0] if key is not None)

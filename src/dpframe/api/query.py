@@ -34,15 +34,15 @@ __all__ = ["Query"]
 class Query(Hints):
     """A question about a protected frame. Nothing has been read and nothing paid; `release` does both, once."""
 
-    __slots__ = ("_ask", "_budget")
+    __slots__ = ("_budget", "_question")
     _habits = QUERY
 
-    def __init__(self, ask: Question, budget: Account | None) -> None:
-        self._ask, self._budget = ask, budget
+    def __init__(self, question: Question, budget: Account | None) -> None:
+        self._question, self._budget = question, budget
 
     def explain(self) -> Derivation:
         """The derivation: every step, what one unit can have after it, the sensitivity of each noisy total."""
-        return derivation(self._ask, may_be_scaled(self._ask))
+        return derivation(self._question, may_be_scaled(self._question))
 
     @property
     def sensitivity(self) -> Mapping[str, Sensitivity]:
@@ -51,10 +51,10 @@ class Query(Hints):
         Keys: the column's name where it is one total (`n`), name and part where it is derived (`spend.sum`).
         """
         self._known_limits("sensitivity")
-        return self._ask.sensitivity
+        return self._question.sensitivity
 
     def _known_limits(self, asked: str) -> None:
-        if self._ask.undecided:
+        if self._question.undecided:
             raise UnsupportedOperation(
                 f"{asked}: dp.Auto() chooses limits and bounds inside the release, so what one unit can change is "
                 "not known before. The release says it: out.derivation, out.noise, out.accuracy()."
@@ -63,7 +63,7 @@ class Query(Hints):
     @property
     def unit_columns(self) -> tuple[str, ...]:
         """The columns that say whose row it is; empty with `dp.Rows(k)`."""
-        unit = source_of(self._ask.step).unit
+        unit = source_of(self._question.step).unit
         return unit if isinstance(unit, tuple) else ()
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
@@ -75,12 +75,12 @@ class Query(Hints):
 
         `dpframe.theory.empirical_sensitivity(query, rows, size)` calls this on every small table there is.
         """
-        ask = replace(self._ask, step=rebased(self._ask.step, engine.adopt(table)))
-        totals = engine.totals(ask, 0)
-        keys = [key[0] if len(key) == 1 else key for key in totals.keys.rows()] if ask.by else [()]
-        sums = [(p, values) for p, values in zip(ask.read, totals.values, strict=True) if not p.measure.chosen]
+        question = replace(self._question, step=rebased(self._question.step, engine.adopt(table)))
+        totals = engine.totals(question, 0)
+        keys = [key[0] if len(key) == 1 else key for key in totals.keys.rows()] if question.by else [()]
+        sums = [(p, values) for p, values in zip(question.read, totals.values, strict=True) if not p.total.chosen]
         return {
-            name: {key: int(value) * p.measure.unit for key, value in zip(keys, values, strict=True)}
+            name: {key: int(value) * p.total.unit for key, value in zip(keys, values, strict=True)}
             for p, values in sums
             for name in p.names
         }
@@ -107,7 +107,7 @@ class Query(Hints):
         most = real(error)
         if most is None or not 0 < most < math.inf:
             raise InvalidArgument("epsilon_for: error= is a number above 0, in the column's unit.")
-        names = [output.name for output in self._ask.outputs]
+        names = [output.name for output in self._question.outputs]
         if column is not None and (not isinstance(column, str) or column not in names):
             said = repr(column) if isinstance(column, str) else f"that is {kind_of(column)}"
             raise InvalidArgument(f"epsilon_for: there is no column {said}; columns are {', '.join(names)}.")
@@ -169,7 +169,7 @@ class Query(Hints):
         rows = self._with_ci(ci)._expected(price, alpha, noise, assume_rows)
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
         table = pl.DataFrame(rows, schema={**schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")
-        return as_kind(table, source_of(self._ask.step).data.kind)
+        return as_kind(table, source_of(self._question.step).data.kind)
 
     def _expected(
         self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
@@ -184,23 +184,23 @@ class Query(Hints):
         rows = []
         plans = [(plan, ""), *([] if plan.collected is None else [(plan.collected, ".other")])]
         for part, of in plans:
-            for output in self._ask.outputs:
-                first = part.of(output.measures[0][1])
-                scale = first.scale * float(first.paid.measure.unit)
+            for output in self._question.outputs:
+                first = part.of(output.totals[0][1])
+                scale = first.scale * float(first.allotment.total.unit)
                 error = estimator_of(output).expected_error(output, part, alpha, known)
                 rows.append((f"{output.name}{of}", output.formula.value, first.label, scale, error))
         return rows
 
     def _with_ci(self, ci: float | None) -> Query:
         """The question with the intervals that are asked for."""
-        return self if ci is None else type(self)(self._ask.with_ci(read_ci(ci)), self._budget)
+        return self if ci is None else type(self)(self._question.with_ci(read_ci(ci)), self._budget)
 
     def _priced(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
         """The noise that a price buys from the budget, or where none is named from one that counts what is offered."""
         terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
         with suppress(BudgetRequired):
             terms = resolve_budget(self._budget).terms
-        return read_price(terms, **price, noise=noise).plan(self._ask)
+        return read_price(terms, **price, noise=noise).plan(self._question)
 
     def release(
         self,
@@ -227,11 +227,11 @@ class Query(Hints):
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
                 ReleasePending, LedgerError, which spend nothing; EngineError
         """
-        budget, ask = resolve_budget(self._budget), self._with_ci(ci)._ask
+        budget, question = resolve_budget(self._budget), self._with_ci(ci)._question
         if ci is not None:
-            check_ci(ci, ask.by, ask.outputs, ask.layout)
+            check_ci(ci, question.by, question.outputs, question.layout)
         price = read_price(budget.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
-        answer: Release = release(ask, budget, price, name=name, refresh=refresh)
+        answer: Release = release(question, budget, price, name=name, refresh=refresh)
         return answer if ci is None else answer.with_ci(ci)
 
     def tune(
@@ -260,8 +260,8 @@ class Query(Hints):
         """
         account = resolve_budget(self._budget)
         price = read_price(account.terms, epsilon=epsilon, rho=rho, noise=noise)
-        table = tuned(self._ask, grid, account, price=price, at=at, delta=delta, name=name, refresh=refresh)
-        return as_kind(table, source_of(self._ask.step).data.kind)
+        table = tuned(self._question, grid, account, price=price, at=at, delta=delta, name=name, refresh=refresh)
+        return as_kind(table, source_of(self._question.step).data.kind)
 
     @staticmethod
     def _together(queries: Sequence[Any], budget: Account, **price: Any) -> Batch:
@@ -269,11 +269,11 @@ class Query(Hints):
         for query in queries:
             if not isinstance(query, Query) or query._budget not in (None, budget):
                 raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
-        return explained(batch_of, "budget.plan({1})")([query._ask for query in queries], budget, **price)
+        return explained(batch_of, "budget.plan({1})")([query._question for query in queries], budget, **price)
 
     def __repr__(self) -> str:
-        columns = ", ".join(output.name for output in self._ask.outputs)
-        asked = columns or f"the keys of {', '.join(map(repr, self._ask.by))}"
+        columns = ", ".join(output.name for output in self._question.outputs)
+        asked = columns or f"the keys of {', '.join(map(repr, self._question.by))}"
         return f"Query of {asked}: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...)."
 
     def _repr_html_(self) -> str:

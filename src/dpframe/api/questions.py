@@ -128,7 +128,7 @@ class Questions(Hints):
         Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
         """
         name = self._only(column, "quantile")
-        return self._ask(
+        return self._question(
             quantiles(name, q, bounds), read_limits(max_rows, limits=limits), verb=f"quantile({name!r}, {{limit}})"
         )
 
@@ -202,7 +202,7 @@ class Questions(Hints):
         self, *unnamed: object, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate
     ) -> Query:
         """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
-        return self._ask(
+        return self._question(
             named(aggregates, unnamed=unnamed), read_limits(max_rows, limits=limits), verb="agg(..., {limit})"
         )
 
@@ -271,7 +271,7 @@ class Questions(Hints):
             frame = self._then(steps.Cut(self._step, name, intervals, name))
         elif underflow or overflow:
             raise InvalidArgument(f"histogram({name!r}): underflow= and overflow= go with bins=.")
-        elif keys is None and kind(self._step.table.column(name, "histogram").facts.dtype) in (
+        elif keys is None and kind(self._step.table.column(name, "histogram").domain.dtype) in (
             Kind.INTEGER,
             Kind.FLOAT,
         ):
@@ -282,7 +282,7 @@ class Questions(Hints):
         verb = f"histogram({name!r}, {{limit}})"
         listed = frame._keys((name,), keys, "histogram")
         rest = frame._other((name,), other, "histogram")
-        return frame._ask((("count", make.count()),), said, by=(name,), keys=listed, verb=verb, other=rest)
+        return frame._question((("count", make.count()),), said, by=(name,), keys=listed, verb=verb, other=rest)
 
     def crosstab(
         self,
@@ -331,13 +331,13 @@ class Questions(Hints):
         listed = self._keys(by, keys, "crosstab")
         named = ((values or "count", aggregate),)
         rest = self._other(by, other, "crosstab")
-        query = self._ask(named, said, by=by, keys=listed, verb=verb, layout=layout, other=rest)
-        if query._ask.outputs[0].dtype is not None:
+        query = self._question(named, said, by=by, keys=listed, verb=verb, layout=layout, other=rest)
+        if query._question.outputs[0].dtype is not None:
             raise UnsupportedOperation(
                 f"crosstab: its cells are numbers; for times: group_by({', '.join(map(repr, by))}, ...)"
                 f".agg({values}=dp.{aggfunc}({values!r}))."
             )
-        if (margins or parts) and query._ask.private_keys:
+        if (margins or parts) and query._question.private_keys:
             raise UnsupportedOperation(
                 "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
             )
@@ -380,16 +380,16 @@ class Questions(Hints):
         names = tuple(by[i] for i in used)
         verb = f"marginals([{', '.join(map(repr, names))}], {{limit}})"
         counted = (("count", make.count()),)
-        ask = Marginals(self._step, names, levels, read_limits(max_rows), counted, verb=verb, workload=tables)
-        return MarginalsQuery(ask, self._budget)
+        question = Marginals(self._step, names, levels, read_limits(max_rows), counted, verb=verb, workload=tables)
+        return MarginalsQuery(question, self._budget)
 
     def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:
-        facts = [self._step.table.column(name, verb).facts for name in by]
-        return read_keys(keys, by, facts, f"{verb}({', '.join(map(repr, by))})")
+        domain = [self._step.table.column(name, verb).domain for name in by]
+        return read_keys(keys, by, domain, f"{verb}({', '.join(map(repr, by))})")
 
     def _other(self, by: tuple[str, ...], label: Any, verb: str) -> Key | None:
-        facts = [self._step.table.column(name, verb).facts for name in by]
-        return None if label is None else read_other(label, by, facts, f"{verb}({', '.join(map(repr, by))})")
+        domain = [self._step.table.column(name, verb).domain for name in by]
+        return None if label is None else read_other(label, by, domain, f"{verb}({', '.join(map(repr, by))})")
 
     def _names(self, values: Iterable[object], asked: str) -> tuple[str, ...]:
         return read_names(values, asked, list(self._step.table.columns))
@@ -404,9 +404,9 @@ class Questions(Hints):
 
     def _one(self, name: str, aggregate: Aggregate, max_rows: int | None = None, limits: Auto | None = None) -> Query:
         verb = f"{aggregate.typed[:-1]}{'' if aggregate.typed.endswith('()') else ', '}{{limit}})"
-        return self._ask(((name, aggregate),), read_limits(max_rows, limits=limits), verb=verb)
+        return self._question(((name, aggregate),), read_limits(max_rows, limits=limits), verb=verb)
 
-    def _ask(
+    def _question(
         self,
         aggregates: tuple[tuple[str, Aggregate], ...],
         limits: Limits,

@@ -23,9 +23,9 @@ _HEADER = ("measure", "norm", "claimed", "reached", "")
 
 @dataclass(frozen=True, repr=False)
 class QueryCheck:
-    """What brute force found: for each noisy measure the claim and the largest change, in its column's unit.
+    """What brute force found: for each noisy total the claim and the largest change, in its column's unit.
 
-    `worst` holds, for each measure, two neighbouring tables with the largest l1 change (the first of them; None where
+    `worst` holds, for each total, two neighbouring tables with the largest l1 change (the first of them; None where
     nothing changes), or two that break a claim. `tables` and `pairs` say how many were tried.
     """
 
@@ -44,7 +44,7 @@ class QueryCheck:
 
     @property
     def tight(self) -> Mapping[str, bool]:
-        """For each measure, whether l1 was reached, so that no smaller claim would be true."""
+        """For each total, whether l1 was reached, so that no smaller claim would be true."""
         return {name: self.reached[name].exact_l1 == claim.exact_l1 for name, claim in self.claimed.items()}
 
     @property

@@ -25,7 +25,7 @@ from dpframe.engine.stages import (
     spread,
     unit_names,
 )
-from dpframe.plan import Measure, Question, TotalKind
+from dpframe.plan import Question, Total, TotalKind
 
 __all__ = ["HIGH", "Compiled", "compiled", "counted", "split_bits", "unit_rows"]
 
@@ -35,80 +35,82 @@ _ROOM = 27  # bits of a partial that 2^36 of can be added in int64
 
 @dataclass(frozen=True)
 class Compiled:
-    """Lazy frames of totals. `main` has the group columns and t0, t1, … for the additive measures of `ask.paid`.
+    """Lazy frames of totals.
 
-    `apart` has, by the number of a measure, a frame of its own: group columns and "t" for distinct values, or the
-    distinct pairs of group and value where only a part of the units is read; group columns, candidate number "b" and
-    "t" for ranks.
+    `main` has the group columns, and t0, t1, … for the additive totals of `question.allotments`. `apart` has, by the
+    number of a total, a frame of its own: group columns and "t" for distinct values, or the distinct pairs of group and
+    value where only a part of the units is read; group columns, candidate number "b" and "t" for ranks.
     """
 
     main: Frame
     apart: dict[int, Frame]
 
 
-def split_bits(measure: Measure) -> int:
+def split_bits(total: Total) -> int:
     """Low bits that are added apart so that no sum wraps; 0 when the whole partial is small."""
-    bits = partial_bits(measure)
+    bits = partial_bits(total)
     return 0 if bits <= _ROOM else (bits + 1) // 2
 
 
-def compiled(ask: Question, salt: int, *, empty: bool = False, whole: bool = True) -> Compiled:
+def compiled(question: Question, salt: int, *, empty: bool = False, whole: bool = True) -> Compiled:
     """The totals of an ask, with a 64-bit salt for the choice of groups; or of its table without rows, or in part."""
-    measures = {i: p.measure for i, p in enumerate(ask.read)}
-    columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in measures.items() if m.additive}
-    units, groups = unit_names(ask.table), group_names(ask)
-    live = {column.id for column in ask.group_columns} | {m.column.id for m in measures.values() if m.column}
-    rows = keyed(ask, lower(ask.step, live, empty=empty))
-    if not all(measure.additive for measure in measures.values()):  # other frames than `main` are made of them too
+    totals = {i: p.total for i, p in enumerate(question.read)}
+    columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in totals.items() if m.additive}
+    units, groups = unit_names(question.table), group_names(question)
+    live = {column.id for column in question.group_columns} | {m.column.id for m in totals.values() if m.column}
+    rows = keyed(question, lower(question.step, live, empty=empty))
+    if not all(total.additive for total in totals.values()):  # other frames than `main` are made of them too
         rows = backend_of(rows).shared(rows)
     if units:
         made = _integers(rows, columns)
-        if ask.keys is None or ask.keys.rows is None:  # else some of these rows are still of groups not listed
-            made = sifted(made, units, groups, ask.limits, ask.cells, salt, alone=not ask.aggregates)
-        weights = listed_only(ask, partials(made, units, groups, list(columns.values())))
-        asked, alone = list(columns.values()), not ask.aggregates
-        weights = enforced(weights, units, groups, measures.values(), asked, ask.limits, ask.cells, salt, alone=alone)
-        main = _totals(weights, groups, {i: (p.units, p.measure) for i, p in columns.items()})
-    else:
-        rows, weights = listed_only(ask, rows), None
-        main = _totals(
-            _integers(rows, columns, every=True), groups, {i: (p.rows, p.measure) for i, p in columns.items()}
+        if (
+            question.keys is None or question.keys.rows is None
+        ):  # else some of these rows are still of groups not listed
+            made = sifted(made, units, groups, question.limits, question.cells, salt, alone=not question.aggregates)
+        weights = listed_only(question, partials(made, units, groups, list(columns.values())))
+        asked, alone = list(columns.values()), not question.aggregates
+        weights = enforced(
+            weights, units, groups, totals.values(), asked, question.limits, question.cells, salt, alone=alone
         )
+        main = _totals(weights, groups, {i: (p.units, p.total) for i, p in columns.items()})
+    else:
+        rows, weights = listed_only(question, rows), None
+        main = _totals(_integers(rows, columns, every=True), groups, {i: (p.rows, p.total) for i, p in columns.items()})
     apart = {}
-    for i, measure in measures.items():
-        if measure.total == TotalKind.RANKS:
-            assert measure.candidates is not None
-            number = candidate_number(measure, measure.candidates, backend_of(rows))
+    for i, total in totals.items():
+        if total.kind == TotalKind.RANKS:
+            assert total.candidates is not None
+            number = candidate_number(total, total.candidates, backend_of(rows))
             numbered = rows.with_columns(number.alias("b"))
             apart[i] = _ranks(numbered, weights, units, groups)
-        elif measure.total == TotalKind.MODES:
-            apart[i] = _ranks(among(rows, measure), weights, units, groups)
-        elif measure.total == TotalKind.DISTINCT:
-            pairs = _distinct(ask, rows, weights, measure, units, groups, salt)
+        elif total.kind == TotalKind.MODES:
+            apart[i] = _ranks(among(rows, total), weights, units, groups)
+        elif total.kind == TotalKind.DISTINCT:
+            pairs = _distinct(question, rows, weights, total, units, groups, salt)
             apart[i] = counted(pairs, groups) if whole else pairs
     return Compiled(main, apart)
 
 
-def unit_rows(ask: Question, *, empty: bool = False) -> Frame:
+def unit_rows(question: Question, *, empty: bool = False) -> Frame:
     """The rows that count in an ask, with their unit and groups."""
-    live = {column.id for column in ask.group_columns}
-    return listed_only(ask, keyed(ask, lower(ask.step, live, empty=empty)))
+    live = {column.id for column in question.group_columns}
+    return listed_only(question, keyed(question, lower(question.step, live, empty=empty)))
 
 
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:
-    """Rows with the integer of each additive measure; where no unit limits follow, rows count as 1."""
-    made = [row_integer(p.measure).alias(p.rows) for p in columns.values() if p.measure.column or every]
+    """Rows with the integer of each additive total; where no unit limits follow, rows count as 1."""
+    made = [row_integer(p.total).alias(p.rows) for p in columns.values() if p.total.column or every]
     return rows.with_columns(*made) if made else rows
 
 
 # Stage 4: totals
 
 
-def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, Measure]]) -> Frame:
+def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, Total]]) -> Frame:
     """Integer sums per group; a wide partial is added in two halves, put together after."""
     high, sums, engine = [], [], backend_of(frame)
-    for i, (name, measure) in columns.items():
-        value, low = nw.col(name), split_bits(measure)
+    for i, (name, total) in columns.items():
+        value, low = nw.col(name), split_bits(total)
         if low:
             above = f"t{i}{HIGH}"
             high.append(engine.quotient(value, 2**low).alias(above))
@@ -116,7 +118,7 @@ def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, M
             value = value - nw.col(above) * 2**low
         sums.append(value.sum().fill_null(0).alias(f"t{i}"))
     frame = frame.with_columns(*high) if high else frame
-    sums = sums or [nw.len().alias("t")]  # the groups themselves, when every measure stands apart
+    sums = sums or [nw.len().alias("t")]  # the groups themselves, when every total stands apart
     return frame.group_by(*groups).agg(*sums) if groups else frame.select(*sums)
 
 
@@ -131,22 +133,22 @@ def _ranks(numbered: Frame, weights: Frame | None, units: Sequence[str], groups:
 
 
 def _distinct(
-    ask: Question,
+    question: Question,
     rows: Frame,
     weights: Frame | None,
-    measure: Measure,
+    total: Total,
     units: Sequence[str],
     groups: Sequence[str],
     salt: int,
 ) -> Frame:
     """The distinct pairs of group and value, of those that each unit may bring."""
-    assert measure.column is not None
-    value = measure.column.id
+    assert total.column is not None
+    value = total.column.id
     pairs = rows.filter(~nw.col(value).is_null()).select(*units, *groups, value).unique()
     if weights is None:
         return pairs
     pairs = pairs.join(weights.select(*units, *groups), on=[*units, *groups], how="semi")
-    return distinct(pairs, units, groups, value, ask.limits, salt).select(*groups, value).unique()
+    return distinct(pairs, units, groups, value, question.limits, salt).select(*groups, value).unique()
 
 
 def counted(pairs: Frame, groups: Sequence[str]) -> Frame:

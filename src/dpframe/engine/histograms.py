@@ -39,17 +39,17 @@ _HASHED = 256  # bins of groups that nobody listed, or that are too many
 _LISTED = 4096
 
 
-def size_profile(ask: Question, sizes: Sequence[str], *, empty: bool = False) -> dict[str, Integers]:
+def size_profile(question: Question, sizes: Sequence[str], *, empty: bool = False) -> dict[str, Integers]:
     """Units by size, at the NODES: "rows" in all, "groups", "rows_per_group", the most in one. Errors: EngineError."""
-    return guarded(lambda: _sizes(ask, sizes, empty))
+    return guarded(lambda: _sizes(question, sizes, empty))
 
 
-def key_profile(ask: Question, *, empty: bool = False) -> Integers:
+def key_profile(question: Question, *, empty: bool = False) -> Integers:
     """Units by group, in the order of the listed keys; by a hash of the key where they are not listed, or too many."""
-    return guarded(lambda: _keys(ask, empty))
+    return guarded(lambda: _keys(question, empty))
 
 
-def magnitude_profile(ask: Question, column: Column, *, empty: bool = False) -> Integers:
+def magnitude_profile(question: Question, column: Column, *, empty: bool = False) -> Integers:
     """Units by the sign and the power of two of a column's values, from the most negative bin to the most positive.
 
     Each sign has a bin for each of EXPONENTS, which holds [2^e, 2^(e+1)); zero has the one in the middle.
@@ -63,10 +63,10 @@ def magnitude_profile(ask: Question, column: Column, *, empty: bool = False) -> 
         return nw.when(value.abs() > 0).then(sized).otherwise(nw.lit(0).cast(nw.Int64))
 
     wide = len(EXPONENTS)
-    return guarded(lambda: _values(ask, column, number, -wide, wide, empty))
+    return guarded(lambda: _values(question, column, number, -wide, wide, empty))
 
 
-def value_profile(ask: Question, column: Column, edges: Sequence[float], *, empty: bool = False) -> Integers:
+def value_profile(question: Question, column: Column, edges: Sequence[float], *, empty: bool = False) -> Integers:
     """Units by the values of a column between growing edges; the first bin is below all of them, the last not."""
 
     def number(engine: Backend, value: nw.Expr) -> nw.Expr:
@@ -78,23 +78,27 @@ def value_profile(ask: Question, column: Column, edges: Sequence[float], *, empt
 
         return search(0, len(edges))
 
-    return guarded(lambda: _values(ask, column, number, 0, len(edges), empty))
+    return guarded(lambda: _values(question, column, number, 0, len(edges), empty))
 
 
-def _rows(ask: Question, column: Column | None, empty: bool) -> Frame:
-    live = {c.id for c in ask.group_columns} | ({column.id} if column else set())
-    return listed_only(ask, keyed(ask, lower(ask.step, live, empty=empty)))
+def _rows(question: Question, column: Column | None, empty: bool) -> Frame:
+    live = {c.id for c in question.group_columns} | ({column.id} if column else set())
+    return listed_only(question, keyed(question, lower(question.step, live, empty=empty)))
 
 
-def _added(ask: Question, build: Callable[[Question, bool], Sums], empty: bool) -> pl.DataFrame:
-    (table,) = planned(ask, [build(ask, True).frame]) if empty else added(ask, lambda part, _: [build(part, empty)])
+def _added(question: Question, build: Callable[[Question, bool], Sums], empty: bool) -> pl.DataFrame:
+    (table,) = (
+        planned(question, [build(question, True).frame])
+        if empty
+        else added(question, lambda part, _: [build(part, empty)])
+    )
     return table
 
 
 # Sizes
 
 
-def _sizes(ask: Question, sizes: Sequence[str], empty: bool) -> dict[str, Integers]:
+def _sizes(question: Question, sizes: Sequence[str], empty: bool) -> dict[str, Integers]:
     names = {"rows": "a", "groups": "b", "rows_per_group": "c"}
 
     def build(part: Question, empty: bool) -> Sums:
@@ -105,7 +109,7 @@ def _sizes(ask: Question, sizes: Sequence[str], empty: bool) -> dict[str, Intege
         )
         return Sums(per_unit.group_by("a", "b", "c").agg(nw.len().cast(nw.Int64).alias("u")), ("a", "b", "c"))
 
-    table = _added(ask, build, empty)
+    table = _added(question, build, empty)
     units = table.get_column("u").to_numpy()
     return {size: _at_nodes(table.get_column(names[size]).to_numpy(), units) for size in sizes}
 
@@ -130,8 +134,8 @@ def _with_parts(frame: Frame, units: Sequence[str]) -> Frame:
     return frame.with_columns(backend_of(frame).quotient(nw.col("n") * ONE, nw.col("a")).alias("s"))
 
 
-def _keys(ask: Question, empty: bool) -> Integers:
-    groups = group_names(ask)
+def _keys(question: Question, empty: bool) -> Integers:
+    groups = group_names(question)
 
     def build(part: Question, empty: bool) -> Sums:
         units = unit_names(part.table)
@@ -139,9 +143,9 @@ def _keys(ask: Question, empty: bool) -> Integers:
         shares = _with_parts(partials, units)
         return Sums(shares.group_by(*groups).agg(nw.col("s").sum()), tuple(groups))
 
-    table = _added(ask, build, empty)
-    if ask.cells is not None and ask.cells <= _LISTED:
-        listed = key_frame(ask).join(table, on=groups, how="left", maintain_order="left")
+    table = _added(question, build, empty)
+    if question.cells is not None and question.cells <= _LISTED:
+        listed = key_frame(question).join(table, on=groups, how="left", maintain_order="left")
         return np.asarray(listed.get_column("s").fill_null(0).to_numpy(), np.int64)
     counts = np.zeros(_HASHED, np.int64)
     if table.height:
@@ -151,7 +155,12 @@ def _keys(ask: Question, empty: bool) -> Integers:
 
 
 def _values(
-    ask: Question, column: Column, number: Callable[[Backend, nw.Expr], nw.Expr], first: int, last: int, empty: bool
+    question: Question,
+    column: Column,
+    number: Callable[[Backend, nw.Expr], nw.Expr],
+    first: int,
+    last: int,
+    empty: bool,
 ) -> Integers:
     """Units by the number of the bin of their values; missing values are in none."""
 
@@ -159,7 +168,7 @@ def _values(
         units, rows = unit_names(part.table), _rows(part, column, empty)
         rows = rows.filter(~nw.col(column.id).is_null())
         value = nw.col(column.id)
-        if kind(column.facts.dtype) in (Kind.BOOLEAN, *TIMES):
+        if kind(column.domain.dtype) in (Kind.BOOLEAN, *TIMES):
             value = value.cast(nw.Int64)
         binned = rows.with_columns(number(backend_of(rows), to_float(value)).alias("b"))
         counted = binned.group_by(*units, "b").agg(nw.len().cast(nw.Int64).alias("n"))
@@ -167,7 +176,7 @@ def _values(
         counted = _with_parts(counted, units) if units else counted.with_columns((nw.col("n") * each).alias("s"))
         return Sums(counted.group_by("b").agg(nw.col("s").sum()), ("b",))
 
-    table = _added(ask, build, empty)
+    table = _added(question, build, empty)
     counts = np.zeros(last - first + 1, np.int64)
     np.add.at(counts, table.get_column("b").to_numpy() - first, table.get_column("s").to_numpy())
     return counts

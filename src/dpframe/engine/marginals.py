@@ -25,53 +25,55 @@ __all__ = ["marginal_keys", "marginal_totals", "validate_marginals"]
 Tables = tuple[NDArray[np.int64], ...]  # for each of the workload, an array with the keys of each column; not private
 
 
-def marginal_totals(ask: Marginals, salt: int) -> Tables:
+def marginal_totals(question: Marginals, salt: int) -> Tables:
     """Read the rows and add up, in 2^-20 rows. Errors: EngineError."""
-    return guarded(lambda: _placed(ask, added(ask, partial(_sums, salt))))
+    return guarded(lambda: _placed(question, added(question, partial(_sums, salt))))
 
 
-def validate_marginals(ask: Marginals) -> None:
+def validate_marginals(question: Marginals) -> None:
     """Run all of it on a table with the same columns and no row, so that it cannot fail after it is paid."""
-    guarded(lambda: _placed(ask, planned(ask, [sums.frame for sums in _sums(0, ask, True, empty=True)])))
+    guarded(lambda: _placed(question, planned(question, [sums.frame for sums in _sums(0, question, True, empty=True)])))
 
 
-def marginal_keys(ask: Marginals, table: Part) -> pl.DataFrame:
+def marginal_keys(question: Marginals, table: Part) -> pl.DataFrame:
     """The keys of a marginal as they are released, the last column fastest."""
-    one = ask.one(table)
+    one = question.one(table)
     return public_keys(one, key_frame(one)) if table else pl.DataFrame()
 
 
-def _sums(salt: int, ask: Question, whole: bool, *, empty: bool = False) -> list[Sums]:
+def _sums(salt: int, question: Question, whole: bool, *, empty: bool = False) -> list[Sums]:
     """For each table its groups and their weights, from the groups of all columns; `whole` as in `buckets`."""
-    assert isinstance(ask, Marginals)
-    main = compiled(ask, salt, empty=empty, whole=whole).main
+    assert isinstance(question, Marginals)
+    main = compiled(question, salt, empty=empty, whole=whole).main
     names = [name for name in ("t0", f"t0{HIGH}") if name in main.collect_schema().names()]
     sums = [nw.col(name).sum().alias(name) for name in names]
-    groups = [_group_names(ask, table) for table in ask.workload]
+    groups = [_group_names(question, table) for table in question.workload]
     return [Sums(main.group_by(*held).agg(*sums), tuple(held)) for held in groups]
 
 
-def _group_names(ask: Marginals, table: Part) -> list[str]:
+def _group_names(question: Marginals, table: Part) -> list[str]:
     """What the engine calls the columns of a table."""
-    return [name for name in group_names(ask) if int(name[1:].rstrip("n")) in table]
+    return [name for name in group_names(question) if int(name[1:].rstrip("n")) in table]
 
 
-def _placed(ask: Marginals, tables: list[pl.DataFrame]) -> Tables:
+def _placed(question: Marginals, tables: list[pl.DataFrame]) -> Tables:
     """Sums in their places, 0 where there is no row."""
-    ((_, measure),) = [(p.names, p.measure) for p in ask.read]
-    step = 2 ** (FRACTION_BITS - measure.fraction)
+    ((_, total),) = [(p.names, p.total) for p in question.read]
+    step = 2 ** (FRACTION_BITS - total.fraction)
     placed = []
-    for table, found in zip(ask.workload, tables, strict=True):
-        values = np.zeros([ask.tables.sizes[i] for i in table], np.int64)
+    for table, found in zip(question.workload, tables, strict=True):
+        values = np.zeros([question.tables.sizes[i] for i in table], np.int64)
         for i in table:
-            found = found.join(_level(ask, i), on=[n for n in found.columns if n.rstrip("n") == f"k{i}"], how="inner")
+            found = found.join(
+                _level(question, i), on=[n for n in found.columns if n.rstrip("n") == f"k{i}"], how="inner"
+            )
         at = tuple(found.get_column(f"at{i}").to_numpy() for i in table)
-        values[at] = joined(found, 0, split_bits(measure)) * step
+        values[at] = joined(found, 0, split_bits(total)) * step
         placed.append(values)
     return tuple(placed)
 
 
-def _level(ask: Marginals, i: int) -> pl.DataFrame:
+def _level(question: Marginals, i: int) -> pl.DataFrame:
     """The listed keys of a column as the engine holds them, each with its place."""
-    keys = key_frame(ask.one((i,)))
+    keys = key_frame(question.one((i,)))
     return keys.rename({name: name.replace("k0", f"k{i}") for name in keys.columns}).with_row_index(f"at{i}")

@@ -59,7 +59,7 @@ def public(frame: Any) -> Data:
     ordered = data.engine == "polars"
     if not ordered:
         data = adopt(fetched(frame))
-    readable = {name: facts for name, facts in data.schema if kind(facts.dtype) != Kind.OTHER}
+    readable = {name: domain for name, domain in data.schema if kind(domain.dtype) != Kind.OTHER}
     check_names(readable)
     rows: pl.DataFrame = data.scan(list(readable)).collect()
     rows = rows if ordered else rows.sort(rows.columns)

@@ -35,8 +35,8 @@ def check_supported(step: steps.Step) -> None:
 def _types(step: steps.Step) -> Iterator[tuple[DType, str]]:
     """The types that a step brings in, and what has them."""
     if isinstance(step, combine.Join):
-        for name, facts in step.public.schema:
-            yield facts.dtype, f"the public column {name!r} of type"
+        for name, domain in step.public.schema:
+            yield domain.dtype, f"the public column {name!r} of type"
     elif isinstance(step, steps.Cast):
         for _, dtype in step.types:
             yield dtype, "the type"

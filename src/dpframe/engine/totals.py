@@ -17,7 +17,7 @@ from dpframe.engine.compile import HIGH, compiled, counted, split_bits
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, public_keys
 from dpframe.errors import DpFrameError, EngineError
-from dpframe.plan import Measure, Question
+from dpframe.plan import Question, Total
 
 __all__ = ["Integers", "Totals", "guarded", "joined", "sealed", "totals", "validate"]
 
@@ -27,9 +27,9 @@ Integers = NDArray[np.int64] | NDArray[np.object_]
 
 @dataclass(frozen=True, repr=False)
 class Totals:
-    """Keys (one row per group) and, for each measure of `ask.paid`, raw numbers per group: not private.
+    """Keys (one row per group) and, for each total of `question.allotments`, raw numbers per group: not private.
 
-    An additive measure or a number of distinct values is one integer per group; ranks are a row of integers per group,
+    An additive total or a number of distinct values is one integer per group; ranks are a row of integers per group,
     the rows at each candidate.
     """
 
@@ -37,14 +37,14 @@ class Totals:
     values: tuple[Integers, ...] = field(repr=False)
 
 
-def totals(ask: Question, salt: int) -> Totals:
+def totals(question: Question, salt: int) -> Totals:
     """Read the rows and add up. Input: the ask, a 64-bit salt for the choice of groups. Errors: EngineError."""
-    return guarded(lambda: _assembled(ask, *_read(ask, salt)))
+    return guarded(lambda: _assembled(question, *_read(question, salt)))
 
 
-def validate(ask: Question) -> None:
+def validate(question: Question) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after it is paid."""
-    guarded(lambda: _assembled(ask, *_empty(ask)))
+    guarded(lambda: _assembled(question, *_empty(question)))
 
 
 def guarded(run: Callable[[], T]) -> T:
@@ -83,51 +83,51 @@ def sealed(run: Callable[[], T]) -> T:
     raise stopped
 
 
-def _empty(ask: Question) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
+def _empty(question: Question) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
     """Every table of totals of the table without its rows."""
-    made = compiled(ask, 0, empty=True)
-    main, *apart = planned(ask, [made.main, *made.apart.values()])
+    made = compiled(question, 0, empty=True)
+    main, *apart = planned(question, [made.main, *made.apart.values()])
     return main, dict(zip(made.apart, apart, strict=True))
 
 
-def _read(ask: Question, salt: int) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
+def _read(question: Question, salt: int) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
     """Every table of totals, of the whole or added up from parts of the units."""
-    main, *apart = added(ask, partial(_sums, salt))
-    numbers = [i for i, paid in enumerate(ask.read) if not paid.measure.additive]
-    return main, {i: _numbers(ask, table) for i, table in zip(numbers, apart, strict=True)}
+    main, *apart = added(question, partial(_sums, salt))
+    numbers = [i for i, allotment in enumerate(question.read) if not allotment.total.additive]
+    return main, {i: _numbers(question, table) for i, table in zip(numbers, apart, strict=True)}
 
 
-def _sums(salt: int, ask: Question, whole: bool) -> list[Sums]:
+def _sums(salt: int, question: Question, whole: bool) -> list[Sums]:
     """The sums of an ask; on a part of the units, pairs of group and value in place of their number."""
-    made, groups = compiled(ask, salt, whole=whole), group_names(ask)
+    made, groups = compiled(question, salt, whole=whole), group_names(question)
     named = [(frame, frame.collect_schema().names()) for frame in made.apart.values()]
     apart = [Sums(frame, tuple(name for name in names if name != "t")) for frame, names in named]
     return [Sums(made.main, tuple(groups)), *apart]
 
 
-def _numbers(ask: Question, table: pl.DataFrame) -> pl.DataFrame:
+def _numbers(question: Question, table: pl.DataFrame) -> pl.DataFrame:
     """A table of numbers "t"; of pairs, their number in each group."""
     if "t" in table.columns:
         return table
-    made: pl.DataFrame = counted(nw.from_native(table.lazy()), group_names(ask)).to_native().collect()
+    made: pl.DataFrame = counted(nw.from_native(table.lazy()), group_names(question)).to_native().collect()
     return made
 
 
-def _assembled(ask: Question, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) -> Totals:
-    names = group_names(ask)
+def _assembled(question: Question, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) -> Totals:
+    names = group_names(question)
     sums = [name for name in table.columns if name not in names]
-    if ask.keys is not None and names:
-        table = key_frame(ask).join(table, on=names, how="left", maintain_order="left")
+    if question.keys is not None and names:
+        table = key_frame(question).join(table, on=names, how="left", maintain_order="left")
         table = table.with_columns(pl.col(sums).fill_null(0))
     elif names:
         table = table.sort(names)
     values = []
-    for i, paid in enumerate(ask.read):
-        if paid.measure.additive:
-            values.append(joined(table, i, split_bits(paid.measure)))
+    for i, allotment in enumerate(question.read):
+        if allotment.total.additive:
+            values.append(joined(table, i, split_bits(allotment.total)))
         else:
-            values.append(_placed(table.select(names), apart[i], names, paid.measure))
-    return Totals(public_keys(ask, table) if names else pl.DataFrame(), tuple(values))
+            values.append(_placed(table.select(names), apart[i], names, allotment.total))
+    return Totals(public_keys(question, table) if names else pl.DataFrame(), tuple(values))
 
 
 def joined(table: pl.DataFrame, i: int, low: int) -> Integers:
@@ -141,10 +141,10 @@ def joined(table: pl.DataFrame, i: int, low: int) -> Integers:
     return np.asarray(high.astype(object) * 2**low + total.astype(object))
 
 
-def _placed(keys: pl.DataFrame, found: pl.DataFrame, names: list[str], measure: Measure) -> Integers:
-    """Numbers of a measure that stands apart, in the order of the groups; 0 where there are none."""
+def _placed(keys: pl.DataFrame, found: pl.DataFrame, names: list[str], total: Total) -> Integers:
+    """Numbers of a total that stands apart, in the order of the groups; 0 where there are none."""
     size = keys.height if names else 1
-    width = measure.width
+    width = total.width
     values = np.zeros(size if width is None else (size, width), np.int64)
     if names:
         numbered = keys.with_row_index("i")

@@ -89,8 +89,8 @@ from dpframe.plan.statistics import (
 from dpframe.plan.totals import (
     Candidates,
     Formula,
-    Measure,
     ReleasedColumn,
+    Total,
     TotalKind,
     is_whole,
 )
@@ -149,7 +149,6 @@ __all__ = [
     "Literal",
     "Marginals",
     "Mean",
-    "Measure",
     "Mode",
     "Name",
     "Node",
@@ -159,6 +158,7 @@ __all__ = [
     "Sum",
     "Table",
     "Tables",
+    "Total",
     "TotalKind",
     "Unread",
     "Var",

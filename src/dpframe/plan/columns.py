@@ -59,7 +59,7 @@ class Column:
     """
 
     id: str
-    facts: ColumnDomain
+    domain: ColumnDomain
     is_unit: bool = False
 
 
@@ -145,8 +145,8 @@ class Table:
     def with_versions(self, changed: Iterable[tuple[str, ColumnDomain]]) -> Table:
         """The table after columns were written: each gets a new version, in the place of its name or at the end."""
         columns, number = dict(self.columns), self.versions
-        for name, facts in changed:
-            columns[name] = Column(f"v{number}", facts)
+        for name, domain in changed:
+            columns[name] = Column(f"v{number}", domain)
             number += 1
         return replace(self, columns=columns, versions=number)
 

@@ -10,7 +10,7 @@ from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
 from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.question import Allotment, Question
 from dpframe.plan.steps import Rows, Step, lineage, source_of
-from dpframe.plan.totals import Measure, TotalKind
+from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
 
 __all__ = [
@@ -31,14 +31,14 @@ class Derivation:
     """How the sensitivity of each noisy total follows from the steps; prints as text, and as HTML in a notebook.
 
     `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys` says which groups
-    appear; `measures` has (name, total, bounds and where they come from, l0, l1, l2, linf); `typed` has the lines of
+    appear; `totals` has (name, total, bounds and where they come from, l0, l1, l2, linf); `typed` has the lines of
     `steps` with all values of their lists, of which people are shown a few.
     """
 
     title: str
     steps: tuple[tuple[str, str, str], ...]
     keys: str
-    measures: tuple[tuple[str, ...], ...]
+    totals: tuple[tuple[str, ...], ...]
     typed: tuple[str, ...]
 
     STEPS = ("step", "one unit has", "known of the columns")
@@ -46,7 +46,7 @@ class Derivation:
 
     def __str__(self) -> str:
         return "\n\n".join(
-            [self.title, render_text(self.STEPS, self.steps), self.keys, render_text(self.MEASURES, self.measures)]
+            [self.title, render_text(self.STEPS, self.steps), self.keys, render_text(self.MEASURES, self.totals)]
         )
 
     __repr__ = __str__
@@ -54,24 +54,26 @@ class Derivation:
     def _repr_html_(self) -> str:
         return (
             f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>{render_html(self.STEPS, self.steps)}"
-            f"<p>{escape(self.keys)}</p>{render_html(self.MEASURES, self.measures)}</div>"
+            f"<p>{escape(self.keys)}</p>{render_html(self.MEASURES, self.totals)}</div>"
         )
 
 
-def derivation(ask: Question, also: str = "") -> Derivation:
+def derivation(question: Question, also: str = "") -> Derivation:
     """The derivation of an ask, from its source to the sensitivity of each noisy total; `also` is said of groups."""
-    lines = _lines(ask.step)
-    steps = (*(line for _, line in lines), (asked(ask), _at_ask(ask), ""))
-    typed = (*(typed for typed, _ in lines), asked(ask))
-    keys = f"{_keys(ask)}{_together(ask)}{also and ' '}{also}"
-    return Derivation(_title(ask.step), steps, keys, tuple(_measure(ask, p) for p in ask.paid), typed)
+    lines = _lines(question.step)
+    steps = (*(line for _, line in lines), (asked(question), _at_ask(question), ""))
+    typed = (*(typed for typed, _ in lines), asked(question))
+    keys = f"{_keys(question)}{_together(question)}{also and ' '}{also}"
+    return Derivation(
+        _title(question.step), steps, keys, tuple(_measure(question, p) for p in question.allotments), typed
+    )
 
 
-def _together(ask: Question) -> str:
+def _together(question: Question) -> str:
     """What several choices inside the release take of its price, after a space."""
-    if len(ask.open_bounds) + (ask.auto is not None) < 2:
+    if len(question.open_bounds) + (question.auto is not None) < 2:
         return ""
-    share = float(ask.chosen_share)
+    share = float(question.chosen_share)
     return f" All that is chosen inside the release takes {share:.0%} of its price; {1 - share:.0%} is for the answer."
 
 
@@ -91,7 +93,7 @@ def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]
 
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
     """A protected table in words: whose it is, and its columns with type, bounds and keys. Never a row."""
-    columns = [(name, show(c.facts.dtype), _facts(c.facts)) for name, c in step.table.columns.items()]
+    columns = [(name, show(c.domain.dtype), _facts(c.domain)) for name, c in step.table.columns.items()]
     return f"{_title(step)} One unit has {_held(step)}.", columns
 
 
@@ -138,21 +140,21 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
-def _at_ask(ask: Question) -> str:
-    if ask.table.declared is not None:
-        return _held(ask.step)
-    limits = ask.table.limits.and_also(ask.given) if ask.auto else ask.limits
-    said = limits_in_words(limits if ask.by and not isinstance(ask, Marginals) else Limits(limits.max_rows))
-    if ask.auto:
-        chosen = f"chosen privately inside the release, for {float(ask.auto.share):.0%} of its price"
+def _at_ask(question: Question) -> str:
+    if question.table.declared is not None:
+        return _held(question.step)
+    limits = question.table.limits.and_also(question.given) if question.auto else question.limits
+    said = limits_in_words(limits if question.by and not isinstance(question, Marginals) else Limits(limits.max_rows))
+    if question.auto:
+        chosen = f"chosen privately inside the release, for {float(question.auto.share):.0%} of its price"
         return f"{said}; limits within these {chosen}" if said else f"limits {chosen}"
     return f"{said}: enforced here by weights" if said else "counts once"
 
 
-def asked(ask: Question) -> str:
+def asked(question: Question) -> str:
     """The question as it was typed, without its limits."""
-    verb = ask.verb.replace(", {limit}", "").replace("{limit}", "")
-    aggregates = ", ".join(f"{name}={aggregate.typed}" for name, aggregate in ask.aggregates)
+    verb = question.verb.replace(", {limit}", "").replace("{limit}", "")
+    aggregates = ", ".join(f"{name}={aggregate.typed}" for name, aggregate in question.aggregates)
     if verb.startswith("group_by("):
         return f"{verb}.agg({aggregates})" if aggregates else f"{verb}.keys()"
     return f"agg({aggregates})" if verb.startswith("agg(") else verb
@@ -164,48 +166,50 @@ def _written(step: Step) -> str:
     for name, column in step.table.columns.items():
         old = before.get(name)
         if step.parent is None or old is None or old != column:
-            known = _facts(column.facts)
-            known += "" if column.facts.nullable or step.parent is None else ", not missing"
+            known = _facts(column.domain)
+            known += "" if column.domain.nullable or step.parent is None else ", not missing"
             if known.strip(", "):
                 lines.append(f"{name}: {known.strip(', ')}")
     return "; ".join(lines)
 
 
-def _facts(facts: ColumnDomain) -> str:
+def _facts(domain: ColumnDomain) -> str:
     parts = []
-    if facts.bounds is not None:
-        times = kind(facts.dtype) in TIMES
-        ends = ", ".join(number(moment(x, facts.dtype) if times else x) for x in facts.bounds)
+    if domain.bounds is not None:
+        times = kind(domain.dtype) in TIMES
+        ends = ", ".join(number(moment(x, domain.dtype) if times else x) for x in domain.bounds)
         parts.append(f"in [{ends}]")
-    if facts.keys is not None:
-        parts.append(f"{_count(len(facts.keys), 'public key')}")
+    if domain.keys is not None:
+        parts.append(f"{_count(len(domain.keys), 'public key')}")
     return ", ".join(parts)
 
 
-def _shown(value: float, measure: Measure) -> str:
-    """A value of a measure's column, as a time where it is one."""
-    assert measure.column is not None
-    dtype = measure.column.facts.dtype
+def _shown(value: float, total: Total) -> str:
+    """A value of a total's column, as a time where it is one."""
+    assert total.column is not None
+    dtype = total.column.domain.dtype
     return number(moment(value, dtype)) if kind(dtype) in TIMES else f"{value:g}"
 
 
-def _keys(ask: Question) -> str:
-    if not ask.by:
-        return "One row is released." if ask.rounds == 1 else f"{ask.rounds} rows are released."
-    if isinstance(ask, Marginals):
-        return _tables(ask)
-    if ask.keys is not None:
-        listed = f"Keys are public: all {ask.keys.size} listed groups are released, whatever the data holds."
-        return listed if ask.shape is None else f"{listed} {_shares(ask)}"
-    return _found(ask) + (
-        "" if ask.other is None else " The last row adds up the groups that are not released, with noise of its own."
+def _keys(question: Question) -> str:
+    if not question.by:
+        return "One row is released." if question.rounds == 1 else f"{question.rounds} rows are released."
+    if isinstance(question, Marginals):
+        return _tables(question)
+    if question.keys is not None:
+        listed = f"Keys are public: all {question.keys.size} listed groups are released, whatever the data holds."
+        return listed if question.shape is None else f"{listed} {_shares(question)}"
+    return _found(question) + (
+        ""
+        if question.other is None
+        else " The last row adds up the groups that are not released, with noise of its own."
     )
 
 
-def _found(ask: Question) -> str:
+def _found(question: Question) -> str:
     """Which of the groups in the data are released."""
-    noun = "units" if ask.table.unit else "rows"
-    if any(p.hidden and p.measure.sensitivity.exact_linf == 1 for p in ask.paid):
+    noun = "units" if question.table.unit else "rows"
+    if any(p.hidden and p.total.sensitivity.exact_linf == 1 for p in question.allotments):
         return (
             f"Keys are found in the data: the more {noun} a group has, the likelier it is released, as likely as the "
             f"price allows (the optimal rule); or, where that shows more keys, when its noisy number of {noun} reaches "
@@ -217,95 +221,93 @@ def _found(ask: Question) -> str:
     )
 
 
-def _tables(ask: Marginals) -> str:
+def _tables(question: Marginals) -> str:
     """Which marginals are released, and how the price is split over their interactions."""
-    whole, by_size = sum(paid.share for paid in ask.paid), dict[int, float]()
-    for paid in ask.paid:
-        ways = len(paid.measure.among)
-        by_size[ways] = by_size.get(ways, 0.0) + float(paid.share / whole)
+    whole, by_size = sum(allotment.share for allotment in question.allotments), dict[int, float]()
+    for allotment in question.allotments:
+        ways = len(allotment.total.among)
+        by_size[ways] = by_size.get(ways, 0.0) + float(allotment.share / whole)
     said = {0: "the total", 1: "single columns", 2: "pairs"}
     parts = ", ".join(f"{share:.2%} {said.get(ways, f'sets of {ways}')}" for ways, share in by_size.items())
     return (
-        f"Keys are public: {_count(len(ask.workload), 'table')} with all listed keys, whatever the data holds; a row "
-        "counts when it has a listed key in every column. Interactions are measured, once each, with Gaussian noise, "
-        f"and the tables made of them; the shares of ρ are those of the least sum of variances: {parts}."
+        f"Keys are public: {_count(len(question.workload), 'table')} with all listed keys, whatever the data holds; a "
+        "row counts when it has a listed key in every column. Interactions are measured, once each, with Gaussian "
+        f"noise, and the tables made of them; the shares of ρ are those of the least sum of variances: {parts}."
     )
 
 
-def _shares(ask: Question) -> str:
+def _shares(question: Question) -> str:
     """How the price is split over cells and margins, for each kind of noise."""
-    if len(ask.paid) == 1:
+    if len(question.allotments) == 1:
         return "Margins are not worth measuring in a table of this shape: they are derived from the cells."
-    parts = [(paid.measure.merged or "cells", paid) for paid in ask.paid]
+    parts = [(allotment.total.merged or "cells", allotment) for allotment in question.allotments]
     normal = ", ".join(f"{float(p.share):.2%} {name}" for name, p in parts)
     pure = ", ".join(f"{float(p.epsilon_share):.2%} {name}" for name, p in parts if p.epsilon_share)
-    alone = " (margins are then derived)" if ask.paid[0].epsilon_share == 1 else ""
+    alone = " (margins are then derived)" if question.allotments[0].epsilon_share == 1 else ""
     return (
         "Margins are measured and reconciled with the cells by weighted least squares; the shares follow from the "
         f"table's shape alone. With Gaussian noise, of ρ: {normal}. With Laplace noise, of ε: {pure}{alone}."
     )
 
 
-def _measure(ask: Question, paid: Allotment) -> tuple[str, ...]:
-    measure = paid.measure
-    bound = measure.sensitivity.scaled(measure.unit)
-    if measure.merged:
-        made = "all cells" if measure.merged == "total" else f"cells merged into {measure.merged}"
-        return (", ".join(paid.names), made, "", *(f"{x:.6g}" for x in (bound.l0, bound.l1, bound.l2, bound.linf)))
-    name = ", ".join(paid.names)
+def _measure(question: Question, allotment: Allotment) -> tuple[str, ...]:
+    total = allotment.total
+    bound = total.sensitivity.scaled(total.unit)
+    if total.merged:
+        made = "all cells" if total.merged == "total" else f"cells merged into {total.merged}"
+        return (", ".join(allotment.names), made, "", *(f"{x:.6g}" for x in (bound.l0, bound.l1, bound.l2, bound.linf)))
+    name = ", ".join(allotment.names)
     known = (bound.l0, bound.l1, bound.l2, bound.linf)
-    made_of = ("the groups that are suppressed, together", "") if measure.collects else _made_of(ask, measure)
-    return (name, *made_of, *("to be chosen" if _open(ask, measure) else f"{x:.6g}" for x in known))
+    made_of = ("the groups that are suppressed, together", "") if total.collects else _made_of(question, total)
+    return (name, *made_of, *("to be chosen" if _open(question, total) else f"{x:.6g}" for x in known))
 
 
-def _open(ask: Question, measure: Measure) -> bool:
+def _open(question: Question, total: Total) -> bool:
     """Whether what one unit can change follows from what is chosen inside the release."""
-    return ask.auto is not None or open_bounds_of(ask, measure) is not None
+    return question.auto is not None or open_bounds_of(question, total) is not None
 
 
-def open_bounds_of(ask: Question, measure: Measure) -> Auto | None:
-    """How the bounds of a measure's column are to be chosen, None where they are not."""
-    held = {ask.table.columns[name].id: auto for name, auto in ask.open_bounds.items()}
+def open_bounds_of(question: Question, total: Total) -> Auto | None:
+    """How the bounds of a total's column are to be chosen, None where they are not."""
+    held = {question.table.columns[name].id: auto for name, auto in question.open_bounds.items()}
     return (
         None
-        if measure.column is None or measure.total in (TotalKind.VALUES, TotalKind.DISTINCT)
-        else held.get(measure.column.id)
+        if total.column is None or total.kind in (TotalKind.VALUES, TotalKind.DISTINCT)
+        else held.get(total.column.id)
     )
 
 
-def _made_of(ask: Question, measure: Measure) -> tuple[str, str]:
-    if measure.total == TotalKind.INTERACTION:
-        return f"rows by {titled(measure.among)}, without what its margins say" if measure.among else "rows", ""
-    if measure.column is None:
-        return measure.total, ""
-    column = next((n for n, c in ask.table.columns.items() if c.id == measure.column.id), "")
-    if measure.total == TotalKind.VALUES:
+def _made_of(question: Question, total: Total) -> tuple[str, str]:
+    if total.kind == TotalKind.INTERACTION:
+        return f"rows by {titled(total.among)}, without what its margins say" if total.among else "rows", ""
+    if total.column is None:
+        return total.kind, ""
+    column = next((n for n, c in question.table.columns.items() if c.id == total.column.id), "")
+    if total.kind == TotalKind.VALUES:
         return f"values of {column}", ""
-    if measure.total == TotalKind.DISTINCT:
+    if total.kind == TotalKind.DISTINCT:
         return f"different values of {column}", ""
-    if measure.values:
-        number = f"the {measure.rounds} most frequent" if measure.rounds > 1 else "one"
-        return f"rows at each value of {column}", f"{number} of {len(measure.values)} listed values"
-    auto = open_bounds_of(ask, measure)
+    if total.values:
+        number = f"the {total.rounds} most frequent" if total.rounds > 1 else "one"
+        return f"rows at each value of {column}", f"{number} of {len(total.values)} listed values"
+    auto = open_bounds_of(question, total)
     if auto is not None:
-        what = {"square": "squares of", "ranks": "rank of"}.get(measure.total, "sum of")
+        what = {"square": "squares of", "ranks": "rank of"}.get(total.kind, "sum of")
         return f"{what} {column}", f"chosen privately inside the release, for {float(auto.share):.0%} of its price"
-    if measure.candidates is not None:
-        first, last = measure.candidates.point(0), measure.candidates.point(measure.candidates.count - 1)
-        ends = f"from {_shown(first, measure)} to {_shown(last, measure)}"
-        reach = "" if measure.ci is None else f"; and a distance that reaches the true one (ci={measure.ci:g})"
-        return f"rank of {column}", f"one of {measure.candidates.count} values {ends}{reach}"
-    grid = measure.grid
+    if total.candidates is not None:
+        first, last = total.candidates.point(0), total.candidates.point(total.candidates.count - 1)
+        ends = f"from {_shown(first, total)} to {_shown(last, total)}"
+        reach = "" if total.ci is None else f"; and a distance that reaches the true one (ci={total.ci:g})"
+        return f"rank of {column}", f"one of {total.candidates.count} values {ends}{reach}"
+    grid = total.grid
     low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
-    centre = f", measured from {_shown(float(grid.centre), measure)}" if grid.centre else ""
-    origin = measure.column.facts.origin
-    by = (
-        f" enforced by {origin} and at the ask" if origin and measure.total == TotalKind.SUM else " enforced at the ask"
-    )
-    what = "totals of one unit" if measure.total == TotalKind.UNIT_SUM else "values"
-    ends = f"[{_shown(low, measure)}, {_shown(high, measure)}]"
-    if measure.total == TotalKind.SQUARE:
-        column, what, ends = f"({column} - {_shown(float(measure.about), measure)})²", "squares", f"[{low:g}, {high:g}]"
+    centre = f", measured from {_shown(float(grid.centre), total)}" if grid.centre else ""
+    origin = total.column.domain.origin
+    by = f" enforced by {origin} and at the ask" if origin and total.kind == TotalKind.SUM else " enforced at the ask"
+    what = "totals of one unit" if total.kind == TotalKind.UNIT_SUM else "values"
+    ends = f"[{_shown(low, total)}, {_shown(high, total)}]"
+    if total.kind == TotalKind.SQUARE:
+        column, what, ends = f"({column} - {_shown(float(total.about), total)})²", "squares", f"[{low:g}, {high:g}]"
         centre = f", measured from {float(grid.centre):g}"
     return f"sum of {column}{centre}", f"{what} in {ends},{by}"
 

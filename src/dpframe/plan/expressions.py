@@ -95,11 +95,11 @@ def text(node: Node, *, short: bool = False) -> str:
             return OPERATIONS[operation].text.format(*(text(a, short=short) for a in args), **said)
 
 
-def facts(node: Node, table: Table, asked: str) -> ColumnDomain:
+def domain(node: Node, table: Table, asked: str) -> ColumnDomain:
     """What is known of an expression's values on a table; refuses unknown columns and wrong types."""
     match node:
         case Name(name):
-            return table.column(name, asked).facts
+            return table.column(name, asked).domain
         case Literal(value):
             family = kind_of_scalar(value)
             number = isinstance(value, (bool, int, float))
@@ -107,7 +107,7 @@ def facts(node: Node, table: Table, asked: str) -> ColumnDomain:
             zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
             return ColumnDomain(nw.Datetime("us", "UTC") if zoned else _LITERAL_TYPES[family], value is None, bounds)
         case Call(operation, args, options):
-            known = [facts(a, table, asked) for a in args]
+            known = [domain(a, table, asked) for a in args]
             return OPERATIONS[operation].rule(f"{asked}: {text(node, short=True)}", known, dict(options))
 
 

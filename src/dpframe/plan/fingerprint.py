@@ -32,25 +32,25 @@ LONG = 100  # a longer list is described by its length and hash
 Json = Any
 
 
-def described(ask: Question) -> dict[str, Json]:
+def described(question: Question) -> dict[str, Json]:
     """A question as JSON: whose privacy, the schema, every step, the groups, limits and aggregates; never a row.
 
     Errors: UnsupportedOperation when something in the plan has no lasting description
     """
-    limits = {name: _plain(limit) for name, limit in vars(ask.given).items() if limit is not None}
+    limits = {name: _plain(limit) for name, limit in vars(question.given).items() if limit is not None}
     return {
-        **described_table(ask.step),
+        **described_table(question.step),
         "ask": {
-            "by": list(ask.by),
-            "keys": _plain(ask.keys),
+            "by": list(question.by),
+            "keys": _plain(question.keys),
             "limits": limits,
-            "aggregates": {name: _plain(aggregate) for name, aggregate in ask.aggregates},
-            "layout": _plain(ask.layout),
-            **({} if ask.other is None else {"other": _plain(ask.other)}),
-            **({} if ask.ci is None else {"ci": ask.ci}),
+            "aggregates": {name: _plain(aggregate) for name, aggregate in question.aggregates},
+            "layout": _plain(question.layout),
+            **({} if question.other is None else {"other": _plain(question.other)}),
+            **({} if question.ci is None else {"ci": question.ci}),
             **(
-                {"workload": [list(ask.tables.names(table)) for table in ask.workload]}
-                if isinstance(ask, Marginals)
+                {"workload": [list(question.tables.names(table)) for table in question.workload]}
+                if isinstance(question, Marginals)
                 else {}
             ),
         },
@@ -68,7 +68,7 @@ def _source(step: Step) -> Json:
     return {
         "unit": _plain(step.unit),
         "neighbors": step.relation,
-        "columns": {name: _facts(facts) for name, facts in step.schema},
+        "columns": {name: _facts(domain) for name, domain in step.schema},
     }
 
 
@@ -77,8 +77,8 @@ def _step(step: Step) -> Json:
     return {"": step.typed, **parts}
 
 
-def _facts(facts: ColumnDomain) -> str:
-    return str(_plain(facts.dtype))
+def _facts(domain: ColumnDomain) -> str:
+    return str(_plain(domain.dtype))
 
 
 def _plain(value: Any) -> Json:

@@ -74,7 +74,7 @@ class Intervals:
             raise WrongType(f"{asked}: a column of type {show(dtype)} goes with bins of numbers, not of times.")
         return [float(edge) for edge in self.edges]
 
-    def facts(self, origin: str) -> ColumnDomain:
+    def domain(self, origin: str) -> ColumnDomain:
         """The domain of the labelled column: its labels are all the keys there are; outside every interval is null."""
         return ColumnDomain(nw.Enum(self.labels), True, None, self.labels, origin)
 

@@ -13,7 +13,7 @@ from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.keys import Keys
 from dpframe.plan.question import Allotment, Layout, Question
 from dpframe.plan.statistics import Count
-from dpframe.plan.totals import Formula, Measure, ReleasedColumn, TotalKind
+from dpframe.plan.totals import Formula, ReleasedColumn, Total, TotalKind
 from dpframe.plan.types import Scalar
 from dpframe.theory.formulas.error import Part, interaction, shares
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -32,13 +32,13 @@ def titled(columns: Sequence[str]) -> str:
 class Tables:
     """The tables of a question, without the rows that it is about: what a release may keep.
 
-    `levels` are the listed keys of each column; `measure` is what a cell counts.
+    `levels` are the listed keys of each column; `total` is what a cell counts.
     """
 
     by: tuple[str, ...]
     levels: tuple[tuple[Scalar | None, ...], ...]
     workload: tuple[Part, ...]
-    measure: Measure
+    total: Total
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -61,7 +61,7 @@ class Tables:
     def output(self, table: Part) -> ReleasedColumn:
         """The released numbers of a marginal: rows, with fractions."""
         return ReleasedColumn(
-            COUNT, Formula.COUNT, ((COUNT, replace(self.measure, among=self.names(table))),), whole=False
+            COUNT, Formula.COUNT, ((COUNT, replace(self.total, among=self.names(table))),), whole=False
         )
 
     def layout(self, table: Part) -> Layout:
@@ -74,7 +74,7 @@ class Marginals(Question):
     """Rows by each of several sets of columns, the `workload`, as sums of one table that has all columns in `by`.
 
     A row counts when its key is listed in every column. Of one unit at most `max_rows` rows count, once for all
-    tables: more are weighted down together. The measures are the interactions of `theory.formulas.error.marginals`, on
+    tables: more are weighted down together. The totals are the interactions of `theory.formulas.error.marginals`, on
     a grid of 2^-20 rows; a price is split over them as there.
     """
 
@@ -87,7 +87,7 @@ class Marginals(Question):
         rows = (self.limits.max_rows or 1) * (1 if self.table.relation == "add-remove" else 2)
         bound = Sensitivity.of(l0=rows, l1=rows, l2_squared=rows**2, linf=rows).scaled(2**FRACTION_BITS)
         return Tables(
-            self.by, self.keys.levels, self.workload, Measure(TotalKind.ROWS, None, UNIT_GRID, FRACTION_BITS, bound)
+            self.by, self.keys.levels, self.workload, Total(TotalKind.ROWS, None, UNIT_GRID, FRACTION_BITS, bound)
         )
 
     @cached_property
@@ -99,10 +99,10 @@ class Marginals(Question):
     def read(self) -> tuple[Allotment, ...]:
         """The one total that rows are read for: the weights of rows by all columns, of which marginals are sums."""
         bits = FRACTION_BITS if self.table.unit else 0
-        return (Allotment((COUNT,), replace(self.tables.measure, fraction=bits), Fraction(1)),)
+        return (Allotment((COUNT,), replace(self.tables.total, fraction=bits), Fraction(1)),)
 
     @cached_property
-    def paid(self) -> tuple[Allotment, ...]:
+    def allotments(self) -> tuple[Allotment, ...]:
         """The interactions, each with its part of the price; see `theory.formulas.error.marginals.shares`."""
         _ = self.group_columns
         if self.auto is not None:
@@ -124,7 +124,7 @@ class Marginals(Question):
     @cached_property
     def outputs(self) -> tuple[ReleasedColumn, ...]:
         """One for each table of the workload."""
-        named = [(titled(self.tables.names(table)), self.tables.output(table).measures) for table in self.workload]
+        named = [(titled(self.tables.names(table)), self.tables.output(table).totals) for table in self.workload]
         return tuple(
             ReleasedColumn(title, Formula.COUNT, ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in named
         )
@@ -137,6 +137,6 @@ class Marginals(Question):
         return Question(self.step, self.tables.names(table), keys, self.given, counted, layout, verb=self.verb)
 
 
-def _interaction(among: tuple[str, ...], bound: Sensitivity) -> Measure:
+def _interaction(among: tuple[str, ...], bound: Sensitivity) -> Total:
     fine = bound.scaled(2**FRACTION_BITS)
-    return Measure(TotalKind.INTERACTION, None, UNIT_GRID, FRACTION_BITS, fine, among=among)
+    return Total(TotalKind.INTERACTION, None, UNIT_GRID, FRACTION_BITS, fine, among=among)

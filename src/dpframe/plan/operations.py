@@ -53,10 +53,10 @@ def _nullable(args: Sequence[ColumnDomain]) -> bool:
     return any(a.nullable for a in args)
 
 
-def _need(asked: str, facts: ColumnDomain, *kinds: str) -> None:
-    if kind(facts.dtype) not in kinds:
-        number = cast_first(facts.dtype) if Kind.FLOAT in kinds else ""
-        raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}.{number}")
+def _need(asked: str, domain: ColumnDomain, *kinds: str) -> None:
+    if kind(domain.dtype) not in kinds:
+        number = cast_first(domain.dtype) if Kind.FLOAT in kinds else ""
+        raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}.{number}")
 
 
 def overflows(bounds: Bounds | None) -> bool:
@@ -127,12 +127,12 @@ def _negative(asked: str, args: Sequence[ColumnDomain], options: Options) -> Col
 
 
 def _absolute(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    facts = _negative(asked, args, options)
+    domain = _negative(asked, args, options)
     bounds = args[0].bounds
     if bounds is None:
-        return ColumnDomain(facts.dtype, facts.nullable)
+        return ColumnDomain(domain.dtype, domain.nullable)
     low = 0 if bounds.lower <= 0 <= bounds.upper else min(abs(bounds.lower), abs(bounds.upper))
-    return ColumnDomain(facts.dtype, facts.nullable, Bounds(low, bounds.magnitude))
+    return ColumnDomain(domain.dtype, domain.nullable, Bounds(low, bounds.magnitude))
 
 
 def _monotone(function: Callable[[Any], float]) -> Rule:
@@ -201,24 +201,24 @@ def _is_in(asked: str, args: Sequence[ColumnDomain], options: Options) -> Column
     return ColumnDomain(nw.Boolean(), args[0].nullable, Bounds(0, 1))
 
 
-def clip_facts(asked: str, facts: ColumnDomain, lower: Any, upper: Any, origin: str = "") -> ColumnDomain:
+def clip_facts(asked: str, domain: ColumnDomain, lower: Any, upper: Any, origin: str = "") -> ColumnDomain:
     """Facts after clip: missing stays missing, everything else lies in [lower, upper]; one side may be open.
 
     The bounds of a time are held in its ticks.
     """
-    if kind(facts.dtype) in TIMES:
-        low, high = (None if x is None else ticks(x, facts.dtype, asked) for x in (lower, upper))
+    if kind(domain.dtype) in TIMES:
+        low, high = (None if x is None else ticks(x, domain.dtype, asked) for x in (lower, upper))
         inside = Bounds(-math.inf if low is None else low, math.inf if high is None else high)
-        known = facts.bounds or Bounds(-math.inf, math.inf)
+        known = domain.bounds or Bounds(-math.inf, math.inf)
         return ColumnDomain(
-            facts.dtype, facts.nullable, _finite(inside.clamp(known.lower), inside.clamp(known.upper)), origin=origin
+            domain.dtype, domain.nullable, _finite(inside.clamp(known.lower), inside.clamp(known.upper)), origin=origin
         )
-    if kind(facts.dtype) == Kind.BOOLEAN:
+    if kind(domain.dtype) == Kind.BOOLEAN:
         raise WrongType(f"{asked}: true and false lie between 0 and 1 as they are; leave it out.")
-    _need(asked, facts, *_NUMBERS)
+    _need(asked, domain, *_NUMBERS)
     if any(isinstance(x, (dt.date, dt.timedelta)) for x in (lower, upper)):
-        raise WrongType(f"{asked}: a column of type {show(facts.dtype)} goes with numbers, not with times.")
-    dtype = facts.dtype if kind(facts.dtype) == Kind.INTEGER else nw.Float64()
+        raise WrongType(f"{asked}: a column of type {show(domain.dtype)} goes with numbers, not with times.")
+    dtype = domain.dtype if kind(domain.dtype) == Kind.INTEGER else nw.Float64()
     if kind(dtype) == Kind.INTEGER:  # the whole numbers in the interval, and in the type
         first, last = integer_range(dtype)
         lower = None if lower is None else min(max(math.ceil(lower), first), last)
@@ -227,22 +227,22 @@ def clip_facts(asked: str, facts: ColumnDomain, lower: Any, upper: Any, origin: 
             raise WrongType(f"{asked}: there is no whole number between the two limits, and the column holds integers.")
     else:
         lower, upper = None if lower is None else float(lower), None if upper is None else float(upper)
-    known = (facts.bounds if kind(dtype) == Kind.INTEGER else _as_floats(facts.bounds)) or Bounds(-math.inf, math.inf)
+    known = (domain.bounds if kind(dtype) == Kind.INTEGER else _as_floats(domain.bounds)) or Bounds(-math.inf, math.inf)
     limit = Bounds(-math.inf if lower is None else lower, math.inf if upper is None else upper)
     bounds = _finite(limit.clamp(known.lower), limit.clamp(known.upper))
-    return ColumnDomain(dtype, facts.nullable, bounds, origin=origin)
+    return ColumnDomain(dtype, domain.nullable, bounds, origin=origin)
 
 
 def _clip(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     return clip_facts(asked, args[0], options["lower"], options["upper"])
 
 
-def fill_facts(asked: str, facts: ColumnDomain, value: object, origin: str = "") -> ColumnDomain:
+def fill_facts(asked: str, domain: ColumnDomain, value: object, origin: str = "") -> ColumnDomain:
     """Facts after missing values are replaced by a constant: nothing is missing, and bounds cover the constant."""
-    value = check_scalar(value, facts.dtype, asked)
+    value = check_scalar(value, domain.dtype, asked)
     if value is None:
         raise WrongType(f"{asked}: fill with a value, not with null.")
-    dtype = facts.dtype
+    dtype = domain.dtype
     if kind(dtype) == Kind.INTEGER:
         first, last = integer_range(dtype)
         if not isinstance(value, int) or not first <= value <= last:
@@ -250,38 +250,38 @@ def fill_facts(asked: str, facts: ColumnDomain, value: object, origin: str = "")
     if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL):
         dtype, value = nw.Float64(), float(value)  # type: ignore[arg-type]
     number = ticks(value, dtype, asked) if kind(dtype) in TIMES else value
-    bounds = facts.bounds and (facts.bounds.cover(number) if isinstance(number, (int, float)) else facts.bounds)
-    keys = facts.keys if facts.keys is None or value in facts.keys else (*facts.keys, value)
+    bounds = domain.bounds and (domain.bounds.cover(number) if isinstance(number, (int, float)) else domain.bounds)
+    keys = domain.keys if domain.keys is None or value in domain.keys else (*domain.keys, value)
     if isinstance(dtype, nw.Enum):
         dtype = nw.Enum([str(key) for key in keys or ()])
-    return ColumnDomain(dtype, False, bounds, keys, origin or facts.origin)
+    return ColumnDomain(dtype, False, bounds, keys, origin or domain.origin)
 
 
 def _fill_null(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
     return fill_facts(asked, args[0], options["value"])
 
 
-def cast_facts(asked: str, facts: ColumnDomain, target: nw.dtypes.DType, origin: str = "") -> ColumnDomain:
+def cast_facts(asked: str, domain: ColumnDomain, target: nw.dtypes.DType, origin: str = "") -> ColumnDomain:
     """Facts after a conversion in which what does not convert is null."""
-    check_cast(facts.dtype, target, asked)
+    check_cast(domain.dtype, target, asked)
     keys: tuple[Scalar, ...] | None = tuple(target.categories) if isinstance(target, nw.Enum) else None
-    have, want = kind(facts.dtype), kind(target)
+    have, want = kind(domain.dtype), kind(target)
     bounds, nullable = None, True
-    if have in (*_NUMBERS, Kind.BOOLEAN) and want in _NUMBERS and facts.bounds:
+    if have in (*_NUMBERS, Kind.BOOLEAN) and want in _NUMBERS and domain.bounds:
         lower, upper = (
-            facts.bounds if have in (Kind.INTEGER, Kind.BOOLEAN) else _as_floats(facts.bounds) or facts.bounds
+            domain.bounds if have in (Kind.INTEGER, Kind.BOOLEAN) else _as_floats(domain.bounds) or domain.bounds
         )
         if want == Kind.INTEGER:
             first, last = integer_range(target)
             whole = Bounds(math.trunc(lower), math.trunc(upper))
             bounds = Bounds(min(max(whole.lower, first), last), min(max(whole.upper, first), last))
-            nullable = facts.nullable or bounds != whole
+            nullable = domain.nullable or bounds != whole
         elif isinstance(target, nw.Float64):  # Float32 rounds, perhaps out of the old bounds
-            bounds, nullable = _finite(float(lower), float(upper)), facts.nullable
+            bounds, nullable = _finite(float(lower), float(upper)), domain.nullable
     if want == Kind.BOOLEAN:
-        bounds, nullable = Bounds(0, 1), facts.nullable
+        bounds, nullable = Bounds(0, 1), domain.nullable
     if want == Kind.STRING and keys is None:
-        target, keys, nullable = nw.String(), facts.keys if have == Kind.STRING else None, facts.nullable
+        target, keys, nullable = nw.String(), domain.keys if have == Kind.STRING else None, domain.nullable
     return ColumnDomain(target, nullable, bounds, keys, origin)
 
 

@@ -1,7 +1,7 @@
 """The ask: groups, limits and aggregates on top of a plan, resolved into the noisy totals it needs.
 
 Neighbouring tables differ in the rows of one unit. After the limits are enforced (or, with `dp.Rows(k)`, declared) that
-unit's part of every total is bounded by the contribution resolved here, which is where each measure's sensitivity
+unit's part of every total is bounded by the contribution resolved here, which is where each total's sensitivity
 comes from; the formulas are in `dpframe.theory.maps`.
 """
 
@@ -19,7 +19,7 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_name
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.steps import Step
-from dpframe.plan.totals import Measure, ReleasedColumn, UnitLimits, units_total
+from dpframe.plan.totals import ReleasedColumn, Total, UnitLimits, units_total
 from dpframe.plan.types import Kind, check_key, kind, show
 from dpframe.theory.formulas.error import margin_shares
 from dpframe.theory.formulas.sensitivity import Sensitivity, merged, pair_gains
@@ -44,16 +44,16 @@ class Layout:
 
 @dataclass(frozen=True)
 class Allotment:
-    """A measure with every name it has in the released table, and its weight when the price is split.
+    """A total with every name it has in the released table, and its weight when the price is split.
 
     `pure` is the weight where ε is split over Laplace noise, if it is another one. Without weight it is left out. What
     is `hidden` only finds the keys: its number is not released. A sum with a count `beside` it may be measured as a
     pair with it, for the price of both: see `theory.formulas.sensitivity.pairs`. `columns` is how many released columns
-    it makes: a part of one that is made of several noisy measures.
+    it makes: a part of one that is made of several noisy totals.
     """
 
     names: tuple[str, ...]
-    measure: Measure
+    total: Total
     share: Fraction
     pure: Fraction | None = None
     hidden: bool = False
@@ -64,7 +64,7 @@ class Allotment:
     def weight(self) -> int:
         """What the count beside counts for in the pair: the largest value, in units of the sum for one of the count."""
         assert self.beside is not None
-        return self.measure.grid.magnitude << (self.measure.fraction - self.beside.measure.fraction)
+        return self.total.grid.magnitude << (self.total.fraction - self.beside.total.fraction)
 
     @property
     def epsilon_share(self) -> Fraction:
@@ -72,7 +72,7 @@ class Allotment:
         return self.share if self.pure is None else self.pure
 
     def and_also(self, other: Allotment) -> Allotment:
-        """The same measure for the columns of both."""
+        """The same total for the columns of both."""
         names, share = (*self.names, *other.names), max(self.share, other.share)
         return replace(self, names=names, share=share, columns=self.columns + other.columns)
 
@@ -94,7 +94,7 @@ class Question:
 
     def __post_init__(self) -> None:
         check_names(name for name, _ in self.aggregates)
-        _ = self.paid  # every refusal comes now, not at release
+        _ = self.allotments  # every refusal comes now, not at release
 
     @property
     def table(self) -> Table:
@@ -107,9 +107,9 @@ class Question:
         columns = []
         for name in self.by:
             column = self.table.column(name, "group_by")
-            if kind(column.facts.dtype) == Kind.OTHER:
-                raise WrongType(f"group_by({name!r}): a column of type {show(column.facts.dtype)} cannot be a key.")
-            check_key(column.facts.dtype, name, f"group_by({name!r})")
+            if kind(column.domain.dtype) == Kind.OTHER:
+                raise WrongType(f"group_by({name!r}): a column of type {show(column.domain.dtype)} cannot be a key.")
+            check_key(column.domain.dtype, name, f"group_by({name!r})")
             columns.append(column)
         if len(set(self.by)) != len(self.by):
             raise InvalidArgument("group_by: a column is named twice.")
@@ -187,7 +187,7 @@ class Question:
 
         A minimum or maximum has none: beyond it there may be anything up to its bound, whatever is paid.
         """
-        paying = any(m.between for output in self.outputs for _, m in output.measures)
+        paying = any(m.between for output in self.outputs for _, m in output.totals)
         return replace(self, ci=ci) if paying else self
 
     def with_limits(self, chosen: Limits) -> Question:
@@ -200,7 +200,7 @@ class Question:
         return 1 if not self.by else None if self.keys is None else self.keys.size
 
     @cached_property
-    def scope(self) -> UnitLimits:
+    def unit_limits(self) -> UnitLimits:
         """What an aggregate needs to know of the place it is asked in."""
         _ = self.group_columns
         limits = self.limits
@@ -226,10 +226,10 @@ class Question:
                     f"The result would have two columns {name!r}; name one of them otherwise: .agg(total_{name}=...) "
                     f"after group_by, or rename({{{name!r}: '{name}_key'}}) before."
                 )
-        return tuple(aggregate.output(name, self.scope) for name, aggregate in self.aggregates)
+        return tuple(aggregate.output(name, self.unit_limits) for name, aggregate in self.aggregates)
 
     @cached_property
-    def threshold(self) -> Measure | None:
+    def threshold(self) -> Total | None:
         """The number of units that decides which groups appear, when nobody listed them.
 
         One that is released may do so, but not where suppressed groups are added up: see
@@ -237,21 +237,21 @@ class Question:
         """
         if not self.private_keys:
             return None
-        return replace(units_total(self.scope, "keys found in the data"), finds=self.other is not None)
+        return replace(units_total(self.unit_limits, "keys found in the data"), finds=self.other is not None)
 
     @cached_property
-    def paid(self) -> tuple[Allotment, ...]:
+    def allotments(self) -> tuple[Allotment, ...]:
         """The distinct noisy totals: a count that several columns share is one of them."""
         shares: dict[tuple[object, ...], Allotment] = {}
 
         for output, (_, aggregate) in zip(self.outputs, self.aggregates, strict=True):
-            part = Fraction(1, max(1, sum(measure.sensitivity.l0 > 0 for _, measure in output.measures)))
-            for name, measure in output.measures:
-                new = Allotment((name,), measure, aggregate.share, columns=part)
-                old = shares.get(measure.key)
-                shares[measure.key] = new if old is None else old.and_also(new)
+            part = Fraction(1, max(1, sum(total.sensitivity.l0 > 0 for _, total in output.totals)))
+            for name, total in output.totals:
+                new = Allotment((name,), total, aggregate.share, columns=part)
+                old = shares.get(total.key)
+                shares[total.key] = new if old is None else old.and_also(new)
         if self.threshold is not None and self.threshold.key not in shares:
-            taken = {name for paid in shares.values() for name in paid.names} | set(self.by)
+            taken = {name for allotment in shares.values() for name in allotment.names} | set(self.by)
             name = "units" if "units" not in taken else "units of the keys"
             shares[self.threshold.key] = Allotment((name,), self.threshold, Fraction(1), hidden=True)
         if self.shape is not None:
@@ -264,21 +264,21 @@ class Question:
 
         A count is in one pair at most, with the first such sum; one that finds the keys is in none.
         """
-        found, taken = dict(read), set[tuple[object, ...]]()
+        by_key, taken = dict(read), set[tuple[object, ...]]()
         for output in self.outputs:
             if not output.derived:
                 continue
-            total, count = (found[output.measures[i][1].key] for i in (0, -1))
-            deciding = self.threshold is not None and self.threshold.key == count.measure.key
-            moved = total.measure.sensitivity.l0 and count.measure.sensitivity.l0
-            if deciding or not moved or {total.measure.key, count.measure.key} & taken:
+            numerator, count = (by_key[output.totals[i][1].key] for i in (0, -1))
+            deciding = self.threshold is not None and self.threshold.key == count.total.key
+            moved = numerator.total.sensitivity.l0 and count.total.sensitivity.l0
+            if deciding or not moved or {numerator.total.key, count.total.key} & taken:
                 continue
-            pair, shares = replace(total, beside=count), (total.epsilon_share, count.epsilon_share)
-            sizes = total.measure.sensitivity, count.measure.sensitivity
+            pair, shares = replace(numerator, beside=count), (numerator.epsilon_share, count.epsilon_share)
+            sizes = numerator.total.sensitivity, count.total.sensitivity
             if pair_gains(*sizes, pair.weight, shares, mean_only=len(count.names) == 1):
-                found[total.measure.key] = pair
-                taken |= {total.measure.key, count.measure.key}
-        return tuple(found.values())
+                by_key[numerator.total.key] = pair
+                taken |= {numerator.total.key, count.total.key}
+        return tuple(by_key.values())
 
     def _collected(self, read: tuple[Allotment, ...]) -> list[Allotment]:
         """The totals of all suppressed groups together.
@@ -291,30 +291,30 @@ class Question:
                 "keys are all released. Leave it out, or leave keys= out."
             )
         for (_, aggregate), output in zip(self.aggregates, self.outputs, strict=True):
-            if not all(measure.additive for _, measure in output.measures):
+            if not all(total.additive for _, total in output.totals):
                 raise UnsupportedOperation(
                     f"{aggregate.typed}: suppressed groups can be added up, and this is no sum over rows; leave other= "
                     "out, or ask for counts, sums, means and variances."
                 )
         made = {
-            paid.measure.key: Allotment(
-                tuple(f"{name}.other" for name in paid.names),
-                replace(paid.measure, collects=True, sensitivity=merged(paid.measure.sensitivity, 1)),
+            allotment.total.key: Allotment(
+                tuple(f"{name}.other" for name in allotment.names),
+                replace(allotment.total, collects=True, sensitivity=merged(allotment.total.sensitivity, 1)),
                 Fraction(0),
-                columns=paid.columns,
+                columns=allotment.columns,
             )
-            for paid in read
-            if not paid.hidden
+            for allotment in read
+            if not allotment.hidden
         }
-        for paid in read:
-            if paid.beside is not None:
-                made[paid.measure.key] = replace(made[paid.measure.key], beside=made[paid.beside.measure.key])
+        for allotment in read:
+            if allotment.beside is not None:
+                made[allotment.total.key] = replace(made[allotment.total.key], beside=made[allotment.beside.total.key])
         return list(made.values())
 
     @property
     def rounds(self) -> int:
         """How many rows of the released table a group has: more than one for its most frequent values."""
-        return max((m.rounds for output in self.outputs for _, m in output.measures), default=1)
+        return max((m.rounds for output in self.outputs for _, m in output.totals), default=1)
 
     @property
     def row_names(self) -> tuple[str, ...]:
@@ -329,7 +329,7 @@ class Question:
     @property
     def read(self) -> tuple[Allotment, ...]:
         """The noisy totals that rows are read for: all but those that are made of these."""
-        return tuple(p for p in self.paid if not p.measure.merged and not p.measure.collects)
+        return tuple(p for p in self.allotments if not p.total.merged and not p.total.collects)
 
     @cached_property
     def shape(self) -> tuple[int, int] | None:
@@ -360,7 +360,7 @@ class Question:
         if len(read) != 1:
             raise UnsupportedOperation("crosstab: margins='measured' is for counts and sums; means have none.")
         (cells,) = read
-        bound = cells.measure.sensitivity
+        bound = cells.total.sensitivity
         if not bound.l0:
             return read
         ratio = bound.exact_l1**2 / bound.l2_squared
@@ -369,7 +369,7 @@ class Question:
         margins = [
             Allotment(
                 tuple(f"{name}.{source}" for name in cells.names),
-                replace(cells.measure, merged=source, sensitivity=merged(bound, number[source])),
+                replace(cells.total, merged=source, sensitivity=merged(bound, number[source])),
                 normal[source],
                 pure[source],
             )
@@ -380,5 +380,5 @@ class Question:
 
     @property
     def sensitivity(self) -> Mapping[str, Sensitivity]:
-        """For each noisy measure, how far one unit moves it (column unit)."""
-        return {name: p.measure.sensitivity.scaled(p.measure.unit) for p in self.paid for name in p.names}
+        """For each noisy total, how far one unit moves it (column unit)."""
+        return {name: p.total.sensitivity.scaled(p.total.unit) for p in self.allotments for name in p.names}

@@ -36,7 +36,7 @@ __all__ = ["Aggregate", "Count", "CountDistinct", "CountUnits", "Mean", "Mode", 
 
 def _time_type(column: Column) -> DType | None:
     """The type of a column of times, None for numbers."""
-    return column.facts.dtype if kind(column.facts.dtype) in TIMES else None
+    return column.domain.dtype if kind(column.domain.dtype) in TIMES else None
 
 
 def _typed_bounds(bounds: Bounds | Auto | None) -> str:
@@ -57,7 +57,7 @@ class Aggregate:
         """As the user typed it."""
         raise NotImplementedError
 
-    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         """The released column, or a typed error when it cannot be private as asked."""
         raise NotImplementedError
 
@@ -77,13 +77,13 @@ class Count(Aggregate):
     def typed(self) -> str:
         return "count()" if self.column is None else f"count({self.column!r})"
 
-    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if self.column is None:
-            return ReleasedColumn(name, Formula.COUNT, ((name, row_total(scope, self.typed)),))
-        column = scope.table.column(self.column, self.typed)
-        if kind(column.facts.dtype) == Kind.OTHER:
-            raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
-        return ReleasedColumn(name, Formula.COUNT, ((name, value_total(column, scope, self.typed)),))
+            return ReleasedColumn(name, Formula.COUNT, ((name, row_total(unit_limits, self.typed)),))
+        column = unit_limits.table.column(self.column, self.typed)
+        if kind(column.domain.dtype) == Kind.OTHER:
+            raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
+        return ReleasedColumn(name, Formula.COUNT, ((name, value_total(column, unit_limits, self.typed)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,8 +94,8 @@ class CountUnits(Aggregate):
     def typed(self) -> str:
         return "count_units()"
 
-    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
-        return ReleasedColumn(name, Formula.COUNT, ((name, units_total(scope, self.typed)),))
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        return ReleasedColumn(name, Formula.COUNT, ((name, units_total(unit_limits, self.typed)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,21 +112,21 @@ class Sum(Aggregate):
         limit += f", unit_bounds={tuple(self.unit_bounds)}" if self.unit_bounds else ""
         return f"sum({self.column!r}{limit})"
 
-    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
-        column = number_column(self.column, scope, self.typed, "duration", other="mean")
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        column = number_column(self.column, unit_limits, self.typed, "duration", other="mean")
         whole = is_whole(column)
         if self.unit_bounds is None:
             bounds = bounds_of(column, self.bounds, self.column, self.typed)
-            measure = sum_total(column, bounds, scope, self.typed, centred=False)
+            total = sum_total(column, bounds, unit_limits, self.typed, centred=False)
         else:
-            if not scope.table.unit:
+            if not unit_limits.table.unit:
                 raise UnboundedContribution(
                     f"{self.typed}: unit_bounds clips each unit's total, and dp.Rows(k) does not say whose rows are "
                     "whose. Use bounds=, or protect the table with unit='...'."
                 )
-            measure = unit_sum_total(column, in_ticks(self.unit_bounds, column, self.typed), scope, self.typed)
-        whole = whole and measure.grid.step == 1
-        return ReleasedColumn(name, Formula.SUM, ((name, measure),), whole=whole, dtype=_time_type(column))
+            total = unit_sum_total(column, in_ticks(self.unit_bounds, column, self.typed), unit_limits, self.typed)
+        whole = whole and total.grid.step == 1
+        return ReleasedColumn(name, Formula.SUM, ((name, total),), whole=whole, dtype=_time_type(column))
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,12 +140,12 @@ class Mean(Aggregate):
     def typed(self) -> str:
         return f"mean({self.column!r}{_typed_bounds(self.bounds)})"
 
-    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
-        column = number_column(self.column, scope, self.typed, *TIMES)
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        column = number_column(self.column, unit_limits, self.typed, *TIMES)
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
-        total = sum_total(column, bounds, scope, self.typed, centred=True)
-        count = value_total(column, scope, self.typed)
-        dtype, per = mean_type(column.facts.dtype)
+        total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
+        count = value_total(column, unit_limits, self.typed)
+        dtype, per = mean_type(column.domain.dtype)
         parts = ((f"{name}.sum", total), (f"{name}.count", count))
         return ReleasedColumn(name, Formula.MEAN, parts, False, bounds, dtype=dtype, ticks=per)
 
@@ -165,14 +165,14 @@ class Var(Aggregate):
         limit += "" if self.ddof == 1 else f", ddof={self.ddof}"
         return f"{'std' if self.root else 'var'}({self.column!r}{limit})"
 
-    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
-        column = number_column(self.column, scope, self.typed, *(TIMES if self.root else ()), other="std")
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        column = number_column(self.column, unit_limits, self.typed, *(TIMES if self.root else ()), other="std")
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
-        total = sum_total(column, bounds, scope, self.typed, centred=True)
-        squares = square_total(column, bounds, scope, self.typed)
-        count = value_total(column, scope, self.typed)
+        total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
+        squares = square_total(column, bounds, unit_limits, self.typed)
+        count = value_total(column, unit_limits, self.typed)
         parts = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.count", count))
-        dtype, per = mean_type(column.facts.dtype)
+        dtype, per = mean_type(column.domain.dtype)
         dtype = dtype and nw.Duration(getattr(dtype, "time_unit", "us"))
         return ReleasedColumn(
             name, Formula.STD if self.root else Formula.VAR, parts, False, bounds, self.ddof, dtype, per
@@ -189,11 +189,11 @@ class CountDistinct(Aggregate):
     def typed(self) -> str:
         return f"n_unique({self.column!r})"
 
-    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
-        column = scope.table.column(self.column, self.typed)
-        if kind(column.facts.dtype) == Kind.OTHER:
-            raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
-        return ReleasedColumn(name, Formula.COUNT, ((name, distinct_total(column, scope, self.typed)),))
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        column = unit_limits.table.column(self.column, self.typed)
+        if kind(column.domain.dtype) == Kind.OTHER:
+            raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
+        return ReleasedColumn(name, Formula.COUNT, ((name, distinct_total(column, unit_limits, self.typed)),))
 
 
 @dataclass(frozen=True, repr=False)
@@ -210,13 +210,13 @@ class Quantile(Aggregate):
         q = f", {float(self.q):g}" if self.verb == "quantile" else ""
         return f"{self.verb}({self.column!r}{q}{_typed_bounds(self.bounds)})"
 
-    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
-        column = number_column(self.column, scope, self.typed, *TIMES)
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        column = number_column(self.column, unit_limits, self.typed, *TIMES)
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
-        measure = rank_total(column, bounds, self.q, scope, self.typed)
-        assert measure.candidates is not None
-        whole = measure.candidates.whole and (measure.candidates.fits or _time_type(column) is not None)
-        return ReleasedColumn(name, Formula.QUANTILE, ((name, measure),), whole, bounds, dtype=_time_type(column))
+        total = rank_total(column, bounds, self.q, unit_limits, self.typed)
+        assert total.candidates is not None
+        whole = total.candidates.whole and (total.candidates.fits or _time_type(column) is not None)
+        return ReleasedColumn(name, Formula.QUANTILE, ((name, total),), whole, bounds, dtype=_time_type(column))
 
 
 @dataclass(frozen=True, repr=False)
@@ -231,12 +231,12 @@ class Mode(Aggregate):
     def typed(self) -> str:
         return f"mode({self.column!r})" if self.most is None else f"top_k({self.column!r}, {self.most})"
 
-    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
-        column = scope.table.column(self.column, self.typed)
-        if kind(column.facts.dtype) == Kind.OTHER:
-            raise WrongType(f"{self.typed}: a column of type {show(column.facts.dtype)} cannot be read.")
-        check_key(column.facts.dtype, self.column, self.typed)
-        listed = read_keys(self.keys, (self.column,), (column.facts,), self.typed)
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        column = unit_limits.table.column(self.column, self.typed)
+        if kind(column.domain.dtype) == Kind.OTHER:
+            raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
+        check_key(column.domain.dtype, self.column, self.typed)
+        listed = read_keys(self.keys, (self.column,), (column.domain,), self.typed)
         if listed is None:
             raise InvalidArgument(
                 f"{self.typed}: it is chosen among values that are listed without looking at the data: "
@@ -245,5 +245,5 @@ class Mode(Aggregate):
         (values,) = listed.levels
         if self.most is not None and self.most > len(values):
             raise InvalidArgument(f"{self.typed}: only {len(values)} values are listed.")
-        measure = mode_total(column, values, self.most or 1, scope, self.typed)
-        return ReleasedColumn(name, Formula.MODE, ((name, measure),), whole=False)
+        total = mode_total(column, values, self.most or 1, unit_limits, self.typed)
+        return ReleasedColumn(name, Formula.MODE, ((name, total),), whole=False)

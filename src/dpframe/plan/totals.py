@@ -23,8 +23,8 @@ from dpframe.theory.formulas.sensitivity import grouped as maps
 __all__ = [
     "Candidates",
     "Formula",
-    "Measure",
     "ReleasedColumn",
+    "Total",
     "TotalKind",
     "UnitLimits",
     "bounds_of",
@@ -211,10 +211,10 @@ class TotalKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Measure:
+class Total:
     """What is asked of each group of rows: an integer that noise is added to, or a rank that a candidate is chosen for.
 
-    `total` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
+    `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
     which adds (value - about)² instead of the value). "distinct" is the number of different values; "ranks" chooses the
     candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
@@ -222,7 +222,7 @@ class Measure:
     `values`, or the first of them, in as many `rounds`.
     """
 
-    total: TotalKind
+    kind: TotalKind
     column: Column | None
     grid: Grid
     fraction: int
@@ -241,12 +241,12 @@ class Measure:
     @property
     def additive(self) -> bool:
         """Whether it is a sum over units, so that one pass adds it up with the others."""
-        return self.total not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES)
+        return self.kind not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES)
 
     @property
     def chosen(self) -> bool:
         """Whether it is a choice among candidates, and not a number that noise is added to."""
-        return self.total in (TotalKind.RANKS, TotalKind.MODES)
+        return self.kind in (TotalKind.RANKS, TotalKind.MODES)
 
     @property
     def choices(self) -> int:
@@ -269,10 +269,10 @@ class Measure:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Two measures with the same key are the same total, and are paid for once."""
+        """Two totals with the same key are the same total, and are paid for once."""
         column = self.column.id if self.column else None
         part = (self.merged, self.collects, self.finds, self.among)
-        return (self.total, column, self.grid, self.about, self.choice, part)
+        return (self.kind, column, self.grid, self.about, self.choice, part)
 
     @property
     def choice(self) -> tuple[object, ...]:
@@ -302,7 +302,7 @@ class Formula(StrEnum):
 
 @dataclass(frozen=True)
 class ReleasedColumn:
-    """A released column: the measures it is made of, named, and how.
+    """A released column: the totals it is made of, named, and how.
 
     "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
     to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
@@ -313,7 +313,7 @@ class ReleasedColumn:
 
     name: str
     formula: Formula
-    measures: tuple[tuple[str, Measure], ...]
+    totals: tuple[tuple[str, Total], ...]
     whole: bool = True
     bounds: Bounds | None = None
     ddof: int = 0
@@ -323,64 +323,68 @@ class ReleasedColumn:
     @property
     def derived(self) -> bool:
         """Whether it is made of several totals: a sum measured from the middle of the bounds first, a count last."""
-        return len(self.measures) > 1
+        return len(self.totals) > 1
 
 
-def row_total(scope: UnitLimits, what: str) -> Measure:
+def row_total(unit_limits: UnitLimits, what: str) -> Total:
     """Rows per group: integers, with fraction bits only where the three limits together force a weight."""
-    if scope.one_row_each:
-        return Measure(TotalKind.ROWS, None, UNIT_GRID, 0, maps.one_row_sum(1, 1))
-    limits = scope.contribution(what)
-    scaled = scope.weighted and limits.rows < limits.groups * limits.rows_per_group
+    if unit_limits.one_row_each:
+        return Total(TotalKind.ROWS, None, UNIT_GRID, 0, maps.one_row_sum(1, 1))
+    limits = unit_limits.contribution(what)
+    scaled = unit_limits.weighted and limits.rows < limits.groups * limits.rows_per_group
     fraction = FRACTION_BITS if scaled else 0
-    bound = maps.row_counts(limits, scope.table.relation, scope.cells)
-    return Measure(TotalKind.ROWS, None, UNIT_GRID, fraction, bound.scaled(2**fraction))
+    bound = maps.row_counts(limits, unit_limits.table.relation, unit_limits.cells)
+    return Total(TotalKind.ROWS, None, UNIT_GRID, fraction, bound.scaled(2**fraction))
 
 
-def value_total(column: Column, scope: UnitLimits, what: str) -> Measure:
+def value_total(column: Column, unit_limits: UnitLimits, what: str) -> Total:
     """Values that are not missing, per group; the rows themselves when no value can be missing."""
-    if not column.facts.nullable:
-        return row_total(scope, what)
-    fraction = FRACTION_BITS if scope.weighted else 0
-    bound = maps.row_counts(scope.contribution(what), scope.table.relation, scope.cells)
-    return Measure(TotalKind.VALUES, column, UNIT_GRID, fraction, bound.scaled(2**fraction))
+    if not column.domain.nullable:
+        return row_total(unit_limits, what)
+    fraction = FRACTION_BITS if unit_limits.weighted else 0
+    bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
+    return Total(TotalKind.VALUES, column, UNIT_GRID, fraction, bound.scaled(2**fraction))
 
 
-def units_total(scope: UnitLimits, what: str) -> Measure:
+def units_total(unit_limits: UnitLimits, what: str) -> Total:
     """Units per group; the rows where one unit has one row in each; with `dp.Rows(k)` the rows stand for them."""
-    if not scope.table.unit or scope.one_row_each or scope.one_each:
-        return row_total(scope, what)
-    return Measure(
-        TotalKind.UNITS, None, UNIT_GRID, 0, maps.unit_counts(scope.groups(what), scope.table.relation, scope.cells)
+    if not unit_limits.table.unit or unit_limits.one_row_each or unit_limits.one_each:
+        return row_total(unit_limits, what)
+    return Total(
+        TotalKind.UNITS,
+        None,
+        UNIT_GRID,
+        0,
+        maps.unit_counts(unit_limits.groups(what), unit_limits.table.relation, unit_limits.cells),
     )
 
 
-def number_column(name: str, scope: UnitLimits, what: str, *times: str, other: str = "") -> Column:
+def number_column(name: str, unit_limits: UnitLimits, what: str, *times: str, other: str = "") -> Column:
     """A column of numbers, or of the kinds of times named, which are whole numbers of ticks; or a typed error.
 
     Input:  name; scope; what was asked; times: the kinds of times that it may be; other: what to ask of other times
     Errors: UnknownColumn, WrongType
     """
-    column = scope.table.column(name, what)
-    family = kind(column.facts.dtype)
+    column = unit_limits.table.column(name, what)
+    family = kind(column.domain.dtype)
     if family not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.BOOLEAN, *times):
-        dtype, besides = show(column.facts.dtype), "".join(f", {time}s" for time in times)
-        instead = f" Ask for {other}({name!r})." if other and family in TIMES else cast_first(column.facts.dtype, name)
+        dtype, besides = show(column.domain.dtype), "".join(f", {time}s" for time in times)
+        instead = f" Ask for {other}({name!r})." if other and family in TIMES else cast_first(column.domain.dtype, name)
         raise WrongType(f"{what}: needs numbers{besides} or true and false, not a column of type {dtype}.{instead}")
     return column
 
 
 def is_whole(column: Column) -> bool:
     """Whether a column's values are whole numbers inside the engine."""
-    return kind(column.facts.dtype) in (Kind.INTEGER, Kind.BOOLEAN, *TIMES)
+    return kind(column.domain.dtype) in (Kind.INTEGER, Kind.BOOLEAN, *TIMES)
 
 
 def in_ticks(given: Bounds, column: Column, what: str) -> Bounds:
     """Bounds as typed, in the unit in which the engine holds the column: ticks for a time. Errors: WrongType."""
-    if kind(column.facts.dtype) in TIMES:
-        return Bounds(*(ticks(x, column.facts.dtype, what) for x in given))
+    if kind(column.domain.dtype) in TIMES:
+        return Bounds(*(ticks(x, column.domain.dtype, what) for x in given))
     if any(isinstance(x, (dt.date, dt.timedelta)) for x in given):
-        raise WrongType(f"{what}: a column of type {show(column.facts.dtype)} goes with numbers, not with times.")
+        raise WrongType(f"{what}: a column of type {show(column.domain.dtype)} goes with numbers, not with times.")
     return given
 
 
@@ -396,13 +400,13 @@ def bounds_of(column: Column, given: Bounds | Auto | None, name: str, what: str)
 
     Errors: MissingBounds; InvalidArgument for bounds to be chosen of true and false
     """
-    known = column.facts.bounds
+    known = column.domain.bounds
     if isinstance(given, Auto):  # until they are chosen, some that any column could have
-        if kind(column.facts.dtype) == Kind.BOOLEAN:
+        if kind(column.domain.dtype) == Kind.BOOLEAN:
             raise InvalidArgument(f"{what}: true and false lie between 0 and 1; leave bounds= out.")
         return known or Bounds(0, 1)
     if given is None and known is None:
-        low, high = _EXAMPLES.get(kind(column.facts.dtype), ("0", "100"))
+        low, high = _EXAMPLES.get(kind(column.domain.dtype), ("0", "100"))
         raise MissingBounds(
             f"{what}: one value of {name!r} could be anything, so no finite noise hides it. Say the range: "
             f"clip({name!r}, {low}, {high}) before it, or bounds=({low}, {high}) in it, with limits you know without "
@@ -414,23 +418,23 @@ def bounds_of(column: Column, given: Bounds | Auto | None, name: str, what: str)
     return Bounds(given.clamp(known.lower), given.clamp(known.upper))
 
 
-def sum_total(column: Column, bounds: Bounds, scope: UnitLimits, what: str, *, centred: bool) -> Measure:
+def sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str, *, centred: bool) -> Total:
     """Values per group, each clipped to the bounds and, for means, measured from their middle."""
     whole = is_whole(column)
-    if scope.one_row_each and not column.facts.nullable:
+    if unit_limits.one_row_each and not column.domain.nullable:
         grid = grid_for(bounds, whole=whole, centred=centred, limit=1)
-        fraction = FRACTION_BITS if scope.weighted else 0
-        return Measure(
+        fraction = FRACTION_BITS if unit_limits.weighted else 0
+        return Total(
             TotalKind.SUM, column, grid, fraction, maps.one_row_sum(grid.lower, grid.upper).scaled(2**fraction)
         )
-    limits = scope.contribution(what)
+    limits = unit_limits.contribution(what)
     grid = grid_for(bounds, whole=whole, centred=centred, limit=limits.rows_per_group)
-    fraction = FRACTION_BITS if scope.weighted else 0
-    bound = maps.row_sums(limits, grid.lower, grid.upper, scope.table.relation, scope.cells)
-    return Measure(TotalKind.SUM, column, grid, fraction, bound.scaled(2**fraction))
+    fraction = FRACTION_BITS if unit_limits.weighted else 0
+    bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
+    return Total(TotalKind.SUM, column, grid, fraction, bound.scaled(2**fraction))
 
 
-def square_total(column: Column, bounds: Bounds, scope: UnitLimits, what: str) -> Measure:
+def square_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
     """Squared distances from the middle of the bounds, per group, measured from half of the largest one.
 
     A value in bounds of half-width h has (value - middle)² in [0, h²]; around h²/2 that is at most h²/2 in size, half
@@ -440,48 +444,50 @@ def square_total(column: Column, bounds: Bounds, scope: UnitLimits, what: str) -
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     if half**2 > 10**270:
         raise InvalidBounds(f"{what}: squares of values this far apart are beyond floats; keep bounds 1e135 apart.")
-    limits = None if scope.one_row_each and not column.facts.nullable else scope.contribution(what)
+    limits = None if unit_limits.one_row_each and not column.domain.nullable else unit_limits.contribution(what)
     grid = grid_for(Bounds(0, float(half**2)), whole=False, centred=True, limit=limits.rows_per_group if limits else 1)
-    fraction = FRACTION_BITS if scope.weighted else 0
+    fraction = FRACTION_BITS if unit_limits.weighted else 0
     if limits is None:
         bound = maps.one_row_sum(grid.lower, grid.upper)
-        return Measure(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
-    bound = maps.row_sums(limits, grid.lower, grid.upper, scope.table.relation, scope.cells)
-    return Measure(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
+        return Total(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
+    bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
+    return Total(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
 
 
-def unit_sum_total(column: Column, bounds: Bounds, scope: UnitLimits, what: str) -> Measure:
+def unit_sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
     """Each unit's total per group, clipped to the bounds and added up over the units."""
     whole = is_whole(column)
     grid = grid_for(bounds, whole=whole, centred=False, limit=1)
-    bound = maps.unit_sums(scope.groups(what), grid.lower, grid.upper, scope.table.relation, scope.cells)
-    return Measure(TotalKind.UNIT_SUM, column, grid, 0, bound)
+    bound = maps.unit_sums(
+        unit_limits.groups(what), grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells
+    )
+    return Total(TotalKind.UNIT_SUM, column, grid, 0, bound)
 
 
-def distinct_total(column: Column, scope: UnitLimits, what: str) -> Measure:
+def distinct_total(column: Column, unit_limits: UnitLimits, what: str) -> Total:
     """Different values per group: a unit brings at most k to a group and K in all, and they may go with it."""
-    bound = maps.row_counts(scope.contribution(what), scope.table.relation, scope.cells)
-    return Measure(TotalKind.DISTINCT, column, UNIT_GRID, 0, bound)
+    bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
+    return Total(TotalKind.DISTINCT, column, UNIT_GRID, 0, bound)
 
 
-def rank_total(column: Column, bounds: Bounds, rank: Fraction, scope: UnitLimits, what: str) -> Measure:
+def rank_total(column: Column, bounds: Bounds, rank: Fraction, unit_limits: UnitLimits, what: str) -> Total:
     """The rows below and above each candidate, per group, for the choice of a quantile.
 
     Errors: InvalidBounds where the distance between the bounds is none that a float can hold
     """
     if Fraction(bounds.upper) - Fraction(bounds.lower) > 10**300:
         raise InvalidBounds(f"{what}: values this far apart are beyond floats; keep bounds 1e300 apart.")
-    fraction = FRACTION_BITS if scope.weighted else 0
-    bound = maps.row_places(scope.contribution(what), scope.table.relation, scope.cells)
+    fraction = FRACTION_BITS if unit_limits.weighted else 0
+    bound = maps.row_places(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
     candidates = Candidates.between(bounds, whole=is_whole(column))
-    bound, ci = bound.scaled(2**fraction), scope.ci if 0 < rank < 1 else None
-    return Measure(TotalKind.RANKS, column, UNIT_GRID, fraction, bound, candidates=candidates, rank=rank, ci=ci)
+    bound, ci = bound.scaled(2**fraction), unit_limits.ci if 0 < rank < 1 else None
+    return Total(TotalKind.RANKS, column, UNIT_GRID, fraction, bound, candidates=candidates, rank=rank, ci=ci)
 
 
-def mode_total(column: Column, values: tuple[Scalar | None, ...], rounds: int, scope: UnitLimits, what: str) -> Measure:
+def mode_total(
+    column: Column, values: tuple[Scalar | None, ...], rounds: int, unit_limits: UnitLimits, what: str
+) -> Total:
     """The rows at each listed value, per group, for the choice of the most frequent ones."""
-    fraction = FRACTION_BITS if scope.weighted else 0
-    bound = maps.row_places(scope.contribution(what), scope.table.relation, scope.cells)
-    return Measure(
-        TotalKind.MODES, column, UNIT_GRID, fraction, bound.scaled(2**fraction), values=values, rounds=rounds
-    )
+    fraction = FRACTION_BITS if unit_limits.weighted else 0
+    bound = maps.row_places(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
+    return Total(TotalKind.MODES, column, UNIT_GRID, fraction, bound.scaled(2**fraction), values=values, rounds=rounds)

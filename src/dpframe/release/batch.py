@@ -53,10 +53,10 @@ class Batch(Hints):
 
     @property
     def noise(self) -> pl.DataFrame:
-        """One row per noisy measure: query (its place), column, aggregate, mechanism, scale, threshold."""
+        """One row per noisy total: query (its place), column, aggregate, mechanism, scale, threshold."""
         tables = [
-            noise_table(ask.outputs, plan).select(pl.lit(i).alias("query"), pl.all())
-            for i, (ask, plan) in enumerate(zip(self._asks, self._plans, strict=True))
+            noise_table(question.outputs, plan).select(pl.lit(i).alias("query"), pl.all())
+            for i, (question, plan) in enumerate(zip(self._asks, self._plans, strict=True))
         ]
         return pl.concat(tables)
 
@@ -108,20 +108,22 @@ def batch_of(
             "Say what the batch may cost: "
             f"budget.plan([...], {'rho=0.1' if account.terms is Terms.RHO else 'epsilon=1.0, delta=1e-6'})."
         )
-    asks = [replace(ask if ci is None else ask.with_ci(read_ci(ci))) for ask in asks]  # named twice, it is two
-    if any(ask.shape is not None for ask in asks):
+    asks = [
+        replace(question if ci is None else question.with_ci(read_ci(ci))) for question in asks
+    ]  # named twice, it is two
+    if any(question.shape is not None for question in asks):
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
-    if any(isinstance(ask, Marginals) for ask in asks):
+    if any(isinstance(question, Marginals) for question in asks):
         raise UnsupportedOperation("budget.plan: marginals share their noise; release them by themselves.")
-    if any(ask.undecided for ask in asks):
+    if any(question.undecided for question in asks):
         raise UnsupportedOperation(
             "budget.plan: limits that are chosen inside a release (dp.Auto) need one of their own."
         )
     if ci is not None:
-        for ask in asks:
-            check_ci(ci, ask.by, ask.outputs, ask.layout)
-    parts = [part for ask, share in _weights(asks, shares) for part in parts_of(ask, share)]
-    finding = sum(ask.private_keys for ask in asks)
+        for question in asks:
+            check_ci(ci, question.by, question.outputs, question.layout)
+    parts = [part for question, share in _weights(asks, shares) for part in parts_of(question, share)]
+    finding = sum(question.private_keys for question in asks)
     price = _read_price(account.terms, epsilon, delta, rho, noise)
     tried = _allocations(price, parts, finds=finding > 0, joint=account.accountant == "pld")
     priced = [(price.cost(allocation, asks), allocation) for allocation in tried]
@@ -152,7 +154,7 @@ def _allocations(price: Price, parts: Sequence[Part], *, finds: bool, joint: boo
 def _plans(asks: Sequence[Question], allocation: Allocation, finding: int, cost: Loss) -> list[NoisePlan]:
     """Each query with its noise; those whose keys are found in the data share δ."""
     part = allocation.key_delta / finding if finding else Fraction(0)
-    return [planned(ask, replace(allocation, key_delta=part), cost) for ask in asks]
+    return [planned(question, replace(allocation, key_delta=part), cost) for question in asks]
 
 
 def _weights(asks: Sequence[Question], shares: Sequence[float] | None) -> list[tuple[Question, Fraction]]:
@@ -164,6 +166,6 @@ def _weights(asks: Sequence[Question], shares: Sequence[float] | None) -> list[t
     given = [Fraction(1)] * len(asks) if shares is None else [exact(share, "share") for share in shares]
     if len(given) != len(asks) or any(share <= 0 for share in given):
         raise InvalidArgument("budget.plan: shares= has a number above 0 for each query.")
-    paying = [(ask, share) for ask, share in zip(asks, given, strict=True) if moved_totals(ask)]
+    paying = [(question, share) for question, share in zip(asks, given, strict=True) if moved_totals(question)]
     whole = sum((share for _, share in paying), Fraction(0))
-    return [(ask, share / whole) for ask, share in paying]
+    return [(question, share / whole) for question, share in paying]

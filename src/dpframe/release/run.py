@@ -78,7 +78,7 @@ class Account(Protocol):
 
 
 def release(
-    ask: Question,
+    question: Question,
     account: Account,
     price: Price,
     *,
@@ -92,9 +92,9 @@ def release(
             was charged; the stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
     """
-    plan = price.plan(ask)
-    cost = check_choice(ask, price) if ask.undecided else plan.cost
-    (one,) = settled([(ask, plan)], account, cost, price, name=name, refresh=refresh)
+    plan = price.plan(question)
+    cost = check_choice(question, price) if question.undecided else plan.cost
+    (one,) = settled([(question, plan)], account, cost, price, name=name, refresh=refresh)
     return one
 
 
@@ -114,17 +114,17 @@ def settled(
             refresh; batch, whether the questions were fixed together
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
-    for ask, _ in questions:
-        if batch and ask.undecided:
+    for question, _ in questions:
+        if batch and question.undecided:
             raise UnsupportedOperation("A batch is priced before any of it runs; release what has dp.Auto() by itself.")
-        _validate(ask)
-    subjects = {subject_of(ask) for ask, _ in questions}
+        _validate(question)
+    subjects = {subject_of(question) for question, _ in questions}
     if len(subjects) != 1:
         raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
-    words = "; ".join(asked(ask) for ask, _ in questions)
+    words = "; ".join(asked(question) for question, _ in questions)
     query = f"batch of {len(questions)}: {words}" if batch else words
     plan = _described(questions, price) if name is not None else None
-    events = [event for ask, noisy in questions for event in ([UNNAMED] if ask.undecided else noisy.events)]
+    events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
     said: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
     receipt = account.charge(cost, subjects.pop(), query, **said)
     if receipt.stored is None:
@@ -136,13 +136,13 @@ def settled(
         answers = unpacked(stored.data)
         decided = [said.get("chosen") for said in stored.statement["releases"]]
         questions = [
-            question if chosen is None else restored(question[0], chosen, price)
-            for question, chosen in zip(questions, decided, strict=True)
+            priced if chosen is None else restored(priced[0], chosen, price)
+            for priced, chosen in zip(questions, decided, strict=True)
         ]
-        reasons = [derivation(ask) for ask, _ in questions]
+        reasons = [derivation(question) for question, _ in questions]
     return [
-        _release(question, why, answer, receipt, said)
-        for question, why, answer, said in zip(questions, reasons, answers, stored.statement["releases"], strict=True)
+        _release(priced, why, answer, receipt, said)
+        for priced, why, answer, said in zip(questions, reasons, answers, stored.statement["releases"], strict=True)
     ]
 
 
@@ -154,45 +154,45 @@ def _answered(
     name: str | None,
 ) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]]]:
     """Questions as they were decided, their answers, derivations and statements; rows are read here."""
-    found = [_found(question, price) for question in questions]
-    reasons = [derivation(ask) for (ask, _), _, _ in found]
+    found = [_found(priced, price) for priced in questions]
+    reasons = [derivation(question) for (question, _), _, _ in found]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
-        {**_statement(question, why, account, receipt, about), **chosen}
-        for (question, _, chosen), why in zip(found, reasons, strict=True)
+        {**_statement(priced, why, account, receipt, about), **chosen}
+        for (priced, _, chosen), why in zip(found, reasons, strict=True)
     ]
-    return [question for question, _, _ in found], [answer for _, answer, _ in found], reasons, statements
+    return [priced for priced, _, _ in found], [answer for _, answer, _ in found], reasons, statements
 
 
-def _validate(ask: Question) -> None:
-    if isinstance(ask, Marginals):
-        engine.validate_marginals(ask)
+def _validate(question: Question) -> None:
+    if isinstance(question, Marginals):
+        engine.validate_marginals(question)
     else:
-        engine.validate(ask)
+        engine.validate(question)
 
 
-def subject_of(ask: Question) -> str:
+def subject_of(question: Question) -> str:
     """Whose privacy a release is about: the unit and the neighbour relation."""
-    return f"{unit_words(source_of(ask.step).table)}, {ask.table.relation}"
+    return f"{unit_words(source_of(question.step).table)}, {question.table.relation}"
 
 
 def _described(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
     """What a name stands for: every question, its noise and its price; no data."""
-    plans = [{**described(ask), **described_price(noisy, price)} for ask, noisy in questions]
+    plans = [{**described(question), **described_price(noisy, price)} for question, noisy in questions]
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
-def _found(question: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
+def _found(priced: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
     """A question with its answer, and what is said of what it left open; no error shows a raw total."""
-    return engine.sealed(lambda: _read(question, price))
+    return engine.sealed(lambda: _read(priced, price))
 
 
-def _read(question: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
+def _read(priced: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
     """A question with its answer. Limits and bounds that it asked for are chosen here, for a part of its price."""
-    ask, plan = question
-    if not ask.undecided:
-        return question, _answer(ask, plan), {}
-    made, plan, said, left = choose(ask, price)
+    question, plan = priced
+    if not question.undecided:
+        return priced, _answer(question, plan), {}
+    made, plan, said, left = choose(question, price)
     answer = _answer(made, plan)
     if left is not None:
         long, factor = scaled(made, plan, left, answer.long, answer.parts)
@@ -203,40 +203,42 @@ def _read(question: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answe
     return (made, plan), answer, {"chosen": said}
 
 
-def _answer(ask: Question, plan: NoisePlan) -> Answer:
+def _answer(question: Question, plan: NoisePlan) -> Answer:
     """Read the rows and draw the noise. The raw totals do not outlive this function."""
     salt = int(bits.random_words(1)[0])
-    if isinstance(ask, Marginals):
-        return Answer(drawn_interactions(ask, plan, engine.marginal_totals(ask, salt)), {})
-    return Answer(*drawn_table(ask, plan, engine.totals(ask, salt)))
+    if isinstance(question, Marginals):
+        return Answer(drawn_interactions(question, plan, engine.marginal_totals(question, salt)), {})
+    return Answer(*drawn_table(question, plan, engine.totals(question, salt)))
 
 
 def _statement(
-    question: PricedQuestion, why: Derivation, account: Account, receipt: Receipt, about: Mapping[str, Any]
+    priced: PricedQuestion, why: Derivation, account: Account, receipt: Receipt, about: Mapping[str, Any]
 ) -> dict[str, Any]:
-    ask, plan = question
+    question, plan = priced
     budget = {
         "accountant": account.accountant,
         "limit": loss_json(account.limit),
         "remaining": loss_json(receipt.remaining),
         "failures": receipt.failures._asdict(),
     }
-    noise = noise_table(ask.outputs, plan).to_dicts()
-    unit = unit_words(source_of(ask.step).table)
-    if isinstance(ask, Marginals):
-        about = {**about, "batch": len(ask.workload)}
-    return statement(why, ask.table.relation, unit, noise, receipt.loss, budget, **about)
+    noise = noise_table(question.outputs, plan).to_dicts()
+    unit = unit_words(source_of(question.step).table)
+    if isinstance(question, Marginals):
+        about = {**about, "batch": len(question.workload)}
+    return statement(why, question.table.relation, unit, noise, receipt.loss, budget, **about)
 
 
 def _release(
-    question: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, said: Mapping[str, Any]
+    priced: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, said: Mapping[str, Any]
 ) -> Release | MarginalsRelease:
-    ask, plan = question
-    kind = source_of(ask.step).data.kind
+    question, plan = priced
+    kind = source_of(question.step).data.kind
     when = dt.datetime.fromisoformat(said["drawn"])
-    if isinstance(ask, Marginals):
-        keys = tuple(engine.marginal_keys(ask, (i,)) for i in range(len(ask.by)))
-        return MarginalsRelease(receipt.loss, why, ask.tables, keys, plan, answer.long, kind, when, said)
+    if isinstance(question, Marginals):
+        keys = tuple(engine.marginal_keys(question, (i,)) for i in range(len(question.by)))
+        return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, said)
     factor = said.get("chosen", {}).get("scaled", 1.0)
-    numbers = Numbers(answer.long, ask.row_names, ask.outputs, plan, ask.layout, answer.parts, factor=factor)
+    numbers = Numbers(
+        answer.long, question.row_names, question.outputs, plan, question.layout, answer.parts, factor=factor
+    )
     return Release(receipt.loss, why, numbers, kind, when, said)

@@ -28,7 +28,7 @@ _MOST = 10_000
 
 
 def tuned(
-    ask: Question,
+    question: Question,
     grid: object,
     account: Account,
     *,
@@ -47,9 +47,9 @@ def tuned(
     Errors: those of a release, before anything is read
     """
     limits = _choices(grid)
-    if ask.open_bounds:
+    if question.open_bounds:
         raise UnsupportedOperation("tune: errors depend on the bounds; say bounds=(0, 100) in the question.")
-    free = replace(ask, given=Limits(auto=Auto(scaled=False)), chosen=None)
+    free = replace(question, given=Limits(auto=Auto(scaled=False)), chosen=None)
     check_auto(price)
     planned = replace(price, amount=9 * price.amount if at is None else read_epsilon(at, "at"), delta=read_delta(delta))
     for choice in limits:
@@ -63,10 +63,10 @@ def tuned(
     also = sorted({histogram for choice in limits for histogram in judged_by(choice)})
     try_people(free, planned, also)
     plan = None if name is None else _described(free, limits, price, planned)
-    words = f"tune of {', '.join(output.name for output in ask.outputs)}"
+    words = f"tune of {', '.join(output.name for output in question.outputs)}"
     receipt = account.charge(
         price.loss(delta=False),
-        subject_of(ask),
+        subject_of(question),
         words,
         name=name,
         plan=plan,
@@ -78,18 +78,18 @@ def tuned(
         return unpacked(receipt.stored.data)[0].long
 
     def answer() -> pl.DataFrame:
-        people = engine.sealed(lambda: read_people(free, price, planned, also))
-        return _table(free, limits, expected_errors(free, people, planned, limits))
+        unit_sizes = engine.sealed(lambda: read_people(free, price, planned, also))
+        return _table(free, limits, expected_errors(free, unit_sizes, planned, limits))
 
     table = recorded(account, receipt, answer)
     account.store(receipt, packed([Answer(table, {})]), {"tune": words, "drawn": dt.datetime.now(dt.UTC).isoformat()})
     return table
 
 
-def _table(ask: Question, limits: Sequence[Limits], errors: Sequence[Mapping[str, float]]) -> pl.DataFrame:
+def _table(question: Question, limits: Sequence[Limits], errors: Sequence[Mapping[str, float]]) -> pl.DataFrame:
     said = {n: pl.Series([getattr(x, n) for x in limits], dtype=pl.Int64) for n in _NAMES}
     asked = {n: column for n, column in said.items() if column.is_not_null().any()}
-    return pl.DataFrame({**asked, **{f"{o.name}_error": [e[o.name] for e in errors] for o in ask.outputs}})
+    return pl.DataFrame({**asked, **{f"{o.name}_error": [e[o.name] for e in errors] for o in question.outputs}})
 
 
 def _choices(grid: object) -> list[Limits]:
@@ -107,7 +107,7 @@ def _choices(grid: object) -> list[Limits]:
     return found
 
 
-def _described(ask: Question, limits: Sequence[Limits], paid: Price, planned: Price) -> dict[str, Any]:
+def _described(question: Question, limits: Sequence[Limits], paid: Price, planned: Price) -> dict[str, Any]:
     """What a name stands for."""
     choices = [[getattr(x, n) for n in _NAMES] for x in limits]
     price = {
@@ -116,4 +116,4 @@ def _described(ask: Question, limits: Sequence[Limits], paid: Price, planned: Pr
         "delta": str(planned.delta),
         "noise": paid.noise.value,
     }
-    return {**described(ask), "tune": choices, **price}
+    return {**described(question), "tune": choices, **price}

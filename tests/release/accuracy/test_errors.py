@@ -84,9 +84,9 @@ def test_stated_intervals_hold_as_often_as_stated_and_hardly_more(noise, shape):
     asked = query(table(shape), **ASKED)
     out = asked.release(epsilon=9, delta=1e-6, noise=noise)
     errors = out.accuracy()
-    for output in asked._ask.outputs:
+    for output in asked._question.outputs:
         found = coverage(errors, output.name, truths(shape)[output.name])
-        measure = output.measures[0][1]
+        measure = output.totals[0][1]
         assert found >= 0.95 - SLACK, output.name
         if output.formula in ("count", "sum"):
             (error,) = errors.filter(pl.col("column") == output.name)["error"].unique()

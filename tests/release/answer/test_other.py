@@ -34,11 +34,13 @@ def protect(rows, unit="u", **options):
 
 def exact(query, shown):
     """The totals of all groups that are not shown, before noise: what the row of suppressed groups is made of."""
-    raw = engine.totals(query._ask, 1)
+    raw = engine.totals(query._question, 1)
     hidden = [i for i, key in enumerate(raw.keys["g"].to_list()) if key not in shown]
-    read = {p.measure.key: sum(values[hidden].tolist()) for p, values in zip(query._ask.read, raw.values, strict=True)}
-    alone = {p.names: p.measure for p in query._ask.paid if p.measure.collects}
-    found = {p.names: p.measure.key for p in query._ask.read}
+    read = {
+        p.total.key: sum(values[hidden].tolist()) for p, values in zip(query._question.read, raw.values, strict=True)
+    }
+    alone = {p.names: p.total for p in query._question.allotments if p.total.collects}
+    found = {p.names: p.total.key for p in query._question.read}
     return {names: read[found[tuple(n.removesuffix(".other") for n in names)]] for names in alone}, alone
 
 
@@ -90,11 +92,11 @@ def released_law(units, price, grid):
     """For each set of released keys its probability, and the laws of the numbers that come with it."""
     frame = protect([(i, g, 0) for i, groups in enumerate(units) for g in groups])
     query = frame.group_by("g", max_groups=2, max_rows_per_group=2, other=OTHER).count()
-    plan = noise_plan(query._ask, price, "laplace")
+    plan = noise_plan(query._question, price, "laplace")
     count, keys, rest = plan.noises
     assert [d.label for d in plan.noises] == ["discrete_laplace", "truncated_geometric", "discrete_laplace"]
     assert count.scale == rest.scale == pytest.approx(4 / 1.5)
-    raw = engine.totals(query._ask, 1)
+    raw = engine.totals(query._question, 1)
     rows, found = (dict(zip(raw.keys["g"].to_list(), v.tolist(), strict=True)) for v in raw.values)
     laws = {}
     for shown in itertools.product((False, True), repeat=2):
@@ -162,9 +164,9 @@ def test_the_rest_is_drawn_with_noise_of_its_own():
     """1,200 draws of one small table, 19 or more in each bin: false alarm below 1e-6; half the scale is told apart."""
     frame = protect([(i, "ab"[i % 2], 0) for i in range(7)])
     query = frame.group_by("g", max_groups=1, max_rows_per_group=2, other=OTHER).count()
-    plan = noise_plan(query._ask, Price(Fraction(3), Fraction(1, 10**9)), "laplace")
-    raw = engine.totals(query._ask, 1)
-    drawn = [drawn_table(query._ask, plan, raw)[0].rows()[-1] for _ in range(1200)]
+    plan = noise_plan(query._question, Price(Fraction(3), Fraction(1, 10**9)), "laplace")
+    raw = engine.totals(query._question, 1)
+    drawn = [drawn_table(query._question, plan, raw)[0].rows()[-1] for _ in range(1200)]
     assert {name for name, _ in drawn} == {OTHER}
     numbers, scale = np.array([n for _, n in drawn]), plan.noises[-1].scale
     assert scale == pytest.approx(4 / 3)
@@ -295,7 +297,7 @@ def test_it_is_paid_for_whatever_the_budget_counts(budget, price):
     grouped = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=OTHER)
     out = grouped.count().release(**price)
     assert out.table["g"].to_list() == ["big", "mid", OTHER]
-    two = {d.paid.names: d for d in out._numbers.noise.noises}
+    two = {d.allotment.names: d for d in out._numbers.noise.noises}
     assert two[("count",)].scale == two[("count.other",)].scale  # one group of a unit: nothing is merged
     assert out.table["count"][2] == pytest.approx(300, abs=40)
 

@@ -35,7 +35,7 @@ def asked(groups=20, rows=5, budget=None, **aggregates):
 
 
 def plan_of(query, epsilon=1, delta=1e-6, noise="auto"):
-    return noise_plan(query._ask, Price(Fraction(epsilon), Fraction(delta)), noise)
+    return noise_plan(query._question, Price(Fraction(epsilon), Fraction(delta)), noise)
 
 
 # What one unit moves, in Rényi divergence
@@ -117,7 +117,7 @@ def law_of(drawn, counts, monkeypatch):
         monkeypatch.setattr(mechanisms, "exponential_choice", mechanism)
         try:
             places = choices.chosen(drawn, counts[None])
-            if drawn.paid.measure.ci is not None:
+            if drawn.allotment.total.ci is not None:
                 choices.reached(drawn, counts[None], places)
         except More:
             continue
@@ -162,7 +162,7 @@ def test_small_tables_are_as_private_as_charged(kind, relation, monkeypatch):
                 rows = [(unit, *row) for unit, rows in side.items() for row in rows]
                 table = pl.DataFrame(rows, schema={**SCHEMA, "x": pl.Int64}, orient="row")
                 frame = dp.protect(table, unit="id", budget=dp.Budget(rho=9), neighbors=relation)
-                ask = ASKED[kind](frame.group_by("g", keys=[0, 1], **limits))._ask
+                ask = ASKED[kind](frame.group_by("g", keys=[0, 1], **limits))._question
                 totals.append(engine.totals(ask, 7).values)
             plan = priced(ask, "rho", rho=rho)
             losses = dict.fromkeys([(order, way) for order in (1.01, 3, 30) for way in (1, -1)], 0.0)
@@ -185,7 +185,7 @@ def test_in_many_groups_of_one_unit_a_delta_buys_less_noise():
     assert [d.label for d in pure.noises] == ["permute_and_flip"]
     assert 1.9 < pure.noises[0].scale / plan.noises[0].scale < 2.05
     assert plan.cost.delta == pytest.approx(1e-6)
-    bound = plan.noises[0].paid.measure.sensitivity
+    bound = plan.noises[0].allotment.total.sensitivity
     rho = bound.l2_squared / Fraction(plan.noises[0].scale) ** 2 / 8  # a row moves scores by half a row
     assert zcdp_to_epsilon(rho, Fraction(1, 10**6)) <= 1
 
@@ -203,21 +203,21 @@ def test_of_two_mechanisms_that_with_the_smaller_stated_error_is_taken(number):
     query = asked(groups=6, rows=1, m=dp.mode("g", keys=list(range(number))))
     flipped = plan_of(query, delta=0).noises[0].scale
     plan = plan_of(query)
-    scale = choice_for_rho(plan.noises[0].paid, rho_within(Fraction(1), Fraction(1, 10**6))).scale
+    scale = choice_for_rho(plan.noises[0].allotment, rho_within(Fraction(1), Fraction(1, 10**6))).scale
     assert 0.9 < scale / flipped < 1
     assert fewer_rows(flipped, number, 0.05) < fewer_rows(scale, number, 0.05, exponential=True)
     assert [d.label for d in plan.noises] == ["permute_and_flip"]
     assert plan.cost.delta == 0
 
     frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(rho=9))
-    measure = frame.mode("g", keys=list(range(number)), max_rows=1)._ask
+    measure = frame.mode("g", keys=list(range(number)), max_rows=1)._question
     for rho in (0.01, 0.1, 1, 2, 4, 9):
         (drawn,) = priced(measure, "rho", rho=rho).noises
         errors = [
             fewer_rows(other.scale, number, 0.05, exponential=other.label == "exponential")
             for other in (
-                choice_for_rho(drawn.paid, Fraction(rho)),
-                choice_of(drawn.paid, epsilon_for_rho(Fraction(rho))),
+                choice_for_rho(drawn.allotment, Fraction(rho)),
+                choice_of(drawn.allotment, epsilon_for_rho(Fraction(rho))),
             )
         ]
         assert drawn.label == ("exponential" if errors[0] < errors[1] else "permute_and_flip")
@@ -236,7 +236,7 @@ def test_counts_and_choices_share_one_rho():
     assert both.noises[1].scale / alone.noises[0].scale == pytest.approx(math.sqrt(2), rel=1e-6)
     rho = Fraction(0)
     for drawn, weight in zip(both.noises, (2, 8), strict=True):
-        rho += drawn.paid.measure.sensitivity.l2_squared / (weight * Fraction(drawn.scale) ** 2)
+        rho += drawn.allotment.total.sensitivity.l2_squared / (weight * Fraction(drawn.scale) ** 2)
     assert zcdp_to_epsilon(rho, Fraction(1, 10**6)) <= 1
     assert zcdp_to_epsilon(rho * Fraction(1001, 1000), Fraction(1, 10**6)) > 1
 
@@ -245,22 +245,22 @@ def test_keys_found_in_the_data_have_the_other_half_of_delta():
     frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(epsilon=9, delta=0.5))
     query = frame.group_by("g", max_groups=20, max_rows_per_group=5).agg(m=dp.median("x", (0, 1)))
     plan = plan_of(query)
-    (choice,) = (d for d in plan.noises if d.paid.measure.chosen)
+    (choice,) = (d for d in plan.noises if d.allotment.total.chosen)
     assert choice.label == "exponential"
     assert plan.cost.epsilon == 1
     assert plan.cost.delta == pytest.approx(1e-6)
-    rho = choice.paid.measure.sensitivity.l2_squared / Fraction(choice.scale) ** 2 / 8
+    rho = choice.allotment.total.sensitivity.l2_squared / Fraction(choice.scale) ** 2 / 8
     assert zcdp_to_epsilon(rho, Fraction(1, 2 * 10**6)) < 1  # and the keys' noise has its part
 
 
 def test_in_rho_it_has_half_the_scale_of_permute_and_flip_and_less_in_many_groups():
     frame = dp.protect(pl.DataFrame(schema=SCHEMA), unit="id", budget=dp.Budget(rho=9))
-    (drawn,) = priced(frame.median("x", (0, 1), max_rows=1)._ask, "rho", rho=0.01).noises
+    (drawn,) = priced(frame.median("x", (0, 1), max_rows=1)._question, "rho", rho=0.01).noises
     assert drawn.label == "exponential"
-    assert drawn.scale * float(drawn.paid.measure.unit) == pytest.approx(0.5 / math.sqrt(0.02))
-    (grouped,) = priced(asked(groups=16, rows=1)._ask, "rho", rho=0.01).noises
+    assert drawn.scale * float(drawn.allotment.total.unit) == pytest.approx(0.5 / math.sqrt(0.02))
+    (grouped,) = priced(asked(groups=16, rows=1)._question, "rho", rho=0.01).noises
     assert grouped.scale == pytest.approx(4 * drawn.scale)
-    (dear,) = priced(frame.median("x", (0, 1), max_rows=1)._ask, "rho", rho=40).noises
+    (dear,) = priced(frame.median("x", (0, 1), max_rows=1)._question, "rho", rho=40).noises
     assert dear.label == "permute_and_flip"
 
 
@@ -352,6 +352,6 @@ def test_in_a_batch_all_queries_share_one_rho(accountant):
     assert (batch.cost.epsilon, batch.cost.delta) == (1.0, 1e-6)
     alone = plan_of(asked()).noises[0]
     assert batch.noise["scale"][1] == pytest.approx(
-        alone.scale * float(alone.paid.measure.unit) * math.sqrt(3), rel=1e-6
+        alone.scale * float(alone.allotment.total.unit) * math.sqrt(3), rel=1e-6
     )
     assert budget.plan(queries, epsilon=1, delta=1e-6, noise="laplace").noise["mechanism"][1] == "permute_and_flip"

@@ -10,7 +10,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.plan.columns import Limits
-from dpframe.release.answer.upscaling import Left, _multiplied, is_scaled_by, scaled
+from dpframe.release.answer.upscaling import RemainingRows, _multiplied, is_scaled_by, scaled
 from prices import noise_plan, read_price
 
 GROUPS = list(range(20))
@@ -44,7 +44,7 @@ def factor_of(out):
 def left(*ratios, rows=1000.0, odds=None):
     kept = np.full(len(ratios), rows) if np.isscalar(rows) else np.array(rows)
     each = np.full(len(ratios), 1 / len(ratios)) if odds is None else np.array(odds)
-    return Left(kept, kept * np.array(ratios), each)
+    return RemainingRows(kept, kept * np.array(ratios), each)
 
 
 def test_it_is_the_median_of_what_the_histograms_leave_open():
@@ -74,7 +74,7 @@ def test_it_is_a_number_whatever_was_seen(total, deviation):
 
 
 def output_of(table, aggregate):
-    (output,) = grouped(table).agg(y=aggregate)._ask.outputs
+    (output,) = grouped(table).agg(y=aggregate)._question.outputs
     return output
 
 
@@ -161,7 +161,9 @@ def test_the_interval_of_a_median_is_that_of_the_rows_that_were_counted(table):
 
 def test_a_count_that_is_called_like_a_part_of_a_mean_is_itself(table):
     nulls = table.with_columns(x=pl.when(pl.col("x") > 4.9).then(pl.col("x")))
-    ask = grouped(nulls).agg(**{"m": dp.mean("x", bounds=(0, 5)), "m.count": dp.count()})._ask.with_limits(Limits(5))
+    ask = (
+        grouped(nulls).agg(**{"m": dp.mean("x", bounds=(0, 5)), "m.count": dp.count()})._question.with_limits(Limits(5))
+    )
     drawn = pl.DataFrame({"g": GROUPS, "m": [3.0] * 20, "m.count": [100] * 20})
     parts = {"m.sum": np.full(20, 30.0), "m.count": np.full(20, 10.0)}
     cases = left(1.1, 1.9, rows=[2000.0, 200.0], odds=[0.3, 0.7])  # 20 times 100 rows are the first case
@@ -213,7 +215,7 @@ def test_steps_after_it_take_the_numbers_as_they_are(table):
 
 
 def undecided(table, **options):
-    return grouped(table, **options).agg(n=dp.count())._ask
+    return grouped(table, **options).agg(n=dp.count())._question
 
 
 def test_only_in_many_groups_where_rows_in_all_are_limited_and_their_number_is_released(table):
@@ -226,11 +228,11 @@ def test_only_in_many_groups_where_rows_in_all_are_limited_and_their_number_is_r
     assert not is_scaled_by(undecided(table, max_rows=5), Limits(5, None, None))
     assert not is_scaled_by(undecided(table, keys=None), Limits(5, None, None))
     assert not is_scaled_by(undecided(table, keys=GROUPS[:11]), Limits(5, None, None))
-    assert not is_scaled_by(protect(table).count(limits=dp.Auto())._ask, Limits(5, None, None))
+    assert not is_scaled_by(protect(table).count(limits=dp.Auto())._question, Limits(5, None, None))
     frame = protect(table).group_by("g", keys=GROUPS, limits=dp.Auto())
     bounds = (0, 5)
     for asked in (frame.sum("x", bounds), frame.mean("x", bounds), frame.count_units(), frame.median("x", bounds)):
-        assert not is_scaled_by(asked._ask, Limits(5, None, None))
+        assert not is_scaled_by(asked._question, Limits(5, None, None))
 
 
 def test_the_derivation_says_before_a_release_what_may_be_scaled(table):

@@ -17,8 +17,8 @@ from dpframe.plan.steps.basic import MOST
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto.choice import _candidates, _found, choose
-from dpframe.release.auto.distinct_values import Laws, Shared
-from dpframe.release.auto.error_model import Expected, People, _geometric_mean
+from dpframe.release.auto.distinct_values import Shared, ValuesPosterior
+from dpframe.release.auto.error_model import Expected, UnitSizes, _geometric_mean
 from dpframe.release.auto.noisy_histograms import histogram_scale, noisy_values
 from dpframe.release.auto.size_histograms import Groups, read_groups, read_spread
 from prices import noise_plan, offer, read_price
@@ -77,10 +77,10 @@ def test_of_few_people_the_largest_groups_are_not_limited(units, known):
     price = read_price(1, 1e-6)
     query = protect(panel(1, units)).group_by("g", keys=list(range(20)), limits=dp.Auto())
     parts = price.part(Fraction(1, 10)), price.part(Fraction(9, 10))
-    assert (auto.read_people(query.count()._ask, *parts).peaks is not None) == known
+    assert (auto.read_people(query.count()._question, *parts).peaks is not None) == known
     for needed in (query.agg(m=dp.mean("x", bounds=(1, 5))), query.agg(n=dp.count(), m=dp.mean("x", bounds=(1, 5)))):
-        assert auto.read_people(needed._ask, *parts).peaks is not None
-    assert auto.read_people(query.count()._ask, *parts, also=["rows_per_group"]).peaks is not None
+        assert auto.read_people(needed._question, *parts).peaks is not None
+    assert auto.read_people(query.count()._question, *parts, also=["rows_per_group"]).peaks is not None
 
 
 def test_what_is_shown_is_the_middle_of_the_cases_that_are_open():
@@ -96,7 +96,7 @@ def test_everything_asked_for_is_paid_once_and_no_more(table):
     assert out.cost.epsilon == 1.0
     assert frame.budget.remaining.epsilon == 0
     (row,) = out.noise.rows()
-    bound = out.derivation.measures[0]
+    bound = out.derivation.totals[0]
     assert row[3] == pytest.approx(float(bound[4]) / 0.75)  # the answer has what the choice left
     assert "enforced here" in out.derivation.steps[-1][1]
 
@@ -105,7 +105,7 @@ def test_everything_asked_for_is_paid_once_and_no_more(table):
 def test_a_choice_that_was_made_is_the_most_there_can_be(table):
     frame = protect(table)
     q = frame.group_by("g", keys=[0, 1, 2], max_rows=3, limits=dp.Auto()).count()
-    assert float(q.release(epsilon=5).derivation.measures[0][4]) <= 3
+    assert float(q.release(epsilon=5).derivation.totals[0][4]) <= 3
     q = frame.bound(limits=dp.Auto()).sum("x", bounds=(1, 5))
     assert q.release(epsilon=5).value > 0
 
@@ -183,7 +183,8 @@ def test_one_unit_moves_a_histogram_by_one(seed, keys):
     rest, unit, another = rows_of(draw, range(5), 60), rows_of(draw, [9], 12), rows_of(draw, [9], 5)
     tables = [pl.DataFrame(rows, schema=SCHEMA) for rows in (rest, rest + unit, rest + another)]
     without, one, other = (
-        histograms(dp.protect(t, unit="id").group_by("g", keys=keys, limits=dp.Auto()).count()._ask) for t in tables
+        histograms(dp.protect(t, unit="id").group_by("g", keys=keys, limits=dp.Auto()).count()._question)
+        for t in tables
     )
     for name in without:
         for first, second, most in ((without, one, ONE), (without, other, ONE), (one, other, 2 * ONE)):
@@ -200,7 +201,7 @@ def test_the_bound_of_an_exchange_is_reached():
             dp.protect(pl.DataFrame(t, schema=SCHEMA), unit="id", neighbors="replace")
             .group_by("g", keys=[0], limits=dp.Auto())
             .count()
-            ._ask
+            ._question
         )
         for t in (few, many)
     )
@@ -213,7 +214,7 @@ def test_with_declared_rows_one_person_moves_a_histogram_of_values_by_one(seed):
     draw = np.random.default_rng(seed)
     rows = rows_of(draw, range(5), 30)
     whole, less = (
-        dp.protect(pl.DataFrame(r, schema=SCHEMA), unit=dp.Rows(3)).sum("x", bounds=dp.Auto())._ask
+        dp.protect(pl.DataFrame(r, schema=SCHEMA), unit=dp.Rows(3)).sum("x", bounds=dp.Auto())._question
         for r in (rows, rows[3:])
     )
     for made in (engine.magnitude_profile, lambda a, c: engine.value_profile(a, c, [0.0, 2.0])):
@@ -223,14 +224,14 @@ def test_with_declared_rows_one_person_moves_a_histogram_of_values_by_one(seed):
 
 def test_histograms_say_what_they_say():
     table = pl.DataFrame({"id": [1] * 5 + [2] + [3] * 100, "g": [0, 0, 0, 1, 1] + [7] + [2] * 100})
-    ask = dp.protect(table, unit="id").group_by("g", keys=[0, 1, 2, 3], limits=dp.Auto()).count()._ask
+    ask = dp.protect(table, unit="id").group_by("g", keys=[0, 1, 2, 3], limits=dp.Auto()).count()._question
     sizes = engine.size_profile(ask, SIZES)
     for name, mean in (("rows", 105), ("groups", 3), ("rows_per_group", 103)):
         assert sizes[name].sum() == 2 * ONE
         assert sizes[name] @ NODES == pytest.approx(mean * ONE, abs=200)  # whole parts of ONE round
     assert engine.key_profile(ask).tolist() == [ONE * 3 // 5, ONE * 2 // 5, ONE, 0]
     values = pl.DataFrame({"id": [1, 2, 3, 4], "x": [0.0, 1.0, -3.0, 4e200]})
-    ask = dp.protect(values, unit="id").sum("x", bounds=dp.Auto(), max_rows=1)._ask
+    ask = dp.protect(values, unit="id").sum("x", bounds=dp.Auto(), max_rows=1)._question
     counts, wide = engine.magnitude_profile(ask, ask.table.columns["x"]), len(EXPONENTS)
     assert np.flatnonzero(counts).tolist() == [wide - 102, wide, wide + 101, 2 * wide]
 
@@ -253,7 +254,7 @@ def test_the_parts_of_a_price_add_up(monkeypatch):
         n=dp.count(), m=dp.mean("x", bounds=dp.Auto(share=0.125)), s=dp.sum("x", bounds=dp.Auto(share=0.0625))
     )
     price = offer("epsilon", Fraction(2), Fraction(1, 10**6), "auto")
-    _, plan, said, _ = choose(query._ask, price)
+    _, plan, said, _ = choose(query._question, price)
     assert sum(paid) == Fraction(2) * Fraction(3, 8)  # the larger share of the two for x
     assert plan.cost.epsilon == 2 * 0.625
     assert said["cost"] == {"in": "epsilon", "limits": 0.5, "x": 0.25}
@@ -350,15 +351,15 @@ def test_known_bounds_hold_the_chosen_ones():
 def test_limits_and_bounds_hold_for_what_is_released(table):
     """What the derivation claims after the choice is what the totals of neighbouring tables keep."""
     frame = protect(table)
-    ask = frame.group_by("g", keys=[0, 1, 2], limits=dp.Auto()).agg(s=dp.sum("x", bounds=dp.Auto()))._ask
+    ask = frame.group_by("g", keys=[0, 1, 2], limits=dp.Auto()).agg(s=dp.sum("x", bounds=dp.Auto()))._question
     made, plan, _, _ = choose(ask, offer("epsilon", Fraction(1), Fraction(0), "auto"))
-    less = protect(table.filter(pl.col("id") != 7)).group_by("g", keys=[0, 1, 2], limits=dp.Auto()).count()._ask
+    less = protect(table.filter(pl.col("id") != 7)).group_by("g", keys=[0, 1, 2], limits=dp.Auto()).count()._question
     one, other = (
         engine.totals(made, 5),
         engine.totals(type(made)(less.step, made.by, made.keys, made.given, made.aggregates, chosen=made.chosen), 5),
     )
     moved = np.abs(np.subtract(one.values[0], other.values[0], dtype=object)).sum()
-    assert 0 < moved <= plan.noises[0].paid.measure.sensitivity.exact_l1
+    assert 0 < moved <= plan.noises[0].allotment.total.sensitivity.exact_l1
 
 
 def test_the_report_says_what_was_chosen_at_what_cost_and_why(table):
@@ -414,10 +415,10 @@ def test_every_verb_takes_them(table):
 
 def test_a_limit_is_never_larger_than_limits_can_be():
     table = pl.DataFrame({"id": range(200), "g": [0] * 200})
-    ask = protect(table).count(limits=dp.Auto())._ask
+    ask = protect(table).count(limits=dp.Auto())._question
     crowd = np.zeros(len(NODES))
     crowd[-1] = 1e6  # units with more rows than any table has
-    people = People(read_spread(crowd, 1.0, NODES.astype(float)))
+    people = UnitSizes(read_spread(crowd, 1.0, NODES.astype(float)))
     assert max(limits.max_rows for limits in _candidates(ask, people)) <= MOST
 
 
@@ -462,18 +463,18 @@ def differing(table, values):
 def test_where_units_share_values_few_rows_are_enough(table):
     price = offer("epsilon", Fraction(1), Fraction(0), "laplace")
     for values, least, most in ((50, 1, 30), (None, 31, 512)):  # about 3 and 100; of rows alone, 100 for both
-        chosen = [choose(differing(table, values)._ask, price)[0].limits.max_rows for _ in range(6)]
+        chosen = [choose(differing(table, values)._question, price)[0].limits.max_rows for _ in range(6)]
         assert least <= min(chosen) <= max(chosen) <= most
 
 
 @pytest.mark.usefixtures("same_noise")
 def test_what_is_chosen_for_others_is_what_was_chosen_before(table):
     """Without dp.n_unique the histograms have all of the share, and no other number is read."""
-    ask = protect(table).group_by("g", keys=list(range(10)), limits=dp.Auto()).agg(n=dp.count())._ask
+    ask = protect(table).group_by("g", keys=list(range(10)), limits=dp.Auto()).agg(n=dp.count())._question
     price = offer("epsilon", Fraction(1), Fraction(0), "laplace")
     assert auto._parts(ask, price) == {"rows": 1}
     assert auto.read_people(ask, price, price).values == {}
-    assert auto._parts(differing(table, 5)._ask, price) == {"rows": Fraction(2, 3), "values": Fraction(1, 3)}
+    assert auto._parts(differing(table, 5)._question, price) == {"rows": Fraction(2, 3), "values": Fraction(1, 3)}
 
 
 @pytest.mark.parametrize("terms", ["epsilon", "rho"])
@@ -485,7 +486,7 @@ def test_the_parts_of_a_price_add_up_with_numbers_of_values(monkeypatch, terms, 
     monkeypatch.setattr(kind, "laplace_scale", lambda price, l1: paid.append((price.amount, l1)) or scale(price, l1))
     frame = protect(panel(3, 300).with_columns(y=pl.col("x").round()), neighbors=relation)
     query = frame.group_by("g", limits=dp.Auto(share=0.25)).agg(n=dp.n_unique("x"), m=dp.n_unique("y"), c=dp.count())
-    choose(query._ask, offer(terms, Fraction(2), Fraction(1, 10**6), "auto"))
+    choose(query._question, offer(terms, Fraction(2), Fraction(1, 10**6), "auto"))
     assert sum(amount for amount, _ in paid) == Fraction(1, 2)
     histograms, numbers = paid[:-4], paid[-4:]
     assert {moved for _, moved in histograms} == {ONE * (2 if relation == "replace" else 1)}
@@ -501,7 +502,7 @@ def test_a_number_of_values_has_the_noise_of_its_limits(monkeypatch):
     said = [(Limits(9), 3, 9), (Limits(9, 1, None), None, 9), (Limits(None, 2, 3), 3, 6), (Limits(4, 2, 1), None, 2)]
     for limits, number, moved in said:  # the pairs are (0, 1), (0, 2), (1, 1); what is not listed counts nowhere
         for relation in ("add-remove", "replace"):
-            ask = protect(rows, neighbors=relation).group_by("g", keys=[0, 1], limits=dp.Auto()).n_unique("x")._ask
+            ask = protect(rows, neighbors=relation).group_by("g", keys=[0, 1], limits=dp.Auto()).n_unique("x")._question
             found, scale = noisy_values(price, ask.with_limits(limits))
             assert scale == 4 * moved
             assert number is None or found == number
@@ -511,7 +512,7 @@ def test_values_are_read_near_the_truth():
     rows = [np.array([float(n)]) for n in (2000, 20_000)]
     for number, uneven in ((50.0, 0.0), (3000.0, 1.0), (40_000.0, 2.0), (1e6, 0.0)):
         truth = Shared(np.array([number]), np.array([uneven]))
-        laws = Laws.beforehand(rows[1])
+        laws = ValuesPosterior.beforehand(rows[1])
         for seen in (np.array([2000.0]), np.array([7000.0])):
             laws = laws.after(seen, float(truth.found(seen)[0]), 20.0)
         read = laws.drawn(9).found(np.repeat(rows[1], 9))
@@ -520,7 +521,7 @@ def test_values_are_read_near_the_truth():
 
 
 def test_without_a_number_of_values_nothing_is_known_of_them():
-    laws = Laws.beforehand(np.array([1000.0, 1e6]))
+    laws = ValuesPosterior.beforehand(np.array([1000.0, 1e6]))
     found = laws.drawn(100).found(np.repeat([1000.0, 1e6], 100)).reshape(2, 100)
     for seen, rows in zip(found, (1000, 1e6), strict=True):
         assert 0.3 < np.mean(seen > 0.8 * rows) < 0.7
@@ -555,10 +556,10 @@ def test_noise_alone_is_hardly_anybody():
 
 @pytest.mark.parametrize("truth", [np.full(40, 200.0), np.linspace(20, 380, 40)])
 def test_noise_does_not_make_listed_groups_uneven(truth):
-    ask = protect(panel(1, 50)).group_by("g", keys=list(range(40)), limits=dp.Auto()).count()._ask
+    ask = protect(panel(1, 50)).group_by("g", keys=list(range(40)), limits=dp.Auto()).count()._question
     scale, draw = 40.0, np.random.default_rng(1)
     noisy = [truth + draw.laplace(0, scale, len(truth)) for _ in range(200)]
-    people = People(read_spread(np.zeros(len(NODES)), 1.0, NODES.astype(float)))
+    people = UnitSizes(read_spread(np.zeros(len(NODES)), 1.0, NODES.astype(float)))
     found = [_found(ask, counts, scale, people).sizes[0] for counts in noisy]
     assert np.mean(np.std(found, axis=1)) == pytest.approx(truth.std(), abs=12)
     assert np.mean(np.std(noisy, axis=1)) > truth.std() + 12  # as they are, they are too uneven
@@ -591,14 +592,14 @@ def test_groups_are_read_from_any_histogram(scale, count, units, least):
 @pytest.mark.parametrize("groups", [1, 4])
 def test_a_group_is_expected_to_be_suppressed_as_often_as_it_is(groups):
     query = protect(panel(1, 50)).group_by("g", max_groups=groups, max_rows_per_group=3).count()
-    plan = noise_plan(query._ask, read_price(1, 1e-6), "laplace")
+    plan = noise_plan(query._question, read_price(1, 1e-6), "laplace")
     units = np.arange(1, 2 * plan.threshold)
     crowd = np.where(NODES == 1, float(units.sum()), 0.0)
     once = read_spread(crowd, 1e-9, NODES.astype(float))  # each unit is in one group, so presences are known
     keys = Groups(units[None].astype(float), np.ones((1, len(units))))
-    model = Expected(query._ask, People(once, once, keys=keys), lambda _: {})
+    model = Expected(query._question, UnitSizes(once, once, keys=keys), lambda _: {})
     lost = model._lost(plan, model.kept(Limits(3 * groups, groups, 3)))[0]
-    rate = 1 / Fraction(plan.of(plan.decided_by.measure).scale)
+    rate = 1 / Fraction(plan.of(plan.decided_by.total).scale)
     exact = [1 - keep_probability(int(n), rate, plan.start)[0] for n in units]
     assert lost == pytest.approx(exact, abs=0.12 / groups)  # half a unit of the scale, where noise moves by whole units
     assert min(exact) < 0.01 < 0.99 < max(exact)
@@ -614,7 +615,7 @@ def test_what_is_chosen_shows_the_groups_that_nobody_listed(monkeypatch, what):
     table = pl.DataFrame({"g": np.repeat(np.arange(14), sizes), "id": np.arange(sizes.sum())})
     table = pl.concat([table] * 6).with_columns(x=pl.lit(2.0))  # each unit has six rows in one group
     query = protect(table).group_by("g", limits=dp.Auto())
-    ask = (query.count() if what == "count" else query.mean("x", bounds=(0, 10)))._ask
+    ask = (query.count() if what == "count" else query.mean("x", bounds=(0, 10)))._question
     for _ in range(5):  # the same histograms each time the test runs
         made, plan, said, _ = choose(ask, offer("epsilon", Fraction(1), Fraction(1, 10**6), "auto"))
         assert plan.threshold < sizes[0]  # in two groups or more it would be near it
@@ -734,7 +735,7 @@ def test_a_named_release_keeps_the_limits_it_chose(table, tmp_path):
 
     (first, _), (again, budget) = ask(), ask()
     assert first.table.equals(again.table)
-    assert first.derivation.measures == again.derivation.measures
+    assert first.derivation.totals == again.derivation.totals
     assert budget.spent.epsilon == 1.0
 
 

@@ -309,7 +309,7 @@ def test_values_that_no_float_adds_up_have_bounds_too(verb):
     """Around a middle of 2^100 the edges near 2^-100 are one float, so that an error may be none at all."""
     edges = 2.0 ** np.array([-100, -99, 100, 101])
     parts = np.array([[0, 1.0, 0, 0, 0], [0, 0.5, 0, 0.5, 0]])
-    ask = getattr(frame_of(np.zeros(1)), verb)("x", bounds=dp.Auto(), max_rows=1)._ask
+    ask = getattr(frame_of(np.zeros(1)), verb)("x", bounds=dp.Auto(), max_rows=1)._question
     values = _Values(edges, parts, np.array([400.0, 400.0]), 1.0, False)
     price = offer("epsilon", Fraction(1), Fraction(0), "auto")
     found = _best(ask, ask.table.columns["x"], values, price)

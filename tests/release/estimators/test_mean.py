@@ -50,7 +50,7 @@ def test_it_has_a_smaller_error_than_the_ratio_and_the_same_where_many_are_count
 
 def test_with_the_count_known_the_error_is_never_above_the_ratios():
     """Exact arithmetic of `mean_of`: mean square errors from the two moments of the noise."""
-    output = asked([1.0])._ask.outputs[0]
+    output = asked([1.0])._question.outputs[0]
     for size in (0.5, 1.0, 30.0, 1000.0):
         for deviation in (1.0, 50.0, 1e4):
             for middle in (-50.0, -10.0, 0.0, 49.0):
@@ -62,7 +62,7 @@ def test_with_the_count_known_the_error_is_never_above_the_ratios():
 
 
 def test_nothing_counted_is_the_middle_and_no_noise_is_the_ratio():
-    output = asked([1.0])._ask.outputs[0]
+    output = asked([1.0])._question.outputs[0]
     assert mean_of(output, np.array([-300.0, 8.0]), np.array([0.0, -5.0]), 10.0).tolist() == [50.0, 50.0]
     assert mean_of(output, np.array([3.0]), np.array([0.0]), 0.0).tolist() == [50.0]
     assert mean_of(output, np.array([3.0, 1e9]), np.array([2.0, 1.0]), 0.0).tolist() == [51.5, 100.0]

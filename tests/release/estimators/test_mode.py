@@ -63,9 +63,9 @@ def released_law(units, question, relation):
     rows = [(i, *row) for i, owned in enumerate(units) for row in owned]
     frame = dp.protect(pl.DataFrame(rows, SCHEMA, orient="row"), unit="u", neighbors=relation)
     query = question(frame)
-    (drawn,) = noise_plan(query._ask, Price(Fraction(1), Fraction(0))).noises
-    (counts,) = engine.totals(query._ask, 1).values
-    laws = [law(row.tolist(), 1 / drawn.scale, drawn.paid.measure.rounds) for row in counts]
+    (drawn,) = noise_plan(query._question, Price(Fraction(1), Fraction(0))).noises
+    (counts,) = engine.totals(query._question, 1).values
+    laws = [law(row.tolist(), 1 / drawn.scale, drawn.allotment.total.rounds) for row in counts]
     return {
         outcome: math.prod(each[part] for each, part in zip(laws, outcome, strict=True))
         for outcome in itertools.product(*laws)
@@ -125,8 +125,8 @@ def test_choices_on_every_small_table_are_as_private_as_charged(name, relation):
 def test_counts_are_not_charged_twice_for_moving_both_ways():
     """Under replace scores go up and down; charged by the range, not by twice the largest change of two rows."""
     frame = dp.protect(pl.DataFrame({"u": [1], "x": [0]}), unit="u", neighbors="replace")
-    (drawn,) = noise_plan(frame.mode("x", VALUES, max_rows=3)._ask, Price(Fraction(1), Fraction(0))).noises
-    assert drawn.scale * float(drawn.paid.measure.unit) == 6
+    (drawn,) = noise_plan(frame.mode("x", VALUES, max_rows=3)._question, Price(Fraction(1), Fraction(0))).noises
+    assert drawn.scale * float(drawn.allotment.total.unit) == 6
 
 
 def test_half_the_scale_would_not_be_private():
@@ -275,10 +275,10 @@ def test_everything_a_release_can_do():
 def test_rounds_are_cheaper_in_rho_than_one_choice_of_their_price():
     frame = protect(pl.DataFrame({"u": [1], "x": ["a"]}))
     query = frame.top_k("x", 3, list("abcd"), max_rows=1)
-    plan = priced(query._ask, "rho", epsilon=1)
+    plan = priced(query._question, "rho", epsilon=1)
     assert Fraction(plan.cost.rho) >= rho_of_choice(Fraction(1), 3) > plan.cost.rho * (1 - 1e-9)
     assert rho_of_choice(Fraction(1), 3) < rho_of_choice(Fraction(1)) / 2
-    bought = priced(query._ask, "rho", rho=plan.cost.rho)
+    bought = priced(query._question, "rho", rho=plan.cost.rho)
     assert bought.noises[0].label == "exponential"  # whose ρ is a quarter of that of permute-and-flip
     assert bought.noises[0].scale == pytest.approx(plan.noises[0].scale / 2, rel=0.01)
 

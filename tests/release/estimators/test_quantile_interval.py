@@ -251,7 +251,7 @@ def test_both_choices_together_cost_the_part_of_the_price():
     (drawn,) = out._numbers.noise.noises
     change, per_row = rank_terms(Fraction(1, 2))
     rate = 1 / (Fraction(drawn.scale) * per_row)
-    one = 2 * rate * change * drawn.paid.measure.sensitivity.exact_l1
+    one = 2 * rate * change * drawn.allotment.total.sensitivity.exact_l1
     assert 0.999999 < 2 * one <= 1
 
 

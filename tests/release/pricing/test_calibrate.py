@@ -19,7 +19,7 @@ def frame():
 
 
 def planned(query, epsilon=1.0, delta=None, noise="auto"):
-    return noise_plan(query._ask, read_price(epsilon, delta), noise)
+    return noise_plan(query._question, read_price(epsilon, delta), noise)
 
 
 @pytest.mark.parametrize(("bounds", "rows"), [((0, 100), 20), ((-3, 10), 1), ((0, 0.1), 7), ((-1e-9, 1e9), 3)])
@@ -29,7 +29,7 @@ def test_the_scale_of_a_sum_is_l1_over_epsilon_and_never_below(frame, bounds, ro
     (drawn,) = planned(query, epsilon).noises
     bound = query.sensitivity["x"]
     exact = bound.exact_l1 / Fraction(repr(epsilon))
-    scale = Fraction(drawn.scale) * drawn.paid.measure.unit
+    scale = Fraction(drawn.scale) * drawn.allotment.total.unit
     assert exact <= scale <= exact * (1 + Fraction(1, 2**52))
     assert bound.l1 == pytest.approx(rows * max(map(abs, bounds)), rel=2e-7)
 
@@ -39,7 +39,7 @@ def test_laplace_shares_add_up_to_the_price(frame):
         n=dp.count(share=3), total=dp.sum("x", bounds=(0, 1)), mean=dp.mean("x", bounds=(0, 5))
     )
     plan = planned(query, 1.0, noise="laplace")
-    spent = [d.paid.measure.sensitivity.exact_l1 / Fraction(d.scale) for d in plan.noises]
+    spent = [d.allotment.total.sensitivity.exact_l1 / Fraction(d.scale) for d in plan.noises]
     assert [d.label for d in plan.noises] == ["laplace", "laplace", "paired_laplace", "paired_laplace"]
     assert [round(float(s), 9) for s in spent] == [round(x, 9) for x in (3 / 6, 1 / 6, 2 / 6, 2 / 6)]
     assert 1 - 1e-12 <= sum(spent[:3]) <= 1  # the last is of the same two noises as the one before
@@ -50,7 +50,7 @@ def test_gaussian_columns_are_one_mechanism(frame):
         n=dp.count(), total=dp.sum("x", bounds=(0, 1))
     )
     plan = planned(query, 1.0, 1e-6, "gaussian")
-    mu = math.sqrt(sum(float(d.paid.measure.sensitivity.l2_squared) / d.scale**2 for d in plan.noises))
+    mu = math.sqrt(sum(float(d.allotment.total.sensitivity.l2_squared) / d.scale**2 for d in plan.noises))
     assert privacy.gaussian_delta(1.0, mu) <= 1e-6 * (1 + 1e-9)
     assert privacy.gaussian_delta(1.0, mu * 1.001) > 1e-6
     assert plan.cost.delta == 1e-6
@@ -80,7 +80,7 @@ def test_auto_weighs_released_columns_and_not_what_they_are_made_of(frame, group
 
     assert noisy("auto") <= min(noisy("laplace"), noisy("gaussian")) * (1 + 1e-12)
     shared = grouped.agg(n=dp.count("x"), mean=dp.mean("x", bounds=(0, 1)), var=dp.var("x", bounds=(0, 1)))
-    columns = {paid.names[0]: paid.columns for paid in shared._ask.paid}
+    columns = {paid.names[0]: paid.columns for paid in shared._question.allotments}
     assert columns == {"n": 1 + Fraction(5, 6), "mean.sum": Fraction(5, 6), "var.squares": Fraction(1, 3)}
 
 

@@ -41,19 +41,19 @@ def asked(rows, unit, keys, **limits):
 
 def reached(query, unit, size, relation):
     """The largest joint change over every two neighbours of up to `size` rows, in units of the sum."""
-    (paid,) = [p for p in query._ask.paid if p.beside is not None]
+    (paid,) = [p for p in query._question.allotments if p.beside is not None]
     owners, tables = owners_of(UNIVERSE, unit), multisets(UNIVERSE.height, size)
     answers = []
     for counts in tables:
         found = query.exact_totals(taken(UNIVERSE, [i for i, n in enumerate(counts) for _ in range(n)]))
-        units = (paid.measure.unit, paid.beside.measure.unit)
+        units = (paid.total.unit, paid.beside.total.unit)
         pair = zip((found["mean.sum"], found["mean.count"]), units, strict=True)
         answers.append([{key: value / one for key, value in totals.items()} for totals, one in pair])
     declared = unit.max_rows if isinstance(unit, dp.Rows) else None
     largest = max(
         paired_distance(paid.weight, answers[i], answers[j]) for i, j in pairs(tables, owners, relation, declared)
     )
-    return largest, paired_l1(paid.measure.sensitivity)
+    return largest, paired_l1(paid.total.sensitivity)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
@@ -79,18 +79,18 @@ def plan_of(epsilon=1.0, noise="laplace", delta=0, **aggregates):
     frame = UNIVERSE.dp(unit="id", budget=dp.Budget(epsilon=1e9, delta=0.1))
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
     query = groups.agg(**(aggregates or {"mean": dp.mean("x", bounds=(-5, 5))}))
-    return noise_plan(query._ask, Price(Fraction(epsilon), Fraction(delta)), noise)
+    return noise_plan(query._question, Price(Fraction(epsilon), Fraction(delta)), noise)
 
 
 def test_both_have_less_noise_than_a_half_of_the_price_buys():
     plan = plan_of()
     total, count = plan.noises
     for drawn in plan.noises:
-        alone = math.sqrt(2) * float(drawn.paid.measure.sensitivity.l1) / 0.5 * float(drawn.paid.measure.unit)
+        alone = math.sqrt(2) * float(drawn.allotment.total.sensitivity.l1) / 0.5 * float(drawn.allotment.total.unit)
         assert drawn.deviation == pytest.approx(alone / math.sqrt(2))
         assert drawn.label == "paired_laplace"
-    assert (total.mechanism.weight, count.mechanism.weight) == (1, total.paid.weight)
-    assert Fraction(total.scale) >= total.paid.measure.sensitivity.exact_l1  # both for ε = 1, never less
+    assert (total.mechanism.weight, count.mechanism.weight) == (1, total.allotment.weight)
+    assert Fraction(total.scale) >= total.allotment.total.sensitivity.exact_l1  # both for ε = 1, never less
     first, second = plan.events
     assert first["class_name"] == "LaplaceDpEvent"
     assert first["fields"]["noise_multiplier"] == pytest.approx(1.0)
@@ -102,8 +102,8 @@ def test_a_count_is_in_one_pair_and_a_count_that_somebody_wants_exactly_in_none(
     frame = clean.dp(unit="id", budget=dp.Budget(epsilon=9, delta=0.1)).drop_nulls(["x", "y"])
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
     both = {"first": dp.mean("x", bounds=(-5, 5)), "second": dp.var("y", bounds=(0, 1)), "n": dp.count()}
-    plan = noise_plan(groups.agg(**both)._ask, Price(Fraction(1), Fraction(0)), "laplace")
-    families = {d.paid.names: d.label for d in plan.noises}
+    plan = noise_plan(groups.agg(**both)._question, Price(Fraction(1), Fraction(0)), "laplace")
+    families = {d.allotment.names: d.label for d in plan.noises}
     assert families == {
         ("first.sum",): "paired_laplace",
         ("first.count", "second.count", "n"): "paired_laplace",
@@ -112,10 +112,12 @@ def test_a_count_is_in_one_pair_and_a_count_that_somebody_wants_exactly_in_none(
     }
     replaced = clean.dp(unit="id", neighbors="replace").drop_nulls("x").bound(max_rows=2)
     for paired, more in ((True, {}), (False, {"n": dp.count()})):  # without groups a count changes by half as much
-        plan = noise_plan(replaced.agg(mean=dp.mean("x", bounds=(-5, 5)), **more)._ask, Price(Fraction(1), Fraction(0)))
+        plan = noise_plan(
+            replaced.agg(mean=dp.mean("x", bounds=(-5, 5)), **more)._question, Price(Fraction(1), Fraction(0))
+        )
         assert any(d.label == "paired_laplace" for d in plan.noises) is paired
     wanted = groups.agg(mean=dp.mean("x", bounds=(-5, 5)), n=dp.count(share=9))
-    plan = noise_plan(wanted._ask, Price(Fraction(1), Fraction(0)), "laplace")
+    plan = noise_plan(wanted._question, Price(Fraction(1), Fraction(0)), "laplace")
     assert "paired_laplace" not in {d.label for d in plan.noises}
 
 
@@ -125,10 +127,10 @@ def test_there_is_no_pair_where_it_is_not_better_or_not_proved():
     mean = dp.mean("x", bounds=(-5, 5))
     listed = frame.group_by("g", keys=["a"], max_groups=1, max_rows_per_group=1).agg(mean=mean)
     for price in ({"rho": 0.1, "noise": "laplace"}, {"epsilon": 0.1}):
-        assert {d.label for d in priced(listed._ask, "rho", **price).noises} == {"laplace"}
+        assert {d.label for d in priced(listed._question, "rho", **price).noises} == {"laplace"}
     found = frame.group_by("g", max_groups=1, max_rows_per_group=1)
     deciding = found.agg(mean=mean, n=dp.count_units())  # one row of a unit in each group: the same count
-    assert not any(p.beside for p in deciding._ask.paid)
+    assert not any(p.beside for p in deciding._question.allotments)
 
 
 def test_the_statement_says_what_a_pair_is():
@@ -147,7 +149,7 @@ def test_a_batch_pays_for_a_pair_once():
     groups = frame.group_by("g", keys=["a", "b"], max_groups=2, max_rows_per_group=1)
     batch = budget.plan([groups.agg(mean=dp.mean("x", bounds=(-5, 5))), groups.count()], epsilon=1)
     (total, _), (count,) = (plan.noises for plan in batch._plans)
-    paid = [d.paid.measure.sensitivity.exact_l1 / Fraction(d.scale) for d in (total, count)]
+    paid = [d.allotment.total.sensitivity.exact_l1 / Fraction(d.scale) for d in (total, count)]
     assert total.label == "paired_laplace"
     assert paid == [Fraction(1, 2), Fraction(1, 2)]
 
@@ -157,8 +159,8 @@ def test_suppressed_groups_are_a_pair_too():
     rows = pl.DataFrame({"id": range(40), "g": range(40), "x": [3.0] * 40})
     frame = rows.dp(unit="id", budget=dp.Budget(epsilon=1e15, delta=0.5))
     query = frame.group_by("g", max_groups=1, max_rows_per_group=1, other=-1).agg(mean=dp.mean("x", bounds=(-5, 5)))
-    plan = noise_plan(query._ask, Price(Fraction(2), Fraction(1, 10**9)), "laplace")
-    families = {d.paid.names[0]: (d.label, d.mechanism) for d in plan.noises}
+    plan = noise_plan(query._question, Price(Fraction(2), Fraction(1, 10**9)), "laplace")
+    families = {d.allotment.names[0]: (d.label, d.mechanism) for d in plan.noises}
     for name in ("mean.sum", "mean.count"):
         assert families[f"{name}.other"] == families[name]
         assert families[name][0] == "paired_laplace"
@@ -175,17 +177,17 @@ MANY = 20_000
 def drawn_pairs(plan, total, count, size=MANY):
     first, second = plan.noises
     noisy = _paired(first, np.full(size, total), np.full(size, count))
-    return noisy[first.paid.measure.key], noisy[second.paid.measure.key]
+    return noisy[first.allotment.total.key], noisy[second.allotment.total.key]
 
 
 def test_the_noise_has_the_deviation_that_is_stated():
     plan = plan_of()
     slack = 6 * math.sqrt(3.5 / 4 / MANY)  # of a deviation, relative: the kurtosis is 4.5
     for drawn, values, true in zip(plan.noises, drawn_pairs(plan, 10**7, 50), (10**7, 50), strict=True):
-        found, stated = values.std() * float(drawn.paid.measure.unit), drawn.deviation
+        found, stated = values.std() * float(drawn.allotment.total.unit), drawn.deviation
         assert abs(found / stated - 1) < slack
         assert abs(found / stated / math.sqrt(2) - 1) > slack  # the negative control: the noise of each alone
-        assert abs((values.mean() - true) * float(drawn.paid.measure.unit)) < 6 * stated / math.sqrt(MANY)
+        assert abs((values.mean() - true) * float(drawn.allotment.total.unit)) < 6 * stated / math.sqrt(MANY)
 
 
 @pytest.mark.parametrize(("scale", "holds"), [(1.0, True), (0.8, False)])
@@ -194,11 +196,11 @@ def test_neighbours_are_as_alike_as_promised(scale, holds):
     plan = plan_of(1.0)
     first, second = plan.noises
     smaller = [replace(d, mechanism=replace(d.mechanism, scale=d.scale * scale)) for d in (first, second)]
-    one, row = first.paid.weight, 2**second.paid.measure.fraction
+    one, row = first.allotment.weight, 2**second.allotment.total.fraction
     likelier = []
     for rows in (0, 2 * row):
         noisy = _paired(smaller[0], np.full(MANY * 5, rows * one), np.full(MANY * 5, rows))
-        total, count = (noisy[d.paid.measure.key] for d in (first, second))
+        total, count = (noisy[d.allotment.total.key] for d in (first, second))
         likelier.append(np.mean(total + one * count >= 4 * row * one))
     slack = 6 * math.sqrt(sum((1 - p) / p / (MANY * 5) for p in likelier))
     assert (math.log(likelier[1] / likelier[0]) <= 1 + slack) is holds
@@ -211,11 +213,11 @@ def test_without_noise_the_pair_is_what_it_was_whatever_its_size():
     count = np.array([0, 1, 2**30, *rng.integers(0, 1000, 50)])
     total = np.array([int(n) * int(w) for n, w in zip(count, rng.integers(-(2**42), 2**42, len(count)), strict=True)])
     noisy = _paired(first, total.astype(object), count)
-    assert noisy[second.paid.measure.key].tolist() == count.tolist()
-    assert noisy[first.paid.measure.key].tolist() == [int(x) for x in total]
+    assert noisy[second.allotment.total.key].tolist() == count.tolist()
+    assert noisy[first.allotment.total.key].tolist() == [int(x) for x in total]
     small = _paired(first, np.array([-7, 8]), np.array([3, 4]))
-    assert small[first.paid.measure.key].tolist() == [-7, 8]
-    assert small[second.paid.measure.key].tolist() == [3, 4]
+    assert small[first.allotment.total.key].tolist() == [-7, 8]
+    assert small[second.allotment.total.key].tolist() == [3, 4]
 
 
 @pytest.mark.parametrize("alpha", [0.5, 0.05, 0.001])

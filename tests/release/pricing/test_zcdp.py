@@ -34,14 +34,14 @@ def several(frame, **keys):
 @pytest.mark.parametrize("rho", [0.001, 0.1, 5])
 def test_a_price_in_rho_is_what_its_noise_costs(noise, rho):
     query = several(framed(None), keys=["a", "b"])
-    plan = priced(query._ask, "rho", rho=rho, noise=noise)
+    plan = priced(query._question, "rho", rho=rho, noise=noise)
     parts = [d.rho for d in plan.noises]
     assert sum(parts) <= Fraction(repr(rho)) * (1 + Fraction(1, 2**50))  # each is rounded up when it is read
     assert float(sum(parts)) == pytest.approx(rho, rel=1e-9)
     assert float(parts[0] / parts[1]) == pytest.approx(3, rel=1e-9)  # by share
     assert plan.cost.rho == rho
     if noise == "gaussian":
-        bound, scale = plan.noises[0].paid.measure.sensitivity, plan.noises[0].scale
+        bound, scale = plan.noises[0].allotment.total.sensitivity, plan.noises[0].scale
         assert float(bound.l2_squared) / (2 * scale**2) == pytest.approx(rho / 2, rel=1e-9)  # 3 of 6 shares
 
 
@@ -53,7 +53,7 @@ def test_auto_takes_the_smaller_noise_in_rho():
     for query in (one, many):
         for rho in (0.01, 10):
             sizes = {
-                n: priced(query._ask, "rho", rho=rho, noise=n).noises[0].deviation
+                n: priced(query._question, "rho", rho=rho, noise=n).noises[0].deviation
                 for n in ("laplace", "gaussian", "auto")
             }
             assert sizes["auto"] == min(sizes.values())
@@ -205,7 +205,7 @@ def test_a_mixed_batch_adds_up(accountant):
     rho = Fraction(0)  # a row moves a median's scores by half a row: of l2²/2σ², a quarter
     for d in drawn:
         weight = 2 if d.label == "gaussian" else 8
-        rho += d.paid.measure.sensitivity.l2_squared / (weight * Fraction(d.scale) ** 2)
+        rho += d.allotment.total.sensitivity.l2_squared / (weight * Fraction(d.scale) ** 2)
     assert privacy.zcdp_to_epsilon(rho, 5e-6) <= 2
     assert privacy.zcdp_to_epsilon(rho * Fraction(1001, 1000), 5e-6) > 2
     assert batch.cost.delta == 1e-5

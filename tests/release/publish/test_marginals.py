@@ -157,18 +157,18 @@ def test_columns_that_bring_their_keys_need_no_list(silent):
 
 def cost_of_change(asked, before, after):
     """μ² of the step from one table to another at the planned noise."""
-    plan = noise_plan(asked._ask, read_price(1, 1e-6))
+    plan = noise_plan(asked._question, read_price(1, 1e-6))
     one, two = asked.exact_totals(before), asked.exact_totals(after)
     total = Fraction(0)
     for drawn in plan.noises:
-        (name,) = drawn.paid.names
-        scale = Fraction(drawn.scale) * drawn.paid.measure.unit
+        (name,) = drawn.allotment.names
+        scale = Fraction(drawn.scale) * drawn.allotment.total.unit
         total += sum((one[name][key] - two[name][key]) ** 2 for key in one[name]) / scale**2
     return float(total), plan
 
 
 def claimed(plan):
-    return float(sum(d.paid.measure.sensitivity.l2_squared / Fraction(d.scale) ** 2 for d in plan.noises))
+    return float(sum(d.allotment.total.sensitivity.l2_squared / Fraction(d.scale) ** 2 for d in plan.noises))
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
@@ -214,7 +214,7 @@ def test_the_sensitivity_of_each_interaction_is_found_by_brute_force(neighbors):
 
 
 def test_the_noise_of_all_interactions_together_has_the_profile_that_was_paid_for():
-    plan = noise_plan(query(people(5), max_rows=2)._ask, read_price(1, 1e-6))
+    plan = noise_plan(query(people(5), max_rows=2)._question, read_price(1, 1e-6))
     delta = gaussian_delta(1, math.sqrt(claimed(plan)))
     assert 0.999e-6 < delta <= 1e-6 * (1 + 1e-9)
 
@@ -239,7 +239,7 @@ def test_a_price_in_rho_is_charged_as_it_is_said():
     assert float(budget.spent.rho) == 0.25
     assert out.cost.rho == 0.25
     scales = out._noise.noises
-    rho = sum(d.paid.measure.sensitivity.l2_squared / (2 * Fraction(d.scale) ** 2) for d in scales)
+    rho = sum(d.allotment.total.sensitivity.l2_squared / (2 * Fraction(d.scale) ** 2) for d in scales)
     assert Fraction(2499999, 10**7) < rho <= Fraction(1, 4)
     with pytest.raises(UnsupportedOperation, match="rho"):
         asked.release(epsilon=0.1)

@@ -183,7 +183,7 @@ def test_spread_is_that_of_pandas(ddof, engine):
         "m.sum",
         "m.count",
     }
-    assert len(query._ask.paid) == 3  # the three totals serve all three columns
+    assert len(query._question.allotments) == 3  # the three totals serve all three columns
     out = query.release(epsilon=CERTAIN).to_polars()
     ages = pd.DataFrame(ROWS).groupby("sex")["age"]
     assert out["v"].to_list() == pytest.approx(ages.var(ddof=ddof).tolist(), rel=1e-4)

@@ -153,7 +153,7 @@ class Backend(ABC):
         """Whole numbers as the dates, times or durations that they stand for."""
 
     @abstractmethod
-    def moment(self, value: nw.Expr, facts: ColumnDomain) -> nw.Expr:
+    def moment(self, value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
         """A time so that it compares with any other that has a zone, or none, just as it does."""
 
     @abstractmethod

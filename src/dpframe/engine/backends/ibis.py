@@ -209,10 +209,10 @@ class _Ibis(SqlBackend):
         """Ibis writes 0.5 as it is, which SQL takes for a decimal: its products are other numbers, and overflow."""
         return nw.lit(repr(value)).cast(nw.Float64)
 
-    def moment(self, value: nw.Expr, facts: ColumnDomain) -> nw.Expr:
+    def moment(self, value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
         """Ibis compares no unsigned number with one that has a sign; as decimals they compare exactly."""
-        unsigned = facts.dtype.is_unsigned_integer()
-        return value.cast(nw.Decimal(20, 0)) if unsigned else super().moment(value, facts)
+        unsigned = domain.dtype.is_unsigned_integer()
+        return value.cast(nw.Decimal(20, 0)) if unsigned else super().moment(value, domain)
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_zone", None) is not None:

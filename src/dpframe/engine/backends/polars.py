@@ -114,10 +114,10 @@ class PolarsBackend(Backend):
     def from_ticks(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         return value.cast(dtype)
 
-    def moment(self, value: nw.Expr, facts: ColumnDomain) -> nw.Expr:
-        zone, unit = (getattr(facts.dtype, name, None) for name in ("time_zone", "time_unit"))
+    def moment(self, value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
+        zone, unit = (getattr(domain.dtype, name, None) for name in ("time_zone", "time_unit"))
         value = value if zone is None else value.dt.convert_time_zone("UTC")
-        coarse = kind(facts.dtype) == Kind.DATETIME and unit in (
+        coarse = kind(domain.dtype) == Kind.DATETIME and unit in (
             "s",
             "ms",
         )  # which Polars would make the other one, too
@@ -166,7 +166,7 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
     """A lazy frame, of rows that are in memory where these are given."""
     schema = frame.collect_schema()
     typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
-    facts = tuple((name, facts_of(typed[name]) if name in typed else ColumnDomain(nw.Unknown())) for name in schema)
+    domain = tuple((name, facts_of(typed[name]) if name in typed else ColumnDomain(nw.Unknown())) for name in schema)
     wrong: dict[str, pl.Series | None] = {}  # texts that had to be mended, and None for those that need not be
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
@@ -183,7 +183,7 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
         mended = [other for name in texts if (other := wrong[name]) is not None]
         return rows.with_columns(mended).lazy().select(names) if mended else frame.select(names)
 
-    return Data("polars", facts, scan, rows is None)
+    return Data("polars", domain, scan, rows is None)
 
 
 def _unicode_of(name: str) -> pl.Expr:

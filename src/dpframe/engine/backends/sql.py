@@ -45,8 +45,8 @@ class SqlBackend(Backend):
     def from_ticks(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         return value
 
-    def moment(self, value: nw.Expr, facts: ColumnDomain) -> nw.Expr:
-        return self._microseconds(value, facts.dtype) if kind(facts.dtype) == Kind.DATETIME else value
+    def moment(self, value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
+        return self._microseconds(value, domain.dtype) if kind(domain.dtype) == Kind.DATETIME else value
 
     def _microseconds(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         scale = _MICRO[getattr(dtype, "time_unit", "us")]
@@ -143,13 +143,15 @@ def schema_of(
 
     Input:  the engine; the types; against: why a column cannot be held, whatever its type
     """
-    facts = []
+    domain = []
     for name, dtype in types.items():
         coarse = isinstance(dtype, nw.Datetime) and dtype.time_unit in ("s", "ms")
         held = nw.Datetime("us", getattr(dtype, "time_zone", None)) if coarse else dtype
         why = (against or {}).get(name) or engine.reason_against(held)
-        facts.append((name, ColumnDomain(_Unheld(f"{show(held)} (in {engine.name} {why})")) if why else facts_of(held)))
-    return tuple(facts)
+        domain.append(
+            (name, ColumnDomain(_Unheld(f"{show(held)} (in {engine.name} {why})")) if why else facts_of(held))
+        )
+    return tuple(domain)
 
 
 class _Unheld(nw.Unknown):

@@ -34,19 +34,19 @@ _ROWS = 2**25  # rows of a part: what is held of them at once is 2 to 4 GiB
 _SEED = 0x5EED  # of the hash that says which part a unit is in: another one than chooses groups, and no secret
 
 
-def added(ask: Question, build: Build) -> list[pl.DataFrame]:
+def added(question: Question, build: Build) -> list[pl.DataFrame]:
     """What an ask adds up, on the whole where it fits, or in parts.
 
     Input:  the ask; build(ask, whole): its sums, lazily
     Output: a table for each of the sums, in any order of rows
     """
-    if any(source.data.engine == "dask" for source in sources_of(ask.step)):
+    if any(source.data.engine == "dask" for source in sources_of(question.step)):
         from dpframe.engine.parts import shuffle  # which stands on Dask
 
-        return shuffle.added(ask, build)
-    parts = split(ask)
+        return shuffle.added(question, build)
+    parts = split(question)
     if len(parts) == 1:
-        return collected(ask, [sums.frame for sums in build(ask, True)])
+        return collected(question, [sums.frame for sums in build(question, True)])
     tables: list[pl.DataFrame] = []
     for part in watched(parts, len(parts), "parts of the units"):
         sums = build(part, False)
@@ -57,14 +57,14 @@ def added(ask: Question, build: Build) -> list[pl.DataFrame]:
 # Parts
 
 
-def split(ask: Question) -> list[Question]:
+def split(question: Question) -> list[Question]:
     """The same ask of parts of the units; itself alone where it is small, or where nobody knows units."""
-    if not ask.table.unit:  # rows are added up as they come: nothing is held but the groups
-        return [ask]
-    if any(source.data.engine != "polars" for source in sources_of(ask.step)):  # which have ways of their own
-        return [ask]
-    number = -(-sum(_height(source) for source in sources_of(ask.step)) // _ROWS)
-    return [ask] if number <= 1 else [_part(ask, i, number) for i in range(number)]
+    if not question.table.unit:  # rows are added up as they come: nothing is held but the groups
+        return [question]
+    if any(source.data.engine != "polars" for source in sources_of(question.step)):  # which have ways of their own
+        return [question]
+    number = -(-sum(_height(source) for source in sources_of(question.step)) // _ROWS)
+    return [question] if number <= 1 else [_part(question, i, number) for i in range(number)]
 
 
 def _height(source: Source) -> int:
@@ -75,16 +75,16 @@ def _height(source: Source) -> int:
     return 0 if "PYTHON" in counted.explain() else int(counted.collect().item())
 
 
-def _part(ask: Question, number: int, of: int) -> Question:
+def _part(question: Question, number: int, of: int) -> Question:
     """The ask of the units whose hash leaves a remainder, in every protected table."""
-    made = {id(source): replace(source, data=_rows(source, number, of)) for source in sources_of(ask.step)}
-    return replace(ask, step=exchanged(ask.step, lambda source: made[id(source)]))
+    made = {id(source): replace(source, data=_rows(source, number, of)) for source in sources_of(question.step)}
+    return replace(question, step=exchanged(question.step, lambda source: made[id(source)]))
 
 
 def _rows(source: Source, number: int, of: int) -> Data:
-    data, facts = source.data, dict(source.schema)
+    data, domain = source.data, dict(source.schema)
     names = source.unit if isinstance(source.unit, tuple) else ()
-    inside = pl.struct(comparable(name, facts[name]) for name in names).hash(_SEED) % of == number
+    inside = pl.struct(comparable(name, domain[name]) for name in names).hash(_SEED) % of == number
 
     def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         needed = dict.fromkeys([*wanted, *names])

@@ -43,10 +43,10 @@ _PARTS = 128  # at most: each partition is cut into as many pieces
 _FAN = 16  # parts that are added up in one task
 
 
-def added(ask: Question, build: Build) -> list[pl.DataFrame]:
+def added(question: Question, build: Build) -> list[pl.DataFrame]:
     """What an ask of Dask dataframes adds up; see `buckets.added`."""
-    sources = sources_of(ask.step)
-    names, keys = _needed(ask, build)
+    sources = sources_of(question.step)
+    names, keys = _needed(question, build)
     frames = [source.data.scan(wanted) for source, wanted in zip(sources, names, strict=True)]
     number = min(max(frame.npartitions for frame in frames), _PARTS)
     pieces = []
@@ -54,7 +54,7 @@ def added(ask: Question, build: Build) -> list[pl.DataFrame]:
         cut = delayed(_cut, nout=number)
         about = delayed((frame._meta.dtypes.to_dict(), _units(source), number))
         pieces.append([cut(partition, about) for partition in _unprojected(frame).to_delayed()])
-    said = delayed(_packed(ask, build))
+    said = delayed(_packed(question, build))
     parts = [delayed(_summed)(said, [[cut[i] for cut in table] for table in pieces]) for i in range(number)]
     while len(parts) > 1:
         parts = [delayed(_together)(keys, parts[i : i + _FAN]) for i in range(0, len(parts), _FAN)]
@@ -64,9 +64,9 @@ def added(ask: Question, build: Build) -> list[pl.DataFrame]:
     return list(tables)
 
 
-def _needed(ask: Question, build: Build) -> tuple[list[list[str]], list[tuple[str, ...]]]:
+def _needed(question: Question, build: Build) -> tuple[list[list[str]], list[tuple[str, ...]]]:
     """The columns that are read of each table, and the keys of each of the sums: asked of the tables without rows."""
-    read: dict[int, dict[str, None]] = {id(source): {} for source in sources_of(ask.step)}
+    read: dict[int, dict[str, None]] = {id(source): {} for source in sources_of(question.step)}
 
     def listening(source: Source) -> Data:
         def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
@@ -76,8 +76,8 @@ def _needed(ask: Question, build: Build) -> tuple[list[list[str]], list[tuple[st
 
         return Data(source.data.kind, source.data.schema, scan)
 
-    made = {id(source): replace(source, data=listening(source)) for source in sources_of(ask.step)}
-    sums = build(replace(ask, step=exchanged(ask.step, lambda source: made[id(source)])), False)
+    made = {id(source): replace(source, data=listening(source)) for source in sources_of(question.step)}
+    sums = build(replace(question, step=exchanged(question.step, lambda source: made[id(source)])), False)
     return [list(names) for names in read.values()], [one.keys for one in sums]
 
 
@@ -122,7 +122,7 @@ def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, ColumnDomain], i
         hashes: Any = np.arange(rows.height)
         if units:
             rows = rows.drop_nulls(list(units))
-            ids = rows.select(_hashable(name, facts) for name, facts in units.items()).to_pandas()
+            ids = rows.select(_hashable(name, domain) for name, domain in units.items()).to_pandas()
             hashes = pd.util.hash_pandas_object(ids, index=False).to_numpy()
         part = pl.Series(hashes % number)
         return [rows.filter(part == i) for i in range(number)]
@@ -130,12 +130,12 @@ def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, ColumnDomain], i
     return _or_none(cut) or [None] * number
 
 
-def _hashable(name: str, facts: ColumnDomain) -> pl.Expr:
+def _hashable(name: str, domain: ColumnDomain) -> pl.Expr:
     """An identifier as a number or text that pandas has a hash of."""
-    value = comparable(name, facts)
-    if kind(facts.dtype) in TIMES:
+    value = comparable(name, domain)
+    if kind(domain.dtype) in TIMES:
         return value.to_physical().cast(pl.Int64)
-    return value.cast(pl.String) if str(facts.dtype).endswith("128") else value
+    return value.cast(pl.String) if str(domain.dtype).endswith("128") else value
 
 
 def _summed(said: bytes, pieces: list[list[pl.DataFrame | None]]) -> list[pl.DataFrame] | None:
@@ -145,8 +145,8 @@ def _summed(said: bytes, pieces: list[list[pl.DataFrame | None]]) -> list[pl.Dat
 
     def summed() -> list[pl.DataFrame]:
         tables = [pl.concat([rows for rows in table if rows is not None]) for table in pieces]
-        ask, build = _Unpickler(io.BytesIO(said), tables).load()
-        return collected(ask, [sums.frame for sums in build(ask, False)])
+        question, build = _Unpickler(io.BytesIO(said), tables).load()
+        return collected(question, [sums.frame for sums in build(question, False)])
 
     return _or_none(summed)
 
@@ -160,9 +160,9 @@ def _together(keys: list[tuple[str, ...]], parts: list[list[pl.DataFrame] | None
 # A plan that travels
 
 
-def _packed(ask: Question, build: Build) -> bytes:
+def _packed(question: Question, build: Build) -> bytes:
     buffer = io.BytesIO()
-    _Pickler(buffer, [source.data for source in sources_of(ask.step)]).dump((ask, build))
+    _Pickler(buffer, [source.data for source in sources_of(question.step)]).dump((question, build))
     return buffer.getvalue()
 
 

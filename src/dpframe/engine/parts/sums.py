@@ -27,15 +27,15 @@ class Sums:
 Build = Callable[[Question, bool], Sequence[Sums]]  # of the ask, on the whole or on a part of the units
 
 
-def collected(ask: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
+def collected(question: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
     """Frames of one ask, computed in one go, so that what they share is read and computed once."""
-    tables = backend_of(lazy[0]).collect(lazy, streaming=any(source.data.lazy for source in sources_of(ask.step)))
-    return [held_keys(ask, table) for table in tables]
+    tables = backend_of(lazy[0]).collect(lazy, streaming=any(source.data.lazy for source in sources_of(question.step)))
+    return [held_keys(question, table) for table in tables]
 
 
-def planned(ask: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
+def planned(question: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
     """Frames of one ask on its table without rows: whatever could fail when they are computed fails here."""
-    return [held_keys(ask, table) for table in backend_of(lazy[0]).planned(lazy)]
+    return [held_keys(question, table) for table in backend_of(lazy[0]).planned(lazy)]
 
 
 def together(keys: Sequence[Sequence[str]], parts: Sequence[list[pl.DataFrame]]) -> list[pl.DataFrame]:
@@ -52,12 +52,12 @@ def _added(keys: Sequence[str], tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return table.group_by(*keys).agg(others.sum()) if keys else table.select(others.sum())
 
 
-def comparable(name: str, facts: ColumnDomain) -> pl.Expr:
+def comparable(name: str, domain: ColumnDomain) -> pl.Expr:
     """An identifier such that equal ones, also of two tables that meet, have one hash (see `rows` and `combine`)."""
-    value, family = pl.col(name), kind(facts.dtype)
+    value, family = pl.col(name), kind(domain.dtype)
     if family in (Kind.STRING, Kind.DECIMAL):
         return value.cast(pl.String)
     if family == Kind.FLOAT:
         return value + 0.0
-    narrow = family == Kind.INTEGER and not isinstance(facts.dtype, (nw.UInt64, nw.Int128, nw.UInt128))
+    narrow = family == Kind.INTEGER and not isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128))
     return value.cast(pl.Int64) if narrow else value

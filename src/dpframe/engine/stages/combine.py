@@ -30,10 +30,10 @@ def _(step: combine.PerUnit, live: frozenset[str], empty: bool) -> Frame:
     return per_unit(here, unit_names(table), kept, made)
 
 
-def _key(value: nw.Expr, facts: ColumnDomain, dtype: DType) -> nw.Expr:
+def _key(value: nw.Expr, domain: ColumnDomain, dtype: DType) -> nw.Expr:
     """A value in the type in which a join compares it."""
     if isinstance(dtype, nw.Int64):
-        return int64(value, facts)
+        return int64(value, domain)
     return to_float(value) + 0.0 if isinstance(dtype, nw.Float64) else value
 
 
@@ -64,7 +64,7 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
     kept = live - {after.columns[name].id for name in wanted}
     rows = lowered(step.before, kept | keys.keys(), empty)
     rows = rows.with_columns(
-        _key(nw.col(table.columns[name].id), table.columns[name].facts, dtype).alias(f"j{i}")
+        _key(nw.col(table.columns[name].id), table.columns[name].domain, dtype).alias(f"j{i}")
         for i, (name, dtype) in enumerate(zip(step.on, step.keys, strict=True))
     )
     there: Frame = nw.from_native(step.public.scan([*step.on, *wanted]))  # in Polars, wherever the rows are
@@ -100,7 +100,7 @@ def _(step: combine.JoinProtected, live: frozenset[str], empty: bool) -> Frame:
         return [
             *_identifiers(step.units, "j"),
             *(
-                _key(nw.col(column.id), column.facts, dtype).alias(f"j{i}")
+                _key(nw.col(column.id), column.domain, dtype).alias(f"j{i}")
                 for i, (column, dtype) in enumerate(zip(besides, step.keys, strict=True), len(step.units))
             ),
         ]
@@ -127,12 +127,12 @@ def _(step: combine.Concat, live: frozenset[str], empty: bool) -> Frame:
 
 def _held(column: Column, into: Column, bytewise: bool) -> nw.Expr:
     """A column of one table in the type that it has in all of them together."""
-    value, dtype = nw.col(column.id), into.facts.dtype
+    value, dtype = nw.col(column.id), into.domain.dtype
     family = kind(dtype)
     if family == Kind.STRING:
         value = value if bytewise else value.cast(nw.String)
     elif family in (Kind.FLOAT, Kind.DECIMAL):
         value = to_float(value)
     elif family == Kind.INTEGER:
-        value = value.cast(dtype) if column.facts.dtype == dtype else int64(value, column.facts)
+        value = value.cast(dtype) if column.domain.dtype == dtype else int64(value, column.domain)
     return value.alias(into.id)

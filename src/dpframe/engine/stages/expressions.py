@@ -77,9 +77,9 @@ class Lowering:
             case Literal(value) if isinstance(value, float):
                 return self.engine.real(value)
             case Literal(value):
-                return nw.lit(self.constant(self.engine.constant(value, plan.facts(node, self.table, "").dtype)))
+                return nw.lit(self.constant(self.engine.constant(value, plan.domain(node, self.table, "").dtype)))
             case Call(operation, args, options):
-                known = [plan.facts(a, self.table, operation) for a in args]
+                known = [plan.domain(a, self.table, operation) for a in args]
                 lowered = [self.expr(a) for a in args]
                 return LOWERED[operation](self, lowered, known, dict(options))
 
@@ -140,11 +140,11 @@ Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
 Lower = Callable[[Lowering, Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
 
 
-def int64(value: nw.Expr, facts: ColumnDomain) -> nw.Expr:
+def int64(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
     """A whole number as Int64, null where it does not fit."""
-    if isinstance(facts.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
+    if isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
         low, high = integer_range(nw.Int64())
-        inside = value <= high if isinstance(facts.dtype, nw.UInt64) else (value <= high) & (value >= low)
+        inside = value <= high if isinstance(domain.dtype, nw.UInt64) else (value <= high) & (value >= low)
         value = nw.when(inside).then(value)
     return value.cast(nw.Int64)
 

@@ -162,14 +162,14 @@ def _carried(engine: Backend, limbs: list[str]) -> list[list[nw.Expr]]:
 
 def _finished(engine: Backend, stages: _Stages, feature: Feature, value: nw.Expr, into: str, name: str) -> _Stages:
     """A sum as it is, or within its bounds, or over the number of values."""
-    total, times = nw.col(name), kind(feature.facts.dtype) in TIMES
+    total, times = nw.col(name), kind(feature.domain.dtype) in TIMES
     if feature.made == "mean":
         stages.sums.append((~value.is_null()).cast(nw.Int64).sum().fill_null(0).alias(f"{name}c"))
         total = total if times else to_float(total) / to_float(_positive(nw.col(f"{name}c")))
-    bounds = feature.facts.bounds
+    bounds = feature.domain.bounds
     if bounds is not None:
         total = total.clip(bounds.lower, bounds.upper)
     if times:
-        total = engine.from_ticks(total, feature.facts.dtype)
+        total = engine.from_ticks(total, feature.domain.dtype)
     stages.after.append([total.alias(into)])
     return stages

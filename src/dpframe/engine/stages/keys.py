@@ -15,59 +15,59 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.tables import polars_dtype
-from dpframe.plan import TIMES, Column, Kind, Measure, Question, kind, ticks
+from dpframe.plan import TIMES, Column, Kind, Question, Total, kind, ticks
 
 __all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", "listed_only", "public_keys"]
 
 
-def group_names(ask: Question) -> list[str]:
+def group_names(question: Question) -> list[str]:
     """The columns that make the groups inside the engine."""
     names = []
-    for i in range(len(ask.by)):
-        names += [f"k{i}", f"k{i}n"] if _may_be_null(ask, i) else [f"k{i}"]
+    for i in range(len(question.by)):
+        names += [f"k{i}", f"k{i}n"] if _may_be_null(question, i) else [f"k{i}"]
     return names
 
 
-def _may_be_null(ask: Question, i: int) -> bool:
-    return ask.keys is not None and None in ask.keys.levels[i]
+def _may_be_null(question: Question, i: int) -> bool:
+    return question.keys is not None and None in question.keys.levels[i]
 
 
-def keyed(ask: Question, frame: Frame) -> Frame:
+def keyed(question: Question, frame: Frame) -> Frame:
     """Rows with their key columns; those of groups that are not listed go first, so that no unit wastes a slot on them.
 
     A null key is a group only where it is listed.
     """
-    if not ask.by:
+    if not question.by:
         return frame
     kept, made, engine = [], [], backend_of(frame)
-    for i, column in enumerate(ask.group_columns):
-        value, level = nw.col(column.id), None if ask.keys is None else ask.keys.levels[i]
+    for i, column in enumerate(question.group_columns):
+        value, level = nw.col(column.id), None if question.keys is None else question.keys.levels[i]
         values = None if level is None else [v for v in level if v is not None]
         if not values:
             known = ~value.is_null()
         else:
             frame, known = _known(engine, frame, column, values, f"l{i}")
-        if not _may_be_null(ask, i):
+        if not _may_be_null(question, i):
             kept.append(known)
             made.append(_one_zero(value, column).alias(f"k{i}"))
         else:
             kept.append((known | value.is_null()) if values else value.is_null())
-            (some,) = engine.texts(frame, [_some(ask, i)])
-            filled = nw.lit(0, nw.Int32) if _only_null(ask, i) else _filled(engine, value, column, some)
+            (some,) = engine.texts(frame, [_some(question, i)])
+            filled = nw.lit(0, nw.Int32) if _only_null(question, i) else _filled(engine, value, column, some)
             made += [filled.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
     return frame.filter(*kept).with_columns(*made)
 
 
 def _known(engine: Backend, frame: Frame, column: Column, values: Sequence[Any], into: str) -> tuple[Frame, nw.Expr]:
     """Rows, and whether their key is one of those listed, perhaps in a column of its own."""
-    plain = kind(column.facts.dtype) not in TIMES
+    plain = kind(column.domain.dtype) not in TIMES
     made = engine.membership(frame, column.id, values, into) if plain else None
     return (frame, listed(frame, column, values)) if made is None else (made, nw.col(into))
 
 
 def listed(frame: Frame, column: Column, values: Sequence[Any]) -> nw.Expr:
     """Whether a key is one of those listed; times are compared by their ticks, which are the same on every engine."""
-    value, dtype = nw.col(column.id), column.facts.dtype
+    value, dtype = nw.col(column.id), column.domain.dtype
     if not isinstance(dtype, (nw.Date, nw.Datetime)):
         return value.is_in(backend_of(frame).texts(frame, values))
     return value.cast(nw.Int64).is_in([ticks(v, _in_milliseconds(dtype), "keys") for v in values])
@@ -81,41 +81,41 @@ def _in_milliseconds(dtype: DType) -> DType:
 
 def _filled(engine: Backend, value: nw.Expr, column: Column, some: Any) -> nw.Expr:
     """A key column with a key where null was."""
-    dtype = _in_milliseconds(column.facts.dtype)
+    dtype = _in_milliseconds(column.domain.dtype)
     if kind(dtype) not in TIMES:
         return _one_zero(value, column).fill_null(some)
     return nw.when(value.is_null()).then(engine.from_ticks(nw.lit(ticks(some, dtype, "keys")), dtype)).otherwise(value)
 
 
 def _one_zero(value: nw.Expr, column: Column) -> nw.Expr:
-    return value + 0.0 if kind(column.facts.dtype) == Kind.FLOAT else value  # -0.0 and 0.0 are one key
+    return value + 0.0 if kind(column.domain.dtype) == Kind.FLOAT else value  # -0.0 and 0.0 are one key
 
 
-def _only_null(ask: Question, i: int) -> bool:
-    return ask.keys is not None and ask.keys.levels[i] == (None,)
+def _only_null(question: Question, i: int) -> bool:
+    return question.keys is not None and question.keys.levels[i] == (None,)
 
 
-def _some(ask: Question, i: int) -> Any:
+def _some(question: Question, i: int) -> Any:
     """A key of the column's type, to stand where null was; 0 where the column is only ever null."""
-    assert ask.keys is not None
-    return next((v for v in ask.keys.levels[i] if v is not None), 0)
+    assert question.keys is not None
+    return next((v for v in question.keys.levels[i] if v is not None), 0)
 
 
-def listed_only(ask: Question, frame: Frame) -> Frame:
+def listed_only(question: Question, frame: Frame) -> Frame:
     """Only the listed combinations, when they are fewer than all combinations of the listed values."""
-    if ask.keys is None or ask.keys.rows is None:
+    if question.keys is None or question.keys.rows is None:
         return frame
-    return frame.join(backend_of(frame).bring(frame, key_frame(ask)), on=group_names(ask), how="semi")
+    return frame.join(backend_of(frame).bring(frame, key_frame(question)), on=group_names(question), how="semi")
 
 
-def among(rows: Frame, measure: Measure) -> Frame:
-    """The rows with one of a measure's listed values, and its number in the list as "b"."""
-    column, values = measure.column, measure.values
+def among(rows: Frame, total: Total) -> Frame:
+    """The rows with one of a total's listed values, and its number in the list as "b"."""
+    column, values = total.column, total.values
     assert column is not None
     value, listed_ones = nw.col(column.id), [(i, v) for i, v in enumerate(values) if v is not None]
     table = pl.DataFrame(
         [
-            pl.Series("v", [v for _, v in listed_ones], dtype=_held(column.facts.dtype), strict=False),
+            pl.Series("v", [v for _, v in listed_ones], dtype=_held(column.domain.dtype), strict=False),
             pl.Series("b", [i for i, _ in listed_ones], dtype=pl.Int64),
         ]
     )
@@ -127,16 +127,18 @@ def among(rows: Frame, measure: Measure) -> Frame:
     return rows.filter(~nw.col("b").is_null())
 
 
-def key_frame(ask: Question) -> pl.DataFrame:
+def key_frame(question: Question) -> pl.DataFrame:
     """The listed keys as the engine holds them, one row each, in the order listed."""
-    assert ask.keys is not None
-    types = [pl.Int32() if _only_null(ask, i) else _held(c.facts.dtype) for i, c in enumerate(ask.group_columns)]
+    assert question.keys is not None
+    types = [
+        pl.Int32() if _only_null(question, i) else _held(c.domain.dtype) for i, c in enumerate(question.group_columns)
+    ]
     levels = [
         pl.Series(f"k{i}", list(level), dtype=dtype, strict=False)
-        for i, (level, dtype) in enumerate(zip(ask.keys.levels, types, strict=True))
+        for i, (level, dtype) in enumerate(zip(question.keys.levels, types, strict=True))
     ]
-    if ask.keys.rows is not None:
-        columns = zip(*ask.keys.rows, strict=True)
+    if question.keys.rows is not None:
+        columns = zip(*question.keys.rows, strict=True)
         table = pl.DataFrame(
             [
                 pl.Series(f"k{i}", list(v), dtype=t, strict=False)
@@ -147,26 +149,28 @@ def key_frame(ask: Question) -> pl.DataFrame:
         table = levels[0].to_frame()
         for level in levels[1:]:
             table = table.join(level.to_frame(), how="cross", maintain_order="left_right")
-    nullable = [i for i in range(len(types)) if _may_be_null(ask, i)]
+    nullable = [i for i in range(len(types)) if _may_be_null(question, i)]
     table = table.with_columns(pl.col(f"k{i}").is_null().alias(f"k{i}n") for i in nullable)
-    fillers = {i: pl.lit(_some(ask, i)).cast(types[i]) for i in nullable}  # a listed time may have another zone
+    fillers = {i: pl.lit(_some(question, i)).cast(types[i]) for i in nullable}  # a listed time may have another zone
     return table.with_columns(pl.col(f"k{i}").fill_null(filler).cast(types[i]) for i, filler in fillers.items())
 
 
-def public_keys(ask: Question, table: pl.DataFrame) -> pl.DataFrame:
+def public_keys(question: Question, table: pl.DataFrame) -> pl.DataFrame:
     """The key columns as they are released: their names, types and nulls."""
     columns = []
-    for i, (name, column) in enumerate(zip(ask.by, ask.group_columns, strict=True)):
+    for i, (name, column) in enumerate(zip(question.by, question.group_columns, strict=True)):
         value = pl.col(f"k{i}")
-        if _may_be_null(ask, i):
-            value = pl.lit(None) if _only_null(ask, i) else pl.when(~pl.col(f"k{i}n")).then(value)
-        columns.append(value.cast(polars_dtype(column.facts.dtype)).alias(name))
+        if _may_be_null(question, i):
+            value = pl.lit(None) if _only_null(question, i) else pl.when(~pl.col(f"k{i}n")).then(value)
+        columns.append(value.cast(polars_dtype(column.domain.dtype)).alias(name))
     return table.select(columns)
 
 
-def held_keys(ask: Question, table: pl.DataFrame) -> pl.DataFrame:
+def held_keys(question: Question, table: pl.DataFrame) -> pl.DataFrame:
     """A table of totals with its keys in the types of `key_frame`, whatever its engine held them in."""
-    types = {f"k{i}": _held(c.facts.dtype) for i, c in enumerate(ask.group_columns) if not _only_null(ask, i)}
+    types = {
+        f"k{i}": _held(c.domain.dtype) for i, c in enumerate(question.group_columns) if not _only_null(question, i)
+    }
     return table.with_columns(
         pl.col(name).cast(dtype) for name, dtype in types.items() if table.schema.get(name, dtype) != dtype
     )

@@ -28,7 +28,7 @@ import narwhals as nw
 
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.stages.expressions import to_float
-from dpframe.plan import FRACTION_BITS, Limits, Measure, TotalKind
+from dpframe.plan import FRACTION_BITS, Limits, Total, TotalKind
 from dpframe.theory.formulas.sensitivity import Contribution
 
 __all__ = ["Partial", "distinct", "enforced", "partial_bits", "partials", "sifted", "spread"]
@@ -38,9 +38,9 @@ _BLOCKS = 8
 
 @dataclass(frozen=True)
 class Partial:
-    """A measure's columns on the way: `rows` per row, `units` per unit and group."""
+    """A total's columns on the way: `rows` per row, `units` per unit and group."""
 
-    measure: Measure
+    total: Total
     rows: str
     units: str
 
@@ -50,7 +50,7 @@ def partials(frame: Frame, units: Sequence[str], groups: Sequence[str], columns:
     sums = [
         nw.col(p.rows).sum().fill_null(0).cast(nw.Int64).alias(p.units)
         for p in columns
-        if p.measure.total in (TotalKind.VALUES, TotalKind.SUM, TotalKind.SQUARE, TotalKind.UNIT_SUM)
+        if p.total.kind in (TotalKind.VALUES, TotalKind.SUM, TotalKind.SQUARE, TotalKind.UNIT_SUM)
     ]
     return frame.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"), *sums)
 
@@ -59,7 +59,7 @@ def enforced(
     frame: Frame,
     units: Sequence[str],
     groups: Sequence[str],
-    measures: Iterable[Measure],
+    totals: Iterable[Total],
     columns: Sequence[Partial],
     limits: Limits,
     cells: int | None,
@@ -69,12 +69,12 @@ def enforced(
 ) -> Frame:
     """Stage 3: the same partials, with at most m groups of a unit, weighted down to k rows each and K in all.
 
-    The row weight is "w", in units of 2^-f, where some measure counts rows; alone: nothing is asked but the keys.
+    The row weight is "w", in units of 2^-f, where some total counts rows; alone: nothing is asked but the keys.
     """
     if limits.max_groups is not None and _chosen(groups, limits, cells):
         frame = _preferred(frame, units, groups, salt, alone)
         frame = backend_of(frame).lowest(frame, "h", units, limits.max_groups)
-    if any(measure.total not in (TotalKind.UNITS, TotalKind.UNIT_SUM, TotalKind.DISTINCT) for measure in measures):
+    if any(total.kind not in (TotalKind.UNITS, TotalKind.UNIT_SUM, TotalKind.DISTINCT) for total in totals):
         frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
         frame = _row_weights(frame, units, limits)
     engine = backend_of(frame)
@@ -173,13 +173,13 @@ def _row_weights(frame: Frame, units: Sequence[str], limits: Limits) -> Frame:
 
 
 def _partial(engine: Backend, p: Partial) -> nw.Expr:
-    """A measure's partial from the unit's rows, sums and row weight; the bound holds by the last clip."""
-    measure, grid = p.measure, p.measure.grid
-    if measure.total == TotalKind.UNITS:
+    """A total's partial from the unit's rows, sums and row weight; the bound holds by the last clip."""
+    total, grid = p.total, p.total.grid
+    if total.kind == TotalKind.UNITS:
         return nw.lit(1).cast(nw.Int64)
-    if measure.total == TotalKind.ROWS:
-        return nw.col("w") if measure.fraction else nw.col("c")
-    if measure.total == TotalKind.UNIT_SUM:
+    if total.kind == TotalKind.ROWS:
+        return nw.col("w") if total.fraction else nw.col("c")
+    if total.kind == TotalKind.UNIT_SUM:
         return nw.col(p.units).clip(grid.lower, grid.upper)
     share = engine.whole_part(to_float(nw.col(p.units)) * to_float(nw.col("w")) / to_float(nw.col("n")))
     low = nw.col("w") * min(grid.lower, 0)
@@ -187,8 +187,8 @@ def _partial(engine: Backend, p: Partial) -> nw.Expr:
     return nw.max_horizontal(nw.min_horizontal(share, high), low)
 
 
-def partial_bits(measure: Measure) -> int:
-    """Bits of the largest partial of a measure: its change of one cell, or more where one row takes another's place."""
-    change: int = math.ceil(measure.sensitivity.exact_linf)
-    row: int = measure.grid.magnitude << measure.fraction
+def partial_bits(total: Total) -> int:
+    """Bits of the largest partial of a total: its change of one cell, or more where one row takes another's place."""
+    change: int = math.ceil(total.sensitivity.exact_linf)
+    row: int = total.grid.magnitude << total.fraction
     return max(change, row).bit_length()

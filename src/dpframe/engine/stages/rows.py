@@ -60,10 +60,10 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
     decimal = partial(engine.decimal, frame)
     frame = frame.select(
         *(_identifier(called(name), column, texts).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
-        *(readable(nw.col(called(name)), column.facts, texts, decimal).alias(column.id) for name, column in wanted),
+        *(readable(nw.col(called(name)), column.domain, texts, decimal).alias(column.id) for name, column in wanted),
     )
     for i, (_, column) in enumerate(_unit(step)):
-        if kind(column.facts.dtype) == Kind.DECIMAL and engine.bytewise(frame):  # whose digits are a text now
+        if kind(column.domain.dtype) == Kind.DECIMAL and engine.bytewise(frame):  # whose digits are a text now
             frame = engine.to_bytes(frame, f"u{i}", f"u{i}")
     missing = [~nw.col(name).is_null() for name in unit_names(table)]
     return frame.filter(*missing) if missing else frame
@@ -76,12 +76,12 @@ def _unit(step: steps.Source) -> list[tuple[str, Column]]:
 
 def _narrowest(table: Table) -> list[str]:
     """Some readable column, if there is one."""
-    return [name for name, column in table.columns.items() if kind(column.facts.dtype) != Kind.OTHER][:1]
+    return [name for name, column in table.columns.items() if kind(column.domain.dtype) != Kind.OTHER][:1]
 
 
 def as_bytes(frame: Frame, columns: Sequence[Column]) -> bool:
     """Whether texts among some columns of a table are there as bytes."""
-    return any(kind(column.facts.dtype) == Kind.STRING for column in columns) and backend_of(frame).bytewise(frame)
+    return any(kind(column.domain.dtype) == Kind.STRING for column in columns) and backend_of(frame).bytewise(frame)
 
 
 def _through_text(value: nw.Expr) -> nw.Expr:
@@ -90,7 +90,7 @@ def _through_text(value: nw.Expr) -> nw.Expr:
 
 def readable(
     value: nw.Expr,
-    facts: ColumnDomain,
+    domain: ColumnDomain,
     bytewise: bool = False,
     decimal: Callable[[nw.Expr], nw.Expr] = _through_text,
 ) -> nw.Expr:
@@ -99,18 +99,18 @@ def readable(
     Where texts are held as bytes, they are scanned so. A date or time outside of the years 1 to 9999 is null: engines
     differ there, and some fail.
     """
-    family = kind(facts.dtype)
+    family = kind(domain.dtype)
     if family in (Kind.FLOAT, Kind.DECIMAL):
         return not_nan(to_float(value) if family == Kind.FLOAT else decimal(value))
     if family in (Kind.DATE, Kind.DATETIME):
-        return in_calendar(value, facts.dtype)
+        return in_calendar(value, domain.dtype)
     return value.cast(nw.String) if family == Kind.STRING and not bytewise else value
 
 
 def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
     """An identifier, exactly: whatever could tell two units apart is kept, NaN is null, -0.0 is 0.0."""
     value = nw.col(name)
-    family = kind(column.facts.dtype)
+    family = kind(column.domain.dtype)
     if family == Kind.FLOAT:
         return not_nan(value) + 0.0
     as_text = family == Kind.DECIMAL or (family == Kind.STRING and not bytewise)
@@ -168,8 +168,8 @@ def _(step: steps.Cut, live: frozenset[str], empty: bool) -> Frame:
     column = step.before.table.columns[step.name]
     frame = lowered(step.before, (live - {into}) | {column.id}, empty)
     value = nw.col(column.id)
-    value = value.cast(nw.Int64) if kind(column.facts.dtype) in TIMES else to_float(value)
-    edges = step.intervals.edges_of(column.facts.dtype, "cut")
+    value = value.cast(nw.Int64) if kind(column.domain.dtype) in TIMES else to_float(value)
+    edges = step.intervals.edges_of(column.domain.dtype, "cut")
     labels = backend_of(frame).texts(frame, step.intervals.labels)
     return frame.with_columns(_labelled(value, step.intervals, edges, labels).alias(into))
 

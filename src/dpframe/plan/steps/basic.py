@@ -127,8 +127,8 @@ class Source(Step):
         columns = dict(table.columns)
         for name in self.unit:
             column = table.column(name, "unit=")
-            if kind(column.facts.dtype) == Kind.OTHER:
-                raise WrongType(f"unit={name!r}: a column of type {show(column.facts.dtype)} cannot identify a unit.")
+            if kind(column.domain.dtype) == Kind.OTHER:
+                raise WrongType(f"unit={name!r}: a column of type {show(column.domain.dtype)} cannot identify a unit.")
             columns[name] = replace(column, is_unit=True)
         return replace(table, columns=columns, unit=tuple(columns[name] for name in self.unit))
 
@@ -159,7 +159,7 @@ class Filter(Step):
 
     @cached_property
     def table(self) -> Table:
-        known = expressions.facts(self.condition._node, self.before.table, "filter")
+        known = expressions.domain(self.condition._node, self.before.table, "filter")
         if kind(known.dtype) != Kind.BOOLEAN:
             raise WrongType(
                 f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row, as in "
@@ -189,7 +189,7 @@ class WithColumns(Step):
         for name, expr in self.columns:
             asked = f"with_columns({name}=...)"
             _not_the_unit(table, name, asked)
-            known = expressions.facts(expr._node, table, asked)
+            known = expressions.domain(expr._node, table, asked)
             if kind(known.dtype) == Kind.OTHER:
                 raise WrongType(f"{asked}: the expression is of type {show(known.dtype)}.")
             changed.append((name, replace(known, origin=known.origin or shown)))
@@ -282,8 +282,8 @@ class Clip(Step):
     def table(self) -> Table:
         table, asked = self.before.table, f"clip({self.name!r})"
         _not_the_unit(table, self.name, asked)
-        facts = table.column(self.name, asked).facts
-        return table.with_versions([(self.name, clip_facts(asked, facts, self.lower, self.upper, self.typed))])
+        domain = table.column(self.name, asked).domain
+        return table.with_versions([(self.name, clip_facts(asked, domain, self.lower, self.upper, self.typed))])
 
     @property
     def typed(self) -> str:
@@ -302,8 +302,8 @@ class FillNull(Step):
     def table(self) -> Table:
         table, asked = self.before.table, f"fill_null({self.name!r})"
         _not_the_unit(table, self.name, asked)
-        facts = table.column(self.name, asked).facts
-        return table.with_versions([(self.name, fill_facts(asked, facts, self.value, self.typed))])
+        domain = table.column(self.name, asked).domain
+        return table.with_versions([(self.name, fill_facts(asked, domain, self.value, self.typed))])
 
     @property
     def typed(self) -> str:
@@ -326,9 +326,9 @@ class DropNulls(Step):
         columns = dict(table.columns)
         for name in self.names:
             column = table.column(name, "drop_nulls")
-            if kind(column.facts.dtype) == Kind.OTHER:
-                raise WrongType(f"drop_nulls({name!r}): a column of type {show(column.facts.dtype)} cannot be read.")
-            columns[name] = replace(column, facts=replace(column.facts, nullable=False))
+            if kind(column.domain.dtype) == Kind.OTHER:
+                raise WrongType(f"drop_nulls({name!r}): a column of type {show(column.domain.dtype)} cannot be read.")
+            columns[name] = replace(column, domain=replace(column.domain, nullable=False))
         return replace(table, columns=columns, everyone=False)
 
     @property
@@ -349,7 +349,7 @@ class Cast(Step):
         for name, dtype in self.types:
             asked = f"cast({name!r})"
             _not_the_unit(table, name, asked)
-            changed.append((name, cast_facts(asked, table.column(name, asked).facts, dtype, self.typed)))
+            changed.append((name, cast_facts(asked, table.column(name, asked).domain, dtype, self.typed)))
         return table.with_versions(changed)
 
     @property
@@ -370,8 +370,8 @@ class Cut(Step):
     def table(self) -> Table:
         table, asked = self.before.table, f"cut({self.name!r})"
         _not_the_unit(table, self.into, asked)
-        self.intervals.edges_of(table.column(self.name, asked).facts.dtype, asked)
-        return table.with_versions([(self.into, self.intervals.facts(self.shown))])
+        self.intervals.edges_of(table.column(self.name, asked).domain.dtype, asked)
+        return table.with_versions([(self.into, self.intervals.domain(self.shown))])
 
     @property
     def typed(self) -> str:

@@ -64,7 +64,7 @@ class PerUnit(Step):
         table = replace(table, columns=kept, single=True, limits=table.limits.and_also(Limits(max_rows=1)))
         origins = {name: f"per_unit({name}={aggregate.typed})" for name, aggregate in self.features}
         return table.with_versions(
-            (name, replace(f.facts, origin=origins[name] if f.facts.bounds else f.facts.origin))
+            (name, replace(f.domain, origin=origins[name] if f.domain.bounds else f.domain.origin))
             for name, f in self.made.items()
         )
 
@@ -144,8 +144,8 @@ class Join(Step):
     @cached_property
     def brought(self) -> dict[str, ColumnDomain]:
         """The columns of the public table that are joined to the rows. A left row may find no value for them."""
-        known = {name: facts for name, facts in self.public.schema if name not in self.on}
-        return {name: replace(facts, nullable=True) for name, facts in known.items()}
+        known = {name: domain for name, domain in self.public.schema if name not in self.on}
+        return {name: replace(domain, nullable=True) for name, domain in known.items()}
 
     @cached_property
     def keys(self) -> tuple[DType, ...]:
@@ -157,7 +157,7 @@ class Join(Step):
                 raise UnknownColumn(
                     f"{self.asked}: the public table has no column {name!r}. Columns: {', '.join(there)}."
                 )
-        here = [table.column(name, self.asked).facts for name in self.on]
+        here = [table.column(name, self.asked).domain for name in self.on]
         return key_types(here, [there[name] for name in self.on], self.on, self.asked)
 
     @cached_property
@@ -211,7 +211,7 @@ def _same_units(first: Step, second: Step, asked: str) -> tuple[DType | None, ..
         )
     types: list[DType | None] = []
     for mine, theirs in zip(first.table.unit, second.table.unit, strict=True):
-        a, b = mine.facts.dtype, theirs.facts.dtype
+        a, b = mine.domain.dtype, theirs.domain.dtype
         wide = any(isinstance(x, (nw.UInt64, nw.Int128, nw.UInt128)) for x in (a, b))
         told = kind(a) != Kind.DECIMAL or hasattr(a, "scale")  # older narwhals do not say the scale: 1.0 is not 1.00
         if (a == b and told) or (kind(a), kind(b)) == (Kind.STRING, Kind.STRING):
@@ -279,7 +279,7 @@ class JoinProtected(Step):
     @cached_property
     def keys(self) -> tuple[DType, ...]:
         """The types in which the other keys are compared."""
-        left, right = ([t.columns[n].facts for n in self.besides] for t in (self.before.table, self.other.table))
+        left, right = ([t.columns[n].domain for n in self.besides] for t in (self.before.table, self.other.table))
         return key_types(left, right, self.besides, self.asked)
 
     @cached_property
@@ -303,7 +303,7 @@ class JoinProtected(Step):
         table = replace(left, single=single, everyone=everyone, limits=_limits(self.before, self.other, single=single))
         missing = self.how == "left"
         return table.with_versions(
-            (name, replace(c.facts, nullable=c.facts.nullable or missing)) for name, c in self.brought.items()
+            (name, replace(c.domain, nullable=c.domain.nullable or missing)) for name, c in self.brought.items()
         )
 
     @property
@@ -359,14 +359,14 @@ class Concat(Step):
             roles = {name: _role(first, first.columns[name]) for name in first.columns}
             if any(_role(table, table.columns[name]) != role for name, role in roles.items()):
                 raise UnsupportedOperation("concat: the columns that identify the unit must have the same names.")
-        known = {name: _joint([t.columns[name].facts for t in tables], name) for name in first.columns}
+        known = {name: _joint([t.columns[name].domain for t in tables], name) for name in first.columns}
         base = Table({}, (), first.relation, everyone=all(t.everyone for t in tables))
         made = replace(base, limits=_limits(*self.parts, single=False)).with_versions(known.items())
         columns, units = dict(made.columns), []
         for i, unit in enumerate(first.unit):
             name = next((n for n, c in first.columns.items() if c.id == unit.id), None)
-            facts = columns[name].facts if name else _joint([t.unit[i].facts for t in tables], "unit")
-            column = Column(columns[name].id if name else f"v{made.versions + i}", facts, is_unit=True)
+            domain = columns[name].domain if name else _joint([t.unit[i].domain for t in tables], "unit")
+            column = Column(columns[name].id if name else f"v{made.versions + i}", domain, is_unit=True)
             units.append(column)
             if name:
                 columns[name] = column
@@ -382,11 +382,11 @@ def _role(table: Table, column: Column) -> int | None:
     return next((i for i, unit in enumerate(table.unit) if unit.id == column.id), None)
 
 
-def _joint(facts: Sequence[ColumnDomain], name: str) -> ColumnDomain:
+def _joint(domain: Sequence[ColumnDomain], name: str) -> ColumnDomain:
     """What is known of the values of several columns together."""
-    types, kinds = [f.dtype for f in facts], {kind(f.dtype) for f in facts}
-    keys = facts[0].keys if all(f.keys == facts[0].keys for f in facts) else None
-    nullable = any(f.nullable for f in facts)
+    types, kinds = [f.dtype for f in domain], {kind(f.dtype) for f in domain}
+    keys = domain[0].keys if all(f.keys == domain[0].keys for f in domain) else None
+    nullable = any(f.nullable for f in domain)
     if all(dtype == types[0] for dtype in types):
         dtype = types[0]
     elif kinds == {Kind.STRING}:
@@ -400,9 +400,9 @@ def _joint(facts: Sequence[ColumnDomain], name: str) -> ColumnDomain:
         raise WrongType(
             f"concat: {name!r} is of types {' and '.join(sorted({show(t) for t in types}))}; cast it first."
         )
-    ends = [f.bounds for f in facts if f.bounds is not None]
+    ends = [f.bounds for f in domain if f.bounds is not None]
     bounds = None
-    if len(ends) == len(facts):
+    if len(ends) == len(domain):
         bounds = Bounds(min(b.lower for b in ends), max(b.upper for b in ends))
         bounds = Bounds(float(bounds.lower), float(bounds.upper)) if kind(dtype) == Kind.FLOAT else bounds
-    return ColumnDomain(dtype, nullable, bounds, keys, facts[0].origin if bounds or keys else "")
+    return ColumnDomain(dtype, nullable, bounds, keys, domain[0].origin if bounds or keys else "")

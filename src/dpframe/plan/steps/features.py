@@ -35,7 +35,7 @@ class Pick(Aggregate):
     def typed(self) -> str:
         return f"{'last' if self.last else 'first'}({self.column!r}, by={self.by!r})"
 
-    def output(self, name: str, scope: UnitLimits) -> ReleasedColumn:
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         raise UnsupportedOperation(
             f"{self.typed}: that row is one person's. Take it for each unit, per_unit({name}=dp.{self.typed}), and "
             "then ask for a statistic over the units."
@@ -55,7 +55,7 @@ class Feature:
     value: Node | None
     known: ColumnDomain | None
     by: str | None
-    facts: ColumnDomain
+    domain: ColumnDomain
     ticks: int = 1
 
     @property
@@ -89,8 +89,8 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
             value, known = _clipped(column, bounds, table, asked, *_NUMBERS, *TIMES)
             dtype, ticks = mean_type(known.dtype)
             inside = known.bounds and Bounds(*(float(x) if dtype is None else x * ticks for x in known.bounds))
-            facts = ColumnDomain(dtype or nw.Float64(), known.nullable, inside)
-            return Feature("mean", value, known, None, facts, ticks)
+            domain = ColumnDomain(dtype or nw.Float64(), known.nullable, inside)
+            return Feature("mean", value, known, None, domain, ticks)
         case Quantile(column=column, bounds=bounds, verb="min" | "max" as verb):
             value, known = _clipped(column, bounds, table, asked, *_ORDERED)
             return Feature(verb, value, known, None, replace(known, dtype=_held(known), keys=None))
@@ -98,8 +98,8 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
             known, order = _known(column, table, asked), _known(by, table, asked)
             if kind(order.dtype) not in (*_ORDERED, Kind.STRING) or isinstance(order.dtype, nw.Enum):
                 raise WrongType(f"{asked}: by= is a number, a time or a text, not of type {show(order.dtype)}.")
-            facts = replace(known, dtype=_held(known), nullable=known.nullable or order.nullable)
-            return Feature("last" if last else "first", Name(column), known, by, facts)
+            domain = replace(known, dtype=_held(known), nullable=known.nullable or order.nullable)
+            return Feature("last" if last else "first", Name(column), known, by, domain)
     raise UnsupportedOperation(
         f"{asked}: of one unit's rows there are count, n_unique, sum, mean, min, max, first and last. Ask for the rest "
         "over the units, after per_unit."
@@ -107,35 +107,35 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
 
 
 def _known(column: str, table: Table, asked: str) -> ColumnDomain:
-    facts = table.column(column, asked).facts
-    if kind(facts.dtype) == Kind.OTHER:
-        raise WrongType(f"{asked}: a column of type {show(facts.dtype)} cannot be read.")
-    return facts
+    domain = table.column(column, asked).domain
+    if kind(domain.dtype) == Kind.OTHER:
+        raise WrongType(f"{asked}: a column of type {show(domain.dtype)} cannot be read.")
+    return domain
 
 
-def _held(facts: ColumnDomain) -> Any:
+def _held(domain: ColumnDomain) -> Any:
     """The type in which a value is held from here on: a decimal is a float inside the engine."""
-    return nw.Float64() if kind(facts.dtype) in (Kind.FLOAT, Kind.DECIMAL) else facts.dtype
+    return nw.Float64() if kind(domain.dtype) in (Kind.FLOAT, Kind.DECIMAL) else domain.dtype
 
 
 def _clipped(
     column: str, bounds: Bounds | Auto | None, table: Table, asked: str, *kinds: str
 ) -> tuple[Node, ColumnDomain]:
     """A column's value clipped to the bounds given, and what is known of it then."""
-    facts = _known(column, table, asked)
-    if kind(facts.dtype) not in kinds:
+    domain = _known(column, table, asked)
+    if kind(domain.dtype) not in kinds:
         raise WrongType(
-            f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}."
-            f"{cast_first(facts.dtype, column)}"
+            f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}."
+            f"{cast_first(domain.dtype, column)}"
         )
     if isinstance(bounds, Auto):
         raise UnsupportedOperation(f"{asked}: a feature of a unit needs bounds that are said, no dp.Auto().")
     if bounds is None:
-        return Name(column), facts
-    if kind(facts.dtype) == Kind.BOOLEAN:
+        return Name(column), domain
+    if kind(domain.dtype) == Kind.BOOLEAN:
         raise WrongType(f"{asked}: true and false need no bounds.")
     options: Mapping[str, Any] = {"lower": bounds.lower, "upper": bounds.upper}
-    return Call("clip", (Name(column),), tuple(options.items())), clip_facts(asked, facts, *bounds)
+    return Call("clip", (Name(column),), tuple(options.items())), clip_facts(asked, domain, *bounds)
 
 
 def _sum(column: str, bounds: Bounds | Auto | None, unit_bounds: Bounds | None, table: Table, asked: str) -> Feature:
@@ -144,14 +144,14 @@ def _sum(column: str, bounds: Bounds | Auto | None, unit_bounds: Bounds | None, 
     family = kind(known.dtype)
     whole = family in (Kind.INTEGER, Kind.BOOLEAN)
     dtype = nw.Int64() if whole else known.dtype if family == Kind.DURATION else nw.Float64()
-    facts = ColumnDomain(dtype, False)
+    domain = ColumnDomain(dtype, False)
     if unit_bounds is not None:
-        facts = clip_facts(asked, facts, *unit_bounds)
-    return Feature("sum", value, known, None, facts)
+        domain = clip_facts(asked, domain, *unit_bounds)
+    return Feature("sum", value, known, None, domain)
 
 
-def small(facts: ColumnDomain) -> bool:
+def small(domain: ColumnDomain) -> bool:
     """Whether integers are so small that 2^31 of them cannot leave 64 bits."""
-    if facts.bounds is not None and facts.bounds.magnitude <= 2**31:
+    if domain.bounds is not None and domain.bounds.magnitude <= 2**31:
         return True
-    return isinstance(facts.dtype, (nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16))
+    return isinstance(domain.dtype, (nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16))

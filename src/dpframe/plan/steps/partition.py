@@ -40,8 +40,10 @@ class Part(Step):
                 "compose in parallel. Protect the table with neighbors='add-remove'."
             )
         column = table.column(self.name, "partition")
-        if kind(column.facts.dtype) not in (Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE):
-            raise WrongType(f"partition({self.name!r}): a column of type {show(column.facts.dtype)} cannot make parts.")
+        if kind(column.domain.dtype) not in (Kind.INTEGER, Kind.STRING, Kind.BOOLEAN, Kind.DATE):
+            raise WrongType(
+                f"partition({self.name!r}): a column of type {show(column.domain.dtype)} cannot make parts."
+            )
         if {c.id for c in table.unit} == {column.id}:
             raise UnsupportedOperation("partition: each part would be one unit. Choose a column that people share.")
         if table.declared is not None and self.max_groups < min(table.declared, len(self.keys)):

@@ -45,13 +45,13 @@ def check_ci(ci: float, by: Sequence[str], outputs: Sequence[ReleasedColumn], la
                     f"otherwise, as in .agg({output.name}_=...)."
                 )
             taken.add(name)
-        measure = output.measures[0][1]
-        if measure.between and not measure.surely(1 - ci):
-            paid = "" if measure.ci is None else f", and was at ci={measure.ci:g}"
+        total = output.totals[0][1]
+        if total.between and not total.surely(1 - ci):
+            paid_ci = "" if total.ci is None else f", and was at ci={total.ci:g}"
             raise UnsupportedOperation(
                 f"ci=: how far from {output.name!r} the true quantile may be has to be paid for in the release itself"
-                f"{paid}: release(..., ci={ci:g}), or budget.plan([...], ci={ci:g}). What is likely where values lie "
-                "evenly is in .accuracy()."
+                f"{paid_ci}: release(..., ci={ci:g}), or budget.plan([...], ci={ci:g}). What is likely where values "
+                "lie evenly is in .accuracy()."
             )
 
 

@@ -69,17 +69,17 @@ def _rows_of(numbers: Numbers, output: ReleasedColumn) -> Floats | None:
 
     None for a minimum or maximum: values are rarely spread evenly there.
     """
-    column = output.measures[0][1].column
-    if output.measures[0][1].rank in (0, 1):
+    column = output.totals[0][1].column
+    if output.totals[0][1].rank in (0, 1):
         return None
     best, counted = 4, None
     for other in numbers.outputs:
-        name, measure = other.measures[-1]
-        if measure.total not in _COUNTED:
+        name, total = other.totals[-1]
+        if total.kind not in _COUNTED:
             continue
-        same = measure.column is not None and column is not None and measure.column.id == column.id
-        place = 0 if same else _COUNTED.index(measure.total) + 1
+        same = total.column is not None and column is not None and total.column.id == column.id
+        place = 0 if same else _COUNTED.index(total.kind) + 1
         if place < best:
             drawn = numbers.drawn[other.name].cast(pl.Float64).to_numpy() / numbers.factor_of(other)
-            best, counted = place, numbers.parts[name] if len(other.measures) > 1 else drawn
+            best, counted = place, numbers.parts[name] if len(other.totals) > 1 else drawn
     return counted

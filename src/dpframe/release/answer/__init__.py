@@ -14,7 +14,7 @@ from dpframe.release.answer.postprocess import (
     rounded,
 )
 from dpframe.release.answer.upscaling import (
-    Left,
+    RemainingRows,
     is_scaled,
     is_scaled_by,
     may_be_scaled,
@@ -23,8 +23,8 @@ from dpframe.release.answer.upscaling import (
 )
 
 __all__ = [
-    "Left",
     "Numbers",
+    "RemainingRows",
     "drawn_table",
     "is_scaled",
     "is_scaled_by",

@@ -84,8 +84,8 @@ class Numbers:
             if output.formula is Formula.COUNT:
                 return self.long.get_column(output.name).cast(pl.Float64).to_numpy()
         for output in self.outputs:
-            if len(output.measures) > 1:
-                return self.parts[output.measures[-1][0]]
+            if len(output.totals) > 1:
+                return self.parts[output.totals[-1][0]]
         first = next(output for output in self.outputs if estimator_of(output).is_number)
         return self.long.get_column(first.name).cast(pl.Float64).to_numpy()
 

@@ -185,10 +185,10 @@ def is_total(output: ReleasedColumn) -> bool:
 
 def adds_up(output: ReleasedColumn) -> bool:
     """Whether the numbers of groups add up to that of all: not numbers of different values."""
-    return is_total(output) and output.measures[0][1].total != TotalKind.DISTINCT
+    return is_total(output) and output.totals[0][1].kind != TotalKind.DISTINCT
 
 
 def known_nonnegative(output: ReleasedColumn) -> bool:
     """Whether a column holds counts, or sums of values whose bounds hold nothing negative."""
-    grid = output.measures[0][1].grid
+    grid = output.totals[0][1].grid
     return is_total(output) and (output.formula is Formula.COUNT or grid.centre + grid.lower * grid.step >= 0)

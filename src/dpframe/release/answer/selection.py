@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.plan import Measure
+from dpframe.plan import Total
 from dpframe.release.pricing import Chooses, Noise
 from dpframe.theory.formulas.error import distances
 from dpframe.theory.formulas.loss import rank_prior, rank_terms
@@ -28,11 +28,11 @@ def chosen(noise: Noise, counts: NDArray[Any]) -> NDArray[np.int64]:
     """
     if not len(counts):
         return np.zeros(0, np.int64)
-    measure = noise.paid.measure
-    if measure.values:
-        return most_frequent(counts, 1 / Fraction(noise.scale), measure.rounds, _choose(noise))
+    total = noise.allotment.total
+    if total.values:
+        return most_frequent(counts, 1 / Fraction(noise.scale), total.rounds, _choose(noise))
     rate = _rate(noise)
-    return _choose(noise)(rank_scores(measure, counts, rate), rate)
+    return _choose(noise)(rank_scores(total, counts, rate), rate)
 
 
 def reached(noise: Noise, counts: NDArray[Any], places: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
@@ -41,19 +41,19 @@ def reached(noise: Noise, counts: NDArray[Any], places: NDArray[np.int64]) -> tu
     Input:  as in `chosen`; places: the chosen candidates
     Bound:  see `theory.formulas.error.quantile_interval.margin`
     """
-    measure = noise.paid.measure
-    assert measure.ci is not None
+    total = noise.allotment.total
+    assert total.ci is not None
     if not len(counts):
         return places, places
-    assert measure.rank is not None
+    assert total.rank is not None
     rate, steps, last = _rate(noise), np.array(distances(counts.shape[1])), counts.shape[1] - 1
-    a_row = rank_terms(measure.rank)[0] << measure.fraction
+    a_row = rank_terms(total.rank)[0] << total.fraction
     assert isinstance(noise.mechanism, Chooses)
-    wanted = noise.mechanism.margin(len(steps), 1 - measure.ci)
+    wanted = noise.mechanism.margin(len(steps), 1 - total.ci)
     needed = math.ceil(wanted / rate) + a_row
     if needed > _LARGEST:  # more than any table has
         return np.zeros_like(places), np.full_like(places, last)
-    took = steps[_choose(noise)(reach_scores(measure, counts, places, needed), rate)]
+    took = steps[_choose(noise)(reach_scores(total, counts, places, needed), rate)]
     return np.maximum(places - took, 0), np.minimum(places + took, last)
 
 
@@ -65,14 +65,14 @@ def _choose(noise: Noise) -> Choose:
 
 def _rate(noise: Noise) -> Fraction:
     """That of a choice on the score units of a rank."""
-    assert noise.paid.measure.rank is not None
-    return 1 / (Fraction(noise.scale) * rank_terms(noise.paid.measure.rank)[1])
+    assert noise.allotment.total.rank is not None
+    return 1 / (Fraction(noise.scale) * rank_terms(noise.allotment.total.rank)[1])
 
 
-def _upto(measure: Measure, counts: NDArray[Any]) -> NDArray[Any]:
+def _upto(total: Total, counts: NDArray[Any]) -> NDArray[Any]:
     """Rows that are not above each candidate; as Python integers where a score of them could leave int64."""
-    assert measure.rank is not None
-    largest = float(counts.sum(axis=1, dtype=np.float64).max(initial=0)) * rank_terms(measure.rank)[1]
+    assert total.rank is not None
+    largest = float(counts.sum(axis=1, dtype=np.float64).max(initial=0)) * rank_terms(total.rank)[1]
     return np.asarray(np.cumsum(counts, axis=1, dtype=np.int64 if largest < 2.0**60 else object))
 
 
@@ -93,35 +93,35 @@ def most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int, choose: Cho
     return np.concatenate(found, axis=1).ravel()
 
 
-def rank_scores(measure: Measure, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
+def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
     """How well each candidate splits a group's rows and public ones, 0 at best.
 
     See `theory.formulas.loss.quantile_selection`.
     """
-    assert measure.rank is not None
-    upto = _upto(measure, counts)
-    total = upto[:, -1:]
-    below = np.concatenate([np.zeros_like(total), upto[:, :-1]], axis=1)
-    above, since = total - upto, total - below
-    if measure.rank in (0, 1):
-        reach = min(max(math.ceil(math.log(counts.shape[1] + 1) / rate), 2**measure.fraction), _LARGEST)
-        outside, inside = (below, upto) if measure.rank == 0 else (above, since)
-        target = np.minimum(reach, total)
+    assert total.rank is not None
+    upto = _upto(total, counts)
+    group_rows = upto[:, -1:]
+    below = np.concatenate([np.zeros_like(group_rows), upto[:, :-1]], axis=1)
+    above, since = group_rows - upto, group_rows - below
+    if total.rank in (0, 1):
+        reach = min(max(math.ceil(math.log(counts.shape[1] + 1) / rate), 2**total.fraction), _LARGEST)
+        outside, inside = (below, upto) if total.rank == 0 else (above, since)
+        target = np.minimum(reach, group_rows)
         return _scores(np.maximum(2 * outside - target, target - 2 * inside))
-    part, whole = measure.rank.as_integer_ratio()
+    part, whole = total.rank.as_integer_ratio()
     low, high = (whole - part) * below - part * since, part * above - (whole - part) * upto
-    low_prior, high_prior = np.array(rank_prior(measure.rank, counts.shape[1], rate), np.int64).T
+    low_prior, high_prior = np.array(rank_prior(total.rank, counts.shape[1], rate), np.int64).T
     return _scores(np.maximum(low + low_prior, high + high_prior))
 
 
-def reach_scores(measure: Measure, counts: NDArray[Any], places: NDArray[np.int64], needed: int) -> NDArray[np.int64]:
+def reach_scores(total: Total, counts: NDArray[Any], places: NDArray[np.int64], needed: int) -> NDArray[np.int64]:
     """How well each distance from the chosen candidates reaches `needed` score units, 0 at best.
 
     See `theory.formulas.error.quantile_interval.margin`, whose f is `spare`, in score units.
     """
-    assert measure.rank is not None
-    part, whole = measure.rank.as_integer_ratio()
-    upto, steps, last = _upto(measure, counts), np.array(distances(counts.shape[1])), counts.shape[1] - 1
+    assert total.rank is not None
+    part, whole = total.rank.as_integer_ratio()
+    upto, steps, last = _upto(total, counts), np.array(distances(counts.shape[1])), counts.shape[1] - 1
     ranked = part * upto[:, -1:]
     first, final = np.maximum(places[:, None] - steps, 0), np.minimum(places[:, None] + steps, last)
     below = np.take_along_axis(upto, np.maximum(first - 1, 0), axis=1)

@@ -21,11 +21,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpframe.plan import Limits, Measure, Question, ReleasedColumn, TotalKind
+from dpframe.plan import Limits, Question, ReleasedColumn, Total, TotalKind
 from dpframe.release.estimators import estimator_of, shown
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["Left", "is_scaled", "is_scaled_by", "may_be_scaled", "rounding_of", "scaled"]
+__all__ = ["RemainingRows", "is_scaled", "is_scaled_by", "may_be_scaled", "rounding_of", "scaled"]
 
 Floats = NDArray[np.float64]
 _LEAST, _MOST = 1.01, 2.0  # a factor below is not worth a guess; one above rests on it more than on what was counted
@@ -34,7 +34,7 @@ _GUESSED = 0.05  # how far the rows that a case makes count are off, in their nu
 
 
 @dataclass(frozen=True)
-class Left:
+class RemainingRows:
     """Rows that count under limits, and those there are, in each case; and how likely each case is."""
 
     rows: Floats
@@ -65,42 +65,44 @@ class Left:
         return float(max(ratios[order][np.searchsorted(reached, reached[-1] / 2)], 1.0))
 
 
-def is_scaled_by(ask: Question, limits: Limits) -> bool:
+def is_scaled_by(question: Question, limits: Limits) -> bool:
     """Whether the numbers of an ask with `dp.Auto` are scaled under limits that it may choose.
 
     Where rows in all are limited and nothing else: groups lose unlike parts of their rows where rows in each are.
     """
-    return _scalable(ask) and limits.max_groups is None and limits.max_rows_per_group is None
+    return _scalable(question) and limits.max_groups is None and limits.max_rows_per_group is None
 
 
-def may_be_scaled(ask: Question) -> str:
+def may_be_scaled(question: Question) -> str:
     """What is said before a release of the numbers that may be scaled by it; nothing where that cannot be."""
-    if not _scalable(ask) or any(
-        m.total in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in ask.outputs for _, m in o.measures
+    if not _scalable(question) or any(
+        m.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in question.outputs for _, m in o.totals
     ):
         return ""  # beside units, groups are limited
-    names = ", ".join(output.name for output in ask.outputs if is_scaled(output))
+    names = ", ".join(output.name for output in question.outputs if is_scaled(output))
     return (
         f"For what the chosen limits leave out, {names} may be multiplied by one factor for all groups, at most "
         f"{_MOST:g}; dp.Auto(scaled=False) leaves numbers as they are."
     )
 
 
-def _scalable(ask: Question) -> bool:
+def _scalable(question: Question) -> bool:
     """Whether limits can be chosen by which numbers are scaled.
 
     In many listed groups, where the number of rows is released: what is suppressed is in no total, and a limit that was
     typed says what is meant.
     """
-    if ask.auto is None or not ask.auto.scaled or not any(map(is_scaled, ask.outputs)):
+    if question.auto is None or not question.auto.scaled or not any(map(is_scaled, question.outputs)):
         return False
-    said = replace(ask.table.limits.and_also(ask.given), auto=None)
-    return said == Limits() and bool(ask.by) and (ask.cells or 0) >= _GROUPS and _counting(ask) is not None
+    said = replace(question.table.limits.and_also(question.given), auto=None)
+    return (
+        said == Limits() and bool(question.by) and (question.cells or 0) >= _GROUPS and _counting(question) is not None
+    )
 
 
 def is_scaled(output: ReleasedColumn) -> bool:
     """Whether a column is one of those that are: counts of rows or values, and sums of rows."""
-    return estimator_of(output).adds_up and output.measures[0][1].total in (
+    return estimator_of(output).adds_up and output.totals[0][1].kind in (
         TotalKind.ROWS,
         TotalKind.VALUES,
         TotalKind.SUM,
@@ -113,22 +115,22 @@ def rounding_of(output: ReleasedColumn) -> float:
 
 
 def scaled(
-    ask: Question, plan: NoisePlan, left: Left, table: pl.DataFrame, parts: Mapping[str, Floats]
+    question: Question, plan: NoisePlan, left: RemainingRows, table: pl.DataFrame, parts: Mapping[str, Floats]
 ) -> tuple[pl.DataFrame, float]:
     """A released long table with its counts and sums multiplied, and the factor.
 
     Input:  an ask that `is_scaled_by` its limits; its noise; what the limits leave out; the table as it was drawn, and
             the noisy totals under derived columns
     """
-    found = _counting(ask)
+    found = _counting(question)
     assert found is not None
-    output, name, measure = found
-    counts = parts[name] if len(output.measures) > 1 else table.get_column(name).cast(pl.Float64).to_numpy()
-    factor = left.factor(float(counts.sum()), plan.of(measure).deviation * len(counts) ** 0.5)
+    output, name, total = found
+    counts = parts[name] if len(output.totals) > 1 else table.get_column(name).cast(pl.Float64).to_numpy()
+    factor = left.factor(float(counts.sum()), plan.of(total).deviation * len(counts) ** 0.5)
     if factor == 1:
         return table, factor
     return table.with_columns(
-        _multiplied(o, table.get_column(o.name), factor) for o in ask.outputs if is_scaled(o)
+        _multiplied(o, table.get_column(o.name), factor) for o in question.outputs if is_scaled(o)
     ), factor
 
 
@@ -140,7 +142,7 @@ def _multiplied(output: ReleasedColumn, column: pl.Series, factor: float) -> pl.
     return pl.Series(column.name, shown(output, values)).cast(column.dtype)
 
 
-def _counting(ask: Question) -> tuple[ReleasedColumn, str, Measure] | None:
+def _counting(question: Question) -> tuple[ReleasedColumn, str, Total] | None:
     """The count of rows in each group: a column, or a part of one that is made of several."""
-    found = ((output, name, measure) for output in ask.outputs for name, measure in output.measures)
-    return next((one for one in found if one[2].total == TotalKind.ROWS), None)
+    found = ((output, name, total) for output in question.outputs for name, total in output.totals)
+    return next((one for one in found if one[2].kind == TotalKind.ROWS), None)

@@ -24,12 +24,12 @@ from dpframe.budget import Loss, read_epsilon
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Bounds, Limits, Question, TotalKind, limits_in_words, number, open_bounds_of
 from dpframe.plan.steps import MOST
-from dpframe.release.answer import Left
+from dpframe.release.answer import RemainingRows
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
-from dpframe.release.auto.distinct_values import Laws
-from dpframe.release.auto.error_model import Expected, People
+from dpframe.release.auto.distinct_values import ValuesPosterior
+from dpframe.release.auto.error_model import Expected, UnitSizes
 from dpframe.release.auto.noisy_histograms import check_auto, noisy_histogram, noisy_values
-from dpframe.release.auto.size_histograms import Groups, Spread, read_groups, read_spread
+from dpframe.release.auto.size_histograms import Groups, SizePosterior, read_groups, read_spread
 from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import EpsilonPrice, NoiseKind, NoisePlan, Price
 
@@ -63,25 +63,25 @@ _LAWS = 4  # of values, for each case of the units; one where far more limits ar
 _GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
 
 
-def check_choice(ask: Question, price: Price) -> Loss:
+def check_choice(question: Question, price: Price) -> Loss:
     """What an ask with `dp.Auto` costs, whatever it will choose; every histogram is tried on no rows.
 
     Errors: InvalidArgument where nothing would be left to answer with; InvalidPrice where that is too little
     """
     check_auto(price)
-    if ask.chosen_share >= 1:
+    if question.chosen_share >= 1:
         raise InvalidArgument("dp.Auto(share=...): the shares add up to all of the price; leave some for the answer.")
-    read_epsilon(price.part(1 - ask.chosen_share).amount, f"what is left of {price.symbol} for the answer")
-    if ask.auto is not None:
-        try_people(ask, price)
-    for column in ask.open_bounds:
-        held = ask.table.columns[column]
-        engine.magnitude_profile(ask, held, empty=True)
-        engine.value_profile(ask, held, [0.0, 1.0], empty=True)
-    return price.loss(delta=ask.private_keys or isinstance(price, EpsilonPrice))
+    read_epsilon(price.part(1 - question.chosen_share).amount, f"what is left of {price.symbol} for the answer")
+    if question.auto is not None:
+        try_people(question, price)
+    for column in question.open_bounds:
+        held = question.table.columns[column]
+        engine.magnitude_profile(question, held, empty=True)
+        engine.value_profile(question, held, [0.0, 1.0], empty=True)
+    return price.loss(delta=question.private_keys or isinstance(price, EpsilonPrice))
 
 
-def choose(ask: Question, price: Price) -> tuple[Question, NoisePlan, dict[str, Any], Left | None]:
+def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[str, Any], RemainingRows | None]:
     """Choose what is open, each for its share of the price, and what the rest buys then.
 
     Input:  an ask with `dp.Auto`; the whole price
@@ -93,45 +93,47 @@ def choose(ask: Question, price: Price) -> tuple[Question, NoisePlan, dict[str, 
     Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise;
             Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
-    rest = price.part(1 - ask.chosen_share)
+    rest = price.part(1 - question.chosen_share)
     said: dict[str, Any] = {"cost": {"in": price.symbol}, "reason": []}
-    made, left = ask, None
-    if ask.auto is not None:
-        limits, noise, errors, left = _best(ask, rest, read_people(ask, price.part(ask.auto.share), rest))
+    made, left = question, None
+    if question.auto is not None:
+        limits, noise, errors, left = _best(
+            question, rest, read_people(question, price.part(question.auto.share), rest)
+        )
         made = made.with_limits(limits)
         said |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
         with_noise = ""
-        if ask.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
+        if question.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
             rest, said["noise"] = replace(rest, noise=noise), noise.value
             with_noise = f", with {noise.value.capitalize()} noise"
-        cost = said["cost"]["limits"] = float(price.amount * ask.auto.share)
+        cost = said["cost"]["limits"] = float(price.amount * question.auto.share)
         said["reason"].append(
             f"Limits, for {price.sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that were "
             "tried, they have the smallest expected error of the released columns, bias and noise together, by noisy "
-            f"histograms in which each unit counts once{_AND_VALUES if _distinct(ask) else ''}."
+            f"histograms in which each unit counts once{_AND_VALUES if _distinct(question) else ''}."
         )
     bounds: dict[str, Bounds] = {}
-    for column, auto in ask.open_bounds.items():
+    for column, auto in question.open_bounds.items():
         clipping = choose_bounds(made, column, price.part(auto.share), rest)
         bounds[column] = clipping.bounds
         cost = said["cost"][column] = float(price.amount * auto.share)
-        low, high = (number(x) for x in as_typed(bounds[column], ask.table.columns[column]))
+        low, high = (number(x) for x in as_typed(bounds[column], question.table.columns[column]))
         words = _CHOSEN if clipping.seen else _UNSEEN
         said["reason"].append(words.format(column, f"{price.sign} = {cost:.4g}", low, high))
         if not clipping.seen:
             said.setdefault("unseen", {})[column] = f"from {low} to {high}"
     if bounds:
         said["bounds"] = {column: list(pair) for column, pair in bounds.items()}
-    return *restored(ask, said, price), said, left
+    return *restored(question, said, price), said, left
 
 
-def restored(ask: Question, said: Mapping[str, Any], price: Price) -> tuple[Question, NoisePlan]:
+def restored(question: Question, said: Mapping[str, Any], price: Price) -> tuple[Question, NoisePlan]:
     """The ask with what was chosen for it, and its noise, from what was said of the choice."""
-    made, rest = ask, price.part(1 - ask.chosen_share)
+    made, rest = question, price.part(1 - question.chosen_share)
     if "limits" in said:
         made = made.with_limits(Limits(**said["limits"]))
     chosen = said.get("bounds", {})
-    made = made.with_bounds({c: as_typed(Bounds(*pair), ask.table.columns[c]) for c, pair in chosen.items()})
+    made = made.with_bounds({c: as_typed(Bounds(*pair), question.table.columns[c]) for c, pair in chosen.items()})
     noise = NoiseKind(said["noise"]) if "noise" in said else price.noise
     return made, replace(rest, noise=noise).plan(made)
 
@@ -139,34 +141,34 @@ def restored(ask: Question, said: Mapping[str, Any], price: Price) -> tuple[Ques
 # Limits
 
 
-def try_people(ask: Question, rest: Price, also: Collection[str] = ()) -> None:
+def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> None:
     """Make the histograms and numbers of no rows, so that they cannot fail after they are paid."""
-    wanted = _parts(ask, rest, also)
-    engine.size_profile(ask, _sizes(wanted), empty=True)
+    wanted = _parts(question, rest, also)
+    engine.size_profile(question, _sizes(wanted), empty=True)
     if "keys" in wanted:
-        engine.key_profile(ask, empty=True)
-    for one in _distinct(ask).values():
+        engine.key_profile(question, empty=True)
+    for one in _distinct(question).values():
         engine.validate(one.with_limits(Limits(MOST)))
 
 
-def read_people(ask: Question, price: Price, rest: Price, also: Collection[str] = ()) -> People:
+def read_people(question: Question, price: Price, rest: Price, also: Collection[str] = ()) -> UnitSizes:
     """The histograms that matter to an ask, and others that are named, with noise, each for its part of a price."""
-    parts = _parts(ask, rest, also)
-    raw = engine.size_profile(ask, _sizes(parts))
+    parts = _parts(question, rest, also)
+    raw = engine.size_profile(question, _sizes(parts))
     nodes = engine.NODES.astype(np.float64)
-    noisy = {name: noisy_histogram(price.part(parts[name]), ask, counts) for name, counts in raw.items()}
+    noisy = {name: noisy_histogram(price.part(parts[name]), question, counts) for name, counts in raw.items()}
     del raw
     read = {name: read_spread(counts, scale, nodes) for name, (counts, scale) in noisy.items()}
     first, peaks = read.get("rows", read.get("groups")), read.get("rows_per_group")
     assert first is not None
-    needed = ask.private_keys or _ratios(ask) or "rows_per_group" in (*_judged(ask), *also)
+    needed = question.private_keys or _ratios(question) or "rows_per_group" in (*_judged(question), *also)
     if peaks is not None and not needed and first.units < _FEW * noisy["rows_per_group"][1]:
         peaks = None
-    people = People(first, read.get("groups"), peaks, None, float(ask.cells or np.inf))
+    unit_sizes = UnitSizes(first, read.get("groups"), peaks, None, float(question.cells or np.inf))
     if "keys" in parts:
-        counts, scale = noisy_histogram(price.part(parts["keys"]), ask, engine.key_profile(ask))
-        people = replace(people, keys=_found(ask, counts, scale, people))
-    return _with_values(ask, price.part(parts["values"]), rest, people) if "values" in parts else people
+        counts, scale = noisy_histogram(price.part(parts["keys"]), question, engine.key_profile(question))
+        unit_sizes = replace(unit_sizes, keys=_found(question, counts, scale, unit_sizes))
+    return _with_values(question, price.part(parts["values"]), rest, unit_sizes) if "values" in parts else unit_sizes
 
 
 def _sizes(names: Iterable[str]) -> list[str]:
@@ -174,7 +176,7 @@ def _sizes(names: Iterable[str]) -> list[str]:
     return [name for name in names if name not in ("keys", "values")]
 
 
-def _with_values(ask: Question, price: Price, rest: Price, people: People) -> People:
+def _with_values(question: Question, price: Price, rest: Price, unit_sizes: UnitSizes) -> UnitSizes:
     """Units with what their values have in common, from two noisy numbers of different values of each column.
 
     Both are of few rows for each unit, where a number is known best beside its noise: of one row, and of as many as the
@@ -182,68 +184,68 @@ def _with_values(ask: Question, price: Price, rest: Price, people: People) -> Pe
     the price: at the best limit itself it drowns where there are few groups.) Each costs its part; the second limit
     follows from noisy answers alone, so they add up, as adaptively chosen parts do.
     """
-    asked = _distinct(ask)
-    part, model = price.part(Fraction(1, 2 * len(asked))), Expected(ask, people, rest.plans)
+    asked = _distinct(question)
+    part, model = price.part(Fraction(1, 2 * len(asked))), Expected(question, unit_sizes, rest.plans)
 
-    def after(laws: Mapping[str, Laws], rows: int) -> dict[str, Laws]:
-        limits = _with_said(ask, Limits(rows))
+    def after(laws: Mapping[str, ValuesPosterior], rows: int) -> dict[str, ValuesPosterior]:
+        limits = _with_said(question, Limits(rows))
         counted = model.kept(limits).rows
         return {c: laws[c].after(counted, *noisy_values(part, one.with_limits(limits))) for c, one in asked.items()}
 
-    first = after(dict.fromkeys(asked, Laws.beforehand(model.kept(Limits(1)).of_rows)), 1)
-    times = 1 if ask.private_keys else _LAWS
-    best = _best(ask, rest, _sharing(people, first, times))[0]
-    return _sharing(people, after(first, round(math.sqrt(best.max_rows or 1))), times)
+    first = after(dict.fromkeys(asked, ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)), 1)
+    times = 1 if question.private_keys else _LAWS
+    best = _best(question, rest, _sharing(unit_sizes, first, times))[0]
+    return _sharing(unit_sizes, after(first, round(math.sqrt(best.max_rows or 1))), times)
 
 
-def _sharing(people: People, laws: Mapping[str, Laws], times: int) -> People:
+def _sharing(unit_sizes: UnitSizes, laws: Mapping[str, ValuesPosterior], times: int) -> UnitSizes:
     """The same units, each case with so many laws of values."""
-    rows, keys = people.rows, people.keys
-    rows = Spread(np.repeat(rows.masses, times, axis=0), np.repeat(rows.odds, times) / times)
+    rows, keys = unit_sizes.rows, unit_sizes.keys
+    rows = SizePosterior(np.repeat(rows.masses, times, axis=0), np.repeat(rows.odds, times) / times)
     if keys is not None and len(keys.sizes) > 1:
         keys = Groups(np.repeat(keys.sizes, times, axis=0), np.repeat(keys.each, times, axis=0))
-    return replace(people, rows=rows, keys=keys, values={column: law.drawn(times) for column, law in laws.items()})
+    return replace(unit_sizes, rows=rows, keys=keys, values={column: law.drawn(times) for column, law in laws.items()})
 
 
-def _distinct(ask: Question) -> dict[str, Question]:
+def _distinct(question: Question) -> dict[str, Question]:
     """For each column whose different values are asked for, that question alone."""
     return {
-        measure.column.id: replace(ask, aggregates=(one,))
-        for one, output in zip(ask.aggregates, ask.outputs, strict=True)
-        for _, measure in output.measures
-        if measure.total == TotalKind.DISTINCT and measure.column is not None
+        total.column.id: replace(question, aggregates=(one,))
+        for one, output in zip(question.aggregates, question.outputs, strict=True)
+        for _, total in output.totals
+        if total.kind == TotalKind.DISTINCT and total.column is not None
     }
 
 
-def _parts(ask: Question, rest: Price, also: Collection[str] = ()) -> dict[str, Fraction]:
+def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[str, Fraction]:
     """The histograms that can matter, and numbers of different values; and their parts of the price."""
-    by_units = [m.total in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in ask.outputs for _, m in o.measures]
-    ratios = _ratios(ask)
+    by_units = [m.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in question.outputs for _, m in o.totals]
+    ratios = _ratios(question)
     weights = {} if all(by_units) else {"rows": 8}
-    if ask.by and ask.cells != 1:
-        normal = NoiseKind.GAUSSIAN in rest.noises and (ask.cells is None or ask.cells >= _GAUSSIAN_PAYS)
-        if any(by_units) or ask.private_keys or ratios:
-            weights["groups"] = 4 if any(by_units) or ask.private_keys else 2
+    if question.by and question.cells != 1:
+        normal = NoiseKind.GAUSSIAN in rest.noises and (question.cells is None or question.cells >= _GAUSSIAN_PAYS)
+        if any(by_units) or question.private_keys or ratios:
+            weights["groups"] = 4 if any(by_units) or question.private_keys else 2
         if (normal or ratios) and not all(by_units):
-            weights["rows_per_group"] = 2 if ratios else 3 if ask.private_keys else 1
-        if ratios or ask.private_keys:
+            weights["rows_per_group"] = 2 if ratios else 3 if question.private_keys else 1
+        if ratios or question.private_keys:
             weights["keys"] = 5
-        for name in [] if all(by_units) else [*_judged(ask), *also]:
+        for name in [] if all(by_units) else [*_judged(question), *also]:
             weights.setdefault(name, 2)
     weights = weights or {"groups": 1}
-    if _distinct(ask):
+    if _distinct(question):
         weights["values"] = 4
     return {name: Fraction(weight, sum(weights.values())) for name, weight in weights.items()}
 
 
-def _ratios(ask: Question) -> bool:
+def _ratios(question: Question) -> bool:
     """Whether more is asked than counts and sums."""
-    return any(not estimator_of(output).adds_up for output in ask.outputs)
+    return any(not estimator_of(output).adds_up for output in question.outputs)
 
 
-def _judged(ask: Question) -> list[str]:
+def _judged(question: Question) -> list[str]:
     """The histograms without which what typed limits keep is not known."""
-    return judged_by(ask.table.limits.and_also(ask.given))
+    return judged_by(question.table.limits.and_also(question.given))
 
 
 def judged_by(limits: Limits) -> list[str]:
@@ -257,27 +259,29 @@ def judged_by(limits: Limits) -> list[str]:
     return [] if limits.max_groups is None else ["groups"]
 
 
-def _found(ask: Question, counts: Floats, scale: float, people: People) -> Groups:
+def _found(question: Question, counts: Floats, scale: float, unit_sizes: UnitSizes) -> Groups:
     """The groups, by units in each.
 
     Those that are listed are nearer to their mean than they seem, so that they are as uneven as without the noise. Of
     those that are found in the data there are several cases, one for each of the sizes of units.
     """
-    if ask.cells is not None and len(counts) == ask.cells:
+    if question.cells is not None and len(counts) == question.cells:
         mean, variance = float(counts.mean()), float(counts.var())
         nearer = mean + math.sqrt(max(1 - 2 * scale**2 / max(variance, scale**2), 0.0)) * (counts - mean)
         return Groups(np.maximum(nearer, scale / 2)[None], np.ones((1, len(counts))))
-    groups = people.sizes[1]
-    least = float(np.quantile(groups, _MANY)) if people.groups is not None else 1.0
-    return read_groups(counts, scale, people.rows.units, least, len(people.rows.odds))
+    groups = unit_sizes.sizes[1]
+    least = float(np.quantile(groups, _MANY)) if unit_sizes.groups is not None else 1.0
+    return read_groups(counts, scale, unit_sizes.rows.units, least, len(unit_sizes.rows.odds))
 
 
-def _best(ask: Question, rest: Price, people: People) -> tuple[Limits, NoiseKind, dict[str, float], Left | None]:
+def _best(
+    question: Question, rest: Price, unit_sizes: UnitSizes
+) -> tuple[Limits, NoiseKind, dict[str, float], RemainingRows | None]:
     """The candidate limits with the smallest expected error.
 
     With them: the noise, each column's error, and what they leave out, where numbers are scaled up by that.
     """
-    model = Expected(ask, people, rest.plans)
+    model = Expected(question, unit_sizes, rest.plans)
     found: dict[Limits, tuple[float, NoiseKind, dict[str, float]]] = {}
 
     def best(more: Iterable[Limits]) -> Limits:
@@ -287,34 +291,36 @@ def _best(ask: Question, rest: Price, people: People) -> tuple[Limits, NoiseKind
                 found[limits] = score * (1.0 if limits.max_rows_per_group is None else _SIMPLER), noise, errors
         return min(found, key=lambda limits: found[limits][0])
 
-    limits = best(_candidates(ask, people))
-    if people.groups is not None:
-        if ask.private_keys or limits.max_rows is None:
-            limits = best(_near(ask, limits, "max_groups"))
+    limits = best(_candidates(question, unit_sizes))
+    if unit_sizes.groups is not None:
+        if question.private_keys or limits.max_rows is None:
+            limits = best(_near(question, limits, "max_groups"))
         if limits.max_rows is not None:
-            limits = best(_near(ask, limits, "max_rows"))
-    told = [o.name for o in ask.outputs if not any(open_bounds_of(ask, m) for _, m in o.measures)]
+            limits = best(_near(question, limits, "max_rows"))
+    told = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
     _, noise, errors = found[limits]
     return limits, noise, {name: float(f"{errors[name]:.3g}") for name in told}, model.left(limits, model.kept(limits))
 
 
-def expected_errors(ask: Question, people: People, rest: Price, choices: Iterable[Limits]) -> list[dict[str, float]]:
+def expected_errors(
+    question: Question, unit_sizes: UnitSizes, rest: Price, choices: Iterable[Limits]
+) -> list[dict[str, float]]:
     """Expected error of each column (column unit) under each of some limits."""
-    model = Expected(ask, people, rest.plans)
+    model = Expected(question, unit_sizes, rest.plans)
     return [model.best(limits)[2] for limits in choices]
 
 
-def _candidates(ask: Question, people: People) -> list[Limits]:
+def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
     """Limits four to an octave (one where there are several), up to about the largest sizes there seem to be."""
-    by_units = {m.total in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in ask.outputs for _, m in o.measures}
-    rows, groups, peaks = people.sizes
-    several = people.groups is not None
+    by_units = {m.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in question.outputs for _, m in o.totals}
+    rows, groups, peaks = unit_sizes.sizes
+    several = unit_sizes.groups is not None
     totals: list[int | None] = list(_steps(_largest(rows), 4 if several else 1)) if False in by_units else [None]
     widths: list[int | None] = [None]
-    if several and (ask.private_keys or True in by_units):
+    if several and (question.private_keys or True in by_units):
         widths = [*_steps(float(np.quantile(groups, 0.8)), 4)]
     heights: list[int | None] = [None]
-    if people.peaks is not None:
+    if unit_sizes.peaks is not None:
         heights += _steps(_largest(peaks), 4)
     found = [
         Limits(total, width, height)
@@ -326,7 +332,7 @@ def _candidates(ask: Question, people: People) -> list[Limits]:
     ]
     if by_units == {True}:
         found = [Limits(None, width, None) for width in widths]
-    return list(dict.fromkeys(_with_said(ask, limits) for limits in found))
+    return list(dict.fromkeys(_with_said(question, limits) for limits in found))
 
 
 def _largest(sizes: Floats) -> float:
@@ -334,18 +340,18 @@ def _largest(sizes: Floats) -> float:
     return float(np.quantile(sizes.max(axis=1), 0.75))
 
 
-def _near(ask: Question, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:
+def _near(question: Question, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:
     """The same with the nodes around one of them, which there may be none of."""
     rows, groups, peak = limits.max_rows, limits.max_groups, limits.max_rows_per_group
     at = int(np.searchsorted(_TRIED, getattr(limits, name) or 1))
     nodes = [int(x) for x in _TRIED[max(at - 3, 0) : at + 4]]
     found = [Limits(x, groups, peak) if name == "max_rows" else Limits(rows, x, peak) for x in nodes]
-    return [_with_said(ask, x) for x in found]
+    return [_with_said(question, x) for x in found]
 
 
-def _with_said(ask: Question, limits: Limits) -> Limits:
+def _with_said(question: Question, limits: Limits) -> Limits:
     """Limits to try, within those that were typed."""
-    return replace(limits.and_also(ask.table.limits.and_also(ask.given)), auto=None)
+    return replace(limits.and_also(question.table.limits.and_also(question.given)), auto=None)
 
 
 def _steps(largest: float, every: int) -> list[int]:

@@ -50,7 +50,7 @@ class Clipping:
     seen: bool
 
 
-def choose_bounds(ask: Question, name: str, price: Price, rest: Price) -> Clipping:
+def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> Clipping:
     """Bounds of a column (as the engine holds it) for what is asked of it.
 
     Input:  an ask with its limits; the price of the choice, and that of the answer
@@ -60,17 +60,17 @@ def choose_bounds(ask: Question, name: str, price: Price, rest: Price) -> Clippi
             What is chosen, and whether anything is, follows from the two noisy histograms and the question alone: see
             `somebody_between`. So it is post-processing of what was paid for
     """
-    column, half = ask.table.columns[name], price.part(Fraction(1, 2))
+    column, half = question.table.columns[name], price.part(Fraction(1, 2))
     whole = is_whole(column)
-    magnitudes, scale = noisy_histogram(half, ask, engine.magnitude_profile(ask, column))
+    magnitudes, scale = noisy_histogram(half, question, engine.magnitude_profile(question, column))
     scales = find_scales(magnitudes, scale, whole=whole)
-    counts, scale = noisy_histogram(half, ask, engine.value_profile(ask, column, scales.edges.tolist()))
+    counts, scale = noisy_histogram(half, question, engine.value_profile(question, column, scales.edges.tolist()))
     if not scales.seen and magnitudes[len(magnitudes) // 2] > _CLEAR * scale:  # of nobody with probability e^-8 / 2
         return Clipping(_inside(_ZEROS, column), seen=True)
     if not scales.seen or not somebody_between(counts, scale):
         return Clipping(_inside(_default(column), column), seen=False)
     cases = read_values(counts, scale, scales)
-    best = _best(ask, column, _Values.of(scales.edges, cases, scale, whole=whole), rest)
+    best = _best(question, column, _Values.of(scales.edges, cases, scale, whole=whole), rest)
     return Clipping(_inside(best, column), seen=True)
 
 
@@ -80,15 +80,15 @@ def _default(column: Column) -> Bounds:
     They are the bounds known of the column, or all values of an integer type of at most 16 bits; the years from 1900 to
     2099; a century either way for durations; and a million either way for every other number.
     """
-    family, known = kind(column.facts.dtype), column.facts.bounds
+    family, known = kind(column.domain.dtype), column.domain.bounds
     if known is not None:
         return known
     if family in TIMES:
-        ticks = _ticks_of_a_day(column.facts.dtype)
+        ticks = _ticks_of_a_day(column.domain.dtype)
         first, last = _DEFAULT_DAYS[family]
         return Bounds(first * ticks, last * ticks - 1)
     if family == Kind.INTEGER:
-        least, most = integer_range(column.facts.dtype)
+        least, most = integer_range(column.domain.dtype)
         if most - least < _SMALL:
             return Bounds(least, most)
     return Bounds(-_DEFAULT, _DEFAULT)
@@ -97,24 +97,26 @@ def _default(column: Column) -> Bounds:
 # The range
 
 
-def _best(ask: Question, column: Column, values: _Values, rest: Price) -> Bounds:
+def _best(question: Question, column: Column, values: _Values, rest: Price) -> Bounds:
     """The pair of edges with the smallest expected error beside the best in hindsight.
 
     What is best depends on the values, and the histograms leave several cases open. Where several outputs are asked of
     the column, it is the geometric mean of theirs.
     """
     first, last = np.triu_indices(len(values.edges), 1)
-    factor = _relative_noise(ask, column, rest)
-    noise = factor * (float(ask.cells) if ask.cells is not None else _GROUPS) / values.units
+    factor = _relative_noise(question, column, rest)
+    noise = factor * (float(question.cells) if question.cells is not None else _GROUPS) / values.units
     total = np.zeros(len(first))
-    for output in ask.outputs:
-        if not any(m.column is not None and m.column.id == column.id for _, m in output.measures):
+    for output in question.outputs:
+        if not any(m.column is not None and m.column.id == column.id for _, m in output.totals):
             continue
-        rank = output.measures[0][1].rank
+        rank = output.totals[0][1].rank
         if output.formula in _ERRORS:
             errors = _ERRORS[output.formula](values, first, last, noise[:, None])
         elif rank is not None:
-            errors = _of_quantile(values, first, last, float(rank)) if ask.cells == 1 else _of_all(values, first, last)
+            errors = (
+                _of_quantile(values, first, last, float(rank)) if question.cells == 1 else _of_all(values, first, last)
+            )
         else:
             continue
         errors = errors + _NO_ERROR
@@ -255,12 +257,12 @@ def _of_all(values: _Values, low: Integers, high: Integers) -> Floats:
     return np.asarray((values.edges[high] - values.edges[low]) * np.exp(_STRICT * np.minimum(outside, 0.5)))
 
 
-def _relative_noise(ask: Question, column: Column, rest: Price) -> float:
+def _relative_noise(question: Question, column: Column, rest: Price) -> float:
     """Standard deviation of the column's sum for each value of size one that one unit may add to a group."""
     found = [
-        noise.deviation / float(noise.paid.measure.sensitivity.scaled(noise.paid.measure.unit).l1)
-        for noise in rest.plan(ask).noises
-        if noise.paid.measure.column is not None and noise.paid.measure.column.id == column.id and not noise.exact
+        noise.deviation / float(noise.allotment.total.sensitivity.scaled(noise.allotment.total.unit).l1)
+        for noise in rest.plan(question).noises
+        if noise.allotment.total.column is not None and noise.allotment.total.column.id == column.id and not noise.exact
     ]
     return max(found, default=0.0)
 
@@ -271,9 +273,9 @@ def _relative_noise(ask: Question, column: Column, rest: Price) -> float:
 def _inside(bounds: Bounds, column: Column) -> Bounds:
     """Bounds that a column of the type can have, within those known of it; never of no width."""
     low, high = bounds.lower, bounds.upper
-    family, known = kind(column.facts.dtype), column.facts.bounds
+    family, known = kind(column.domain.dtype), column.domain.bounds
     if family == Kind.INTEGER or family in TIMES:
-        least, most = integer_range(column.facts.dtype) if family == Kind.INTEGER else _tick_range(column.facts.dtype)
+        least, most = integer_range(column.domain.dtype) if family == Kind.INTEGER else _tick_range(column.domain.dtype)
         least, most = max(least, -_WHOLE), min(most, _WHOLE)
         low, high = (min(max(x, least), most) for x in (math.floor(low), math.ceil(high)))
     if known is not None:
@@ -300,6 +302,6 @@ def _ticks_of_a_day(dtype: DType) -> int:
 
 def as_typed(bounds: Bounds, column: Column) -> Bounds:
     """Bounds as a user types them: times as times."""
-    if kind(column.facts.dtype) not in TIMES:
+    if kind(column.domain.dtype) not in TIMES:
         return bounds
-    return Bounds(*(moment(x, column.facts.dtype) for x in bounds))  # type: ignore[arg-type]
+    return Bounds(*(moment(x, column.domain.dtype) for x in bounds))  # type: ignore[arg-type]

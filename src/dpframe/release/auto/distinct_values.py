@@ -22,7 +22,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Laws", "Shared"]
+__all__ = ["Shared", "ValuesPosterior"]
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class Shared:
 
 
 @dataclass(frozen=True)
-class Laws:
+class ValuesPosterior:
     """Laws of values, and how likely each is in each case of the units (the logarithm, cases by laws)."""
 
     number: Floats
@@ -55,7 +55,7 @@ class Laws:
     chances: Floats
 
     @classmethod
-    def beforehand(cls, rows: Floats) -> Laws:
+    def beforehand(cls, rows: Floats) -> ValuesPosterior:
         """Before any number of values is seen, where there are so many rows in each case.
 
         A number of values is as likely as any other of its size, from one to far more than the rows there are; and
@@ -68,11 +68,11 @@ class Laws:
         part = own.mean(axis=1, keepdims=True)
         return cls(number, uneven, -np.log(np.where(own, part, 1 - part)))
 
-    def after(self, rows: Floats, noisy: float, scale: float) -> Laws:
+    def after(self, rows: Floats, noisy: float, scale: float) -> ValuesPosterior:
         """When a number of values is seen, of so many rows (in each case), with Laplace noise of a scale."""
         found = _found(self.number, self.uneven, rows[:, None])
         wide = np.hypot(scale, _ROUGH * found)
-        return Laws(self.number, self.uneven, self.chances - np.abs(noisy - found) / wide - np.log(wide))
+        return ValuesPosterior(self.number, self.uneven, self.chances - np.abs(noisy - found) / wide - np.log(wide))
 
     def drawn(self, times: int) -> Shared:
         """Laws as often as each is likely: so many for each case of the units, one after the other."""

@@ -23,18 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.engine import NODES
-from dpframe.plan import Formula, Limits, Measure, Question, ReleasedColumn, TotalKind
-from dpframe.release.answer import Left, is_scaled, is_scaled_by
+from dpframe.plan import Formula, Limits, Question, ReleasedColumn, Total, TotalKind
+from dpframe.release.answer import RemainingRows, is_scaled, is_scaled_by
 from dpframe.release.auto.distinct_values import Shared
-from dpframe.release.auto.size_histograms import Groups, Spread, laplace_below, normal_below, quantiles
+from dpframe.release.auto.size_histograms import Groups, SizePosterior, laplace_below, normal_below, quantiles
 from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import Noise, NoiseKind, NoisePlan
 from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
 
-__all__ = ["Expected", "People"]
+__all__ = ["Expected", "UnitSizes"]
 
 Floats = NDArray[np.float64]
-Key = tuple[object, ...]  # of a measure
+Key = tuple[object, ...]  # of a total
 _NODES = NODES.astype(np.float64)
 # Parts of the units that stand for all of them, finer where few units have most of the rows, and their weights.
 _AT: Floats = np.concatenate([np.linspace(0.0075, 0.9375, 63), 1 - np.geomspace(0.05, 1e-5, 45)])
@@ -54,16 +54,16 @@ _ALONE = 0.5  # the same where noise is all there is, and nothing is suppressed
 
 
 @dataclass(frozen=True)
-class People:
+class UnitSizes:
     """Who is there, as noisy histograms tell: units by rows, by groups and by their largest group, and the groups.
 
     `keys` has the units in each group, each unit spread over its groups, in each case of `rows` or once for all; None
     where that was not asked. Nobody is in more than `cells` groups.
     """
 
-    rows: Spread
-    groups: Spread | None = None
-    peaks: Spread | None = None
+    rows: SizePosterior
+    groups: SizePosterior | None = None
+    peaks: SizePosterior | None = None
     keys: Groups | None = None
     cells: float = math.inf
     values: Mapping[str, Shared] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class People:
         return rows, np.broadcast_to(groups, rows.shape), np.broadcast_to(peaks, rows.shape)
 
 
-def _mean_sizes(spread: Spread) -> Floats:
+def _mean_sizes(spread: SizePosterior) -> Floats:
     return quantiles(spread.odds @ spread.masses, _NODES, _AT)
 
 
@@ -110,9 +110,9 @@ class _Kept:
 
 @dataclass(frozen=True)
 class _Offered:
-    """An ask with limits, and for each plan the noise of each measure for each unit of its size."""
+    """An ask with limits, and for each plan the noise of each total for each unit of its size."""
 
-    ask: Question
+    question: Question
     noise: list[tuple[NoiseKind, NoisePlan, dict[Key, float]]]
 
 
@@ -124,10 +124,10 @@ class Expected:
     """
 
     def __init__(
-        self, ask: Question, people: People, plans: Callable[[Question], Mapping[NoiseKind, NoisePlan]]
+        self, question: Question, unit_sizes: UnitSizes, plans: Callable[[Question], Mapping[NoiseKind, NoisePlan]]
     ) -> None:
-        self.ask, self.people = ask, people
-        self._said = replace(ask.table.limits.and_also(ask.given), auto=None)
+        self.question, self.unit_sizes = question, unit_sizes
+        self._said = replace(question.table.limits.and_also(question.given), auto=None)
         self._plans, self._made = plans, dict[tuple[int, bool], _Offered]()
         self._bounds: dict[tuple[int, int, int, bool], Sensitivity] = {}
 
@@ -136,12 +136,12 @@ class Expected:
     def _offered(self, limits: Limits) -> _Offered:
         """What is offered where a unit has as many groups, and one row or more in each (which are other totals)."""
         single = 1 in (limits.max_rows, limits.max_rows_per_group)
-        at = _within(self.ask, limits)[0] if self.ask.private_keys or self._chooses else 1
+        at = _within(self.question, limits)[0] if self.question.private_keys or self._chooses else 1
         if (at, single) not in self._made:
             tried = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._said)
-            made = self.ask.with_limits(tried)
+            made = self.question.with_limits(tried)
             noise = [
-                (kind, plan, {n.paid.measure.key: self._factor(n, tried) for n in plan.noises})
+                (kind, plan, {n.allotment.total.key: self._factor(n, tried) for n in plan.noises})
                 for kind, plan in self._plans(made).items()
             ]
             self._made[at, single] = _Offered(made, noise)
@@ -150,23 +150,23 @@ class Expected:
     @cached_property
     def _chooses(self) -> bool:
         """Whether anything is chosen: by which mechanism depends on the number of groups."""
-        return any(paid.measure.chosen for paid in self.ask.paid)
+        return any(allotment.total.chosen for allotment in self.question.allotments)
 
     def _factor(self, noise: Noise, limits: Limits) -> float:
-        """A measure's noise for each unit of its size."""
-        measure, size = noise.paid.measure, self._size(noise, limits)
-        deviation = noise.deviation / float(measure.unit)
-        return deviation / (float(measure.grid.magnitude or 1) * 2**measure.fraction * size) if size else 0.0
+        """A total's noise for each unit of its size."""
+        total, size = noise.allotment.total, self._size(noise, limits)
+        deviation = noise.deviation / float(total.unit)
+        return deviation / (float(total.grid.magnitude or 1) * 2**total.fraction * size) if size else 0.0
 
     def _size(self, noise: Noise, limits: Limits) -> float:
-        bound = self._bound(limits, noise.paid.measure.total in (TotalKind.UNITS, TotalKind.UNIT_SUM))
+        bound = self._bound(limits, noise.allotment.total.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM))
         return float(bound.l2 if noise.mechanism.by_l2 else bound.l1)
 
     def _bound(self, limits: Limits, by_units: bool) -> Sensitivity:
-        key = (*_within(self.ask, limits), by_units)
+        key = (*_within(self.question, limits), by_units)
         if key not in self._bounds:
             groups, per_group, rows, _ = key
-            relation, cells = self.ask.table.relation, self.ask.cells
+            relation, cells = self.question.table.relation, self.question.cells
             limited = Contribution(groups, per_group, rows)
             self._bounds[key] = (
                 unit_counts(groups, relation, cells) if by_units else row_counts(limited, relation, cells)
@@ -178,17 +178,17 @@ class Expected:
     @cached_property
     def _cells(self) -> Floats:
         """Rows of a unit in each of its groups, some of which stand for all: cases by units by groups."""
-        size, groups, peaks = self.people.sizes
+        size, groups, peaks = self.unit_sizes.sizes
         power = np.clip(peaks * groups / size - 1, 0.0, 50.0)
         cells = peaks[..., None] * _INSIDE ** power[..., None]
         return np.asarray(cells * (size / groups / cells.mean(axis=-1))[..., None])
 
     def kept(self, limits: Limits) -> _Kept:
         """What counts under limits."""
-        most, per_group, rows = (float(x) for x in _within(self.ask, limits))
-        size, groups, _ = self.people.sizes
-        units = self.people.rows.masses.sum(axis=1)
-        if not self.ask.by:
+        most, per_group, rows = (float(x) for x in _within(self.question, limits))
+        size, groups, _ = self.unit_sizes.sizes
+        units = self.unit_sizes.rows.masses.sum(axis=1)
+        if not self.question.by:
             part = np.minimum(size, rows)
             weights = _WEIGHTS * units[:, None]
             all_rows, kept_rows = (size * weights).sum(axis=1), (part * weights).sum(axis=1)
@@ -199,8 +199,8 @@ class Expected:
         here = np.minimum(1.0, most / groups)[..., None]  # the part of a unit's groups that is kept
         alike = 1 - np.clip((most - 1) / np.maximum(groups - 1, 1e-9), 0.0, 1.0)  # few groups share a limit on rows
         part = np.minimum(cells, per_group)
-        total = part.mean(axis=-1, keepdims=True) * groups[..., None] * here
-        over = np.minimum(1.0, rows / total)
+        kind = part.mean(axis=-1, keepdims=True) * groups[..., None] * here
+        over = np.minimum(1.0, rows / kind)
         one_each = np.minimum(part, rows / np.minimum(most, groups)[..., None])
         scaled = np.where(over < 1, alike[..., None] * one_each + (1 - alike[..., None]) * part * over, part) * here
         tilt = _moved(cells * weights, scaled * weights)
@@ -216,11 +216,11 @@ class Expected:
             even,
         )
 
-    def left(self, limits: Limits, kept: _Kept) -> Left | None:
+    def left(self, limits: Limits, kept: _Kept) -> RemainingRows | None:
         """What limits leave out, where numbers are scaled up by that."""
-        if not is_scaled_by(self.ask, limits):
+        if not is_scaled_by(self.question, limits):
             return None
-        return Left(kept.rows, kept.of_rows, self.people.rows.odds)
+        return RemainingRows(kept.rows, kept.of_rows, self.unit_sizes.rows.odds)
 
     # Errors
 
@@ -228,16 +228,16 @@ class Expected:
         """The least error that is offered, as the columns' geometric mean; of which noise; each column's."""
         kept, offered, found = self.kept(limits), self._offered(limits), []
         left = self.left(limits, kept)
-        factor, odds = 1.0 if left is None else left.before, self.people.rows.odds
+        factor, odds = 1.0 if left is None else left.before, self.unit_sizes.rows.odds
         for kind, plan, factors in offered.noise:
-            noise = {n.paid.measure.key: factors[n.paid.measure.key] * self._size(n, limits) for n in plan.noises}
+            noise = {n.allotment.total.key: factors[n.allotment.total.key] * self._size(n, limits) for n in plan.noises}
             lost = self._lost(plan, kept)
-            cases = {o.name: self._error(o, noise, kept, lost, factor) for o in offered.ask.outputs}
+            cases = {o.name: self._error(o, noise, kept, lost, factor) for o in offered.question.outputs}
             errors = {name: _geometric_mean(error, odds) for name, error in cases.items()}
             columns = np.array([*errors.values()]) + 1e-12  # one that is exact leaves the others to decide
             found.append((_geometric_mean(columns, np.full(len(columns), 1 / len(columns))), kind, errors))
         score, kind, errors = min(found, key=lambda one: one[0])
-        return score, kind, {o.name: errors[o.name] * _reach(o) for o in offered.ask.outputs}
+        return score, kind, {o.name: errors[o.name] * _reach(o) for o in offered.question.outputs}
 
     def _lost(self, plan: NoisePlan, kept: _Kept) -> Floats:
         """How likely each group is suppressed, in each case, by the rule for keys found in the data.
@@ -248,7 +248,7 @@ class Expected:
         """
         if plan.threshold is None or plan.decided_by is None:
             return np.zeros(1)
-        noise, step = plan.of(plan.decided_by.measure), float(plan.decided_by.measure.sensitivity.exact_linf)
+        noise, step = plan.of(plan.decided_by.total), float(plan.decided_by.total.sensitivity.exact_linf)
         units = kept.presences[:, None] * self._presences
         off = np.exp(np.sqrt(self._mixing * (1 - self._mixing))[:, None, None] * _OFF)
         reach = (plan.threshold - 0.5 - step * units[..., None] * off) / noise.scale
@@ -263,15 +263,15 @@ class Expected:
         A group that is suppressed says nothing: its total counts as 0, its mean as the middle of the bounds. By the
         factor counts and sums are scaled up for what is left out.
         """
-        spread = [noise[measure.key] for _, measure in output.measures]
+        spread = [noise[total.key] for _, total in output.totals]
         shares, present = self._groups.shares(), self._presences
         if estimator_of(output).adds_up:
-            total = output.measures[0][1].total
+            kind = output.totals[0][1].kind
             missed, there = kept.of_rows - kept.rows, kept.of_rows
-            if total in (TotalKind.UNITS, TotalKind.UNIT_SUM):
+            if kind in (TotalKind.UNITS, TotalKind.UNIT_SUM):
                 missed, there = kept.of_presences - kept.presences, kept.of_presences
-            if total == TotalKind.DISTINCT:
-                missed, there = self._values(output.measures[0][1], kept)
+            if kind == TotalKind.DISTINCT:
+                missed, there = self._values(output.totals[0][1], kept)
             scale = factor if is_scaled(output) else 1.0
             if scale > 1:  # what is left of the bias: the factor is not that of this case, and groups are unlike
                 missed = np.hypot(there - scale * kept.rows, _UNLIKE * missed)
@@ -283,7 +283,9 @@ class Expected:
             weight = kept.rows[:, None] * self._groups.shares(kept.even * self._mixing)
             both = math.hypot(max(spread[:-1], default=0.0), (_TYPICAL if len(spread) > 1 else 1.0) * spread[-1])
             ratio, most = (both / np.maximum(weight, 1e-9)) ** 2, _ALONE
-            if self.ask.private_keys:  # a mean of noise is drawn to the middle, where it is taken to be if suppressed
+            if (
+                self.question.private_keys
+            ):  # a mean of noise is drawn to the middle, where it is taken to be if suppressed
                 ratio, most = ratio / (1 + ratio / _FAR), _FAR
             there, here = (x[:, None] * present for x in (kept.of_presences, kept.presences))
             drawn = _VARIED**2 * np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
@@ -294,10 +296,10 @@ class Expected:
             squares = lost * _FAR + (1 - lost) * told
         return np.asarray(np.sqrt(self._groups.mean(squares)))
 
-    def _values(self, measure: Measure, kept: _Kept) -> tuple[Floats, Floats]:
+    def _values(self, total: Total, kept: _Kept) -> tuple[Floats, Floats]:
         """Different values that are missed, and those there are, in each case."""
-        assert measure.column is not None
-        shared = self.people.values.get(measure.column.id)
+        assert total.column is not None
+        shared = self.unit_sizes.values.get(total.column.id)
         if shared is None:  # before any number of them is seen, each row has its own
             return kept.of_rows - kept.rows, kept.of_rows
         there = shared.found(kept.of_rows)
@@ -308,16 +310,16 @@ class Expected:
     @cached_property
     def _groups(self) -> Groups:
         """The groups as measured; or two kinds of groups, of ordinary unevenness."""
-        if self.people.keys is not None:
-            return self.people.keys
-        number = float(self.ask.cells or max(self.people.sizes[1].max(), 1.0))
+        if self.unit_sizes.keys is not None:
+            return self.unit_sizes.keys
+        number = float(self.question.cells or max(self.unit_sizes.sizes[1].max(), 1.0))
         half = 0.0 if number <= 1 else math.sqrt(_UNEVEN**2 - 1)
         return Groups(np.array([[1 - half, 1 + half]]), np.full((1, 2), number / 2))
 
     @cached_property
     def _mixing(self) -> Floats:
         """How even groups are where a unit counts alike in each of its own: one where all units are in all groups."""
-        groups = self.people.sizes[1] @ _WEIGHTS
+        groups = self.unit_sizes.sizes[1] @ _WEIGHTS
         return np.asarray(np.clip((groups - 1) / np.maximum(self._groups.number - 1, 1.0), 0.0, 1.0))
 
     @cached_property
@@ -326,9 +328,9 @@ class Expected:
         return self._groups.shares(self._mixing)
 
 
-def _within(ask: Question, limits: Limits) -> tuple[int, int, int]:
+def _within(question: Question, limits: Limits) -> tuple[int, int, int]:
     """Groups, rows per group and rows of one unit, consistent: as an ask resolves them."""
-    cells = 1 if not ask.by else ask.cells
+    cells = 1 if not question.by else question.cells
     rows = limits.max_rows or (limits.max_groups or cells or 1) * (limits.max_rows_per_group or 1)
     groups = min(x for x in (limits.max_groups, rows, cells) if x is not None)
     per_group = min(limits.max_rows_per_group or rows, rows)
@@ -371,8 +373,8 @@ def _reach(output: ReleasedColumn) -> float:
     if output.formula is Formula.COUNT or (output.formula is not Formula.SUM and output.bounds is None):
         return 1.0
     if output.formula is Formula.SUM:
-        ((_, measure),) = output.measures
-        return float(measure.grid.magnitude * measure.grid.step)
+        ((_, total),) = output.totals
+        return float(total.grid.magnitude * total.grid.step)
     assert output.bounds is not None
     half = (float(output.bounds.upper) - float(output.bounds.lower)) / 2 * output.ticks
     return half**2 if output.formula is Formula.VAR else half

@@ -32,14 +32,14 @@ def histogram_scale(price: Price, relation: Relation) -> float:
     return price.laplace_scale(ONE * (2 if relation == "replace" else 1))
 
 
-def noisy_histogram(price: Price, ask: Question, counts: NDArray[np.int64]) -> tuple[Floats, float]:
+def noisy_histogram(price: Price, question: Question, counts: NDArray[np.int64]) -> tuple[Floats, float]:
     """A histogram with noise, and the scale of the noise, both in units."""
-    scale = histogram_scale(price, ask.table.relation)
+    scale = histogram_scale(price, question.table.relation)
     noisy = np.asarray(counts + rounded_laplace(scale, len(counts)), np.float64)
     return noisy / ONE, scale / ONE
 
 
-def noisy_values(price: Price, ask: Question) -> tuple[float, float]:
+def noisy_values(price: Price, question: Question) -> tuple[float, float]:
     """The number of different values in all groups together, with noise, and the scale of the noise.
 
     Input:  a question of `dp.n_unique` of one column, under limits by which a unit brings K pairs of group and value
@@ -49,10 +49,12 @@ def noisy_values(price: Price, ask: Question) -> tuple[float, float]:
             groups move by up to 2K when a unit is exchanged.)
     Source: Dwork, McSherry, Nissim, Smith 2006, for Laplace noise of scale K / ε
     """
-    raw = engine.totals(ask, int(bits.random_words(1)[0]))
+    raw = engine.totals(question, int(bits.random_words(1)[0]))
     numbers = [
-        v.sum() for paid, v in zip(ask.read, raw.values, strict=True) if paid.measure.total == TotalKind.DISTINCT
+        v.sum()
+        for allotment, v in zip(question.read, raw.values, strict=True)
+        if allotment.total.kind == TotalKind.DISTINCT
     ]
-    scale = price.laplace_scale(ask.scope.contribution("n_unique").rows)
+    scale = price.laplace_scale(question.unit_limits.contribution("n_unique").rows)
     (noisy,) = np.asarray(np.array(numbers) + rounded_laplace(scale, 1), np.float64)
     return float(noisy), scale

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframe.release.auto.posterior import draw_curves
 
-__all__ = ["Groups", "Spread", "laplace_below", "normal_below", "quantiles", "read_groups", "read_spread"]
+__all__ = ["Groups", "SizePosterior", "laplace_below", "normal_below", "quantiles", "read_groups", "read_spread"]
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ _FEW = 30.0  # units beside the scale of the noise: who has fewer asks for no hi
 
 
 @dataclass(frozen=True)
-class Spread:
+class SizePosterior:
     """How many units are at each node, in several cases; each case has its probability."""
 
     masses: Floats  # cases by nodes
@@ -62,7 +62,7 @@ class Groups:
         return np.asarray((values * self.each).sum(axis=-1) / self.number)
 
 
-def read_spread(counts: Floats, scale: float, nodes: Floats) -> Spread:
+def read_spread(counts: Floats, scale: float, nodes: Floats) -> SizePosterior:
     """The cases that a noisy histogram over growing nodes leaves open, from few rows to many.
 
     Input:  scale: of its Laplace noise (units)
@@ -74,7 +74,7 @@ def read_spread(counts: Floats, scale: float, nodes: Floats) -> Spread:
     cases = [case == i for i in np.unique(case)]
     odds = np.array([weights[i].sum() for i in cases])
     masses = np.array([weights[i] @ curves[i] for i in cases]) / odds[:, None]
-    return Spread(masses, odds / odds.sum())
+    return SizePosterior(masses, odds / odds.sum())
 
 
 def quantiles(masses: Floats, nodes: Floats, at: Floats) -> Floats:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.plan import Formula, Measure, ReleasedColumn
+from dpframe.plan import Formula, ReleasedColumn, Total
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["Estimator", "Floats", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown"]
@@ -60,9 +60,9 @@ class Estimator(ABC):
         """
 
 
-def real(measure: Measure, noisy: Noisy) -> Any:
+def real(total: Total, noisy: Noisy) -> Any:
     """A noisy total in the column's unit."""
-    return noisy[measure.key].astype(np.float64) * float(measure.unit)
+    return noisy[total.key].astype(np.float64) * float(total.unit)
 
 
 def shown(output: ReleasedColumn, values: Any) -> Any:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.plan import Measure
+from dpframe.plan import Total
 from dpframe.release.estimators.base import Floats, Interval
 from dpframe.release.pricing import DiscreteLaplace, Gaussian, Noise, NoisePlan
 from dpframe.theory.formulas.error import gaussian_sum_reaches, laplace_sum_reaches
@@ -34,8 +34,8 @@ _HALVINGS = 40
 
 def expected(
     plan: NoisePlan,
-    terms: Sequence[tuple[float, Measure]],
-    count: Measure,
+    terms: Sequence[tuple[float, Total]],
+    count: Total,
     weight: float,
     rows: float,
     alpha: float,
@@ -45,7 +45,7 @@ def expected(
     """The largest e, up to `most`, that noises of these weights reach with probability alpha, with a pull to help."""
 
     def fits(error: Floats) -> NDArray[np.bool_]:
-        fixed = [(np.full_like(error, x), plan.of(measure)) for x, measure in terms]
+        fixed = [(np.full_like(error, x), plan.of(total)) for x, total in terms]
         size = error * rows - pull * np.maximum(weight - error, 0.0)
         return reaches(size, [*fixed, (weight + error, plan.of(count))], alpha)
 
@@ -58,7 +58,7 @@ def reaches(size: Floats, terms: Terms, alpha: float) -> NDArray[np.bool_]:
     A discrete Laplace count is taken as it is. Another integer noise is a real one that is rounded by at most half a
     step of its grid (see `Noise.step`), or smaller than that in distribution.
     """
-    moving = [(weight * float(noise.paid.measure.unit), noise) for weight, noise in terms if not noise.exact]
+    moving = [(weight * float(noise.allotment.total.unit), noise) for weight, noise in terms if not noise.exact]
     if any(isinstance(noise.mechanism, Gaussian) for _, noise in moving):
         rounding = sum((weight / 2 for weight, _ in moving), np.zeros_like(size))
         return gaussian_sum_reaches(size - rounding, [weight * noise.scale for weight, noise in moving], alpha)
@@ -71,7 +71,7 @@ def reaches(size: Floats, terms: Terms, alpha: float) -> NDArray[np.bool_]:
 
 
 def scales(terms: Terms) -> list[Floats]:
-    """Scales of the independent Laplace noises that make up noises of these weights (in units of each measure).
+    """Scales of the independent Laplace noises that make up noises of these weights (in units of each total).
 
     A sum and a count that are a pair have two noises in common, one of them with the other sign; so with the scales a
     and b there are two, of the scales a + b and |a - b|, whatever the signs of the weights. The law is symmetric in

@@ -31,7 +31,7 @@ def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Part, alpha: fl
         if source not in sources or not number:
             continue
         noise = sources[source]
-        unit = float(noise.paid.measure.unit)
+        unit = float(noise.allotment.total.unit)
         if isinstance(noise.mechanism, Gaussian):
             normal += number * (weight * noise.scale * unit) ** 2
         else:
@@ -39,13 +39,13 @@ def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Part, alpha: fl
         if not isinstance(noise.mechanism, DiscreteLaplace):
             normal += number * (weight * unit) ** 2 / 4
     error = sum_error(normal, scales, alpha)
-    whole = output.whole and not output.measures[0][1].fraction
+    whole = output.whole and not output.totals[0][1].fraction
     return float(math.floor(error)) if whole else error  # between two whole numbers
 
 
 def source_of(noise: Noise) -> Source:
     """What a noise was measured on: cells, or one of the margins."""
-    return noise.paid.measure.merged or "cells"
+    return noise.allotment.total.merged or "cells"
 
 
 def _sources(plan: NoisePlan) -> dict[Source, Noise]:

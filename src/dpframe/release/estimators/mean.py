@@ -21,7 +21,7 @@ class Mean(Estimator):
     """Centre + sum / count, drawn to the centre where noise is all there is, and kept inside the bounds."""
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
-        (_, total), (_, count) = output.measures
+        (_, total), (_, count) = output.totals
         return mean_of(output, real(total, noisy), real(count, noisy), plan.of(total).deviation)
 
     def interval(
@@ -43,7 +43,7 @@ class Mean(Estimator):
         if rows is None:
             return None
         half = half_width(output)
-        total, count = output.measures[0][1], output.measures[-1][1]
+        total, count = output.totals[0][1], output.totals[-1][1]
         mean = expected(plan, [(1.0, total)], count, half, rows, alpha, 2 * half)
         least = rows - plan.of(count).error(alpha * ASIDE)
         if least <= 0 or not half:
@@ -69,8 +69,8 @@ def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) ->
     with np.errstate(divide="ignore", over="ignore"):
         pulled = np.divide((deviation / half) ** 2, counted) if half and deviation else 0.0
         ratio = np.divide(total, counted + pulled, out=np.zeros_like(counted), where=counted > 0)
-    ((_, measure), *_) = output.measures
-    return np.clip(float(measure.grid.centre) + ratio, low, high)
+    ((_, total), *_) = output.totals
+    return np.clip(float(total.grid.centre) + ratio, low, high)
 
 
 def bounded_mean(output: ReleasedColumn, total: Any, count: Any, centre: float) -> Any:
@@ -82,7 +82,7 @@ def bounded_mean(output: ReleasedColumn, total: Any, count: Any, centre: float) 
 def mean_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
     """The set of Fieller, inside the bounds."""
     assert output.bounds is not None
-    (name, total), (size, count) = output.measures[0], output.measures[-1]
+    (name, total), (size, count) = output.totals[0], output.totals[-1]
     number, centre = parts[size], float(total.grid.centre)
     released = parts[name] / np.maximum(number, 1.0)
 
@@ -107,7 +107,7 @@ def merged_mean_interval(
             released value one leaves the set once at most, or is in it at the end. Rounding counts as in `error_of_sum`
     """
     assert output.bounds is not None
-    (_, summed), (_, counted) = output.measures[0], output.measures[-1]
+    (_, summed), (_, counted) = output.totals[0], output.totals[-1]
     centre = float(summed.grid.centre)
     least, most = (float(Fraction(end) - summed.grid.centre) for end in output.bounds)
     if number < 1:
@@ -119,7 +119,7 @@ def merged_mean_interval(
         normal = 0.0
         pure: list[tuple[Floats, Noise]] = []
         for weight, noise in ((1.0, plan.of(summed)), (abs(mean), plan.of(counted))):
-            unit = weight * float(noise.paid.measure.unit)
+            unit = weight * float(noise.allotment.total.unit)
             if isinstance(noise.mechanism, Gaussian):
                 normal += groups * (noise.scale * unit) ** 2
             elif not noise.exact:

@@ -17,8 +17,8 @@ class Mode(Estimator):
     is_number = False
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
-        ((_, measure),) = output.measures
-        return noisy[measure.key]
+        ((_, total),) = output.totals
+        return noisy[total.key]
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """In rows: see `rows_fewer`."""
@@ -30,8 +30,8 @@ def rows_fewer(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
 
     Bound:  exceeded with probability at most alpha, whatever the data: see `fewer_rows`
     """
-    ((_, measure),) = output.measures
-    mechanism = plan.of(measure).mechanism
+    ((_, total),) = output.totals
+    mechanism = plan.of(total).mechanism
     if not isinstance(mechanism, Chooses):
         return 0.0
-    return mechanism.rows_fewer(len(measure.values), alpha, float(measure.unit))
+    return mechanism.rows_fewer(len(total.values), alpha, float(total.unit))

@@ -21,9 +21,9 @@ class Quantile(Estimator):
     """The value of the chosen candidate."""
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
-        ((_, measure),) = output.measures
-        assert measure.candidates is not None
-        values = measure.candidates.lower + noisy[measure.key] * measure.candidates.step
+        ((_, total),) = output.totals
+        assert total.candidates is not None
+        values = total.candidates.lower + noisy[total.key] * total.candidates.step
         return np.clip(np.rint(values), *_WHOLE).astype(np.int64) if output.whole else values
 
     def interval(
@@ -36,11 +36,11 @@ class Quantile(Estimator):
         """
         assert output.bounds is not None
         least, most = (float(end) * output.ticks for end in output.bounds)
-        measure = output.measures[0][1]
-        if measure.ci is None:
+        total = output.totals[0][1]
+        if total.ci is None:
             return _likely(output, plan, alpha, released, rows)
         low, high = (np.clip(parts[name] * output.ticks, least, most) for name in end_names(output.name))
-        if measure.surely(alpha):
+        if total.surely(alpha):
             return low, high
         lower, upper = _likely(output, plan, alpha, released, rows)
         return np.minimum(low, lower), np.maximum(high, upper)
@@ -92,7 +92,7 @@ def _sparser(output: ReleasedColumn, place: Floats) -> Floats:
     Input:  place: where the quantile is between the bounds, from 0 to 1
     Output: at most 1, since a part q of the values lies below it, and 1 - q above; 1 for an extreme
     """
-    rank = float(output.measures[0][1].rank or 0)
+    rank = float(output.totals[0][1].rank or 0)
     if rank in (0.0, 1.0):
         return np.ones_like(place)
     with np.errstate(divide="ignore"):
@@ -108,9 +108,9 @@ def _moved(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tuple[float
             `rank_prior`), and at least rows·d of the group. So a choice that is right for both together at such a
             distance is PRIOR·scale·d rows from that for the rows alone, and they lie within PRIOR·scale·d/rows of it
     """
-    ((_, measure),) = output.measures
-    rank = float(measure.rank or 0)
-    public = PRIOR * plan.of(measure).scale * float(measure.unit) if 0 < rank < 1 else 0.0
+    ((_, total),) = output.totals
+    rank = float(total.rank or 0)
+    public = PRIOR * plan.of(total).scale * float(total.unit) if 0 < rank < 1 else 0.0
     return rank, public / rows
 
 
@@ -122,9 +122,9 @@ def _rows_needed(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float
             probability at most e to minus these over the scale, and any of them with at most alpha where there are
             this many
     """
-    ((_, measure),) = output.measures
-    rank, scale = float(measure.rank or 0), plan.of(measure).scale * float(measure.unit)
-    candidates = 1 if measure.candidates is None else measure.candidates.count
+    ((_, total),) = output.totals
+    rank, scale = float(total.rank or 0), plan.of(total).scale * float(total.unit)
+    candidates = 1 if total.candidates is None else total.candidates.count
     if not 0 < rank < 1:
         return 0.0
     beyond = math.log(candidates / alpha)
@@ -141,18 +141,18 @@ def _choice_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: f
             `_moved`. An extreme is chosen with about ln(candidates) · scale rows beyond it, which is added; so is a
             step, for where the values and their quantile are between candidates
     """
-    ((_, measure),) = output.measures
-    candidates = measure.candidates
+    ((_, total),) = output.totals
+    candidates = total.candidates
     assert candidates is not None
     last = candidates.count - 1
     if not last:
         return 0.0
-    scale = plan.of(measure).scale * float(measure.unit)  # in rows
+    scale = plan.of(total).scale * float(total.unit)  # in rows
     each = rows / last
     away = np.abs(np.arange(-last, last + 1.0))
-    public = 0.0 if measure.rank in (0, 1) else PRIOR / last  # in scales
-    beyond = min(max(math.log(last + 2) * scale, 0.5), rows / 2) if measure.rank in (0, 1) else 0.0
-    mechanism = plan.of(measure).mechanism
+    public = 0.0 if total.rank in (0, 1) else PRIOR / last  # in scales
+    beyond = min(max(math.log(last + 2) * scale, 0.5), rows / 2) if total.rank in (0, 1) else 0.0
+    mechanism = plan.of(total).mechanism
     assert isinstance(mechanism, Chooses)
     steps = mechanism.error_among(away * (each / scale + public), away, alpha) + beyond / each + 1
     error = min(steps, last) * candidates.step

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.plan import Measure, ReleasedColumn
+from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Floats, Interval, Noisy, Parts, real
 from dpframe.release.estimators.margins import error_of_part
 from dpframe.release.pricing import AddsNoise, DiscreteLaplace, Gaussian, NoisePlan
@@ -22,8 +22,8 @@ class Sum(Estimator):
     adds_up = True
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
-        ((_, measure),) = output.measures
-        return _whole(measure, noisy) if output.whole else real(measure, noisy)
+        ((_, total),) = output.totals
+        return _whole(total, noisy) if output.whole else real(total, noisy)
 
     def interval(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
@@ -41,9 +41,9 @@ class Count(Sum):
     """The noisy total, rounded to a whole number."""
 
 
-def _whole(measure: Measure, noisy: Noisy) -> Any:
+def _whole(total: Total, noisy: Noisy) -> Any:
     """A noisy total rounded to an integer, held inside int64."""
-    values, low = noisy[measure.key], measure.fraction
+    values, low = noisy[total.key], total.fraction
     if low:
         values = (values + 2 ** (low - 1)) // 2**low
     if values.dtype == object:
@@ -53,14 +53,14 @@ def _whole(measure: Measure, noisy: Noisy) -> Any:
 
 def _direct_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
     """Of a count or sum (column unit). One that carries fraction bits is rounded after the noise."""
-    ((_, measure),) = output.measures
+    ((_, total),) = output.totals
     if plan.reconciled:
         return error_of_part(output, plan, "cell", alpha)
-    mechanism = plan.of(measure).mechanism
+    mechanism = plan.of(total).mechanism
     assert isinstance(mechanism, AddsNoise)
-    if output.whole and measure.fraction:
-        return mechanism.rounded_error(2**measure.fraction, alpha)
-    return plan.of(measure).error(alpha)
+    if output.whole and total.fraction:
+        return mechanism.rounded_error(2**total.fraction, alpha)
+    return plan.of(total).error(alpha)
 
 
 def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: int) -> float:
@@ -72,15 +72,15 @@ def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: 
             see `laplace_total_error`, with half a step of the grid for rounding each. A sum of normal noises is normal,
             and rounding each counts as a part of variance 1/4 step², three times what a uniform error of that size has
     """
-    ((_, measure),) = output.measures
-    noise = plan.of(measure)
+    ((_, total),) = output.totals
+    noise = plan.of(total)
     if noise.exact:
         return 0.0
-    unit = float(measure.unit)
-    rounded = 1.0 if output.whole and measure.fraction else 0.0
+    unit = float(total.unit)
+    rounded = 1.0 if output.whole and total.fraction else 0.0
     if isinstance(noise.mechanism, Gaussian):
         error = sum_error(number * ((noise.scale * unit) ** 2 + (unit**2 + rounded) / 4), [], alpha)
-        return float(math.floor(error)) if output.whole and not measure.fraction else error
+        return float(math.floor(error)) if output.whole and not total.fraction else error
     if output.whole:
         discrete = isinstance(noise.mechanism, DiscreteLaplace)
         whole = whole_total_error(noise.scale * unit, number, alpha, discrete=discrete)

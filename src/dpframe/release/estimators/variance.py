@@ -57,7 +57,7 @@ class StandardDeviation(Estimator):
 
 def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
     """E(x - middle)² - (E x - middle)², kept between 0 and the largest variance that the bounds allow."""
-    (_, total), (_, squares), (_, count) = output.measures
+    (_, total), (_, squares), (_, count) = output.totals
     assert output.bounds is not None
     number = np.maximum(real(count, noisy), 1.0)
     second = float(squares.grid.centre) + real(squares, noisy) / number
@@ -73,7 +73,7 @@ def _variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, pa
     With probability 1 - alpha/50 the mean is in its set, which bounds (released - m)² and the weights of z and w; with
     ddof=1 likewise the count, for n / (n - 1). The rest of alpha is for y - 2m·z + (2m² - q)·w.
     """
-    (name, total), (squares, square), (size, count) = output.measures
+    (name, total), (squares, square), (size, count) = output.totals
     number, half = parts[size], half_width(output)
     shift = float(total.grid.centre - square.about)  # the sum is measured from here, the squares from the middle
     held = float(square.grid.centre)
@@ -106,9 +106,9 @@ def _expected(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float
     Bound:  as for a mean (`Mean.expected_error`), with 2|m| <= 2h and |2m² - q| <= 3h²/2
     """
     half = half_width(output)
-    total, count = output.measures[0][1], output.measures[-1][1]
+    total, count = output.totals[0][1], output.totals[-1][1]
     mean = expected(plan, [(1.0, total)], count, half, rows, alpha * ASIDE, 2 * half)
-    terms = [(1.0, output.measures[1][1]), (2 * half, total)]
+    terms = [(1.0, output.totals[1][1]), (2 * half, total)]
     rest = alpha * (1 - ASIDE * (2 if output.ddof else 1))
     variance = min(expected(plan, terms, count, 1.5 * half**2, rows, rest, half**2) + mean**2, half**2)
     if output.ddof:

@@ -80,7 +80,7 @@ class Part:
     one Gaussian mechanism, is divided. The parts of a release add up to 1 in either.
     """
 
-    paid: Allotment
+    allotment: Allotment
     epsilon: Fraction
     weight: Fraction
 
@@ -98,17 +98,20 @@ class Allocation:
     gaussian: bool = False
 
 
-def moved_totals(ask: Question) -> list[Allotment]:
+def moved_totals(question: Question) -> list[Allotment]:
     """The totals that one unit can change. The others take no part of the price, and no noise."""
-    return [paid for paid in ask.paid if paid.measure.sensitivity.l0]
+    return [allotment for allotment in question.allotments if allotment.total.sensitivity.l0]
 
 
-def parts_of(ask: Question, share: Fraction = Fraction(1)) -> list[Part]:
+def parts_of(question: Question, share: Fraction = Fraction(1)) -> list[Part]:
     """The totals of a question with their parts of a price, of which the question has a share."""
-    moved = moved_totals(ask)
-    pure = sum((paid.epsilon_share for paid in moved), Fraction(0)) or Fraction(1)
-    weights = sum((paid.share for paid in moved), Fraction(0)) or Fraction(1)
-    return [Part(paid, share * paid.epsilon_share / pure, share * paid.share / weights) for paid in moved]
+    moved = moved_totals(question)
+    pure = sum((allotment.epsilon_share for allotment in moved), Fraction(0)) or Fraction(1)
+    weights = sum((allotment.share for allotment in moved), Fraction(0)) or Fraction(1)
+    return [
+        Part(allotment, share * allotment.epsilon_share / pure, share * allotment.share / weights)
+        for allotment in moved
+    ]
 
 
 def split(parts: Sequence[Part], *, selects: bool) -> tuple[list[Part], list[Part]]:
@@ -118,13 +121,13 @@ def split(parts: Sequence[Part], *, selects: bool) -> tuple[list[Part], list[Par
     """
     halves: tuple[list[Part], list[Part]] = ([], [])
     for part in parts:
-        halves[part.paid.measure.chosen or (selects and finds_keys(part.paid))].append(part)
+        halves[part.allotment.total.chosen or (selects and finds_keys(part.allotment))].append(part)
     return halves
 
 
-def pieces(paid: Allotment) -> int:
+def pieces(allotment: Allotment) -> int:
     """Of how many choices of equal price a choice is made; see `choices_rho`."""
-    return paid.measure.sensitivity.l0 if paid.hidden else paid.measure.choices
+    return allotment.total.sensitivity.l0 if allotment.hidden else allotment.total.choices
 
 
 def _ways(parts: Sequence[Part], noise: NoiseKind, *, normal: bool) -> list[tuple[bool, bool]]:
@@ -133,7 +136,7 @@ def _ways(parts: Sequence[Part], noise: NoiseKind, *, normal: bool) -> list[tupl
     Among pure rules it is the best, but Gaussian noise adds up more slowly over many groups of one unit.
     """
     tried = []
-    for selects in (True, False) if any(finds_keys(part.paid) for part in parts) else (True,):
+    for selects in (True, False) if any(finds_keys(part.allotment) for part in parts) else (True,):
         added, _ = split(parts, selects=selects)
         if selects and (noise is not NoiseKind.GAUSSIAN or not added):
             tried.append((False, True))
@@ -168,12 +171,12 @@ def allocate_epsilon(
             uses, laplace = True, rounded_laplace_of
         if normal:
             together = sum((epsilon * part.epsilon for part in added), Fraction(0))
-            noises = gaussians_of([(p.paid, p.weight) for p in added if p.weight], together, slack)
+            noises = gaussians_of([(p.allotment, p.weight) for p in added if p.weight], together, slack)
         else:
-            noises = laplaces_of([(p.paid, factor * p.epsilon) for p in added if p.epsilon], laplace)
-        choices = [choice_of(part.paid, factor * part.epsilon) for part in chosen]
+            noises = laplaces_of([(p.allotment, factor * p.epsilon) for p in added if p.epsilon], laplace)
+        choices = [choice_of(part.allotment, factor * part.epsilon) for part in chosen]
         tried.append(Allocation((*noises, *choices), slack if uses else delta, uses, normal))
-    if delta and noise is not NoiseKind.LAPLACE and any(part.paid.measure.chosen for part in parts):
+    if delta and noise is not NoiseKind.LAPLACE and any(part.allotment.total.chosen for part in parts):
         rho = rho_within(epsilon, slack)
         tried += [Allocation(_for_rho(parts, rho, normal, selects), slack, True) for normal, selects in ways]
     return tried
@@ -181,8 +184,8 @@ def allocate_epsilon(
 
 def _joint_factor(added: Sequence[Part], chosen: Sequence[Part], epsilon: Fraction, delta: Fraction) -> Fraction:
     """How much larger each part of ε may be where their joint distribution decides; see `largest_parts`."""
-    pure = [epsilon * part.epsilon / pieces(part.paid) for part in chosen for _ in range(pieces(part.paid))]
-    noisy = [epsilon * part for _, part in _pairs_joined([(p.paid, p.epsilon) for p in added])]
+    pure = [epsilon * part.epsilon / pieces(part.allotment) for part in chosen for _ in range(pieces(part.allotment))]
+    noisy = [epsilon * part for _, part in _pairs_joined([(p.allotment, p.epsilon) for p in added])]
     return largest_parts(noisy, pure, epsilon, delta)
 
 
@@ -199,32 +202,36 @@ def _for_rho(parts: Sequence[Part], rho: Fraction, normal: bool, selects: bool) 
     """The noise and the choices that each part of a ρ buys, in one way."""
     added, chosen = split([part for part in parts if part.weight], selects=selects)
     noise = _gaussian_for_rho if normal else _laplace_for_rho
-    choices = [_best_choice_for_rho(part.paid, rho * part.weight) for part in chosen]
-    return (*(noise(part.paid, rho * part.weight) for part in added), *choices)
+    choices = [_best_choice_for_rho(part.allotment, rho * part.weight) for part in chosen]
+    return (*(noise(part.allotment, rho * part.weight) for part in added), *choices)
 
 
-def planned(ask: Question, allocation: Allocation, cost: Loss) -> NoisePlan:
+def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan:
     """The noise plan of a question from one way to spend a price.
 
     Errors: DeltaRequired for keys found in the data with δ = 0
     """
     delta = allocation.key_delta
-    if ask.private_keys and delta == 0:
+    if question.private_keys and delta == 0:
         raise DeltaRequired(
-            f"The keys of {', '.join(map(repr, ask.by))} are found in the data, so a rare key is released with some "
-            "small probability: release(..., delta=1e-6). Or list them: group_by(..., keys=[...])."
+            f"The keys of {', '.join(map(repr, question.by))} are found in the data, so a rare key is released with "
+            "some small probability: release(..., delta=1e-6). Or list them: group_by(..., keys=[...])."
         )
-    noises = [noise for noise in allocation.noises if any(noise.paid is paid for paid in ask.paid)]
-    still = [Noise(paid, NoNoise()) for paid in ask.paid if not paid.measure.sensitivity.l0]
-    rest = [of_the_rest(p, noises) for p in ask.paid if p.measure.collects and p.measure.sensitivity.l0]
-    ordered = tuple(sorted([*noises, *still, *rest], key=lambda noise: ask.paid.index(noise.paid)))
-    decided_by = next((p for p in ask.paid if ask.threshold and p.measure.key == ask.threshold.key), None)
+    noises = [
+        noise for noise in allocation.noises if any(noise.allotment is allotment for allotment in question.allotments)
+    ]
+    still = [Noise(allotment, NoNoise()) for allotment in question.allotments if not allotment.total.sensitivity.l0]
+    rest = [of_the_rest(p, noises) for p in question.allotments if p.total.collects and p.total.sensitivity.l0]
+    ordered = tuple(sorted([*noises, *still, *rest], key=lambda noise: question.allotments.index(noise.allotment)))
+    decided_by = next(
+        (p for p in question.allotments if question.threshold and p.total.key == question.threshold.key), None
+    )
     threshold, start = rule(decided_by, ordered, delta) if decided_by else (None, None)
-    return NoisePlan(ordered, threshold, decided_by, cost, ask.shape, start)
+    return NoisePlan(ordered, threshold, decided_by, cost, question.shape, start)
 
 
 def joint_plan(
-    ask: Question, parts: Sequence[Part], allocation: Allocation, epsilon: Fraction, delta: Fraction
+    question: Question, parts: Sequence[Part], allocation: Allocation, epsilon: Fraction, delta: Fraction
 ) -> NoisePlan | None:
     """A plan of Gaussian noise whose keys are found by a threshold on one of its numbers; None where there is none.
 
@@ -232,22 +239,24 @@ def joint_plan(
     Bound:  the noise is that of 19/20 of δ, and T as low as `threshold_beside_noise` allows. The total of suppressed
             groups would show those of one unit alone, so beside it there is no such plan
     """
-    weighted = [part for part in parts if part.weight and not _is_choice(allocation, part.paid)]
-    decided_by = next((p.paid for p in weighted if ask.threshold and p.paid.measure.key == ask.threshold.key), None)
-    if decided_by is None or any(paid.measure.collects for paid in ask.paid):
+    weighted = [part for part in parts if part.weight and not _is_choice(allocation, part.allotment)]
+    decided_by = next(
+        (p.allotment for p in weighted if question.threshold and p.allotment.total.key == question.threshold.key), None
+    )
+    if decided_by is None or any(allotment.total.collects for allotment in question.allotments):
         return None
     together = sum((epsilon * part.epsilon for part in weighted), Fraction(0))
-    noises = gaussians_of([(part.paid, part.weight) for part in weighted], together, delta * Fraction(19, 20))
+    noises = gaussians_of([(part.allotment, part.weight) for part in weighted], together, delta * Fraction(19, 20))
     threshold = joint_threshold(decided_by, noises, together, delta)
     if threshold is None:
         return None
     choices = [noise for noise in allocation.noises if not noise.mechanism.by_l2]
     both = replace(allocation, noises=(*noises, *choices), key_delta=delta)
-    return replace(planned(ask, both, Loss.charged(epsilon, delta)), threshold=threshold)
+    return replace(planned(question, both, Loss.charged(epsilon, delta)), threshold=threshold)
 
 
-def _is_choice(allocation: Allocation, paid: Allotment) -> bool:
-    return any(n.paid is paid and not isinstance(n.mechanism, Gaussian) for n in allocation.noises)
+def _is_choice(allocation: Allocation, allotment: Allotment) -> bool:
+    return any(n.allotment is allotment and not isinstance(n.mechanism, Gaussian) for n in allocation.noises)
 
 
 # How noisy a plan is
@@ -262,14 +271,14 @@ def log_noise(plan: NoisePlan) -> float:
     `log_units_needed`. That is about the mean square error over keys of sizes as n^-2, of which those that are missing
     are off by all of their size. It counts as T where the number itself is not released.
     """
-    added = [n for n in plan.noises if n.adds and not n.exact and n.paid is not plan.decided_by]
+    added = [n for n in plan.noises if n.adds and not n.exact and n.allotment is not plan.decided_by]
     chosen = [n for n in plan.noises if isinstance(n.mechanism, Chooses)]
-    choices = math.fsum(float(n.paid.columns) * math.log(n.miss) for n in chosen)
+    choices = math.fsum(float(n.allotment.columns) * math.log(n.miss) for n in chosen)
     if plan.decided_by is None:
         return _published(added, plan.shape) + choices
-    keys, measure = log_units_needed(plan), plan.decided_by.measure
-    unit = float(measure.unit * measure.sensitivity.exact_linf)
-    noisy = 0.0 if plan.decided_by.hidden else plan.of(measure).deviation / unit * math.exp(-keys)
+    keys, total = log_units_needed(plan), plan.decided_by.total
+    unit = float(total.unit * total.sensitivity.exact_linf)
+    noisy = 0.0 if plan.decided_by.hidden else plan.of(total).deviation / unit * math.exp(-keys)
     return _published(added, plan.shape) + choices + keys + math.log1p(noisy**2)
 
 
@@ -279,52 +288,56 @@ def _published(noises: Sequence[Noise], shape: tuple[int, int] | None) -> float:
     For a crosstab with measured margins these are the cells and margins after they are fitted to each other.
     """
     if shape is None:
-        return math.fsum(float(noise.paid.columns) * math.log(noise.deviation) for noise in noises)
-    measured: dict[Source, float] = {n.paid.measure.merged or "cells": n.deviation**2 for n in noises}
+        return math.fsum(float(noise.allotment.columns) * math.log(noise.deviation) for noise in noises)
+    measured: dict[Source, float] = {n.allotment.total.merged or "cells": n.deviation**2 for n in noises}
     return math.fsum(map(math.log, estimators(*shape, measured).variances(measured)))
 
 
 # The mechanism of one total
 
 
-def laplace_of(paid: Allotment, epsilon: Fraction) -> Noise:
+def laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
     """Laplace noise of ε on one total: discrete on the unit grid, where that is the least noise there is."""
-    scale = calibration.laplace_scale(paid.measure.sensitivity.exact_l1, epsilon)
-    return Noise(paid, DiscreteLaplace(scale) if paid.measure.unit == 1 else Laplace(scale))
+    scale = calibration.laplace_scale(allotment.total.sensitivity.exact_l1, epsilon)
+    return Noise(allotment, DiscreteLaplace(scale) if allotment.total.unit == 1 else Laplace(scale))
 
 
-def rounded_laplace_of(paid: Allotment, epsilon: Fraction) -> Noise:
+def rounded_laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
     """Rounded real Laplace noise of ε on one total.
 
     It is used on the unit grid too where losses are not counted in ε: the discrete law costs more in ρ, as much as any
     mechanism of its ε, since its privacy loss is that of randomized response.
     """
-    return Noise(paid, Laplace(calibration.laplace_scale(paid.measure.sensitivity.exact_l1, epsilon)))
+    return Noise(allotment, Laplace(calibration.laplace_scale(allotment.total.sensitivity.exact_l1, epsilon)))
 
 
-def _laplace_for_rho(paid: Allotment, rho: Fraction) -> Noise:
+def _laplace_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
     """Rounded Laplace noise of ρ on one total."""
-    return Noise(paid, Laplace(calibration.laplace_scale_rho(paid.measure.sensitivity.exact_l1, rho)))
+    return Noise(allotment, Laplace(calibration.laplace_scale_rho(allotment.total.sensitivity.exact_l1, rho)))
 
 
-def _gaussian_for_rho(paid: Allotment, rho: Fraction) -> Noise:
+def _gaussian_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
     """Gaussian noise of ρ on one total: σ² >= l2² / 2ρ."""
-    return Noise(paid, Gaussian(calibration.gaussian_scale_rho(paid.measure.sensitivity.l2_squared, rho)))
+    return Noise(allotment, Gaussian(calibration.gaussian_scale_rho(allotment.total.sensitivity.l2_squared, rho)))
 
 
 def gaussians_of(weighted: Sequence[tuple[Allotment, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:
     """Gaussian noise on several totals, one mechanism of (ε, δ) together; each with its weight in μ²."""
-    lengths = [paid.measure.sensitivity.l2_squared for paid, _ in weighted]
+    lengths = [allotment.total.sensitivity.l2_squared for allotment, _ in weighted]
     scales = calibration.gaussian_scales(lengths, [weight for _, weight in weighted], epsilon, delta)
-    return [Noise(paid, Gaussian(scale)) for (paid, _), scale in zip(weighted, scales, strict=True)]
+    return [Noise(allotment, Gaussian(scale)) for (allotment, _), scale in zip(weighted, scales, strict=True)]
 
 
 def _pairs_joined(parts: Sequence[tuple[Allotment, Fraction]]) -> list[tuple[Allotment, Fraction]]:
     """Parts of a price for Laplace noise: a sum that is measured as a pair has that of the count beside it too."""
-    given = {id(paid): part for paid, part in parts}
-    beside = {id(paid.beside): id(paid) for paid, _ in parts if paid.beside is not None and id(paid.beside) in given}
+    given = {id(allotment): part for allotment, part in parts}
+    beside = {
+        id(allotment.beside): id(allotment)
+        for allotment, _ in parts
+        if allotment.beside is not None and id(allotment.beside) in given
+    }
     extra = {of: given[count] for count, of in beside.items()}
-    return [(paid, part + extra.get(id(paid), 0)) for paid, part in parts if id(paid) not in beside]
+    return [(allotment, part + extra.get(id(allotment), 0)) for allotment, part in parts if id(allotment) not in beside]
 
 
 def laplaces_of(
@@ -332,40 +345,40 @@ def laplaces_of(
 ) -> list[Noise]:
     """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for those that pair."""
     noises = []
-    for noise in (one_of(paid, part) for paid, part in _pairs_joined(parts)):
-        paid = noise.paid
-        if paid.beside is None:
+    for noise in (one_of(allotment, part) for allotment, part in _pairs_joined(parts)):
+        allotment = noise.allotment
+        if allotment.beside is None:
             noises.append(noise)
             continue
-        of_sum, of_count = pair_scale(noise.scale, paid.weight)
-        noises.append(Noise(paid, PairedLaplace(of_sum)))
-        noises.append(Noise(paid.beside, PairedLaplace(of_count, paid.weight, of_count=True)))
+        of_sum, of_count = pair_scale(noise.scale, allotment.weight)
+        noises.append(Noise(allotment, PairedLaplace(of_sum)))
+        noises.append(Noise(allotment.beside, PairedLaplace(of_count, allotment.weight, of_count=True)))
     return noises
 
 
-def choice_for_rho(paid: Allotment, rho: Fraction) -> Noise:
+def choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
     """A choice of ρ by the exponential mechanism, see `rank_scale_rho` and `count_scale_rho`."""
-    measure = paid.measure
-    if measure.rank is None:
-        scale = count_scale_rho(measure.sensitivity, measure.rounds, rho)
+    total = allotment.total
+    if total.rank is None:
+        scale = count_scale_rho(total.sensitivity, total.rounds, rho)
     else:
-        scale = rank_scale_rho(measure.rank, measure.sensitivity, rho / measure.choices)
-    return Noise(paid, Exponential(calibration.laplace_scale(scale, 1)))
+        scale = rank_scale_rho(total.rank, total.sensitivity, rho / total.choices)
+    return Noise(allotment, Exponential(calibration.laplace_scale(scale, 1)))
 
 
-def choice_of(paid: Allotment, epsilon: Fraction) -> Noise:
+def choice_of(allotment: Allotment, epsilon: Fraction) -> Noise:
     """A choice of ε: by permute-and-flip, see `rank_scale` and `count_scale`; of keys, see `selection_scale`."""
-    measure = paid.measure
-    if paid.hidden:
-        return Noise(paid, TruncatedGeometric(selection_scale(measure.sensitivity.l0, epsilon)))
-    if measure.rank is None:
-        scale = count_scale(measure.sensitivity, measure.rounds, epsilon)
+    total = allotment.total
+    if allotment.hidden:
+        return Noise(allotment, TruncatedGeometric(selection_scale(total.sensitivity.l0, epsilon)))
+    if total.rank is None:
+        scale = count_scale(total.sensitivity, total.rounds, epsilon)
     else:
-        scale = rank_scale(measure.rank, measure.sensitivity, epsilon / measure.choices)
-    return Noise(paid, PermuteAndFlip(calibration.laplace_scale(scale, 1)))
+        scale = rank_scale(total.rank, total.sensitivity, epsilon / total.choices)
+    return Noise(allotment, PermuteAndFlip(calibration.laplace_scale(scale, 1)))
 
 
-def _best_choice_for_rho(paid: Allotment, rho: Fraction) -> Noise:
+def _best_choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
     """The better choice of ρ: for keys there is one, for large ρ it is permute-and-flip."""
-    pure = choice_of(paid, epsilon_for_rho(rho, pieces(paid)))
-    return pure if paid.hidden else min(pure, choice_for_rho(paid, rho), key=lambda noise: noise.miss)
+    pure = choice_of(allotment, epsilon_for_rho(rho, pieces(allotment)))
+    return pure if allotment.hidden else min(pure, choice_for_rho(allotment, rho), key=lambda noise: noise.miss)

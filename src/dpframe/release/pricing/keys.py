@@ -26,9 +26,9 @@ __all__ = ["finds_keys", "joint_threshold", "log_units_needed", "of_the_rest", "
 _SIZES = list(itertools.pairwise([*sorted({round(1.02**i) for i in range(1500)}), math.inf]))  # units of a key
 
 
-def finds_keys(paid: Allotment) -> bool:
+def finds_keys(allotment: Allotment) -> bool:
     """Whether the optimal rule can decide: no number of units is released, and one unit moves each by at most one."""
-    return paid.hidden and paid.measure.sensitivity.exact_linf == 1
+    return allotment.hidden and allotment.total.sensitivity.exact_linf == 1
 
 
 def rule(decided_by: Allotment, noises: Sequence[Noise], delta: Fraction) -> tuple[int, Fraction | None]:
@@ -36,8 +36,8 @@ def rule(decided_by: Allotment, noises: Sequence[Noise], delta: Fraction) -> tup
 
     One unit alone in a group puts at most linf there, and it has at most l0 such groups.
     """
-    mechanism = next(noise for noise in noises if noise.paid is decided_by).mechanism
-    bound = decided_by.measure.sensitivity
+    mechanism = next(noise for noise in noises if noise.allotment is decided_by).mechanism
+    bound = decided_by.total.sensitivity
     if isinstance(mechanism, TruncatedGeometric):
         start = selection_start(delta, bound.l0)
         return as_likely_as_not(mechanism.scale, start), start
@@ -50,22 +50,22 @@ def joint_threshold(decided_by: Allotment, noises: Sequence[Noise], epsilon: Fra
 
     Bound: in at most j groups the square of a total's move is at most j·linf², and at most l2²
     """
-    bounds = [noise.paid.measure.sensitivity for noise in noises]
+    bounds = [noise.allotment.total.sensitivity for noise in noises]
     scales = [noise.scale for noise in noises]
 
     def mu(groups: int) -> float:
         return gaussian_mu([min(b.l2_squared, groups * b.exact_linf**2) for b in bounds], scales)
 
-    scale = next(noise.scale for noise in noises if noise.paid is decided_by)
-    step = int(decided_by.measure.sensitivity.exact_linf)
+    scale = next(noise.scale for noise in noises if noise.allotment is decided_by)
+    step = int(decided_by.total.sensitivity.exact_linf)
     return threshold_beside_noise(delta, epsilon, max(b.l0 for b in bounds), scale, step, mu)
 
 
-def of_the_rest(paid: Allotment, noises: Sequence[Noise]) -> Noise:
+def of_the_rest(allotment: Allotment, noises: Sequence[Noise]) -> Noise:
     """The noise of the total of suppressed groups, from that of the groups; see `rest_scale`."""
-    cells = next(n for n in noises if n.paid.measure.key == replace(paid.measure, collects=False).key)
-    scale = rest_scale(cells.paid.measure.sensitivity, cells.scale, normal=cells.mechanism.by_l2)
-    return Noise(paid, replace(cells.mechanism, scale=scale))
+    cells = next(n for n in noises if n.allotment.total.key == replace(allotment.total, collects=False).key)
+    scale = rest_scale(cells.allotment.total.sensitivity, cells.scale, normal=cells.mechanism.by_l2)
+    return Noise(allotment, replace(cells.mechanism, scale=scale))
 
 
 def log_units_needed(plan: NoisePlan) -> float:
@@ -77,7 +77,7 @@ def log_units_needed(plan: NoisePlan) -> float:
     """
     assert plan.decided_by is not None
     assert plan.threshold is not None
-    mechanism, step = plan.of(plan.decided_by.measure).mechanism, float(plan.decided_by.measure.sensitivity.exact_linf)
+    mechanism, step = plan.of(plan.decided_by.total).mechanism, float(plan.decided_by.total.sensitivity.exact_linf)
     half = plan.threshold - 0.5
 
     def kept(size: float) -> float:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.budget import Loss
-from dpframe.plan import Allotment, Measure
+from dpframe.plan import Allotment, Total
 from dpframe.release.pricing.mechanisms import AddsNoise, Chooses, Mechanism, NoNoise, PairedLaplace
 
 __all__ = ["Noise", "NoisePlan"]
@@ -22,7 +22,7 @@ __all__ = ["Noise", "NoisePlan"]
 class Noise:
     """The mechanism of one total, which adds noise to it or chooses by it. The scale is in units of its integer."""
 
-    paid: Allotment
+    allotment: Allotment
     mechanism: Mechanism
 
     @property
@@ -59,14 +59,14 @@ class Noise:
     @property
     def deviation(self) -> float:
         """Standard deviation (column unit) of the real noise, before it is rounded to the grid."""
-        return self.mechanism.deviation * float(self.paid.measure.unit)
+        return self.mechanism.deviation * float(self.allotment.total.unit)
 
     def error(self, alpha: float) -> float:
         """An error (column unit) that the noise exceeds with probability at most alpha; NaN for a choice.
 
         How far a chosen rank is from a value depends on the data.
         """
-        return self.mechanism.error(alpha) * float(self.paid.measure.unit)
+        return self.mechanism.error(alpha) * float(self.allotment.total.unit)
 
     @property
     def miss(self) -> float:
@@ -76,17 +76,17 @@ class Noise:
         the many candidates of a quantile it is hardly any.
         """
         assert isinstance(self.mechanism, Chooses)
-        return self.mechanism.rows_fewer(len(self.paid.measure.values), 0.05) or self.scale
+        return self.mechanism.rows_fewer(len(self.allotment.total.values), 0.05) or self.scale
 
     @property
     def rho(self) -> Fraction:
         """What the noise of this total costs in ρ. Errors: UnsupportedOperation where that is unknown."""
-        return self.mechanism.rho(self.paid.measure.sensitivity)
+        return self.mechanism.rho(self.allotment.total.sensitivity)
 
     @property
     def event(self) -> dict[str, Any]:
         """The mechanism in the words of Google's dp-accounting."""
-        return self.mechanism.event(self.paid.measure.sensitivity)
+        return self.mechanism.event(self.allotment.total.sensitivity)
 
 
 @dataclass(frozen=True)
@@ -111,20 +111,22 @@ class NoisePlan:
     @property
     def reconciled(self) -> bool:
         """Whether margins have noise of their own, so that cells and margins are fitted to each other."""
-        return self.parts is not None or any(noise.paid.measure.merged for noise in self.noises)
+        return self.parts is not None or any(noise.allotment.total.merged for noise in self.noises)
 
     @property
     def collected(self) -> NoisePlan | None:
         """The noise of the row of suppressed groups, in place of that of a group; None where there is no such row."""
-        alone = [noise for noise in self.noises if noise.paid.measure.collects]
+        alone = [noise for noise in self.noises if noise.allotment.total.collects]
         if not alone:
             return None
-        noises = [replace(n, paid=replace(n.paid, measure=replace(n.paid.measure, collects=False))) for n in alone]
+        noises = [
+            replace(n, allotment=replace(n.allotment, total=replace(n.allotment.total, collects=False))) for n in alone
+        ]
         return replace(self, noises=tuple(noises))
 
-    def of(self, measure: Measure) -> Noise:
+    def of(self, total: Total) -> Noise:
         """The noise of a total."""
-        return next(noise for noise in self.noises if noise.paid.measure.key == measure.key)
+        return next(noise for noise in self.noises if noise.allotment.total.key == total.key)
 
     @property
     def events(self) -> list[dict[str, Any]]:

@@ -57,13 +57,13 @@ class Price(ABC):
         return replace(self, amount=self.amount * share)
 
     @abstractmethod
-    def plan(self, ask: Question) -> NoisePlan:
+    def plan(self, question: Question) -> NoisePlan:
         """The noise that the price buys for a question: in the way with the least noise. Errors: DeltaRequired."""
 
     def cost(self, allocation: Allocation, asks: Sequence[Question]) -> Loss:
         """What a way to spend the price costs for these questions: nothing where no unit can change an answer."""
-        nothing = not any(moved_totals(ask) for ask in asks)
-        delta = allocation.uses_delta or any(ask.private_keys for ask in asks)
+        nothing = not any(moved_totals(question) for question in asks)
+        delta = allocation.uses_delta or any(question.private_keys for question in asks)
         return (self.part(Fraction(0)) if nothing else self).loss(delta=delta)
 
     @abstractmethod
@@ -85,9 +85,9 @@ class Price(ABC):
         """Whether Gaussian noise can be bought."""
         return self.delta > 0
 
-    def plans(self, ask: Question) -> dict[NoiseKind, NoisePlan]:
+    def plans(self, question: Question) -> dict[NoiseKind, NoisePlan]:
         """The noise that the price buys, by its kind, of each there is to choose from."""
-        return {kind: replace(self, noise=kind).plan(ask) for kind in self.noises}
+        return {kind: replace(self, noise=kind).plan(question) for kind in self.noises}
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class EpsilonPrice(Price):
 
     symbol = "epsilon"
 
-    def plan(self, ask: Question) -> NoisePlan:
+    def plan(self, question: Question) -> NoisePlan:
         """The plan with the least noise; its cost is at most the price, and δ that nothing uses is not charged.
 
         Bound:  see `allocate_epsilon`. Keys found in the data: by the optimal rule of their ε and δ, see
@@ -105,17 +105,17 @@ class EpsilonPrice(Price):
                 see `joint_plan`. A total that no unit can change takes no part of the price, and no noise
         Source: Desfontaines et al. 2020, arXiv:2006.03684, for keys; and as `allocate_epsilon`
         """
-        noise = _possible(ask, self.noise)
+        noise = _possible(question, self.noise)
         if noise is NoiseKind.GAUSSIAN and self.delta == 0:
             raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
-        parts = parts_of(ask)
-        tried = allocate_epsilon(parts, self.amount, self.delta, noise, finds=ask.private_keys)
+        parts = parts_of(question)
+        tried = allocate_epsilon(parts, self.amount, self.delta, noise, finds=question.private_keys)
         plans = []
         for allocation in tried:
             plan = None
-            if allocation.gaussian and ask.private_keys:
-                plan = joint_plan(ask, parts, allocation, self.amount, self.delta)
-            plans.append(plan or planned(ask, allocation, self.cost(allocation, [ask])))
+            if allocation.gaussian and question.private_keys:
+                plan = joint_plan(question, parts, allocation, self.amount, self.delta)
+            plans.append(plan or planned(question, allocation, self.cost(allocation, [question])))
         return min(plans, key=log_noise)
 
     def loss(self, *, delta: bool) -> Loss:
@@ -136,14 +136,16 @@ class RhoPrice(Price):
     def _normal(self) -> bool:
         return True
 
-    def plan(self, ask: Question) -> NoisePlan:
+    def plan(self, question: Question) -> NoisePlan:
         """Gaussian or rounded Laplace noise of ρ, see `allocate_rho`.
 
         Choices are made by the exponential mechanism, or by permute-and-flip where that misses by less.
         """
-        noise = NoiseKind.GAUSSIAN if _gaussian_alone(ask, self.noise) else self.noise
-        tried = allocate_rho(parts_of(ask), self.amount, self.delta, noise)
-        return min((planned(ask, allocation, self.cost(allocation, [ask])) for allocation in tried), key=log_noise)
+        noise = NoiseKind.GAUSSIAN if _gaussian_alone(question, self.noise) else self.noise
+        tried = allocate_rho(parts_of(question), self.amount, self.delta, noise)
+        return min(
+            (planned(question, allocation, self.cost(allocation, [question])) for allocation in tried), key=log_noise
+        )
 
     def loss(self, *, delta: bool) -> Loss:
         return Loss.charged_rho(self.amount, self.delta if delta else Fraction(0))
@@ -161,20 +163,20 @@ class EpsilonFromRho(Price):
 
     symbol = "epsilon"
 
-    def plan(self, ask: Question) -> NoisePlan:
+    def plan(self, question: Question) -> NoisePlan:
         """Laplace noise of each part of ε, and choices by permute-and-flip, which cost `choices_rho`."""
-        _gaussian_alone(ask, NoiseKind.LAPLACE)
+        _gaussian_alone(question, NoiseKind.LAPLACE)
         if self.noise is NoiseKind.GAUSSIAN:
             raise InvalidPrice(
                 "Gaussian noise has no ε of its own; from this budget it is paid in ρ: release(rho=0.01)."
             )
-        added, chosen = split([part for part in parts_of(ask) if part.weight], selects=True)
-        noises = [rounded_laplace_of(part.paid, self.amount * part.weight) for part in added]
-        choices = [choice_of(part.paid, self.amount * part.weight) for part in chosen]
+        added, chosen = split([part for part in parts_of(question) if part.weight], selects=True)
+        noises = [rounded_laplace_of(part.allotment, self.amount * part.weight) for part in added]
+        choices = [choice_of(part.allotment, self.amount * part.weight) for part in chosen]
         rho = sum((noise.rho for noise in noises), Fraction(0))
-        rho += sum((rho_of_choice(self.amount * p.weight, pieces(p.paid)) for p in chosen), Fraction(0))
-        cost = Loss.charged_rho(rho, self.delta if ask.private_keys else Fraction(0))
-        return planned(ask, Allocation((*noises, *choices), self.delta), cost)
+        rho += sum((rho_of_choice(self.amount * p.weight, pieces(p.allotment)) for p in chosen), Fraction(0))
+        cost = Loss.charged_rho(rho, self.delta if question.private_keys else Fraction(0))
+        return planned(question, Allocation((*noises, *choices), self.delta), cost)
 
     def loss(self, *, delta: bool) -> Loss:
         raise UnsupportedOperation("dp.Auto() is paid from this budget in ρ: release(rho=0.01).")
@@ -183,21 +185,21 @@ class EpsilonFromRho(Price):
         raise UnsupportedOperation("dp.Auto() is paid from this budget in ρ: release(rho=0.01).")
 
 
-def _possible(ask: Question, noise: NoiseKind) -> NoiseKind:
+def _possible(question: Question, noise: NoiseKind) -> NoiseKind:
     """The noise that was typed, or the only one there is a proof for."""
-    if not isinstance(ask, Marginals):
+    if not isinstance(question, Marginals):
         return noise
     if noise is NoiseKind.LAPLACE:
         raise UnsupportedOperation("marginals are measured with Gaussian noise: release(epsilon=..., delta=1e-6).")
     return NoiseKind.GAUSSIAN
 
 
-def _gaussian_alone(ask: Question, noise: NoiseKind) -> bool:
+def _gaussian_alone(question: Question, noise: NoiseKind) -> bool:
     """Whether a budget in ρ pays the question with Gaussian noise alone. Errors: UnsupportedOperation."""
-    if ask.shape is None and not isinstance(ask, Marginals):
+    if question.shape is None and not isinstance(question, Marginals):
         return False
     if noise is NoiseKind.LAPLACE:
-        what = "marginals are" if ask.shape is None else "margins='measured' is"
+        what = "marginals are" if question.shape is None else "margins='measured' is"
         raise UnsupportedOperation(f"{what} paid from this budget with Gaussian noise: release(rho=0.01).")
     return True
 
@@ -238,6 +240,6 @@ def read_price(
 
 def described_price(plan: NoisePlan, price: Price) -> dict[str, Any]:
     """What was offered and the noise that it buys, as JSON, for the name of a release. Scales to six digits."""
-    scales = {", ".join(noise.paid.names): f"{noise.label} {noise.scale:.6g}" for noise in plan.noises}
+    scales = {", ".join(noise.allotment.names): f"{noise.label} {noise.scale:.6g}" for noise in plan.noises}
     offered: Mapping[str, str] = dict(price.typed)
     return {"price": offered, "noise": price.noise.value, "scales": scales, "threshold": plan.threshold}

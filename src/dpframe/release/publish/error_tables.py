@@ -1,4 +1,4 @@
-"""How exact a release is, as tables: the error of each number, and the noise of each measure."""
+"""How exact a release is, as tables: the error of each number, and the noise of each total."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def _floats(column: pl.Series) -> pl.Series:
 
 
 def noise_table(outputs: tuple[ReleasedColumn, ...], plan: NoisePlan) -> pl.DataFrame:
-    """One row per name of a measure: column, aggregate, mechanism, scale (column unit), threshold (units)."""
-    formulas = {name: output.formula.value for output in outputs for name, _ in output.measures}
+    """One row per name of a total: column, aggregate, mechanism, scale (column unit), threshold (units)."""
+    formulas = {name: output.formula.value for output in outputs for name, _ in output.totals}
     rows = []
     for noise in plan.noises:
-        unit = float(noise.paid.measure.unit)
-        for name in noise.paid.names:
-            meant = name.removesuffix(".other") if noise.paid.measure.collects else name
-            aggregate = formulas.get(meant, noise.paid.measure.total)
-            decides = plan.threshold if plan.decided_by is noise.paid else None
+        unit = float(noise.allotment.total.unit)
+        for name in noise.allotment.names:
+            meant = name.removesuffix(".other") if noise.allotment.total.collects else name
+            aggregate = formulas.get(meant, noise.allotment.total.kind)
+            decides = plan.threshold if plan.decided_by is noise.allotment else None
             rows.append((name, aggregate, noise.label, noise.scale * unit, decides))
     schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String, "scale": pl.Float64}
     return pl.DataFrame(rows, schema={**schema, "threshold": pl.Int64}, orient="row")

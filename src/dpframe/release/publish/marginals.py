@@ -35,7 +35,7 @@ __all__ = ["MarginalsRelease", "drawn_interactions", "exact_interactions", "inte
 _SHOWN = 6  # tables in a notebook
 
 
-def drawn_interactions(ask: Marginals, plan: NoisePlan, tables: Sequence[NDArray[np.int64]]) -> pl.DataFrame:
+def drawn_interactions(question: Marginals, plan: NoisePlan, tables: Sequence[NDArray[np.int64]]) -> pl.DataFrame:
     """The noisy contrasts of every interaction, one below the other: `part`, its place in the plan, and `value` (rows).
 
     Input:  the ask, its noise, its raw tables, which do not leave this function
@@ -43,36 +43,40 @@ def drawn_interactions(ask: Marginals, plan: NoisePlan, tables: Sequence[NDArray
             see `theory.formulas.error.marginals`
     """
     columns = []
-    for number, (part, one) in enumerate(_parts(ask.tables, plan).items()):
-        exact = contrasts(_summed(ask, tables, part))
-        noise = rounded_contrasts(one.scale, [ask.tables.sizes[i] for i in part])
+    for number, (part, one) in enumerate(_parts(question.tables, plan).items()):
+        exact = contrasts(_summed(question, tables, part))
+        noise = rounded_contrasts(one.scale, [question.tables.sizes[i] for i in part])
         noisy = exact + noise if noise.dtype != object else exact.astype(object) + noise
-        values = np.asarray(noisy, np.float64).ravel() * float(one.paid.measure.unit)
+        values = np.asarray(noisy, np.float64).ravel() * float(one.allotment.total.unit)
         columns.append(pl.DataFrame({"part": np.full(values.size, number, np.int32), "value": values}))
     return pl.concat(columns)
 
 
-def exact_interactions(ask: Marginals, tables: Sequence[NDArray[np.int64]]) -> list[dict[Any, Fraction]]:
+def exact_interactions(question: Marginals, tables: Sequence[NDArray[np.int64]]) -> list[dict[Any, Fraction]]:
     """Every interaction D_B v_B without noise (rows), by key: for made-up tables only."""
     found = []
-    for paid in ask.paid:
-        part = ask.tables.part(paid.measure.among)
-        rest = np.asarray(_summed(ask, tables, part).astype(object) * paid.measure.unit)
+    for allotment in question.allotments:
+        part = question.tables.part(allotment.total.among)
+        rest = np.asarray(_summed(question, tables, part).astype(object) * allotment.total.unit)
         for axis in range(rest.ndim):
             rest = rest - rest.sum(axis=axis, keepdims=True) / rest.shape[axis]
-        keys = [key[0] if len(key) == 1 else key for key in engine.marginal_keys(ask, part).rows()] if part else [()]
+        keys = (
+            [key[0] if len(key) == 1 else key for key in engine.marginal_keys(question, part).rows()] if part else [()]
+        )
         found.append(dict(zip(keys, np.ravel(rest).tolist(), strict=True)))
     return found
 
 
 def _parts(tables: Tables, plan: NoisePlan) -> dict[Part, Noise]:
     """The sets of columns whose interactions are measured, with their noise, in the order of the plan."""
-    return {tables.part(noise.paid.measure.among): noise for noise in plan.noises}
+    return {tables.part(noise.allotment.total.among): noise for noise in plan.noises}
 
 
-def _summed(ask: Marginals, tables: Sequence[NDArray[np.int64]], part: Part) -> NDArray[np.int64]:
+def _summed(question: Marginals, tables: Sequence[NDArray[np.int64]], part: Part) -> NDArray[np.int64]:
     """A raw marginal, as a sum of the smallest table that has its columns."""
-    above = [(values, table) for values, table in zip(tables, ask.workload, strict=True) if set(part) <= set(table)]
+    above = [
+        (values, table) for values, table in zip(tables, question.workload, strict=True) if set(part) <= set(table)
+    ]
     values, table = min(above, key=lambda pair: pair[0].size)
     return np.asarray(values.sum(axis=tuple(axis for axis, i in enumerate(table) if i not in part)))
 
@@ -89,13 +93,13 @@ def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Part, float]
     Bound:  cells are normal with the variance of `theory.formulas.error.marginals.cell_variance`, but for the rounding
             of contrasts to their grid; the margins of a marginal are marginals
     """
-    ((_, measure),) = tables.output(table).measures
-    unit, parts = float(measure.unit), {}
+    ((_, total),) = tables.output(table).totals
+    unit, parts = float(total.unit), {}
     for name, part in (("cell", table), ("row", table[:-1]), ("column", table[-1:]), ("total", ())):
         deviation = math.sqrt(cell_variance(part, tables.sizes, variances))
         parts[name] = deviation, rounding_reach(part, tables.sizes) * unit
-    paid = Allotment((COUNT,), measure, Fraction(1))
-    return NoisePlan((Noise(paid, Gaussian(parts["cell"][0] / unit)),), None, None, plan.cost, parts=parts)
+    allotment = Allotment((COUNT,), total, Fraction(1))
+    return NoisePlan((Noise(allotment, Gaussian(parts["cell"][0] / unit)),), None, None, plan.cost, parts=parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

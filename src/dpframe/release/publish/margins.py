@@ -74,8 +74,8 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
         if alpha is None:
             return value, math.nan, math.nan
         if output.formula is Formula.MEAN:
-            total, number = (float(numbers.parts[name][at].sum()) for name, _ in output.measures)
-            low, high = merged_mean_interval(output, numbers.noise, alpha, total, number, len(at))
+            sum_name, number = (float(numbers.parts[name][at].sum()) for name, _ in output.totals)
+            low, high = merged_mean_interval(output, numbers.noise, alpha, sum_name, number, len(at))
             return value, min(low, value), max(high, value)
         kind = len(at), bool(at[1] == at[0] + 1)  # columns of one row follow one another
         if kind not in sizes:
@@ -89,9 +89,9 @@ def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower
 
 def _mean_of(numbers: Numbers, output: ReleasedColumn, at: NDArray[Any]) -> float:
     """The mean over several groups, from their noisy sums and counts."""
-    (total, measure), (count, _) = output.measures
-    deviation = numbers.noise.of(measure).deviation * math.sqrt(len(at))
-    return float(mean_of(output, numbers.parts[total][at].sum(), numbers.parts[count][at].sum(), deviation))
+    (sum_name, total), (count, _) = output.totals
+    deviation = numbers.noise.of(total).deviation * math.sqrt(len(at))
+    return float(mean_of(output, numbers.parts[sum_name][at].sum(), numbers.parts[count][at].sum(), deviation))
 
 
 def _margin_error(numbers: Numbers, output: ReleasedColumn, alpha: float, number: int, in_a_row: bool) -> float:

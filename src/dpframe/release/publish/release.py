@@ -244,7 +244,7 @@ class Release(Hints):
     @property
     def _likely(self) -> list[str]:
         """The quantiles whose margins of error are not proved; see `accuracy`."""
-        found = ((output.name, output.measures[0][1]) for output in self._numbers.outputs)
+        found = ((output.name, output.totals[0][1]) for output in self._numbers.outputs)
         return [name for name, m in found if m.between and not m.surely(0.05)]
 
     def __repr__(self) -> str:

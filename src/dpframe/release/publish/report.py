@@ -78,7 +78,7 @@ def statement(
 ) -> dict[str, Any]:
     """The statement of a release as JSON, complete when the noise is drawn; nothing in it depends on rows.
 
-    Input:  the derivation; neighbour relation and unit in words; a row for each noisy measure; the loss that was
+    Input:  the derivation; neighbour relation and unit in words; a row for each noisy total; the loss that was
             charged; account: accountant, limit and remaining; the name; when it was drawn (UTC); how many queries were
             charged together
     """
@@ -91,7 +91,7 @@ def statement(
         "neighbours": {"relation": relation, "meaning": why.title},
         "bounds": [_step(typed, row) for typed, row in zip(why.typed, why.steps, strict=True)],
         "keys": why.keys,
-        "sensitivity": [dict(zip(why.MEASURES, row, strict=True)) for row in why.measures],
+        "sensitivity": [dict(zip(why.MEASURES, row, strict=True)) for row in why.totals],
         "mechanisms": [dict(row) for row in noise],
         "budget": dict(account),
         "trust_model": TRUST,
