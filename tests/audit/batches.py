@@ -84,7 +84,9 @@ def together(ask: Question, tables: int) -> Question:
     elif keys is not None:
         keys = Keys.of_rows([(t, *row) for t in range(tables) for row in keys.rows])
     made = object.__new__(_Together)
-    resolved = {name: getattr(ask, name) for name in ("limits", "paid", "scope", "outputs", "threshold", "shape")}
+    resolved = {
+        name: getattr(ask, name) for name in ("limits", "allotments", "unit_limits", "outputs", "threshold", "shape")
+    }
     by = {"by": ("t", *ask.by), "keys": keys, "group_columns": (number, *ask.group_columns), "alone": ask.cells}
     made.__dict__.update({**vars(ask), **resolved, **by})
     return made

@@ -532,8 +532,8 @@ PLANTS = [
     Plant(
         "a rewritten column keeps its bounds",
         columns.Table.with_versions,
-        'Column(f"v{number}", facts)',
-        'Column(f"v{number}", columns[name].facts if name in columns and columns[name].facts.bounds else facts)',
+        'Column(f"v{number}", domain)',
+        'Column(f"v{number}", columns[name].domain if name in columns and columns[name].domain.bounds else domain)',
         old_bounds_reach_new_values,
         2,
     ),
@@ -557,7 +557,7 @@ PLANTS = [
         "a conversion that fails is said not to",
         operations.cast_facts,
         "bounds, nullable = None, True",
-        "bounds, nullable = None, facts.nullable",
+        "bounds, nullable = None, domain.nullable",
         failed_conversions_count,
         4,
     ),
@@ -573,7 +573,7 @@ PLANTS = [
     Plant(
         "each part of a mean has the whole ε",
         allocation.parts_of,
-        "share * paid.epsilon_share / pure",
+        "share * allotment.epsilon_share / pure",
         "share",
         epsilon_does_not_add_up,
         7,
@@ -677,7 +677,7 @@ PLANTS = [
     Plant(
         "a distance from a quantile is free in ρ",
         allocation.choice_for_rho,
-        "rho / measure.choices",
+        "rho / total.choices",
         "rho",
         choices_in_rho_do_not_add_up,
         14,
@@ -722,7 +722,9 @@ PLANTS = [
         tenths_do_not_add_up,
         15,
     ),
-    Plant("what cannot run is paid for", run._validate, "engine.validate(ask)", "pass", paid_for_what_cannot_run, 16),
+    Plant(
+        "what cannot run is paid for", run._validate, "engine.validate(question)", "pass", paid_for_what_cannot_run, 16
+    ),
     Plant(
         "the classical Gaussian, for any ε",
         calibration.gaussian_scales,
@@ -743,8 +745,8 @@ PLANTS = [
     Plant(
         "√ for l1",
         allocation.laplace_of,
-        "paid.measure.sensitivity.exact_l1",
-        "Fraction(paid.measure.sensitivity.l2)",
+        "allotment.total.sensitivity.exact_l1",
+        "Fraction(allotment.total.sensitivity.l2)",
         epsilon_does_not_add_up,
     ),
     Plant("ties keep more groups", lowest.lowest, 'rank("max")', 'rank("min")', ties_keep_more),
@@ -752,7 +754,7 @@ PLANTS = [
         "rows are read before they are paid for",
         run.settled,
         "receipt = account.charge(",
-        "_ = [engine.totals(ask, 1) for ask, _ in questions]\n    receipt = account.charge(",
+        "_ = [engine.totals(question, 1) for question, _ in questions]\n    receipt = account.charge(",
         read_before_it_is_paid,
     ),
     Plant(
@@ -878,7 +880,7 @@ PLANTS = [
     Plant(
         "the answer has the whole price, beside what dp.Auto takes",
         auto.restored,
-        "price.part(1 - ask.chosen_share)",
+        "price.part(1 - question.chosen_share)",
         "price",
         lambda: more_is_told("limits of units"),
     ),
@@ -892,7 +894,7 @@ PLANTS = [
     Plant(
         "a unit moves the number of different values by one",
         noisy_histograms.noisy_values,
-        'price.laplace_scale(ask.scope.contribution("n_unique").rows)',
+        'price.laplace_scale(question.unit_limits.contribution("n_unique").rows)',
         "price.laplace_scale(1)",
         lambda: more_is_told("limits of different values"),
     ),
@@ -941,15 +943,15 @@ PLANTS = [
     Plant(
         "the errors that are told follow from the rows",
         auto.read_people,
-        "{name: noisy_histogram(price.part(parts[name]), ask, counts) for name, counts in raw.items()}",
-        "{n: (noisy_histogram(price.part(parts[n]), ask, c), (c / engine.ONE, 1.0))[1] for n, c in raw.items()}",
+        "{name: noisy_histogram(price.part(parts[name]), question, counts) for name, counts in raw.items()}",
+        "{n: (noisy_histogram(price.part(parts[n]), question, c), (c / engine.ONE, 1.0))[1] for n, c in raw.items()}",
         lambda: more_is_told("tune"),
     ),
     Plant(
         "each query of a batch has the whole price",
         batch._weights,
-        "(ask, share / whole)",
-        "(ask, share)",
+        "(question, share / whole)",
+        "(question, share)",
         lambda: more_is_told("a batch"),
     ),
     Plant(
@@ -1053,8 +1055,8 @@ PLANTS = [
     Plant(
         "errors of drawing noise go on as they came",
         run._found,
-        "engine.sealed(lambda: _read(question, price))",
-        "_read(question, price)",
+        "engine.sealed(lambda: _read(priced, price))",
+        "_read(priced, price)",
         lambda: tracebacks_hold_rows(run, "drawn_table"),
     ),
 ]
