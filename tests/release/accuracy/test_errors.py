@@ -132,6 +132,7 @@ def test_other_confidences(alpha):
         assert coverage(errors, column, true) >= 1 - alpha - slack, column
 
 
+@pytest.mark.long
 def test_one_number_ungrouped_many_times():
     """100 releases of one table: a coverage of 0.95 is missed by 7 standard errors with probability below 1e-7."""
     x = values("even")
@@ -193,6 +194,7 @@ BELL = np.clip(50 + 8 * np.log((u := (np.arange(200) + 0.5) / 200) / (1 - u)), 0
 FALLING = np.clip(-12 * np.log(1 - u), 0, 100)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "x", [BELL, FALLING, u * 100, u * 4, 96 + u * 4], ids=["bell", "falling", "even", "low", "high"]
 )

@@ -160,6 +160,7 @@ def test_gaussian_noise_on_the_rest_costs_nothing_beside_that_of_the_groups(rela
     assert narrow > 1 or groups == 1  # negative control: the scale of the groups would not do
 
 
+@pytest.mark.long
 def test_the_rest_is_drawn_with_noise_of_its_own():
     """1,200 draws of one small table, 19 or more in each bin: false alarm below 1e-6; half the scale is told apart."""
     frame = protect([(i, "ab"[i % 2], 0) for i in range(7)])

@@ -169,6 +169,7 @@ def test_what_is_only_rounded_keeps_its_interval_in_its_type():
                 assert min(low.min(), value.min()) >= 0
 
 
+@pytest.mark.long
 def test_the_error_of_a_margin_holds_and_is_below_the_sum_of_its_cells():
     """At 90%, 150 totals: more than 40 misses have a chance below 1e-6."""
     missed, query = 0, tabulated()

@@ -96,6 +96,7 @@ def test_whole_numbers_and_times_stay_what_they_are_and_can_be_shown(table):
 # What it is good for
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("same_noise")
 def test_numbers_are_nearer_to_those_of_all_rows(table):
     truth = table.group_by("g").agg(n=pl.len(), s=pl.col("x").sum()).sort("g")
@@ -134,6 +135,7 @@ def test_counts_and_sums_are_multiplied_and_their_margins_with_them(table):
     assert f"Multiplied by {factor:g}: n, s." in str(out.report())
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("same_noise")
 def test_an_interval_holds_the_limited_number_times_the_factor(table):
     held, query = [], grouped(table).count()
@@ -147,6 +149,7 @@ def test_an_interval_holds_the_limited_number_times_the_factor(table):
     assert 0.87 < np.mean(held) < 0.95
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("same_noise")
 def test_the_interval_of_a_median_is_that_of_the_rows_that_were_counted(table):
     query = grouped(table).agg(n=dp.count(), m=dp.median("x", bounds=(1, 5)))

@@ -46,6 +46,7 @@ def error(frame, truth, **limits):
     return float(np.sqrt(np.mean(squares)))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("same_noise")
 def test_chosen_limits_are_nearly_as_good_as_the_best_in_hindsight(table):
     frame, truth = protect(table), table.group_by("g").len().sort("g")["len"].to_numpy()
@@ -55,6 +56,7 @@ def test_chosen_limits_are_nearly_as_good_as_the_best_in_hindsight(table):
     assert chosen < error(frame, truth, max_groups=3, max_rows_per_group=2) / 3
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("same_noise")
 def test_the_error_that_is_said_of_counts_is_about_the_real_one():
     ratios = []
@@ -260,7 +262,7 @@ def test_the_parts_of_a_price_add_up(monkeypatch):
     assert said["cost"] == {"in": "epsilon", "limits": 0.5, "x": 0.25}
 
 
-@pytest.mark.parametrize("rows", [0, 1, 3])
+@pytest.mark.parametrize("rows", [pytest.param(0, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.long), 3])
 def test_it_never_fails_on_data(rows):
     frame = protect(
         pl.DataFrame(
@@ -459,6 +461,7 @@ def differing(table, values):
     return protect(rows).group_by("g", keys=list(range(10)), limits=dp.Auto()).agg(n=dp.n_unique("v"))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("same_noise")
 def test_where_units_share_values_few_rows_are_enough(table):
     price = offer("epsilon", Fraction(1), Fraction(0), "laplace")

@@ -106,6 +106,7 @@ def test_a_rank_that_would_be_an_extreme_says_which_to_type(frame, q, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
 def test_a_group_with_hardly_a_row_has_a_quantile_near_that_part_of_its_bounds(q):
     """Without public rows it is anywhere: standard deviation 289 from 500. False alarms: below 1e-6."""

@@ -115,6 +115,7 @@ def test_steps_come_before_parts(kind):
     assert cells.to_pandas().loc["pilot"].isna().all()
 
 
+@pytest.mark.long
 def test_the_error_of_a_part_holds():
     """At 90%, 200 releases of 6 parts: more than 190 misses have a chance below 1e-6 where at most 120 are expected."""
     truth = expected("town", "sex", KEYS["town"], KEYS["sex"], normalize="index").to_numpy()
@@ -186,6 +187,7 @@ def test_columns_that_would_look_alike_are_told_apart_without_comparing_all_of_t
     assert time.process_time() - began < 5  # comparing all of them takes half a minute
 
 
+@pytest.mark.long
 def test_the_interval_of_a_mean_over_several_cells_holds():
     """At 90%, 25 releases: more than 15 misses of one of 12 margins have a chance below 1e-8."""
     frame = dp.protect(RAW, unit="id", budget=dp.Budget(epsilon=1e12, delta=0.5))

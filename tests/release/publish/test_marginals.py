@@ -343,6 +343,7 @@ def mean_squares(releases, *tables):
     return np.array([[np.mean(standardized(out, table, names)) for names in tables] for out in outs])
 
 
+@pytest.mark.long
 def test_the_error_of_every_cell_is_the_one_that_is_stated():
     found = mean_squares(80, ("a", "b"))[:, 0]
     spread = found.std(ddof=1) / math.sqrt(len(found))

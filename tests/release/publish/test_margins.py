@@ -47,6 +47,7 @@ def test_without_noise_the_table_is_that_of_pandas():
     np.testing.assert_array_equal(asked().release(epsilon=1e9).to_pandas().to_numpy(), TRUTH)
 
 
+@pytest.mark.long
 def test_every_margin_gains_and_no_cell_loses_more_than_a_twentieth():
     """160 releases each. Ratios of cells (6,400 numbers each) are known to 1.3%, of rows (1,280) to 2.9%, of columns
     (800) to 3.7%, of the total (160) to 8%, one sigma; those expected are 5.4 sigma and more from what is asserted."""

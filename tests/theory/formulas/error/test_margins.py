@@ -7,7 +7,7 @@ import pytest
 
 from dpframe.theory.formulas.error.margins import estimators, fitted, margin_shares, sum_error
 
-SHAPES = [(1, 1), (1, 6), (6, 1), (2, 2), (2, 3), (5, 4), (10, 12)]
+SHAPES = [(1, 1), (1, 6), (6, 1), (2, 2), (2, 3), (5, 4), (7, 8)]
 MEASURED = [
     {"cells": 2.0},
     {"cells": 2.0, "total": 4.0},

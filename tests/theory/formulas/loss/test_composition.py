@@ -51,6 +51,7 @@ def test_the_smallest_epsilon_meets_its_delta_and_nothing_smaller_does():
                 assert maps.composition_delta(losses, epsilon * (1 - 1e-6)) > delta
 
 
+@pytest.mark.long
 def test_many_different_losses_get_a_valid_bound():
     rng = random.Random(6)
     losses = [(rng.uniform(0.01, 0.2), 0) for _ in range(60)]
