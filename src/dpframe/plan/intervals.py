@@ -12,7 +12,7 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import ColumnDomain
-from dpframe.plan.expressions import check_bound, comparable
+from dpframe.plan.ends import check_bound, comparable
 from dpframe.plan.types import TIMES, Kind, cast_first, kind, number, show, ticks
 
 __all__ = ["Intervals"]

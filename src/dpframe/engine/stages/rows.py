@@ -16,8 +16,7 @@ import narwhals as nw
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.expressions import Lowering, in_calendar, not_nan, to_float
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, Column, ColumnDomain, Intervals, Kind, Node, Table, kind
-from dpframe.plan import expressions as plan
+from dpframe.plan import TIMES, Column, ColumnDomain, Intervals, Kind, Node, Table, kind, nodes
 from dpframe.plan.steps import basic as steps
 
 __all__ = ["as_bytes", "lower", "lowered", "readable", "unit_names"]
@@ -122,7 +121,7 @@ def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
     table = step.before.table
     here = Lowering(table, lowered(step.before, live | _read(step.condition._node, table), empty))
     condition = here.expr(step.condition._node)
-    if not plan.names(step.condition._node):  # a constant is one value until it stands in a column
+    if not nodes.names(step.condition._node):  # a constant is one value until it stands in a column
         return here.frame.with_columns(condition.alias("t")).filter(nw.col("t"))
     return here.frame.filter(condition)
 
@@ -147,7 +146,7 @@ def _(step: steps.FillNull, live: frozenset[str], empty: bool) -> Frame:
 @lowered.register
 def _(step: steps.Cast, live: frozenset[str], empty: bool) -> Frame:
     made = [
-        (step.table.columns[name].id, plan.Call("cast", (plan.Name(name),), (("dtype", dtype),)))
+        (step.table.columns[name].id, nodes.Call("cast", (nodes.Name(name),), (("dtype", dtype),)))
         for name, dtype in step.types
     ]
     return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
@@ -182,7 +181,7 @@ def _one_call(
     empty: bool,
 ) -> Frame:
     into = step.table.columns[step.name].id
-    node = plan.Call(operation, (plan.Name(step.name),), options)
+    node = nodes.Call(operation, (nodes.Name(step.name),), options)
     return _computed(step, [(into, node)] if into in live else [], live, empty)
 
 
@@ -201,7 +200,7 @@ def _computed(
 
 
 def _read(node: Node, table: Table) -> frozenset[str]:
-    return frozenset(table.columns[name].id for name in plan.names(node))
+    return frozenset(table.columns[name].id for name in nodes.names(node))
 
 
 def _labelled(value: nw.Expr, intervals: Intervals, edges: Sequence[float], labels: Sequence[Any]) -> nw.Expr:

@@ -15,7 +15,7 @@ from typing import Any
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
-from dpframe.plan import expressions
+from dpframe.plan import nodes
 from dpframe.plan.columns import ColumnDomain, Limits, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
@@ -159,7 +159,7 @@ class Filter(Step):
 
     @cached_property
     def table(self) -> Table:
-        known = expressions.facts(self.condition._node, self.before.table, "filter")
+        known = nodes.facts(self.condition._node, self.before.table, "filter")
         if kind(known.dtype) != Kind.BOOLEAN:
             raise WrongType(
                 f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row, as in "
@@ -169,11 +169,11 @@ class Filter(Step):
 
     @property
     def typed(self) -> str:
-        return f"filter({expressions.text(self.condition._node)})"
+        return f"filter({nodes.text(self.condition._node)})"
 
     @property
     def shown(self) -> str:
-        return f"filter({expressions.text(self.condition._node, short=True)})"
+        return f"filter({nodes.text(self.condition._node, short=True)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ class WithColumns(Step):
         for name, expr in self.columns:
             asked = f"with_columns({name}=...)"
             _not_the_unit(table, name, asked)
-            known = expressions.facts(expr._node, table, asked)
+            known = nodes.facts(expr._node, table, asked)
             if kind(known.dtype) == Kind.OTHER:
                 raise WrongType(f"{asked}: the expression is of type {show(known.dtype)}.")
             changed.append((name, replace(known, origin=known.origin or shown)))
@@ -204,7 +204,7 @@ class WithColumns(Step):
         return self._line(short=True)
 
     def _line(self, *, short: bool) -> str:
-        return f"with_columns({', '.join(f'{n}={expressions.text(e._node, short=short)}' for n, e in self.columns)})"
+        return f"with_columns({', '.join(f'{n}={nodes.text(e._node, short=short)}' for n, e in self.columns)})"
 
 
 @dataclass(frozen=True, eq=False)

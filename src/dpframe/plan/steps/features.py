@@ -9,13 +9,14 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
-from dpframe.plan import expressions as plan
+from dpframe.plan import nodes
 from dpframe.plan.columns import Auto, Bounds, ColumnDomain, Table
-from dpframe.plan.expressions import Call, Name, Node
+from dpframe.plan.nodes import Call, Name, Node
 from dpframe.plan.operations import clip_facts
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quantile, Sum
-from dpframe.plan.totals import ReleasedColumn, UnitLimits
+from dpframe.plan.totals import ReleasedColumn
 from dpframe.plan.types import TIMES, Kind, cast_first, kind, mean_type, show
+from dpframe.plan.unit_limits import UnitLimits
 
 __all__ = ["Feature", "Pick", "feature", "small"]
 
@@ -61,7 +62,7 @@ class Feature:
     @property
     def reads(self) -> frozenset[str]:
         """The columns it is made of."""
-        read = frozenset() if self.value is None else plan.names(self.value)
+        read = frozenset() if self.value is None else nodes.names(self.value)
         return read if self.by is None else read | {self.by}
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
-from dpframe.plan import expressions
 from dpframe.plan.columns import Table
+from dpframe.plan.expressions import col
 from dpframe.plan.steps.basic import Filter, Step
 from dpframe.plan.types import Kind, Scalar, kind, show
 
@@ -49,7 +49,7 @@ class Part(Step):
                 f"partition: one person has up to {table.declared} rows, which may be in as many parts, and without "
                 f"an identifier none can be left out: max_groups={min(table.declared, len(self.keys))}."
             )
-        return Filter(self.before, expressions.col(self.name) == self.key).table
+        return Filter(self.before, col(self.name) == self.key).table
 
     @property
     def typed(self) -> str:
