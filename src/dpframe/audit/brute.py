@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -137,26 +137,38 @@ def check_query(
         return taken(rows, [kind for kind, count in enumerate(tables[number]) for _ in range(count)])
 
     answers = [query.exact_totals(table(i)) for i in watched(range(len(tables)), len(tables), "tables", progress)]
-    names = [name for name in claimed if name in answers[0]]
-    reached = dict.fromkeys(names, (0, Fraction(0), Fraction(0), Fraction(0)))
-    worst: dict[str, tuple[int, int]] = {}
-    tried = 0
+    compared = _Compared({name: claim for name, claim in claimed.items() if name in answers[0]})
     for i, j in pairs(tables, owners, neighbors, declared):  # type: ignore[arg-type]
-        tried += 1
-        for name in names:
-            found = distances(answers[i][name], answers[j][name])
-            if found[1] > reached[name][1] or not within(_sensitivity(found), claimed[name]):
-                worst[name] = i, j
-            reached[name] = tuple(map(max, reached[name], found))
+        compared.compare(i, j, answers)
+    farthest = {name: compared.farthest.get(name) for name in compared.claimed}
     return QueryCheck(
-        {name: claimed[name] for name in names},
-        {name: _sensitivity(found) for name, found in reached.items()},
-        {name: (table(worst[name][0]), table(worst[name][1])) if name in worst else None for name in names},
+        compared.claimed,
+        {name: _sensitivity(norms) for name, norms in compared.reached.items()},
+        {name: pair and (table(pair[0]), table(pair[1])) for name, pair in farthest.items()},
         len(tables),
-        tried,
+        compared.pairs,
         neighbors,
         tuple(name for name in claimed if name not in answers[0]),
     )
+
+
+class _Compared:
+    """The largest distances between the answers of neighbours, and the pair of tables where each total moves most."""
+
+    def __init__(self, claimed: Mapping[str, Sensitivity]) -> None:
+        self.claimed = claimed
+        self.reached = dict.fromkeys(claimed, (0, Fraction(0), Fraction(0), Fraction(0)))
+        self.farthest: dict[str, tuple[int, int]] = {}
+        self.pairs = 0
+
+    def compare(self, first: int, second: int, answers: Sequence[Mapping[str, Any]]) -> None:
+        """One more pair of neighbours, by their places among the answers."""
+        self.pairs += 1
+        for name, claim in self.claimed.items():
+            norms = distances(answers[first][name], answers[second][name])
+            if norms[1] > self.reached[name][1] or not within(_sensitivity(norms), claim):
+                self.farthest[name] = first, second
+            self.reached[name] = tuple(map(max, self.reached[name], norms))
 
 
 def _refused(kinds: int, size: int, limit: int) -> Any:

@@ -86,18 +86,9 @@ def empirical_sensitivity(
         return _table_sensitivity(query, universe, size, int(distance), relation, progress, limit)
     columns = _columns(universe) if isinstance(query, str) or isinstance(universe, Mapping) else None
     if columns is not None:
+        options: dict[str, Any] = {"metric": metric, "progress": progress, "limit": limit, "replacement": replacement}
         return {
-            name: empirical_sensitivity(
-                query,
-                values,
-                size,
-                distance,
-                neighbors,
-                replacement=replacement,
-                metric=metric,
-                progress=progress,
-                limit=limit,
-            )
+            name: empirical_sensitivity(query, values, size, distance, neighbors, **options)
             for name, values in columns.items()
         }
     records, shape = _records(universe)
