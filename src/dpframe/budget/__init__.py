@@ -15,6 +15,7 @@ from dpframe.budget.losses import (
 from dpframe.budget.part_budget import (
     PartBudget,
 )
+from dpframe.budget.planner import plan_with
 from dpframe.budget.receipts import Receipt, Stored
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Stored",
     "Terms",
     "exact",
+    "plan_with",
     "read_delta",
     "read_epsilon",
     "read_rho",
