@@ -28,6 +28,7 @@ from dpframe.release.answer import Left
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
 from dpframe.release.auto.distinct_values import Laws
 from dpframe.release.auto.error_model import Expected, People
+from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import check_auto, noisy_histogram, noisy_values
 from dpframe.release.auto.size_histograms import Groups, Spread, read_groups, read_spread
 from dpframe.release.estimators import estimator_of
@@ -44,10 +45,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
-_SIMPLER = 1.1  # how much better a further limit must seem, since less is known of what it costs
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
-_FEW = 20  # units beside the scale of the noise: of fewer, the largest groups are not known well enough to limit them
-_MANY = 0.5  # a quantile of units by their groups (as `People.sizes` has them): there are at least so many groups
 _AND_VALUES = ", and by noisy numbers of different values in all groups together"
 _CHOSEN = (
     "Bounds of {!r}, for {}: from {} to {}. They have the smallest expected error of the released columns, clipping "
@@ -60,7 +58,6 @@ _UNSEEN = (
     "are. Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.3)."
 )
 _LAWS = 4  # of values, for each case of the units; one where far more limits are tried, for groups that nobody listed
-_GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
 
 
 def check_choice(ask: Question, price: Price) -> Loss:
@@ -160,7 +157,7 @@ def read_people(ask: Question, price: Price, rest: Price, also: Collection[str] 
     first, peaks = read.get("rows", read.get("groups")), read.get("rows_per_group")
     assert first is not None
     needed = ask.private_keys or _ratios(ask) or "rows_per_group" in (*_judged(ask), *also)
-    if peaks is not None and not needed and first.units < _FEW * noisy["rows_per_group"][1]:
+    if peaks is not None and not needed and first.units < MODEL.fewest_units * noisy["rows_per_group"][1]:
         peaks = None
     people = People(first, read.get("groups"), peaks, None, float(ask.cells or np.inf))
     if "keys" in parts:
@@ -219,20 +216,21 @@ def _parts(ask: Question, rest: Price, also: Collection[str] = ()) -> dict[str, 
     """The histograms that can matter, and numbers of different values; and their parts of the price."""
     by_units = [m.total in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in ask.outputs for _, m in o.measures]
     ratios = _ratios(ask)
-    weights = {} if all(by_units) else {"rows": 8}
+    weights = {} if all(by_units) else {"rows": MODEL.part_of_rows}
     if ask.by and ask.cells != 1:
-        normal = NoiseKind.GAUSSIAN in rest.noises and (ask.cells is None or ask.cells >= _GAUSSIAN_PAYS)
+        normal = NoiseKind.GAUSSIAN in rest.noises and (ask.cells is None or ask.cells >= MODEL.gaussian_groups)
         if any(by_units) or ask.private_keys or ratios:
-            weights["groups"] = 4 if any(by_units) or ask.private_keys else 2
+            weights["groups"] = MODEL.part_of_groups if any(by_units) or ask.private_keys else MODEL.part_beside
         if (normal or ratios) and not all(by_units):
-            weights["rows_per_group"] = 2 if ratios else 3 if ask.private_keys else 1
+            found = MODEL.part_of_peaks_found if ask.private_keys else MODEL.part_of_peaks
+            weights["rows_per_group"] = MODEL.part_beside if ratios else found
         if ratios or ask.private_keys:
-            weights["keys"] = 5
+            weights["keys"] = MODEL.part_of_keys
         for name in [] if all(by_units) else [*_judged(ask), *also]:
-            weights.setdefault(name, 2)
+            weights.setdefault(name, MODEL.part_beside)
     weights = weights or {"groups": 1}
     if _distinct(ask):
-        weights["values"] = 4
+        weights["values"] = MODEL.part_of_values
     return {name: Fraction(weight, sum(weights.values())) for name, weight in weights.items()}
 
 
@@ -268,7 +266,7 @@ def _found(ask: Question, counts: Floats, scale: float, people: People) -> Group
         nearer = mean + math.sqrt(max(1 - 2 * scale**2 / max(variance, scale**2), 0.0)) * (counts - mean)
         return Groups(np.maximum(nearer, scale / 2)[None], np.ones((1, len(counts))))
     groups = people.sizes[1]
-    least = float(np.quantile(groups, _MANY)) if people.groups is not None else 1.0
+    least = float(np.quantile(groups, MODEL.groups_quantile)) if people.groups is not None else 1.0
     return read_groups(counts, scale, people.rows.units, least, len(people.rows.odds))
 
 
@@ -284,7 +282,8 @@ def _best(ask: Question, rest: Price, people: People) -> tuple[Limits, NoiseKind
         for limits in more:
             if limits not in found:
                 score, noise, errors = model.best(limits)
-                found[limits] = score * (1.0 if limits.max_rows_per_group is None else _SIMPLER), noise, errors
+                doubt = 1.0 if limits.max_rows_per_group is None else MODEL.further_limit
+                found[limits] = score * doubt, noise, errors
         return min(found, key=lambda limits: found[limits][0])
 
     limits = best(_candidates(ask, people))
@@ -312,7 +311,7 @@ def _candidates(ask: Question, people: People) -> list[Limits]:
     totals: list[int | None] = list(_steps(_largest(rows), 4 if several else 1)) if False in by_units else [None]
     widths: list[int | None] = [None]
     if several and (ask.private_keys or True in by_units):
-        widths = [*_steps(float(np.quantile(groups, 0.8)), 4)]
+        widths = [*_steps(float(np.quantile(groups, MODEL.widest)), 4)]
     heights: list[int | None] = [None]
     if people.peaks is not None:
         heights += _steps(_largest(peaks), 4)
@@ -331,7 +330,7 @@ def _candidates(ask: Question, people: People) -> list[Limits]:
 
 def _largest(sizes: Floats) -> float:
     """The largest size there is in most cases: in few the noise looks like somebody with a billion rows."""
-    return float(np.quantile(sizes.max(axis=1), 0.75))
+    return float(np.quantile(sizes.max(axis=1), MODEL.largest))
 
 
 def _near(ask: Question, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:
