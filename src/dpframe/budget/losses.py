@@ -31,6 +31,11 @@ class Terms(StrEnum):
     EPSILON = "epsilon"
     RHO = "rho"
 
+    @property
+    def sign(self) -> str:
+        """The letter for it, as people write it."""
+        return {Terms.EPSILON: "ε", Terms.RHO: "ρ"}[self]
+
     def __repr__(self) -> str:
         return repr(self.value)
 

@@ -25,7 +25,6 @@ from dpframe.noise.certified import (
     upper,
 )
 from dpframe.noise.differences import contrasts, rounded_contrasts
-from dpframe.noise.discrete_gaussian import discrete_gaussian
 from dpframe.noise.gaussian import rounded_gaussian
 from dpframe.noise.inversion import (
     uniform_ball,
@@ -41,13 +40,10 @@ from dpframe.noise.selection import (
 )
 from dpframe.noise.tails import (
     TAILS,
-    discrete_gaussian_tail,
-    discrete_gaussian_tails,
     discrete_laplace_tail,
     gaussian_tail,
     laplace_tail,
     rounded_gaussian_tail,
-    rounded_laplace_tail,
     whole,
 )
 
@@ -61,9 +57,6 @@ __all__ = [
     "bernoulli",
     "bernoulli_exp",
     "contrasts",
-    "discrete_gaussian",
-    "discrete_gaussian_tail",
-    "discrete_gaussian_tails",
     "discrete_laplace",
     "discrete_laplace_tail",
     "exponential_choice",
@@ -85,7 +78,6 @@ __all__ = [
     "rounded_gaussian",
     "rounded_gaussian_tail",
     "rounded_laplace",
-    "rounded_laplace_tail",
     "smallest_float",
     "solve",
     "truncated_geometric_keep",

@@ -13,18 +13,15 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument
 from dpframe.noise.arguments import positive, rational
-from dpframe.noise.certified import Ball, Number, ball, precision, round_up, upper
+from dpframe.noise.certified import Ball, Number, ball, upper
 
 __all__ = [
     "TAILS",
-    "discrete_gaussian_tail",
-    "discrete_gaussian_tails",
     "discrete_laplace_tail",
     "family_tail",
     "gaussian_tail",
     "laplace_tail",
     "rounded_gaussian_tail",
-    "rounded_laplace_tail",
     "whole",
 ]
 
@@ -51,15 +48,6 @@ def gaussian_tail(scale: Number, x: Number) -> float:
     return min(1.0, upper(lambda: _gaussian(exact, point)))
 
 
-def rounded_laplace_tail(scale: Number, k: int) -> float:
-    """P[round(Z) ≥ k] of the rounded Laplace law, rounded up.
-
-    >>> rounded_laplace_tail(1, 20) == laplace_tail(1, 19.5)
-    True
-    """
-    return family_tail("laplace", scale, k)
-
-
 def rounded_gaussian_tail(scale: Number, k: int) -> float:
     """P[round(Z) ≥ k] of the rounded normal law, rounded up.
 
@@ -76,17 +64,6 @@ def discrete_laplace_tail(scale: Number, k: int) -> float:
     9.022e-05
     """
     return family_tail("discrete_laplace", scale, k)
-
-
-def discrete_gaussian_tail(scale: Number, k: int) -> float:
-    """P[X ≥ k] of the discrete Gaussian law, rounded up; within 1e-6 (relatively) above scale 4096.
-
-    >>> discrete_gaussian_tail(1, 4) < rounded_gaussian_tail(1, 4)
-    True
-    """
-    exact, point = positive("scale", scale), whole("k", k)
-    with precision(192):
-        return min(1.0, round_up(discrete_gaussian_tails(exact, [point])[0]))
 
 
 def family_tail(family: str, scale: Number, k: int) -> float:
@@ -130,42 +107,3 @@ TAILS: dict[str, Callable[[Fraction, int], Ball]] = {
     "discrete_laplace": _discrete_laplace,
     "gaussian": lambda scale, k: _gaussian(scale, Fraction(2 * k - 1, 2)),
 }
-
-
-def discrete_gaussian_tails(scale: Fraction, points: list[int]) -> list[Ball]:
-    """P[X ≥ k] of the discrete Gaussian law for each k.
-
-    For scales up to 4096 by summation, with a geometric series as the bound on what is left off; above, by the
-    midpoint rule: Σ_{x≥k} f(x) is the integral of f from k - 1/2, to within 1/8 of the integral of |f''|.
-    """
-    sums = _summed if scale <= 4096 else _integrated
-    total = 2 * sums(scale, 1) + 1
-    return [sums(scale, k) / total if k >= 1 else 1 - sums(scale, 1 - k) / total for k in points]
-
-
-def _summed(scale: Fraction, k: int) -> Ball:
-    """Σ_{x≥k} exp(-x²/2σ²) for k ≥ 1."""
-    from flint import ctx
-
-    variance = scale * scale
-    term = (-ball(Fraction(k * k) / (2 * variance))).exp()
-    quotient = (-ball(Fraction(2 * k + 1) / (2 * variance))).exp()  # of the next term to this one
-    ratio = (-ball(1 / variance)).exp()  # of that quotient to the next
-    total, negligible = term, term / (1 << ctx.prec)
-    while term > negligible:
-        term = term * quotient
-        total = total + term
-        quotient = quotient * ratio
-    # What is left is at most the geometric series with the present quotient, which is below 1.
-    return total + (term * quotient / (1 - quotient)).union(ball(0))
-
-
-def _integrated(scale: Fraction, k: int) -> Ball:
-    """Σ_{x≥k} exp(-x²/2σ²) for k ≥ 1 and a large σ, as a ball of relative radius about 1/σ²."""
-    variance, start = scale * scale, Fraction(2 * k - 1, 2)
-    bend = ball(start / variance) * (-ball(start * start / (2 * variance))).exp()
-    if start < scale:
-        # |f'| first rises to its largest value, at σ, then falls to 0.
-        bend = 2 * ball(Fraction(-1, 2)).exp() / ball(scale) - bend
-    area = 2 * _gaussian(scale, start) * ball(scale) * (ball(2).pi() / 2).sqrt()
-    return area + (bend / 8).union(-bend / 8)

@@ -6,9 +6,9 @@ ignores case. Identifier columns travel as "u0", "u1", ….
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial, singledispatch
+from functools import singledispatch
 from typing import Any
 
 import narwhals as nw
@@ -56,10 +56,13 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
         return frame
     engine = backend_of(frame)
     texts = as_bytes(frame, [column for _, column in [*_unit(step), *wanted]])
-    decimal = partial(engine.decimal, frame)
-    frame = frame.select(
+    source = frame
+    frame = source.select(
         *(_identifier(called(name), column, texts).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
-        *(readable(nw.col(called(name)), column.facts, texts, decimal).alias(column.id) for name, column in wanted),
+        *(
+            readable(source, nw.col(called(name)), column.facts, bytewise=texts).alias(column.id)
+            for name, column in wanted
+        ),
     )
     for i, (_, column) in enumerate(_unit(step)):
         if kind(column.facts.dtype) == Kind.DECIMAL and engine.bytewise(frame):  # whose digits are a text now
@@ -83,24 +86,15 @@ def as_bytes(frame: Frame, columns: Sequence[Column]) -> bool:
     return any(kind(column.facts.dtype) == Kind.STRING for column in columns) and backend_of(frame).bytewise(frame)
 
 
-def _through_text(value: nw.Expr) -> nw.Expr:
-    return value.cast(nw.String).cast(nw.Float64)
-
-
-def readable(
-    value: nw.Expr,
-    facts: ColumnDomain,
-    bytewise: bool = False,
-    decimal: Callable[[nw.Expr], nw.Expr] = _through_text,
-) -> nw.Expr:
-    """A source column as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
+def readable(frame: Frame, value: nw.Expr, facts: ColumnDomain, *, bytewise: bool = False) -> nw.Expr:
+    """A column of a frame as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
 
     Where texts are held as bytes, they are scanned so. A date or time outside of the years 1 to 9999 is null: engines
     differ there, and some fail.
     """
     family = kind(facts.dtype)
     if family in (Kind.FLOAT, Kind.DECIMAL):
-        return not_nan(to_float(value) if family == Kind.FLOAT else decimal(value))
+        return not_nan(to_float(value) if family == Kind.FLOAT else backend_of(frame).decimal(frame, value))
     if family in (Kind.DATE, Kind.DATETIME):
         return in_calendar(value, facts.dtype)
     return value.cast(nw.String) if family == Kind.STRING and not bytewise else value

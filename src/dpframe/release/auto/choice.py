@@ -68,7 +68,7 @@ def check_choice(ask: Question, price: Price) -> Loss:
     check_auto(price)
     if ask.chosen_share >= 1:
         raise InvalidArgument("dp.Auto(share=...): the shares add up to all of the price; leave some for the answer.")
-    read_epsilon(price.part(1 - ask.chosen_share).amount, f"what is left of {price.symbol} for the answer")
+    read_epsilon(price.part(1 - ask.chosen_share).amount, f"what is left of {price.terms.value} for the answer")
     if ask.auto is not None:
         try_people(ask, price)
     for column in ask.open_bounds:
@@ -91,7 +91,7 @@ def choose(ask: Question, price: Price) -> tuple[Question, NoisePlan, dict[str, 
             Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
     rest = price.part(1 - ask.chosen_share)
-    said: dict[str, Any] = {"cost": {"in": price.symbol}, "reason": []}
+    said: dict[str, Any] = {"cost": {"in": price.terms.value}, "reason": []}
     made, left = ask, None
     if ask.auto is not None:
         limits, noise, errors, left = _best(ask, rest, read_people(ask, price.part(ask.auto.share), rest))
@@ -103,9 +103,9 @@ def choose(ask: Question, price: Price) -> tuple[Question, NoisePlan, dict[str, 
             with_noise = f", with {noise.value.capitalize()} noise"
         cost = said["cost"]["limits"] = float(price.amount * ask.auto.share)
         said["reason"].append(
-            f"Limits, for {price.sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that were "
-            "tried, they have the smallest expected error of the released columns, bias and noise together, by noisy "
-            f"histograms in which each unit counts once{_AND_VALUES if _distinct(ask) else ''}."
+            f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that "
+            "were tried, they have the smallest expected error of the released columns, bias and noise together, by "
+            f"noisy histograms in which each unit counts once{_AND_VALUES if _distinct(ask) else ''}."
         )
     bounds: dict[str, Bounds] = {}
     for column, auto in ask.open_bounds.items():
@@ -114,7 +114,7 @@ def choose(ask: Question, price: Price) -> tuple[Question, NoisePlan, dict[str, 
         cost = said["cost"][column] = float(price.amount * auto.share)
         low, high = (number(x) for x in as_typed(bounds[column], ask.table.columns[column]))
         words = _CHOSEN if clipping.seen else _UNSEEN
-        said["reason"].append(words.format(column, f"{price.sign} = {cost:.4g}", low, high))
+        said["reason"].append(words.format(column, f"{price.terms.sign} = {cost:.4g}", low, high))
         if not clipping.seen:
             said.setdefault("unseen", {})[column] = f"from {low} to {high}"
     if bounds:

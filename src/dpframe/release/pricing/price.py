@@ -49,8 +49,7 @@ class Price(ABC):
     noise: NoiseKind = NoiseKind.AUTO
     typed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
-    symbol: ClassVar[str]
-    sign: ClassVar[str] = "ε"
+    terms: ClassVar[Terms]  # what the amount is in
 
     def part(self, share: Fraction) -> Price:
         """A part of the ε or ρ."""
@@ -94,7 +93,7 @@ class Price(ABC):
 class EpsilonPrice(Price):
     """(ε, δ), from a budget that counts these."""
 
-    symbol = "epsilon"
+    terms = Terms.EPSILON
 
     def plan(self, ask: Question) -> NoisePlan:
         """The plan with the least noise; its cost is at most the price, and δ that nothing uses is not charged.
@@ -129,8 +128,7 @@ class EpsilonPrice(Price):
 class RhoPrice(Price):
     """(ρ, δ), from a budget that counts these. δ is that of keys alone."""
 
-    symbol = "rho"
-    sign = "ρ"
+    terms = Terms.RHO
 
     @property
     def _normal(self) -> bool:
@@ -159,7 +157,7 @@ class EpsilonFromRho(Price):
     It buys rounded Laplace noise and choices of that ε, which are charged what they cost in ρ.
     """
 
-    symbol = "epsilon"
+    terms = Terms.EPSILON
 
     def plan(self, ask: Question) -> NoisePlan:
         """Laplace noise of each part of ε, and choices by permute-and-flip, which cost `choices_rho`."""

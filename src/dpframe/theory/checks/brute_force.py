@@ -24,8 +24,6 @@ from dpframe.theory.spaces import L1Distance, Metric
 
 __all__ = ["TableQuery", "distances", "empirical_sensitivity"]
 
-Figure = float | Any
-
 
 @runtime_checkable
 class TableQuery(Protocol):
