@@ -453,8 +453,8 @@ def test_only_totals_are_fetched(stored, monkeypatch):
     """And no row at all before the charge."""
     from dpframe.engine.backends.postgres import server
 
-    fetched, fetch = [], server.fetched
-    monkeypatch.setattr(server, "fetched", lambda *given: fetched.append(fetch(*given)) or fetched[-1])
+    fetched, fetch = [], server.fetch_rows
+    monkeypatch.setattr(server, "fetch_rows", lambda *given: fetched.append(fetch(*given)) or fetched[-1])
     frame = pl.DataFrame(
         {"u": [i % 40 for i in range(1000)], "g": [f"g{i % 5}" for i in range(1000)], "x": [0.5] * 1000}
     )

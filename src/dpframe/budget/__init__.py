@@ -7,10 +7,10 @@ from dpframe.budget.ledger import Ledger
 from dpframe.budget.losses import (
     Loss,
     Terms,
-    exact,
     read_delta,
     read_epsilon,
     read_rho,
+    typed_number,
 )
 from dpframe.budget.part_budget import (
     PartBudget,
@@ -28,9 +28,9 @@ __all__ = [
     "Receipt",
     "Stored",
     "Terms",
-    "exact",
     "plan_with",
     "read_delta",
     "read_epsilon",
     "read_rho",
+    "typed_number",
 ]

@@ -14,7 +14,7 @@ from dpframe.budget.entries import Charge, Entry, Failures, loss_of, texts_of
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import differences, fingerprint, is_text
-from dpframe.budget.parts import Part, opened, raised
+from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.planner import planner
 from dpframe.budget.receipts import Book, Page, Receipt, Stored
 from dpframe.errors import (
@@ -131,7 +131,7 @@ class Budget:
         refresh: bool = False,
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (UNKNOWN_EVENT,),
-        part: Part | None = None,
+        part: PartName | None = None,
     ) -> Receipt:
         """Pay, or refuse and change nothing; for a name that was released, the stored answer, free.
 

@@ -18,7 +18,7 @@ from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, public_keys
 from dpframe.engine.totals import guarded, joined
 from dpframe.plan import FRACTION_BITS, Marginals, Question
-from dpframe.theory.formulas.error import Part
+from dpframe.theory.formulas.error import Attributes
 
 __all__ = ["marginal_keys", "marginal_totals", "validate_marginals"]
 
@@ -35,7 +35,7 @@ def validate_marginals(ask: Marginals) -> None:
     guarded(lambda: _placed(ask, planned(ask, [sums.frame for sums in _sums(0, ask, True, empty=True)])))
 
 
-def marginal_keys(ask: Marginals, table: Part) -> pl.DataFrame:
+def marginal_keys(ask: Marginals, table: Attributes) -> pl.DataFrame:
     """The keys of a marginal as they are released, the last column fastest."""
     one = ask.one(table)
     return public_keys(one, key_frame(one)) if table else pl.DataFrame()
@@ -51,7 +51,7 @@ def _sums(salt: int, ask: Question, whole: bool, *, empty: bool = False) -> list
     return [Sums(main.group_by(*held).agg(*sums), tuple(held)) for held in groups]
 
 
-def _group_names(ask: Marginals, table: Part) -> list[str]:
+def _group_names(ask: Marginals, table: Attributes) -> list[str]:
     """What the engine calls the columns of a table."""
     return [name for name in group_names(ask) if int(name[1:].rstrip("n")) in table]
 

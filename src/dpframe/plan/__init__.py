@@ -10,7 +10,6 @@ from dpframe.plan.columns import (
     Table,
     check_names,
 )
-from dpframe.plan.ends import check_interval
 from dpframe.plan.explain import (
     Derivation,
     asked,
@@ -45,6 +44,7 @@ from dpframe.plan.hints import (
 )
 from dpframe.plan.intervals import (
     Intervals,
+    check_interval,
 )
 from dpframe.plan.keys import (
     Key,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
-from dpframe.plan.ends import check_bound, check_interval
 from dpframe.plan.hints import CALENDAR, EXPRESSION, TEXT, Hints
+from dpframe.plan.intervals import check_bound, check_interval
 from dpframe.plan.nodes import Call, Listed, Literal, Name, Node, text
 from dpframe.plan.types import (
     Kind,

@@ -16,7 +16,7 @@ from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.tables import BUDGETS, DATA
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.losses import Loss
-from dpframe.budget.parts import Part, Parts, compared, opened, raised
+from dpframe.budget.parts import PartName, Parts, compared, opened, raised
 from dpframe.errors import LedgerDamaged
 
 __all__ = ["findings"]
@@ -117,7 +117,7 @@ class _Reading:
         if "part" not in entry.body:
             return
         body, added = entry.body["part"], None
-        part = Part(body["partition"], body["key"])
+        part = PartName(body["partition"], body["key"])
         if part.partition in self.parts:
             added, self.parts = raised(self.parts, part, loss_of(body["loss"]))
         if added != self.charges[place]:

@@ -11,11 +11,11 @@ from dpframe.plan.expressions import col
 from dpframe.plan.steps.basic import Filter, Step
 from dpframe.plan.types import Kind, Scalar, kind, show
 
-__all__ = ["Part"]
+__all__ = ["PartitionPart"]
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Step):
+class PartitionPart(Step):
     """The rows whose column has one of the listed keys, of at most `max_groups` keys for each unit.
 
     Rows only leave. Which keys a unit keeps depends on its own rows, the list of keys and the salt, which never change,

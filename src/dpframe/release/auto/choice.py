@@ -17,9 +17,9 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpframe import engine
+from dpframe.arrays import Floats
 from dpframe.budget import Loss, read_epsilon
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Bounds, Limits, Question, TotalKind, limits_in_words, number, open_bounds_of
@@ -44,7 +44,6 @@ __all__ = [
     "try_people",
 ]
 
-Floats = NDArray[np.float64]
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
 _AND_VALUES = ", and by noisy numbers of different values in all groups together"
 _CHOSEN = (

@@ -15,9 +15,9 @@ from functools import cached_property
 
 import numpy as np
 from narwhals.dtypes import DType
-from numpy.typing import NDArray
 
 from dpframe import engine
+from dpframe.arrays import Floats, Integers
 from dpframe.plan import TIMES, Bounds, Column, Formula, Kind, Question, integer_range, is_whole, kind, moment
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import noisy_histogram
@@ -26,8 +26,6 @@ from dpframe.release.pricing import Price
 
 __all__ = ["Clipping", "as_typed", "choose_bounds"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 _ZEROS = Bounds(0, 1)  # where all that is seen are zeros
 _DEFAULT = 1_000_000  # in size, where nobody is seen
 _SMALL = 2**16  # values of an integer type that is its own default

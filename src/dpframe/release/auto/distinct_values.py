@@ -20,13 +20,12 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.release.auto.model import MODEL
 
 __all__ = ["Laws", "Shared"]
 
-Floats = NDArray[np.float64]
 
 _NORMAL: Floats = np.array([NormalDist().inv_cdf((i + 0.5) / 48) for i in range(48)])
 _UNEVEN: Floats = np.array([0.0, 1.0, 2.0, 3.0])  # deviations of the logarithm of how common values are

@@ -20,8 +20,8 @@ from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.engine import NODES
 from dpframe.plan import Formula, Limits, Measure, Question, ReleasedColumn, TotalKind
 from dpframe.release.answer import Left, is_scaled, is_scaled_by
@@ -34,7 +34,6 @@ from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_c
 
 __all__ = ["Expected", "People"]
 
-Floats = NDArray[np.float64]
 Key = tuple[object, ...]  # of a measure
 _NODES = NODES.astype(np.float64)
 # Parts of the units that stand for all of them, finer where few units have most of the rows, and their weights.

@@ -18,14 +18,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats, Integers
 from dpframe.release.auto.model import MODEL
 
 __all__ = ["draw_curves", "nobody_there"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _LEAST = 0.5  # units: the lowest level above nobody
 _STEP = 0.4  # between levels, in their logarithm

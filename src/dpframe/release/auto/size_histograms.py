@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import draw_curves
 
 __all__ = ["Groups", "Spread", "laplace_below", "normal_below", "quantiles", "read_groups", "read_spread"]
 
-Floats = NDArray[np.float64]
 
 _DRAWN = 192  # curves
 _CASES = 16  # that stand for them

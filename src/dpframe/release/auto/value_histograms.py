@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.engine import EXPONENTS
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import draw_curves, nobody_there
 
 __all__ = ["Scales", "find_scales", "read_values", "somebody_between"]
 
-Floats = NDArray[np.float64]
 
 _WIDE = len(EXPONENTS)
 _POWERS: Floats = np.ldexp(1.0, np.arange(EXPONENTS[0], EXPONENTS[-1] + 2))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dpframe.budget import Loss, Terms, exact, read_delta, read_epsilon, read_rho
+from dpframe.budget import Loss, Terms, read_delta, read_epsilon, read_rho, typed_number
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
 from dpframe.plan import Marginals, Question, check_choice
 from dpframe.release.pricing.allocation import (
@@ -230,7 +230,7 @@ def read_price(
         amount, kind = read_epsilon(epsilon), EpsilonFromRho
     else:
         amount, kind = read_rho(rho), RhoPrice
-    typed = tuple((name, str(exact(value, name))) for name, value in offered.items() if value is not None)
+    typed = tuple((name, str(typed_number(value, name))) for name, value in offered.items() if value is not None)
     return kind(amount, read_delta(delta), read_noise(noise), typed)
 
 

@@ -10,7 +10,7 @@ import sqlglot.expressions as sge
 from ibis.backends.sql.compilers.postgres import PostgresCompiler
 
 from dpframe.engine.backends.postgres import operations as sql
-from dpframe.engine.backends.postgres.reach import LEAST, MOST, listed, reach
+from dpframe.engine.backends.postgres.reach import LEAST, MOST, listed_float, reach
 from dpframe.engine.backends.postgres.written import bytewise, once, raw, sendable, sql_of
 from dpframe.errors import UnsupportedOperation
 
@@ -70,13 +70,13 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
         if dtype.is_string():
             return bytewise(sge.convert(sendable(value)))
         if dtype.is_floating():
-            return raw(sql.number(value))
+            return raw(sql.literal(value))
         return self.cast(sge.convert(value), types.int64 if dtype.is_integer() else dtype)
 
     def visit_Cast(self, op: Any, *, arg: Any, to: Any) -> Any:  # noqa: N802
-        have, number = op.arg.dtype, listed(op)
+        have, number = op.arg.dtype, listed_float(op)
         if number is not None:
-            return raw(sql.number(number))
+            return raw(sql.literal(number))
         if have.is_boolean() and to.is_numeric():
             return self.cast(once(sql.FROM_TRUTH, a=arg), to)
         if to.is_string():
@@ -137,7 +137,7 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
     def visit_Log(self, op: Any, *, arg: Any, base: Any) -> Any:  # noqa: N802
         if not isinstance(op.base, ops.Literal) or not 1 < op.base.value < _LARGEST_BASE:
             raise UnsupportedOperation("PostgreSQL: only logarithms to a listed base are total there.")
-        return once(sql.LOGARITHM.replace("{base}", sql.number(float(op.base.value))), a=arg)
+        return once(sql.LOGARITHM.replace("{base}", sql.literal(float(op.base.value))), a=arg)
 
     def visit_Clip(self, op: Any, *, arg: Any, lower: Any, upper: Any) -> Any:  # noqa: N802
         """GREATEST and LEAST pass over what is missing, which must stay so."""

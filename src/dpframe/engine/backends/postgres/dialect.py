@@ -21,12 +21,12 @@ from dpframe.plan import Kind, integer_range, kind
 __all__ = ["DIALECT"]
 
 
-class _Postgres(Dialect):
+class _PostgresDialect(Dialect):
     def opened(self, table: Any) -> Any:
         """The user's own steps, as Ibis writes them: their meaning is the user's."""
         if isinstance(table.op(), ops.DatabaseTable):
             return table
-        backend = server.backend_of(table)
+        backend = server.database_of(table)
         if backend is None:
             return table
         backend._run_pre_execute_hooks(table)
@@ -39,7 +39,7 @@ class _Postgres(Dialect):
 
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
         """A type that neither Ibis nor dpframe has a word for is read as text, where that is asked for."""
-        encoding = server.backend_of(table).con.info.parameter_status("server_encoding")
+        encoding = server.database_of(table).con.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise UnsupportedOperation(
                 f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that is no Unicode could "
@@ -105,11 +105,11 @@ class _Postgres(Dialect):
 
     def read(self, rows: Any) -> pl.DataFrame:
         """The rows of a query, in the types that it says."""
-        backend = server.backend_of(rows)
+        backend = server.database_of(rows)
         assert backend is not None
         backend._run_pre_execute_hooks(rows)
         query = Compiler(server.letters_of(backend)).to_sqlglot(rows).sql("postgres")
-        values = server.fetched(backend.con, query)
+        values = server.fetch_rows(backend.con, query)
         columns = zip(*values, strict=True) if values else [()] * len(rows.columns)
         schema = rows.schema().items()
         pairs = zip(schema, columns, strict=True)
@@ -133,4 +133,4 @@ def _as_said(value: Any) -> Any:
     return real if dtype.is_float64() else real.cast(dtype)
 
 
-DIALECT = _Postgres()
+DIALECT = _PostgresDialect()

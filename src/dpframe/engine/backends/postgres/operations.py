@@ -32,25 +32,25 @@ __all__ = [
     "TRUNCATED",
     "WHOLE_OF",
     "YEARS",
-    "number",
+    "literal",
 ]
 
 
-def number(value: float) -> str:
+def literal(value: float) -> str:
     """A float as PostgreSQL reads it, exactly; a plain number would be a decimal there."""
     return f"CAST('{value!r}' AS DOUBLE PRECISION)".replace("inf", "Infinity")
 
 
-_INF = number(math.inf)
+_INF = literal(math.inf)
 _SIGNED = "CASE WHEN (a > 0) = (b > 0) THEN {0} ELSE -{0} END"
-_INFINITE, _NOTHING = _SIGNED.format(_INF), _SIGNED.format(number(0.0))
-_UP, _DOWN = number(2.0**537), number(2.0**-537)
+_INFINITE, _NOTHING = _SIGNED.format(_INF), _SIGNED.format(literal(0.0))
+_UP, _DOWN, _TINY = literal(2.0**537), literal(2.0**-537), literal(2.0**-530)
 
 # Operations on floats a and b. What is compared is a result times a power of two, which is exact and neither too large
 # nor too small, so that it is rounded just as the result would be.
 
 SUM = f"""CASE WHEN ABS(a) > 1e290 AND ABS(b) > 1e290 AND ABS(a) < {_INF} AND ABS(b) < {_INF}
-THEN CASE WHEN ABS(a * 0.5 {{0}} b * 0.5) >= {number(2.0**1023)}
+THEN CASE WHEN ABS(a * 0.5 {{0}} b * 0.5) >= {literal(2.0**1023)}
     THEN CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END ELSE a {{0}} b END
 ELSE a {{0}} b END"""
 
@@ -58,37 +58,37 @@ ELSE a {{0}} b END"""
 # it is compared with 1/2. Where it is rounded to 1/2, what was rounded away decides. The product of T. J. Dekker
 # (Numerische Mathematik 18, 1971) finds it, which adds up products of halves of the operands: each of these is exact.
 _EXACT = f"""(SELECT CASE WHEN ((h * k - 0.5) + h * (q - k) + (p - h) * k) + (p - h) * (q - k) > 0
-    THEN r ELSE CASE WHEN r > 0 THEN {number(0.0)} ELSE -{number(0.0)} END END
+    THEN r ELSE CASE WHEN r > 0 THEN {literal(0.0)} ELSE -{literal(0.0)} END END
 FROM (SELECT p, q, r, p * 134217729.0 - (p * 134217729.0 - p) AS h, q * 134217729.0 - (q * 134217729.0 - q) AS k
     FROM (SELECT ABS(a) * {_UP} AS p, ABS(b) * {_UP} AS q,
-        {_SIGNED.format(number(5e-324))} AS r OFFSET 0) AS e OFFSET 0) AS d)"""
+        {_SIGNED.format(literal(5e-324))} AS r OFFSET 0) AS e OFFSET 0) AS d)"""
 PRODUCT = f"""CASE WHEN ABS(a) > 1 AND ABS(b) > 1 AND ABS(a) < {_INF} AND ABS(b) < {_INF}
-THEN CASE WHEN (ABS(a) * {_DOWN}) * (ABS(b) * {_DOWN}) >= {number(2.0**-50)} THEN {_INFINITE} ELSE a * b END
-WHEN ABS(a) < 1 AND ABS(b) < 1 AND a <> 0 AND b <> 0 AND (ABS(a) < {number(2.0**-530)} OR ABS(b) < {number(2.0**-530)})
+THEN CASE WHEN (ABS(a) * {_DOWN}) * (ABS(b) * {_DOWN}) >= {literal(2.0**-50)} THEN {_INFINITE} ELSE a * b END
+WHEN ABS(a) < 1 AND ABS(b) < 1 AND a <> 0 AND b <> 0 AND (ABS(a) < {_TINY} OR ABS(b) < {_TINY})
 THEN CASE WHEN (ABS(a) * {_UP}) * (ABS(b) * {_UP}) < 0.5 THEN {_NOTHING}
     WHEN (ABS(a) * {_UP}) * (ABS(b) * {_UP}) > 0.5 THEN a * b ELSE {_EXACT} END
 ELSE a * b END"""
 
 # A quotient of two floats is never so near to 1/2 from above, that it is rounded to 1/2: there the operands decide.
 QUOTIENT = f"""CASE WHEN b = 0 THEN NULL
-WHEN ABS(b) < 1 AND ABS(a) > {number(2.0**-60)} AND ABS(a) < {_INF}
-THEN CASE WHEN ABS(b) < ABS(a) * {number(2.0**-500)}
-    THEN CASE WHEN (ABS(a) * {_DOWN}) / (ABS(b) * {_UP}) >= {number(2.0**-50)} THEN {_INFINITE} ELSE a / b END
+WHEN ABS(b) < 1 AND ABS(a) > {literal(2.0**-60)} AND ABS(a) < {_INF}
+THEN CASE WHEN ABS(b) < ABS(a) * {literal(2.0**-500)}
+    THEN CASE WHEN (ABS(a) * {_DOWN}) / (ABS(b) * {_UP}) >= {literal(2.0**-50)} THEN {_INFINITE} ELSE a / b END
     ELSE a / b END
 WHEN ABS(b) > 1 AND ABS(b) < {_INF} AND ABS(a) < 1 AND a <> 0
-THEN CASE WHEN ABS(a) * {number(2.0**538)} <= ABS(b) * {_DOWN} THEN {_NOTHING} ELSE a / b END
+THEN CASE WHEN ABS(a) * {literal(2.0**538)} <= ABS(b) * {_DOWN} THEN {_NOTHING} ELSE a / b END
 ELSE a / b END"""
 
 ROOT = "CASE WHEN a >= 0 THEN SQRT(a) END"
 LOGARITHM = "CASE WHEN a > 0 THEN LN(a) / LN({base}) END"
-SINGLE = f"""CASE WHEN ABS(a) <= {number(2.0**-150)} THEN CAST(a * {number(0.0)} AS REAL)
-WHEN ABS(a) >= {number(3.4028235677973366e38)} AND ABS(a) < {_INF}
+SINGLE = f"""CASE WHEN ABS(a) <= {literal(2.0**-150)} THEN CAST(a * {literal(0.0)} AS REAL)
+WHEN ABS(a) >= {literal(3.4028235677973366e38)} AND ABS(a) < {_INF}
 THEN CAST(CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END AS REAL) ELSE CAST(a AS REAL) END"""
-TRUNCATED = f"CASE WHEN a >= {number(-(2.0**63))} AND a < {number(2.0**63)} THEN CAST(TRUNC(a) AS BIGINT) END"
+TRUNCATED = f"CASE WHEN a >= {literal(-(2.0**63))} AND a < {literal(2.0**63)} THEN CAST(TRUNC(a) AS BIGINT) END"
 # A decimal, which is read as the nearest float, as a text would be: 0 or infinite beyond the first and last float.
-FROM_DECIMAL = f"""CASE WHEN a = 'NaN' THEN {number(math.nan).replace("nan", "NaN")}
+FROM_DECIMAL = f"""CASE WHEN a = 'NaN' THEN {literal(math.nan).replace("nan", "NaN")}
 WHEN ABS(a) >= {2**1024 - 2**970} THEN CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END
-WHEN ABS(a) <= 2.4703282292062327208e-324 THEN CASE WHEN a >= 0 THEN {number(0.0)} ELSE -{number(0.0)} END
+WHEN ABS(a) <= 2.4703282292062327208e-324 THEN CASE WHEN a >= 0 THEN {literal(0.0)} ELSE -{literal(0.0)} END
 ELSE CAST(a AS DOUBLE PRECISION) END"""
 
 # Ibis says of a sum of whole numbers that it has 64 bits, and of 1.5 that it is a float: both are decimals there. Of an

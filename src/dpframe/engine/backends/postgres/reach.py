@@ -7,7 +7,7 @@ from typing import Any
 
 import ibis.expr.operations as ops
 
-__all__ = ["LEAST", "MOST", "Reach", "listed", "reach"]
+__all__ = ["LEAST", "MOST", "Reach", "listed_float", "reach"]
 
 Reach = tuple[int, int]  # the exponents of two between which all values of a float lie that are not 0
 
@@ -23,7 +23,7 @@ def reach(op: Any) -> Reach:
     """
     if op.dtype.is_integer():
         return _WHOLE
-    number = listed(op)
+    number = listed_float(op)
     if number is not None:
         power = math.frexp(number)[1]
         return _ANY if not math.isfinite(number) else (power - 1, power) if number else (0, 0)
@@ -56,7 +56,7 @@ def reach(op: Any) -> Reach:
     return _ANY
 
 
-def listed(op: Any) -> float | None:
+def listed_float(op: Any) -> float | None:
     """A float that the question lists, which comes as the cast of its text: no cell is in it."""
     if not isinstance(op, ops.Cast) or not isinstance(op.arg, ops.Literal) or not op.arg.dtype.is_string():
         return None

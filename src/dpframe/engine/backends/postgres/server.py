@@ -7,10 +7,10 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
-__all__ = ["backend_of", "column_of", "fetched", "letters_of"]
+__all__ = ["column_of", "database_of", "fetch_rows", "letters_of"]
 
 
-def backend_of(rows: Any) -> Any:
+def database_of(rows: Any) -> Any:
     """The database that an Ibis table is in, as Ibis holds it; None where it is in none."""
     backends, _ = rows._find_backends()
     return backends[0] if backends else None
@@ -19,7 +19,7 @@ def backend_of(rows: Any) -> Any:
 _SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # what texts are read and written by
 
 
-def fetched(connection: Any, written: str) -> list[Any]:
+def fetch_rows(connection: Any, written: str) -> list[Any]:
     """The rows of a query, as the server holds them: as texts, floats could lose digits."""
     with connection.transaction(), connection.cursor(binary=True) as cursor:
         for setting in _SETTINGS:
