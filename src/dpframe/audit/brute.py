@@ -13,7 +13,8 @@ from dpframe.audit.tables import Unit, eager, owners_of, taken
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import real, render_html, render_text
 from dpframe.plan.steps import Rows
-from dpframe.theory.checks import distances, watched
+from dpframe.progress import watched
+from dpframe.theory.checks import distances
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 __all__ = ["QueryCheck", "check_query"]
@@ -117,16 +118,7 @@ def check_query(
     """
     rows = eager(universe)
     owners = owners_of(rows, unit)
-    longest, tried = real(size), real(limit)
-    if not isinstance(longest, int) or longest < 1 or not owners:
-        raise InvalidArgument(
-            "check_query: size= is a whole number of at least 1, and the universe has at least a row."
-        )
-    if not callable(question):
-        raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
-    if not isinstance(tried, int):
-        raise InvalidArgument("check_query: limit= is a whole number of tables.")
-    tables = _refused(len(owners), longest, tried)
+    tables = _tables(question, len(owners), real(size), real(limit))
     query = question(protect(rows, unit, neighbors=neighbors))
     if not isinstance(query, Query):
         raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
@@ -171,8 +163,16 @@ class _Compared:
             self.reached[name] = tuple(map(max, self.reached[name], norms))
 
 
-def _refused(kinds: int, size: int, limit: int) -> Any:
-    """The tables to try, if they are not too many."""
+def _tables(question: object, kinds: int, size: object, limit: object) -> Any:
+    """The tables to try, where the arguments make sense and there are not too many tables."""
+    if not isinstance(size, int) or size < 1 or not kinds:
+        raise InvalidArgument(
+            "check_query: size= is a whole number of at least 1, and the universe has at least a row."
+        )
+    if not callable(question):
+        raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
+    if not isinstance(limit, int):
+        raise InvalidArgument("check_query: limit= is a whole number of tables.")
     number = 1
     for row in range(1, size + 1):  # tables of up to `size` rows: (kinds + size choose size)
         number = number * (kinds + row) // row

@@ -15,8 +15,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.progress import watched
 from dpframe.theory.checks.exact_statistics import exact_statistic
-from dpframe.theory.checks.progress import watched
 from dpframe.theory.checks.universes import Universe
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.framework import Transformation
