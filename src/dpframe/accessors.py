@@ -26,7 +26,7 @@ class Whose(TypedDict, total=False):
     neighbors: str
 
 
-class Price(TypedDict, total=False):
+class ReleaseArguments(TypedDict, total=False):
     """What `Query.release` takes."""
 
     epsilon: float
@@ -38,7 +38,7 @@ class Price(TypedDict, total=False):
     ci: float
 
 
-class Once(Whose, Price, total=False):
+class Once(Whose, ReleaseArguments, total=False):
     """What a one-liner takes besides the question: whose privacy, the price, and the limit on rows, or `dp.Auto()`."""
 
     max_rows: int
@@ -69,7 +69,8 @@ class _Accessor(Hints):
 
     def _once(self, verb: str, *args: Any, **options: Any) -> Release:
         whose, price = (
-            {name: options.pop(name) for name in kind.__annotations__ if name in options} for kind in (Whose, Price)
+            {name: options.pop(name) for name in kind.__annotations__ if name in options}
+            for kind in (Whose, ReleaseArguments)
         )
         question: Callable[..., Any] = getattr(self(**whose), verb)
         return question(*args, **options).release(**price)  # type: ignore[no-any-return]

@@ -555,7 +555,7 @@ PLANTS = [
     ),
     Plant(
         "a conversion that fails is said not to",
-        operations.cast_facts,
+        operations.cast_domain,
         "bounds, nullable = None, True",
         "bounds, nullable = None, domain.nullable",
         failed_conversions_count,
@@ -716,7 +716,7 @@ PLANTS = [
     ),
     Plant(
         "a price is the float next to it",
-        losses.exact,
+        losses.typed_number,
         "Fraction(repr(value)) if",
         "Fraction(value) if",
         tenths_do_not_add_up,
@@ -908,8 +908,8 @@ PLANTS = [
     Plant(
         "a histogram of nobody is read as one of somebody wherever one bin stands out",
         values.somebody_between,
-        "_FALSE_ALARM / runs",
-        "_FALSE_ALARM",
+        "MODEL.false_alarm / runs",
+        "MODEL.false_alarm",
         noise_is_somebody,
     ),
     Plant(

@@ -10,7 +10,7 @@ import pytest
 from dpframe import errors
 from dpframe.budget import Ledger, Loss
 from dpframe.budget.ledger.tables import FORMAT
-from dpframe.budget.parts import Part
+from dpframe.budget.parts import PartName
 
 OLD = Path(__file__).parent / "format-1.sql"
 WHO = "unit 'id', add-remove"
@@ -62,7 +62,7 @@ def test_an_old_ledger_goes_on(old):
     assert budget.spent.exact_epsilon == Fraction("0.683333333334") + Fraction(1, 7)
     parts = Ledger(old).budget("parts")
     (partition,) = [entry.body["partition"] for entry in parts._book.entries() if entry.kind == "partition"]
-    other = Part(partition, "'b'")
+    other = PartName(partition, "'b'")
     parts.charge(Loss.charged(Fraction(1, 4), Fraction(0)), WHO, "count()", part=other)  # as much as the first part
     assert parts.spent.exact_epsilon == Fraction(1, 2)
     parts.charge(Loss.charged(Fraction(1, 3), Fraction(0)), WHO, "count()", part=other)

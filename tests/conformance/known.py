@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dpframe as dp
-from dpframe.plan.expressions import names, text
+from dpframe.plan.nodes import names, text
 
 __all__ = ["KNOWN", "Known"]
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import narwhals as nw
 
-from dpframe.plan.expressions import Call, Literal, Name
+from dpframe.plan.nodes import Call, Literal, Name
 
 __all__ = ["Typed", "family", "held", "value", "whole_range"]
 

@@ -16,7 +16,7 @@ from reference import NANO, Typed, family, held, value
 import dpframe as dp
 from dpframe import engine as asked
 from dpframe.errors import DpFrameError, EngineError
-from dpframe.plan.expressions import Call, names, text
+from dpframe.plan.nodes import Call, names, text
 from dpframe.plan.types import kind
 
 __all__ = ["TALLY", "Tally", "check", "wanted"]

@@ -14,7 +14,7 @@ from engines import ENGINES, READERS
 from expressions import of_one, of_two
 from suite import check
 
-from dpframe.plan.expressions import Call, Literal
+from dpframe.plan.nodes import Call, Literal
 
 PLAIN = ("polars", "duckdb", "ibis")  # the others differ from one of these in how a table is brought, or in a setting
 BESIDE = ("int8", "int64", "uint64", "int128", "float64", "float32", "decimal38_10")

@@ -9,11 +9,10 @@ import polars as pl
 import pytest
 
 import dpframe as dp
-from dpframe import engine
+from dpframe import engine, progress
 from dpframe.engine import histograms as profile
 from dpframe.engine.parts import buckets
 from dpframe.errors import DpFrameError, EngineError
-from dpframe.theory.checks import progress
 from strategies import answer, as_frame, bring, random_plan, random_question, random_rows
 
 AGGREGATES = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.engine.stages.rows import lower
-from dpframe.plan.expressions import facts
+from dpframe.plan.nodes import facts
 
 INT = (-(2**63), 2**63 - 1)
 INTEGERS = {

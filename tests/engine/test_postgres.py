@@ -132,12 +132,12 @@ def test_arithmetic_is_that_of_ieee_754_bit_for_bit(stored):
                 assert _bits(got) == _bits(want), (expr, x, y)
 
 
-@pytest.mark.parametrize("guard", ["_PRODUCT", "_SUM", "_QUOTIENT", "_SINGLE"])
+@pytest.mark.parametrize("guard", ["PRODUCT", "SUM", "QUOTIENT", "SINGLE"])
 def test_a_guard_that_is_missing_is_noticed(stored, monkeypatch, guard):
-    from dpframe.engine.backends import postgres
+    from dpframe.engine.backends.postgres import operations
 
-    plain = {"_PRODUCT": "a * b", "_SUM": "a {0} b", "_QUOTIENT": "a / NULLIF(b, 0)", "_SINGLE": "CAST(a AS REAL)"}
-    monkeypatch.setattr(postgres, guard, plain[guard])
+    plain = {"PRODUCT": "a * b", "SUM": "a {0} b", "QUOTIENT": "a / NULLIF(b, 0)", "SINGLE": "CAST(a AS REAL)"}
+    monkeypatch.setattr(operations, guard, plain[guard])
     with pytest.raises(Exception, match="out of range"):
         values(stored(PAIRS), *ARITHMETIC)
 
@@ -334,7 +334,8 @@ def test_texts_are_parsed_as_elsewhere_and_fail_on_no_cell(stored):
 
 def _collations(table, backend):
     """What a text from anywhere is collated by: a column, a literal, a label, a cast, a public table, a function."""
-    from dpframe.engine.backends import postgres
+    from dpframe.engine.backends.postgres.compiler import Compiler
+    from dpframe.engine.backends.postgres.server import letters_of
 
     frame = dp.protect(table, unit="u").join({"s": ["a", "b"], "brought": ["x", "y"]}, on="s", how="left")
     frame = frame.with_columns(
@@ -347,7 +348,7 @@ def _collations(table, backend):
     columns = {n: frame._step.table.columns[n].id for n in frame.columns if n not in ("u", "x")}
     rows = lower(frame._step, frozenset(columns.values())).to_native()
     backend._run_pre_execute_hooks(rows)
-    written = postgres._Compiler(postgres._letters_of(backend)).to_sqlglot(rows).sql("postgres")
+    written = Compiler(letters_of(backend)).to_sqlglot(rows).sql("postgres")
     asked = ", ".join(f'pg_collation_for("{column}")' for column in columns.values())
     (found,) = backend.con.execute(f"SELECT {asked} FROM ({written}) AS t LIMIT 1").fetchall()
     return dict(zip(columns, found, strict=True))
@@ -363,9 +364,9 @@ def test_texts_are_compared_by_their_bytes_whatever_the_collation(made, backend)
 
 
 def test_a_text_that_is_not_collated_by_bytes_is_noticed(made, backend, monkeypatch):
-    from dpframe.engine.backends import postgres
+    from dpframe.engine.backends.postgres import compiler
 
-    monkeypatch.setattr(postgres, "_bytewise", lambda text: text)
+    monkeypatch.setattr(compiler, "bytewise", lambda text: text)
     table = made('u int, s text COLLATE "C.utf8", x int', "(1, 'a', 1), (2, 'B', 2)")
     assert set(_collations(table, backend).values()) != {'"C"'}
 
@@ -382,11 +383,11 @@ def test_texts_that_another_type_takes_for_one_are_told_apart_or_are_one(made):
 
 
 def test_letters_need_a_collation_that_knows_them(made, monkeypatch):
-    from dpframe.engine.backends import postgres
+    from dpframe.engine.backends.postgres import server
 
     table = made("u int, s text", "(1, 'ÉA')")
     assert values(table, c("s").str.to_lowercase()) == [["éa"]]
-    monkeypatch.setattr(postgres, "_letters_of", lambda backend: "")
+    monkeypatch.setattr(server, "letters_of", lambda backend: "")
     budget = dp.Budget(epsilon=1)
     frame = dp.protect(table, unit="u", budget=budget).with_columns(y=c("s").str.to_lowercase())
     with pytest.raises(UnsupportedOperation, match=r"str\.to_lowercase"):
@@ -450,10 +451,10 @@ def test_the_steps_of_the_user_mean_what_they_meant(made, backend):
 
 def test_only_totals_are_fetched(stored, monkeypatch):
     """And no row at all before the charge."""
-    from dpframe.engine.backends import postgres
+    from dpframe.engine.backends.postgres import server
 
-    fetched, fetch = [], postgres._fetched
-    monkeypatch.setattr(postgres, "_fetched", lambda *given: fetched.append(fetch(*given)) or fetched[-1])
+    fetched, fetch = [], server.fetch_rows
+    monkeypatch.setattr(server, "fetch_rows", lambda *given: fetched.append(fetch(*given)) or fetched[-1])
     frame = pl.DataFrame(
         {"u": [i % 40 for i in range(1000)], "g": [f"g{i % 5}" for i in range(1000)], "x": [0.5] * 1000}
     )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import dpframe as dp
 from dpframe import errors
 from dpframe.budget import Ledger, Loss
-from dpframe.budget.parts import Part, opened, raised
+from dpframe.budget.parts import PartName, opened, raised
 
 KEYS = ["north", "south", "east", "west"]
 CERTAIN = 1e9
@@ -58,7 +58,7 @@ def test_epsilon_delta_and_rho_each_have_their_own_largest_part():
     parts = opened({}, "p", 3, "")
     total = Loss(0, 0, 0)
     for key, loss in [("a", Loss(0, 1, 5)), ("b", Loss(0, 4, 2)), ("a", Loss(0, 1, 0)), ("b", Loss(0, 0, 4))]:
-        added, parts = raised(parts, Part("p", key), loss)
+        added, parts = raised(parts, PartName("p", key), loss)
         total += added
     assert total == Loss(0, 12, 18)
 
@@ -68,7 +68,7 @@ def test_epsilon_delta_and_rho_each_have_their_own_largest_part():
 def test_what_is_charged_is_the_largest_sum_in_any_order(charges, groups):
     parts, total, sums = opened({}, "p", groups, ""), Loss(0, 0), {}
     for key, epsilon, delta in charges:
-        added, parts = raised(parts, Part("p", str(key)), Loss(epsilon, delta))
+        added, parts = raised(parts, PartName("p", str(key)), Loss(epsilon, delta))
         assert Loss(0, 0) <= added
         total += added
         sums[key] = sums.get(key, Loss(0, 0)) + Loss(epsilon, delta)

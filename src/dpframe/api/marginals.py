@@ -17,7 +17,7 @@ from dpframe.plan.steps import rebased
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.estimators import error_of_part
 from dpframe.release.publish import MarginalsRelease, exact_interactions, interaction_variances, table_noise
-from dpframe.theory.formulas.error import Part
+from dpframe.theory.formulas.error import Attributes
 
 __all__ = ["MarginalsQuery", "listed_levels", "workload_of"]
 
@@ -58,7 +58,7 @@ class MarginalsQuery(Query):
         return super().release(*args, **options)  # type: ignore[return-value]
 
 
-def workload_of(workload: object, columns: tuple[str, ...]) -> tuple[Part, ...]:
+def workload_of(workload: object, columns: tuple[str, ...]) -> tuple[Attributes, ...]:
     """Which sets of columns are released: "1-way", "2-way" and so on, or a list of tuples of columns."""
     example = "workload= is '1-way', '2-way' and so on, or a list of tuples of columns, such as [('a', 'b'), ('a',)]."
     if isinstance(workload, str):
@@ -68,7 +68,7 @@ def workload_of(workload: object, columns: tuple[str, ...]) -> tuple[Part, ...]:
         return tuple(combinations(range(len(columns)), int(number)))
     if not isinstance(workload, Sequence) or not workload:
         raise InvalidArgument(f"marginals: {example}")
-    tables: dict[frozenset[str], Part] = {}
+    tables: dict[frozenset[str], Attributes] = {}
     for one in workload:
         names = read_names([one], "marginals: workload=", columns)
         if not names or len(set(names)) != len(names) or not set(names) <= set(columns):

@@ -11,7 +11,7 @@ from dpframe.budget import Budget, PartBudget
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan import described_table, read_keys
-from dpframe.plan.steps import Part, Step, check_limit, lineage
+from dpframe.plan.steps import PartitionPart, Step, check_limit, lineage
 
 __all__ = ["partitioned"]
 
@@ -21,7 +21,7 @@ def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_group
     name = read_name(by, "partition")
     most = check_limit(max_groups, "max_groups")
     paying = resolve_budget(budget)
-    if not isinstance(paying, Budget) or any(isinstance(s, Part) for s in lineage(step)):
+    if not isinstance(paying, Budget) or any(isinstance(s, PartitionPart) for s in lineage(step)):
         raise UnsupportedOperation("partition: a part of a partition cannot be partitioned again.")
     domain = step.table.column(name, "partition").domain
     listed = read_keys(keys, (name,), [domain], f"partition({name!r})")
@@ -29,7 +29,7 @@ def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_group
         raise InvalidArgument(f"partition({name!r}): list the keys of the parts, keys=['north', 'south'].")
     values = tuple(key for key in listed.levels[0] if key is not None)
     for key in values:  # refuse before anything is written
-        _ = Part(step, name, key, values, most, "").table
+        _ = PartitionPart(step, name, key, values, most, "").table
     # What describes a partition says nothing of its rows, and other rows must never share its account: each call opens
     # a partition of its own, and what is spent in one adds to what is spent in another.
     call = "".join(f"{int(word):016x}" for word in bits.random_words(2))
@@ -41,5 +41,5 @@ def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_group
         "call": call,
     }
     partition, salt = paying.partition(said, min(most, len(values)))
-    steps = [Part(step, name, key, values, most, salt) for key in values]
+    steps = [PartitionPart(step, name, key, values, most, salt) for key in values]
     return [(part.key, part, PartBudget(paying, partition, repr(part.key))) for part in steps]

@@ -13,7 +13,7 @@ import polars as pl
 
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
-from dpframe.budget import Terms
+from dpframe.budget import Terms, plan_with
 from dpframe.engine import as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation, kind_of
 from dpframe.plan import QUERY, Derivation, Hints, Question, derivation, real
@@ -263,14 +263,6 @@ class Query(Hints):
         table = tuned(self._question, grid, account, price=price, at=at, delta=delta, name=name, refresh=refresh)
         return as_kind(table, source_of(self._question.step).data.kind)
 
-    @staticmethod
-    def _together(queries: Sequence[Any], budget: Account, **price: Any) -> Batch:
-        """Several queries as one batch of a budget: what `Budget.plan` calls."""
-        for query in queries:
-            if not isinstance(query, Query) or query._budget not in (None, budget):
-                raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
-        return explained(batch_of, "budget.plan({1})")([query._question for query in queries], budget, **price)
-
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self._question.outputs)
         asked = columns or f"the keys of {', '.join(map(repr, self._question.by))}"
@@ -281,3 +273,16 @@ class Query(Hints):
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
+
+
+@plan_with
+def _batch(queries: Sequence[object], budget: Account, /, **price: Any) -> Batch:
+    """Several queries as one batch of a budget: what `Budget.plan` calls. Errors: as there."""
+    if not queries or not isinstance(queries[0], Query):
+        raise InvalidArgument("budget.plan([...]) takes queries, such as frame.count_units().")
+    questions = []
+    for query in queries:
+        if not isinstance(query, Query) or query._budget not in (None, budget):
+            raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
+        questions.append(query._question)
+    return explained(batch_of, "budget.plan({1})")(questions, budget, **price)

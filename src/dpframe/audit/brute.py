@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -13,7 +13,8 @@ from dpframe.audit.tables import Unit, eager, owners_of, taken
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import real, render_html, render_text
 from dpframe.plan.steps import Rows
-from dpframe.theory.checks import distances, watched
+from dpframe.progress import watched
+from dpframe.theory.checks import distances
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 __all__ = ["QueryCheck", "check_query"]
@@ -117,16 +118,7 @@ def check_query(
     """
     rows = eager(universe)
     owners = owners_of(rows, unit)
-    longest, tried = real(size), real(limit)
-    if not isinstance(longest, int) or longest < 1 or not owners:
-        raise InvalidArgument(
-            "check_query: size= is a whole number of at least 1, and the universe has at least a row."
-        )
-    if not callable(question):
-        raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
-    if not isinstance(tried, int):
-        raise InvalidArgument("check_query: limit= is a whole number of tables.")
-    tables = _refused(len(owners), longest, tried)
+    tables = _tables(question, len(owners), real(size), real(limit))
     query = question(protect(rows, unit, neighbors=neighbors))
     if not isinstance(query, Query):
         raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
@@ -137,30 +129,50 @@ def check_query(
         return taken(rows, [kind for kind, count in enumerate(tables[number]) for _ in range(count)])
 
     answers = [query.exact_totals(table(i)) for i in watched(range(len(tables)), len(tables), "tables", progress)]
-    names = [name for name in claimed if name in answers[0]]
-    reached = dict.fromkeys(names, (0, Fraction(0), Fraction(0), Fraction(0)))
-    worst: dict[str, tuple[int, int]] = {}
-    tried = 0
+    compared = _Compared({name: claim for name, claim in claimed.items() if name in answers[0]})
     for i, j in pairs(tables, owners, neighbors, declared):  # type: ignore[arg-type]
-        tried += 1
-        for name in names:
-            found = distances(answers[i][name], answers[j][name])
-            if found[1] > reached[name][1] or not within(_sensitivity(found), claimed[name]):
-                worst[name] = i, j
-            reached[name] = tuple(map(max, reached[name], found))
+        compared.compare(i, j, answers)
+    farthest = {name: compared.farthest.get(name) for name in compared.claimed}
     return QueryCheck(
-        {name: claimed[name] for name in names},
-        {name: _sensitivity(found) for name, found in reached.items()},
-        {name: (table(worst[name][0]), table(worst[name][1])) if name in worst else None for name in names},
+        compared.claimed,
+        {name: _sensitivity(norms) for name, norms in compared.reached.items()},
+        {name: pair and (table(pair[0]), table(pair[1])) for name, pair in farthest.items()},
         len(tables),
-        tried,
+        compared.pairs,
         neighbors,
         tuple(name for name in claimed if name not in answers[0]),
     )
 
 
-def _refused(kinds: int, size: int, limit: int) -> Any:
-    """The tables to try, if they are not too many."""
+class _Compared:
+    """The largest distances between the answers of neighbours, and the pair of tables where each total moves most."""
+
+    def __init__(self, claimed: Mapping[str, Sensitivity]) -> None:
+        self.claimed = claimed
+        self.reached = dict.fromkeys(claimed, (0, Fraction(0), Fraction(0), Fraction(0)))
+        self.farthest: dict[str, tuple[int, int]] = {}
+        self.pairs = 0
+
+    def compare(self, first: int, second: int, answers: Sequence[Mapping[str, Any]]) -> None:
+        """One more pair of neighbours, by their places among the answers."""
+        self.pairs += 1
+        for name, claim in self.claimed.items():
+            norms = distances(answers[first][name], answers[second][name])
+            if norms[1] > self.reached[name][1] or not within(_sensitivity(norms), claim):
+                self.farthest[name] = first, second
+            self.reached[name] = tuple(map(max, self.reached[name], norms))
+
+
+def _tables(question: object, kinds: int, size: object, limit: object) -> Any:
+    """The tables to try, where the arguments make sense and there are not too many tables."""
+    if not isinstance(size, int) or size < 1 or not kinds:
+        raise InvalidArgument(
+            "check_query: size= is a whole number of at least 1, and the universe has at least a row."
+        )
+    if not callable(question):
+        raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
+    if not isinstance(limit, int):
+        raise InvalidArgument("check_query: limit= is a whole number of tables.")
     number = 1
     for row in range(1, size + 1):  # tables of up to `size` rows: (kinds + size choose size)
         number = number * (kinds + row) // row

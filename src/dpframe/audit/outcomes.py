@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.errors import InvalidArgument
 from dpframe.release import Release
 
 __all__ = ["Cells", "Event", "Outcome", "best_event", "outcomes_of"]
 
-Floats = NDArray[np.float64]
 Outcome = tuple[Hashable, tuple[float, ...]]  # a label (whatever is no number) and numbers
 
 _MIDDLE = np.linspace(0.02, 0.98, 49)

@@ -11,7 +11,8 @@ from dpframe.audit.binomial import at_least, at_most
 from dpframe.audit.outcomes import Cells, Outcome, best_event, outcomes_of
 from dpframe.errors import InvalidArgument
 from dpframe.plan import real
-from dpframe.theory.checks import histograms, watched
+from dpframe.progress import watched
+from dpframe.theory.checks import histograms
 
 __all__ = ["Audit", "audit"]
 

@@ -7,14 +7,15 @@ from dpframe.budget.ledger import Ledger
 from dpframe.budget.losses import (
     Loss,
     Terms,
-    exact,
     read_delta,
     read_epsilon,
     read_rho,
+    typed_number,
 )
 from dpframe.budget.part_budget import (
     PartBudget,
 )
+from dpframe.budget.planner import plan_with
 from dpframe.budget.receipts import Receipt, Stored
 
 __all__ = [
@@ -27,8 +28,9 @@ __all__ = [
     "Receipt",
     "Stored",
     "Terms",
-    "exact",
+    "plan_with",
     "read_delta",
     "read_epsilon",
     "read_rho",
+    "typed_number",
 ]

@@ -14,7 +14,8 @@ from dpframe.budget.entries import Charge, Entry, Failures, loss_of, texts_of
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import differences, fingerprint, is_text
-from dpframe.budget.parts import Part, opened, raised
+from dpframe.budget.parts import PartName, opened, raised
+from dpframe.budget.planner import planner
 from dpframe.budget.receipts import Book, Page, Receipt, Stored
 from dpframe.errors import (
     BudgetExceeded,
@@ -130,7 +131,7 @@ class Budget:
         refresh: bool = False,
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (UNKNOWN_EVENT,),
-        part: Part | None = None,
+        part: PartName | None = None,
     ) -> Receipt:
         """Pay, or refuse and change nothing; for a name that was released, the stored answer, free.
 
@@ -145,12 +146,7 @@ class Budget:
         """
         if self._accountant.refuses_single and not batch:
             raise UnsupportedOperation(f"accountant={self.accountant!r}: {self._accountant.refuses_single}")
-        if name is not None and not is_text(name):
-            raise InvalidArgument("name= is a text that is not empty, such as name='visits by city, 2026-03'.")
-        if not isinstance(refresh, bool):
-            raise InvalidArgument("refresh= is True or False.")
-        if refresh and name is None:
-            raise InvalidArgument("refresh=True pays again for a named release; say which, name='...'.")
+        _check_name(name, refresh)
         if self.terms is Terms.RHO and loss.exact_rho is None:
             loss = loss + Loss.none(in_rho=True)
         body = {
@@ -173,13 +169,7 @@ class Budget:
             charged, parts = (loss, page.parts) if part is None else raised(page.parts, part, loss)
             spent = self._accountant.total([page.spent, charged])
             if not spent <= self._limit:
-                left = self._limit - page.spent
-                less = f"Ask for less; what is left is {left.typed}."
-                if charged.exact_delta and not self._limit.exact_delta:
-                    less = "It has no δ: list the keys and leave delta= out, or make a budget with delta=1e-6."
-                raise BudgetExceeded(
-                    f"The release costs {charged}, and {left} of {self._limit} is left. Nothing was spent. {less}"
-                )
+                raise _exceeded(charged, self._limit - page.spent, self._limit)
             page.spent, page.subject, page.parts = spent, subject, parts
             if part is not None:
                 body |= {"loss": texts_of(charged), "part": {**vars(part), "loss": texts_of(loss)}}
@@ -255,11 +245,7 @@ class Budget:
                 Gaussian noise as one mechanism; with accountant="pld" the joint distribution of all Laplace noise
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
         """
-        listed = list(queries) if isinstance(queries, Iterable) else []
-        together = getattr(listed[0], "_together", None) if listed else None
-        if together is None:
-            raise InvalidArgument("budget.plan([...]) takes queries, such as frame.count_units().")
-        return together(listed, self, **price)
+        return planner()(list(queries) if isinstance(queries, Iterable) else [], self, **price)
 
     def _check_subject(self, page: Page, subject: str) -> None:
         if page.subject not in (None, subject):
@@ -287,6 +273,26 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # a machine that does not know its user
         return "unknown"
+
+
+def _check_name(name: str | None, refresh: bool) -> None:
+    """Errors: InvalidArgument."""
+    if name is not None and not is_text(name):
+        raise InvalidArgument("name= is a text that is not empty, such as name='visits by city, 2026-03'.")
+    if not isinstance(refresh, bool):
+        raise InvalidArgument("refresh= is True or False.")
+    if refresh and name is None:
+        raise InvalidArgument("refresh=True pays again for a named release; say which, name='...'.")
+
+
+def _exceeded(charged: Loss, remaining: Loss, limit: Loss) -> BudgetExceeded:
+    """The refusal of a charge that does not fit, with what to ask for instead."""
+    advice = f"Ask for less; what is left is {remaining.typed}."
+    if charged.exact_delta and not limit.exact_delta:
+        advice = "It has no δ: list the keys and leave delta= out, or make a budget with delta=1e-6."
+    return BudgetExceeded(
+        f"The release costs {charged}, and {remaining} of {limit} is left. Nothing was spent. {advice}"
+    )
 
 
 def _check_failures(failures: Failures) -> None:

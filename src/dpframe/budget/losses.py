@@ -18,10 +18,10 @@ __all__ = [
     "RHO_UNIT",
     "Loss",
     "Terms",
-    "exact",
     "read_delta",
     "read_epsilon",
     "read_rho",
+    "typed_number",
 ]
 
 
@@ -30,6 +30,11 @@ class Terms(StrEnum):
 
     EPSILON = "epsilon"
     RHO = "rho"
+
+    @property
+    def sign(self) -> str:
+        """The letter for it, as people write it."""
+        return {Terms.EPSILON: "ε", Terms.RHO: "ρ"}[self]
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -45,7 +50,7 @@ GRID = DECIMALS * math.lcm(*range(1, 1001))  # a charge is a multiple of 1/GRID,
 _DIGITS = 1000
 
 
-def exact(value: object, name: str) -> Fraction:
+def typed_number(value: object, name: str) -> Fraction:
     """The number as it was typed: 0.1 is one tenth, not the binary float next to it.
 
     A `Fraction` and a `Decimal` are themselves, and a float is the shortest decimal that stands for it: 1/3 is
@@ -67,7 +72,7 @@ def exact(value: object, name: str) -> Fraction:
 
 def read_epsilon(value: object, name: str = "epsilon") -> Fraction:
     """A price ε > 0, exact. Errors: InvalidPrice."""
-    price = exact(value, name)
+    price = typed_number(value, name)
     if price <= 0:
         raise InvalidPrice(f"{name} must be above 0; smaller is more private, and 1 is a common limit.")
     if price < EPSILON_UNIT:
@@ -84,7 +89,7 @@ def read_rho(value: object) -> Fraction:
 
 def read_delta(value: object, name: str = "delta") -> Fraction:
     """A price 0 <= δ < 1, exact; None is 0. Errors: InvalidPrice."""
-    price = Fraction(0) if value is None else exact(value, name)
+    price = Fraction(0) if value is None else typed_number(value, name)
     if not 0 <= price < 1:
         raise InvalidPrice(f"{name} must be from 0 up to, but not, 1; far below 1 / number of units, such as 1e-6.")
     if 0 < price < DELTA_UNIT:

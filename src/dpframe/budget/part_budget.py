@@ -7,7 +7,7 @@ from typing import Any
 
 from dpframe.budget.account import Budget
 from dpframe.budget.losses import Loss, Terms
-from dpframe.budget.parts import Part
+from dpframe.budget.parts import PartName
 from dpframe.budget.receipts import Receipt, Stored
 
 __all__ = ["PartBudget"]
@@ -17,7 +17,7 @@ class PartBudget:
     """A budget as one part of a partition charges it: by how far the dearest part rises, times the parts of a unit."""
 
     def __init__(self, budget: Budget, partition: str, key: str) -> None:
-        self._budget, self._part = budget, Part(partition, key)
+        self._budget, self._part = budget, PartName(partition, key)
 
     @property
     def accountant(self) -> str:

@@ -16,13 +16,13 @@ from typing import Any
 from dpframe.budget.entries import loss_of, texts_of
 from dpframe.budget.losses import Loss
 
-__all__ = ["Part", "Parts", "compared", "opened", "raised"]
+__all__ = ["PartName", "Parts", "compared", "opened", "raised"]
 
 Parts = Mapping[str, Any]  # by partition: "groups", "salt", and "spent" by key, as texts of exact fractions
 
 
 @dataclass(frozen=True)
-class Part:
+class PartName:
     """One part of a partition: the partition's fingerprint, and the part's key in words."""
 
     partition: str
@@ -34,13 +34,13 @@ def opened(parts: Parts, partition: str, groups: int, salt: str) -> dict[str, An
     return {**parts, partition: {"groups": groups, "salt": salt, "spent": {}}}
 
 
-def raised(parts: Parts, part: Part, loss: Loss) -> tuple[Loss, dict[str, Any]]:
+def raised(parts: Parts, part: PartName, loss: Loss) -> tuple[Loss, dict[str, Any]]:
     """What a loss in one part adds to the whole budget, and the parts after it.
 
     >>> parts = opened({}, "p", 2, "")
-    >>> first, parts = raised(parts, Part("p", "north"), Loss(Fraction(5), Fraction(0)))
-    >>> second, parts = raised(parts, Part("p", "south"), Loss(Fraction(3), Fraction(1)))
-    >>> third, parts = raised(parts, Part("p", "south"), Loss(Fraction(3), Fraction(0)))
+    >>> first, parts = raised(parts, PartName("p", "north"), Loss(Fraction(5), Fraction(0)))
+    >>> second, parts = raised(parts, PartName("p", "south"), Loss(Fraction(3), Fraction(1)))
+    >>> third, parts = raised(parts, PartName("p", "south"), Loss(Fraction(3), Fraction(0)))
     >>> first, second, third
     (Loss(epsilon=10.0, delta=0.0), Loss(epsilon=0.0, delta=2.0), Loss(epsilon=2.0, delta=0.0))
     """

@@ -27,7 +27,7 @@ from dpframe.engine.stages import (
 )
 from dpframe.plan import Question, Total, TotalKind
 
-__all__ = ["HIGH", "Compiled", "compiled", "counted", "split_bits", "unit_rows"]
+__all__ = ["HIGH", "Compiled", "compiled", "counted", "split_bits"]
 
 HIGH = "x"  # suffix of the high part of a total that is added in two parts
 _ROOM = 27  # bits of a partial that 2^36 of can be added in int64
@@ -89,12 +89,6 @@ def compiled(question: Question, salt: int, *, empty: bool = False, whole: bool 
             pairs = _distinct(question, rows, weights, total, units, groups, salt)
             apart[i] = counted(pairs, groups) if whole else pairs
     return Compiled(main, apart)
-
-
-def unit_rows(question: Question, *, empty: bool = False) -> Frame:
-    """The rows that count in an ask, with their unit and groups."""
-    live = {column.id for column in question.group_columns}
-    return listed_only(question, keyed(question, lower(question.step, live, empty=empty)))
 
 
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:

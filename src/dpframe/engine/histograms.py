@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 import narwhals as nw
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from dpframe.arrays import Integers
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, keyed, listed_only, lower, to_float, unit_names
@@ -29,7 +29,6 @@ from dpframe.plan import TIMES, Column, Kind, Question, kind
 
 __all__ = ["EXPONENTS", "NODES", "ONE", "key_profile", "magnitude_profile", "size_profile", "value_profile"]
 
-Integers = NDArray[np.int64]
 
 ONE = 2**16  # what a unit gives to a histogram
 # Sizes that stand for all others, four to an octave up to 32, then two; the last one for whatever is larger.

@@ -18,7 +18,7 @@ from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, public_keys
 from dpframe.engine.totals import guarded, joined
 from dpframe.plan import FRACTION_BITS, Marginals, Question
-from dpframe.theory.formulas.error import Part
+from dpframe.theory.formulas.error import Attributes
 
 __all__ = ["marginal_keys", "marginal_totals", "validate_marginals"]
 
@@ -35,7 +35,7 @@ def validate_marginals(question: Marginals) -> None:
     guarded(lambda: _placed(question, planned(question, [sums.frame for sums in _sums(0, question, True, empty=True)])))
 
 
-def marginal_keys(question: Marginals, table: Part) -> pl.DataFrame:
+def marginal_keys(question: Marginals, table: Attributes) -> pl.DataFrame:
     """The keys of a marginal as they are released, the last column fastest."""
     one = question.one(table)
     return public_keys(one, key_frame(one)) if table else pl.DataFrame()
@@ -51,7 +51,7 @@ def _sums(salt: int, question: Question, whole: bool, *, empty: bool = False) ->
     return [Sums(main.group_by(*held).agg(*sums), tuple(held)) for held in groups]
 
 
-def _group_names(question: Marginals, table: Part) -> list[str]:
+def _group_names(question: Marginals, table: Attributes) -> list[str]:
     """What the engine calls the columns of a table."""
     return [name for name in group_names(question) if int(name[1:].rstrip("n")) in table]
 

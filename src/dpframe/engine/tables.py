@@ -13,7 +13,7 @@ from narwhals.dtypes import DType
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Bounds, ColumnDomain
 
-__all__ = ["Data", "Kind", "as_kind", "facts_of", "polars_dtype"]
+__all__ = ["Data", "Kind", "as_kind", "domain_of", "polars_dtype"]
 
 Kind = Literal["polars", "pyarrow", "pandas"]
 
@@ -80,7 +80,7 @@ def polars_dtype(dtype: DType) -> Any:
     return getattr(pl, type(dtype).__name__)()
 
 
-def facts_of(dtype: DType) -> ColumnDomain:
+def domain_of(dtype: DType) -> ColumnDomain:
     """What a type alone says of a column: Enum categories are public keys, categories of a Categorical are not."""
     if isinstance(dtype, nw.Enum):
         return ColumnDomain(dtype, True, None, tuple(dtype.categories), "the column's Enum type")

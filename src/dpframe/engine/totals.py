@@ -11,18 +11,17 @@ from typing import TypeVar
 import narwhals as nw
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from dpframe.arrays import WideIntegers
 from dpframe.engine.compile import HIGH, compiled, counted, split_bits
 from dpframe.engine.parts import Sums, added, planned
 from dpframe.engine.stages import group_names, key_frame, public_keys
 from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan import Question, Total
 
-__all__ = ["Integers", "Totals", "guarded", "joined", "sealed", "totals", "validate"]
+__all__ = ["Totals", "guarded", "joined", "sealed", "totals", "validate"]
 
 T = TypeVar("T")
-Integers = NDArray[np.int64] | NDArray[np.object_]
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,7 +33,7 @@ class Totals:
     """
 
     keys: pl.DataFrame = field(repr=False)
-    values: tuple[Integers, ...] = field(repr=False)
+    values: tuple[WideIntegers, ...] = field(repr=False)
 
 
 def totals(question: Question, salt: int) -> Totals:
@@ -130,18 +129,18 @@ def _assembled(question: Question, table: pl.DataFrame, apart: dict[int, pl.Data
     return Totals(public_keys(question, table) if names else pl.DataFrame(), tuple(values))
 
 
-def joined(table: pl.DataFrame, i: int, low: int) -> Integers:
+def joined(table: pl.DataFrame, i: int, low: int) -> WideIntegers:
     """A total from its parts, as int64 where it fits and as Python integers where not."""
-    total: Integers = table.get_column(f"t{i}").to_numpy()
+    total: WideIntegers = table.get_column(f"t{i}").to_numpy()
     if not low:
         return total
-    high: Integers = table.get_column(f"t{i}{HIGH}").to_numpy()
+    high: WideIntegers = table.get_column(f"t{i}{HIGH}").to_numpy()
     if np.all(np.abs(high) < 2 ** (61 - low)) and np.all(np.abs(total) < 2**62):
         return np.asarray(high * 2**low + total)
     return np.asarray(high.astype(object) * 2**low + total.astype(object))
 
 
-def _placed(keys: pl.DataFrame, found: pl.DataFrame, names: list[str], total: Total) -> Integers:
+def _placed(keys: pl.DataFrame, found: pl.DataFrame, names: list[str], total: Total) -> WideIntegers:
     """Numbers of a total that stands apart, in the order of the groups; 0 where there are none."""
     size = keys.height if names else 1
     width = total.width

@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Booleans, Floats
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
 from dpframe.noise.arguments import check_size, rational
 from dpframe.noise.certified import Ball, Number, ball
-from dpframe.noise.inversion import FUNCTION, UNIT, Floats, uniform_below
+from dpframe.noise.inversion import FUNCTION, UNIT, uniform_below
 
 __all__ = ["bernoulli", "bernoulli_exp", "flips"]
-
-Booleans = NDArray[np.bool_]
 
 
 def bernoulli(probability: Number, size: int) -> Booleans:

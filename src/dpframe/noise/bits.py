@@ -13,13 +13,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpframe.arrays import Words
 from dpframe.errors import DpFrameError
 
-__all__ = ["Words", "random_words", "record", "replay", "substitute"]
+__all__ = ["random_words", "record", "replay", "substitute"]
 
-Words = NDArray[np.uint64]
 Source = Callable[[int], Words]
 
 

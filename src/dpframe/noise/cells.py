@@ -15,9 +15,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.noise.bits import Words
+from dpframe.arrays import Floats, Words
 from dpframe.noise.certified import Ball, ball
-from dpframe.noise.inversion import UNIT, Floats, uniform_below
+from dpframe.noise.inversion import UNIT, uniform_below
 
 __all__ = ["place"]
 

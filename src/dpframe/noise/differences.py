@@ -18,11 +18,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import WideIntegers, Words
 from dpframe.noise import bits
 from dpframe.noise.arguments import check_scale, check_size
 from dpframe.noise.certified import Ball, precision
 from dpframe.noise.gaussian import normal_balls, normal_pairs, pair_bits
-from dpframe.noise.inversion import UNIT, Integers, fit
+from dpframe.noise.inversion import UNIT, fit
 
 __all__ = ["contrasts", "rounded_contrasts"]
 
@@ -45,7 +46,7 @@ def contrasts(table: Table) -> Table:
     return table
 
 
-def rounded_contrasts(scale: float, shape: Sequence[int]) -> Integers:
+def rounded_contrasts(scale: float, shape: Sequence[int]) -> WideIntegers:
     """Contrasts of a table of independent normals, each rounded to the nearest integer.
 
     Input:  scale, a positive float, in units of the integers; the shape of the table, of at least 2 along each axis
@@ -89,7 +90,7 @@ def _sums(table: NDArray[np.float64]) -> NDArray[np.float64]:
 class _Exact:
     """The real table behind the words: as many bits of its normals as are needed."""
 
-    def __init__(self, scale: float, shape: tuple[int, ...], radii: bits.Words, angles: bits.Words) -> None:
+    def __init__(self, scale: float, shape: tuple[int, ...], radii: Words, angles: Words) -> None:
         self._scale, self._shape, self._radii, self._angles = scale, shape, radii, angles
         self._known: dict[int, tuple[int, int, int]] = {}  # for a pair of normals: V, W and how many bits of each
 

@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import WideIntegers
 from dpframe.errors import InvalidArgument
 from dpframe.noise.arguments import check_scale, check_size
 from dpframe.noise.bernoulli import flips
-from dpframe.noise.inversion import UNIT, Integers, fit
+from dpframe.noise.inversion import UNIT, fit
 from dpframe.noise.laplace import discrete_laplace
 
 __all__ = ["discrete_gaussian"]
 
 
-def discrete_gaussian(scale: float, size: int) -> Integers:
+def discrete_gaussian(scale: float, size: int) -> WideIntegers:
     """Discrete Gaussian noise: P[X = x] ∝ exp(-x²/(2·scale²)) on the integers.
 
     Input:  scale, a float from 2^-100 to 2^62; size draws
@@ -51,7 +52,7 @@ def discrete_gaussian(scale: float, size: int) -> Integers:
         slip = 4 * UNIT * (magnitude + centre)
         error = (2 * away + slip) * slip / spread + 8 * UNIT * away * away / spread
 
-        def exact(i: int, proposals: Integers = proposals) -> Fraction:
+        def exact(i: int, proposals: WideIntegers = proposals) -> Fraction:
             return (abs(int(proposals[i])) - variance / width) ** 2 / (2 * variance)
 
         accepted = proposals[flips(away * away / spread, error, exact)][:missing]

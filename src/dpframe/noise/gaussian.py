@@ -30,19 +30,19 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats, WideIntegers, Words
 from dpframe.noise import bits
 from dpframe.noise.arguments import check_scale, check_size
-from dpframe.noise.bits import Words
 from dpframe.noise.cells import place
 from dpframe.noise.certified import Ball, ball, precision
-from dpframe.noise.inversion import BLOCK, UNIT, Floats, Integers, by_size, combine, magnitude_bits, uniform_ball
+from dpframe.noise.inversion import BLOCK, UNIT, by_size, combine, magnitude_bits, uniform_ball
 
 __all__ = ["normal_balls", "normal_pairs", "pair_bits", "rounded_gaussian"]
 
 _HALF_TURN = math.pi / 2 * 2.0**-63
 
 
-def rounded_gaussian(scale: float | Floats, size: int) -> Integers:
+def rounded_gaussian(scale: float | Floats, size: int) -> WideIntegers:
     """Gaussian noise rounded to the nearest integer.
 
     Input:  scale, one positive float or a float64 array with one per draw, in units of the integers; size draws
@@ -193,7 +193,7 @@ def normal_balls(known: int, turn: int, count: int) -> tuple[Ball, Ball]:
     return phase.cos_pi() * length, phase.sin_pi() * length
 
 
-def _split(scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> Integers:
+def _split(scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> WideIntegers:
     """Scales in (2^31, 2^63]: the cell, then the place in it."""
     reduced = np.ldexp(scale, -exponent)
     rates, exponents = (np.broadcast_to(part, (size,)) for part in (reduced, exponent))

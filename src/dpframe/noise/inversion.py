@@ -25,6 +25,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats, WideIntegers
 from dpframe.noise import bits
 from dpframe.noise.certified import Ball, ball, precision
 
@@ -34,8 +35,6 @@ __all__ = [
     "FUNCTION",
     "SPLIT",
     "UNIT",
-    "Floats",
-    "Integers",
     "by_size",
     "combine",
     "fit",
@@ -44,8 +43,6 @@ __all__ = [
     "uniform_below",
 ]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64] | NDArray[np.object_]
 
 BLOCK = 1 << 14  # draws per pass: the few arrays of a pass then stay in the processor's cache
 DIRECT = 31
@@ -58,9 +55,9 @@ def by_size(
     scale: float | Floats,
     size: int,
     direct: Callable[[float | Floats, int], NDArray[np.int64]],
-    split: Callable[[float | Floats, int, NDArray[np.intc]], Integers],
+    split: Callable[[float | Floats, int, NDArray[np.intc]], WideIntegers],
     exact: Callable[[float], int],
-) -> Integers:
+) -> WideIntegers:
     """`size` draws, each by the method for its scale; split is given the exponent b of its cells' width."""
     if isinstance(scale, float):
         cells = np.frexp(np.nextafter(scale, 0))[1] - DIRECT
@@ -81,14 +78,14 @@ def by_size(
     return fit(draws)
 
 
-def combine(cells: NDArray[np.int64], exponent: NDArray[np.intc], inside: NDArray[np.int64]) -> Integers:
+def combine(cells: NDArray[np.int64], exponent: NDArray[np.intc], inside: NDArray[np.int64]) -> WideIntegers:
     """Return cells · 2^exponent + inside, as int64 or as exact Python integers where that does not fit."""
     if not cells.size or (int(np.abs(cells).max()) + 2) << int(np.max(exponent)) < 1 << 63:
         return (cells << exponent) + inside
     return fit(np.left_shift(cells.astype(object), np.asarray(exponent).astype(object)) + inside.astype(object))
 
 
-def fit(values: NDArray[np.object_]) -> Integers:
+def fit(values: NDArray[np.object_]) -> WideIntegers:
     """int64 if every value fits, else the Python integers as they are."""
     if values.size and not -(1 << 63) <= values.min() <= values.max() < 1 << 63:
         return values

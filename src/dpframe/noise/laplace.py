@@ -32,17 +32,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats, WideIntegers, Words
 from dpframe.noise import bits
 from dpframe.noise.arguments import check_scale, check_size
-from dpframe.noise.bits import Words
 from dpframe.noise.cells import place
 from dpframe.noise.certified import Ball, ball, precision
 from dpframe.noise.inversion import (
     BLOCK,
     FUNCTION,
     UNIT,
-    Floats,
-    Integers,
     by_size,
     combine,
     magnitude_bits,
@@ -53,7 +51,7 @@ __all__ = ["discrete_laplace", "rounded_laplace"]
 
 
 @dataclass(frozen=True)
-class _Rule:
+class _Rounding:
     """The c above: as c - 1/2 in floats, within 2^-48, and as a ball."""
 
     shift: Callable[[float | Floats], float | Floats]
@@ -69,13 +67,13 @@ def _discrete_offset(scale: float) -> Ball:
     return scale * -((-1 / ball(scale)).expm1() / 2).log1p()
 
 
-_ROUNDED = _Rule(lambda scale: 0.0, lambda scale: ball(0.5))
-_DISCRETE = _Rule(_discrete_shift, _discrete_offset)
+_ROUNDED = _Rounding(lambda scale: 0.0, lambda scale: ball(0.5))
+_DISCRETE = _Rounding(_discrete_shift, _discrete_offset)
 _DEEP = 2.0**63 * math.exp(-12) * 1.001  # below it -log((m+½)/2^63) may be above 12
-_DOWN = _Rule(lambda scale: -0.5, lambda scale: ball(0))
+_DOWN = _Rounding(lambda scale: -0.5, lambda scale: ball(0))
 
 
-def rounded_laplace(scale: float | Floats, size: int) -> Integers:
+def rounded_laplace(scale: float | Floats, size: int) -> WideIntegers:
     """Laplace noise rounded to the nearest integer.
 
     Input:  scale, one positive float or a float64 array with one per draw, in units of the integers; size draws
@@ -90,7 +88,7 @@ def rounded_laplace(scale: float | Floats, size: int) -> Integers:
     return _draw(_ROUNDED, scale, size)
 
 
-def discrete_laplace(scale: float | Floats, size: int) -> Integers:
+def discrete_laplace(scale: float | Floats, size: int) -> WideIntegers:
     """Discrete Laplace (two-sided geometric) noise.
 
     Input:  scale, one positive float or a float64 array with one per draw; size draws
@@ -106,7 +104,7 @@ def discrete_laplace(scale: float | Floats, size: int) -> Integers:
     return _draw(_DISCRETE, scale, size)
 
 
-def _draw(rule: _Rule, scale: float | Floats, size: int) -> Integers:
+def _draw(rule: _Rounding, scale: float | Floats, size: int) -> WideIntegers:
     size = check_size(size)
     return by_size(
         check_scale(scale, size),
@@ -117,7 +115,7 @@ def _draw(rule: _Rule, scale: float | Floats, size: int) -> Integers:
     )
 
 
-def _direct(rule: _Rule, scale: float | Floats, size: int) -> NDArray[np.int64]:
+def _direct(rule: _Rounding, scale: float | Floats, size: int) -> NDArray[np.int64]:
     result = np.empty(size, np.int64)
     work = np.empty((3, min(size, BLOCK)))
     for start in range(0, size, BLOCK):
@@ -127,7 +125,7 @@ def _direct(rule: _Rule, scale: float | Floats, size: int) -> NDArray[np.int64]:
     return result
 
 
-def _block(rule: _Rule, scale: float | Floats, words: Words, work: Floats) -> Floats:
+def _block(rule: _Rounding, scale: float | Floats, words: Words, work: Floats) -> Floats:
     """Return the signed draws of one block, as floats (all below 2^53)."""
     signed, value, nearest = work[:, : len(words)]
     np.add(words.view(np.int64), 0.5, out=signed)
@@ -149,7 +147,7 @@ def _block(rule: _Rule, scale: float | Floats, words: Words, work: Floats) -> Fl
     return result
 
 
-def _settle(rule: _Rule, scale: float | Floats, words: Words, nearest: Floats, suspects: NDArray[np.intp]) -> None:
+def _settle(rule: _Rounding, scale: float | Floats, words: Words, nearest: Floats, suspects: NDArray[np.intp]) -> None:
     """Decide the draws that the constant bound left open, in place."""
     scales = scale if isinstance(scale, float) else scale[suspects]
     y = -np.log(np.abs(words[suspects].view(np.int64) + 0.5) * 2.0**-63)
@@ -162,7 +160,7 @@ def _settle(rule: _Rule, scale: float | Floats, words: Words, nearest: Floats, s
         nearest[i] = _exact(rule, own, magnitude_bits(int(words[i])), 63)
 
 
-def _exact(rule: _Rule, scale: float, known: int, count: int) -> int:
+def _exact(rule: _Rounding, scale: float, known: int, count: int) -> int:
     """⌊scale·(-ln V) + c⌋ for a V of which `count` bits are known, drawing more until it is certain."""
     exponent = max(0, math.frexp(scale)[1])
     while True:
@@ -175,7 +173,7 @@ def _exact(rule: _Rule, scale: float, known: int, count: int) -> int:
         count += 64
 
 
-def _split(rule: _Rule, scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> Integers:
+def _split(rule: _Rounding, scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> WideIntegers:
     """Scales in (2^31, 2^63]: the cell, then the place in it, then the sign."""
     reduced = np.ldexp(scale, -exponent)
     scales, rates, exponents = (np.broadcast_to(part, (size,)) for part in (scale, reduced, exponent))
@@ -202,7 +200,7 @@ def _split(rule: _Rule, scale: float | Floats, size: int, exponent: NDArray[np.i
     return np.where(negative, -magnitude, magnitude)
 
 
-def _huge(rule: _Rule, scale: float) -> int:
+def _huge(rule: _Rounding, scale: float) -> int:
     word = int(bits.random_words(1)[0])
     magnitude = _exact(rule, scale, magnitude_bits(word), 63)
     return -magnitude if word >> 63 else magnitude

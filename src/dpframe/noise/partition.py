@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Booleans
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
 from dpframe.noise.arguments import rational
-from dpframe.noise.bernoulli import Booleans
 from dpframe.noise.certified import Ball, Number, ball, precision, round_down, round_up
 from dpframe.noise.inversion import uniform_below
 

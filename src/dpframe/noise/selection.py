@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Booleans, WideIntegers
 from dpframe.errors import InvalidArgument
 from dpframe.noise import bits
 from dpframe.noise.arguments import rational
-from dpframe.noise.bernoulli import Booleans, bernoulli
+from dpframe.noise.bernoulli import bernoulli
 from dpframe.noise.certified import Ball, Number, ball, precision
-from dpframe.noise.inversion import FUNCTION, UNIT, Integers, uniform_ball
+from dpframe.noise.inversion import FUNCTION, UNIT, uniform_ball
 
 __all__ = ["exponential_choice", "keep_at_least", "permute_and_flip", "randomized_response", "uniform_index"]
 
@@ -192,7 +193,7 @@ def randomized_response(values: NDArray[Any], choices: int, keep: Number) -> NDA
     return np.where(kept, codes.astype(np.int64), (codes.astype(np.int64) + step) % choices)
 
 
-def keep_at_least(noisy: Integers, threshold: int) -> Booleans:
+def keep_at_least(noisy: WideIntegers, threshold: int) -> Booleans:
     """Which noisy values are at least the threshold. A value equal to it is kept, and δ must be charged for that.
 
     >>> keep_at_least(np.array([4, 5, 6]), 5)

@@ -1,5 +1,6 @@
 """What was asked: columns and their domains, steps, row expressions, statistics, questions, and their explanation."""
 
+from dpframe.plan.candidates import Candidates
 from dpframe.plan.columns import (
     Auto,
     Bounds,
@@ -20,17 +21,7 @@ from dpframe.plan.explain import (
     render_text,
     unit_words,
 )
-from dpframe.plan.expressions import (
-    Call,
-    Expr,
-    Literal,
-    Name,
-    Node,
-    check_interval,
-    col,
-    lit,
-    when,
-)
+from dpframe.plan.expressions import Expr, col, lit, when
 from dpframe.plan.fingerprint import (
     described,
     described_table,
@@ -53,6 +44,7 @@ from dpframe.plan.hints import (
 )
 from dpframe.plan.intervals import (
     Intervals,
+    check_interval,
 )
 from dpframe.plan.keys import (
     Key,
@@ -66,6 +58,7 @@ from dpframe.plan.marginals import (
     Tables,
     titled,
 )
+from dpframe.plan.nodes import Call, Literal, Name, Node
 from dpframe.plan.operations import (
     OPERATIONS,
     overflows,
@@ -86,14 +79,7 @@ from dpframe.plan.statistics import (
     Sum,
     Var,
 )
-from dpframe.plan.totals import (
-    Candidates,
-    Formula,
-    ReleasedColumn,
-    Total,
-    TotalKind,
-    is_whole,
-)
+from dpframe.plan.totals import Formula, ReleasedColumn, Total, TotalKind, is_whole
 from dpframe.plan.types import (
     TIMES,
     Kind,

@@ -93,7 +93,7 @@ def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]
 
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
     """A protected table in words: whose it is, and its columns with type, bounds and keys. Never a row."""
-    columns = [(name, show(c.domain.dtype), _facts(c.domain)) for name, c in step.table.columns.items()]
+    columns = [(name, show(c.domain.dtype), _domain(c.domain)) for name, c in step.table.columns.items()]
     return f"{_title(step)} One unit has {_held(step)}.", columns
 
 
@@ -166,14 +166,14 @@ def _written(step: Step) -> str:
     for name, column in step.table.columns.items():
         old = before.get(name)
         if step.parent is None or old is None or old != column:
-            known = _facts(column.domain)
+            known = _domain(column.domain)
             known += "" if column.domain.nullable or step.parent is None else ", not missing"
             if known.strip(", "):
                 lines.append(f"{name}: {known.strip(', ')}")
     return "; ".join(lines)
 
 
-def _facts(domain: ColumnDomain) -> str:
+def _domain(domain: ColumnDomain) -> str:
     parts = []
     if domain.bounds is not None:
         times = kind(domain.dtype) in TIMES

@@ -2,140 +2,32 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
-
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
-from dpframe.plan.columns import Bounds, ColumnDomain, Table
 from dpframe.plan.hints import CALENDAR, EXPRESSION, TEXT, Hints
-from dpframe.plan.operations import OPERATIONS
+from dpframe.plan.intervals import check_bound, check_interval
+from dpframe.plan.nodes import Call, Listed, Literal, Name, Node, text
 from dpframe.plan.types import (
     Kind,
-    Null,
-    Scalar,
     as_dtype,
     in_order,
     is_finite,
     kind_of_scalar,
-    listed,
-    number,
     plain,
     real,
 )
 
 __all__ = [
-    "Call",
     "Expr",
-    "Literal",
-    "Name",
-    "Node",
     "Then",
     "When",
-    "check_bound",
-    "check_interval",
     "col",
-    "comparable",
     "lit",
     "when",
 ]
-
-
-@dataclass(frozen=True)
-class Name:
-    """A column, by the name it has where the expression is used."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Literal:
-    """A value that the user typed."""
-
-    value: Scalar | None
-
-
-@dataclass(frozen=True)
-class Call:
-    """An operation of `OPERATIONS` on expressions."""
-
-    operation: str
-    args: tuple[Node, ...]
-    options: tuple[tuple[str, Any], ...] = field(default=())
-
-
-Node = Name | Literal | Call
-
-
-_LITERAL_TYPES: Mapping[str, nw.dtypes.DType] = {
-    "null": Null(),
-    "boolean": nw.Boolean(),
-    "integer": nw.Int64(),
-    "float": nw.Float64(),
-    "decimal": nw.Float64(),
-    "string": nw.String(),
-    "date": nw.Date(),
-    "datetime": nw.Datetime(),
-    "duration": nw.Duration(),
-}
-
-
-def text(node: Node, *, short: bool = False) -> str:
-    """An expression as the user would type it; if `short`, without the rest of long lists, for people to read."""
-    match node:
-        case Name(name):
-            return name
-        case Literal(value):
-            return repr(value)
-        case Call(operation, args, options):
-            said = {name: listed(o) if short and isinstance(o, _Listed) else o for name, o in options}
-            return OPERATIONS[operation].text.format(*(text(a, short=short) for a in args), **said)
-
-
-def domain(node: Node, table: Table, asked: str) -> ColumnDomain:
-    """What is known of an expression's values on a table; refuses unknown columns and wrong types."""
-    match node:
-        case Name(name):
-            return table.column(name, asked).domain
-        case Literal(value):
-            family = kind_of_scalar(value)
-            number = isinstance(value, (bool, int, float))
-            bounds = Bounds(value, value) if number else None  # type: ignore[arg-type]
-            zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
-            return ColumnDomain(nw.Datetime("us", "UTC") if zoned else _LITERAL_TYPES[family], value is None, bounds)
-        case Call(operation, args, options):
-            known = [domain(a, table, asked) for a in args]
-            return OPERATIONS[operation].rule(f"{asked}: {text(node, short=True)}", known, dict(options))
-
-
-def names(node: Node) -> frozenset[str]:
-    """The columns an expression reads."""
-    match node:
-        case Name(name):
-            return frozenset({name})
-        case Call(_, args, _):
-            return frozenset().union(*(names(a) for a in args))
-        case _:
-            return frozenset()
-
-
-def check_bound(value: object, what: str) -> Any:
-    """A limit of an interval: an int or a finite float, a date, time or timedelta; or a typed error that names it."""
-    value = plain(value)
-    if isinstance(value, (dt.date, dt.timedelta)):
-        return value
-    end = real(value)
-    if end is None:
-        raise InvalidBounds(
-            f"{what}: a bound is a number or a time, such as datetime.date(2026, 1, 31), not {kind_of(value)}."
-        )
-    most = 2**64 - 1 if isinstance(end, int) else 1e270
-    if not -most <= end <= most:
-        raise InvalidBounds(f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits.")
-    return end
 
 
 class Expr(Hints):
@@ -257,10 +149,10 @@ class Expr(Hints):
         """Whether a value is one of those listed."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InvalidArgument("is_in takes a list of values.")
-        found = [plain(v) for v in in_order(values)]
-        for value in found:
+        listed = [plain(v) for v in in_order(values)]
+        for value in listed:
             kind_of_scalar(value)
-        return self._call("is_in", values=_Listed(found))
+        return self._call("is_in", values=Listed(listed))
 
     # Logic
 
@@ -308,15 +200,6 @@ class Expr(Hints):
     def dt(self) -> CalendarNamespace:
         """Parts of a date or a time."""
         return CalendarNamespace(self)
-
-
-class _Listed(tuple[Any, ...]):
-    """Values of `is_in`, written as a list."""
-
-    __slots__ = ()
-
-    def __format__(self, spec: str) -> str:
-        return repr(list(self))
 
 
 def _whole(value: object, what: str) -> int:
@@ -445,26 +328,6 @@ def node_of(value: object) -> Node:
     if family == Kind.INTEGER and not -(2**63) <= value < 2**63:  # type: ignore[operator]
         raise InvalidArgument("A whole number in an expression must fit in a signed 64-bit integer.")
     return Literal(float(value) if family == Kind.DECIMAL else value)  # type: ignore[arg-type]
-
-
-def comparable(first: object, second: object) -> bool:
-    """Whether two limits can be put in order: numbers, or times of one kind that both have a zone or neither."""
-    kinds = [kind_of_scalar(x) for x in (first, second)]
-    zoned = [isinstance(x, dt.datetime) and x.tzinfo is not None for x in (first, second)]
-    return (kinds[0] == kinds[1] or set(kinds) == {Kind.INTEGER, Kind.FLOAT}) and zoned[0] == zoned[1]
-
-
-def check_interval(lower: object, upper: object, what: str) -> tuple[Any, Any]:
-    """Two limits in order, either of which may be open (None)."""
-    low = None if lower is None else check_bound(lower, what)
-    high = None if upper is None else check_bound(upper, what)
-    if low is None and high is None:
-        raise InvalidBounds(f"{what}: give a lower bound, an upper bound, or both.")
-    if low is not None and high is not None and not comparable(low, high):
-        raise InvalidBounds(f"{what}: the two bounds are two numbers, or two times of one kind.")
-    if low is not None and high is not None and low > high:
-        raise InvalidBounds(f"{what}: the lower bound {number(low)} is above the upper bound {number(high)}.")
-    return low, high
 
 
 def col(name: str) -> Expr:

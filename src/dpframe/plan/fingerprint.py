@@ -68,7 +68,7 @@ def _source(step: Step) -> Json:
     return {
         "unit": _plain(step.unit),
         "neighbors": step.relation,
-        "columns": {name: _facts(domain) for name, domain in step.schema},
+        "columns": {name: _domain(domain) for name, domain in step.schema},
     }
 
 
@@ -77,7 +77,7 @@ def _step(step: Step) -> Json:
     return {"": step.typed, **parts}
 
 
-def _facts(domain: ColumnDomain) -> str:
+def _domain(domain: ColumnDomain) -> str:
     return str(_plain(domain.dtype))
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dpframe.plan.columns import Bounds
 
-__all__ = ["FRACTION_BITS", "UNIT_GRID", "Grid", "grid_for", "room"]
+__all__ = ["FRACTION_BITS", "UNIT_GRID", "ValueGrid", "grid_for", "room"]
 
 FRACTION_BITS = 20  # kept below the grid step by everything that is divided
 _VALUE_BITS = 24  # for floats: relative steps of 6e-8, far below any noise
@@ -17,7 +17,7 @@ _PRODUCT_BITS = 42  # value bits plus limit bits: with FRACTION_BITS they fill 6
 
 
 @dataclass(frozen=True)
-class Grid:
+class ValueGrid:
     """A column's value is `centre + step · integer`, with the integer in [lower, upper].
 
     `step` is a power of two; `centre` is a multiple of it (0 unless the column is centred for a mean).
@@ -34,7 +34,7 @@ class Grid:
         return max(abs(self.lower), abs(self.upper))
 
 
-UNIT_GRID = Grid(Fraction(1), Fraction(0), 0, 1)
+UNIT_GRID = ValueGrid(Fraction(1), Fraction(0), 0, 1)
 
 
 def room(limit: int) -> int:
@@ -42,21 +42,21 @@ def room(limit: int) -> int:
     return _PRODUCT_BITS - (limit - 1).bit_length()
 
 
-def grid_for(bounds: Bounds, *, whole: bool, centred: bool, limit: int) -> Grid:
+def grid_for(bounds: Bounds, *, whole: bool, centred: bool, limit: int) -> ValueGrid:
     """The grid for values in `bounds`, from the bounds alone.
 
     Input:  bounds (column unit); whole: the column holds integers; centred: measure from the middle (for means);
             limit: the most rows of one unit that are added into one cell (count)
-    Output: a Grid whose points lie inside the bounds, exact
+    Output: a ValueGrid whose points lie inside the bounds, exact
     Bound:  |centre + step · integer| never leaves the bounds (shrunk inward), and limit · magnitude stays below 2^42,
             so that with 20 fraction bits nothing wraps in int64
     Source: Mironov 2012 and Casacuberta et al. 2022 (arXiv:2207.10635) say why no float is summed
     Errors: none here; bounds are checked when given
 
     >>> grid_for(Bounds(0, 100), whole=False, centred=False, limit=1)
-    Grid(step=Fraction(1, 131072), centre=Fraction(0, 1), lower=0, upper=13107200)
+    ValueGrid(step=Fraction(1, 131072), centre=Fraction(0, 1), lower=0, upper=13107200)
     >>> grid_for(Bounds(50, 100), whole=True, centred=True, limit=20)
-    Grid(step=Fraction(1, 1), centre=Fraction(75, 1), lower=-25, upper=25)
+    ValueGrid(step=Fraction(1, 1), centre=Fraction(75, 1), lower=-25, upper=25)
     """
     low, high = Fraction(bounds.lower), Fraction(bounds.upper)
     middle = (low + high) / 2 if centred else Fraction(0)
@@ -70,7 +70,7 @@ def grid_for(bounds: Bounds, *, whole: bool, centred: bool, limit: int) -> Grid:
     lower, upper = math.ceil((low - centre) / step), math.floor((high - centre) / step)
     if lower > upper:  # no grid point inside: the neighbour on the side of the centre
         lower = upper = lower if lower <= 0 else upper
-    return Grid(step, centre, lower, upper)
+    return ValueGrid(step, centre, lower, upper)
 
 
 def _ceil_log2(value: Fraction) -> int:

@@ -1,7 +1,8 @@
-"""Intervals that someone listed: the bins of a histogram, the classes of `cut`."""
+"""Intervals that someone typed: the bins of a histogram, the classes of `cut`, and the two limits of a clip."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,12 +11,11 @@ from typing import Any
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.errors import InvalidArgument, WrongType
+from dpframe.errors import InvalidArgument, InvalidBounds, WrongType, kind_of
 from dpframe.plan.columns import ColumnDomain
-from dpframe.plan.expressions import check_bound, comparable
-from dpframe.plan.types import TIMES, Kind, cast_first, kind, number, show, ticks
+from dpframe.plan.types import TIMES, Kind, cast_first, kind, kind_of_scalar, number, plain, real, show, ticks
 
-__all__ = ["Intervals"]
+__all__ = ["Intervals", "check_bound", "check_interval", "comparable"]
 
 
 @dataclass(frozen=True)
@@ -95,3 +95,39 @@ def _labels(
     if len(labels) != len(points) - 1 or len(set(labels)) != len(labels):
         raise InvalidArgument(f"{asked}: give {len(points) - 1} different labels, one for each interval.")
     return tuple(str(x) for x in labels)
+
+
+def check_bound(value: object, what: str) -> Any:
+    """A limit of an interval: an int or a finite float, a date, time or timedelta; or a typed error that names it."""
+    value = plain(value)
+    if isinstance(value, (dt.date, dt.timedelta)):
+        return value
+    end = real(value)
+    if end is None:
+        raise InvalidBounds(
+            f"{what}: a bound is a number or a time, such as datetime.date(2026, 1, 31), not {kind_of(value)}."
+        )
+    most = 2**64 - 1 if isinstance(end, int) else 1e270
+    if not -most <= end <= most:
+        raise InvalidBounds(f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits.")
+    return end
+
+
+def comparable(first: object, second: object) -> bool:
+    """Whether two limits can be put in order: numbers, or times of one kind that both have a zone or neither."""
+    kinds = [kind_of_scalar(x) for x in (first, second)]
+    zoned = [isinstance(x, dt.datetime) and x.tzinfo is not None for x in (first, second)]
+    return (kinds[0] == kinds[1] or set(kinds) == {Kind.INTEGER, Kind.FLOAT}) and zoned[0] == zoned[1]
+
+
+def check_interval(lower: object, upper: object, what: str) -> tuple[Any, Any]:
+    """Two limits in order, either of which may be open (None)."""
+    low = None if lower is None else check_bound(lower, what)
+    high = None if upper is None else check_bound(upper, what)
+    if low is None and high is None:
+        raise InvalidBounds(f"{what}: give a lower bound, an upper bound, or both.")
+    if low is not None and high is not None and not comparable(low, high):
+        raise InvalidBounds(f"{what}: the two bounds are two numbers, or two times of one kind.")
+    if low is not None and high is not None and low > high:
+        raise InvalidBounds(f"{what}: the lower bound {number(low)} is above the upper bound {number(high)}.")
+    return low, high

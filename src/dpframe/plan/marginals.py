@@ -15,7 +15,7 @@ from dpframe.plan.question import Allotment, Layout, Question
 from dpframe.plan.statistics import Count
 from dpframe.plan.totals import Formula, ReleasedColumn, Total, TotalKind
 from dpframe.plan.types import Scalar
-from dpframe.theory.formulas.error import Part, interaction, shares
+from dpframe.theory.formulas.error import Attributes, interaction, shares
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 __all__ = ["COUNT", "Marginals", "Tables", "titled"]
@@ -37,7 +37,7 @@ class Tables:
 
     by: tuple[str, ...]
     levels: tuple[tuple[Scalar | None, ...], ...]
-    workload: tuple[Part, ...]
+    workload: tuple[Attributes, ...]
     total: Total
 
     @property
@@ -45,7 +45,7 @@ class Tables:
         """How many keys each column has."""
         return tuple(map(len, self.levels))
 
-    def names(self, part: Part) -> tuple[str, ...]:
+    def names(self, part: Attributes) -> tuple[str, ...]:
         """The columns of a set."""
         return tuple(self.by[i] for i in part)
 
@@ -54,17 +54,17 @@ class Tables:
         """The columns of each table."""
         return tuple(map(self.names, self.workload))
 
-    def part(self, names: Sequence[str]) -> Part:
+    def part(self, names: Sequence[str]) -> Attributes:
         """The places of columns."""
         return tuple(map(self.by.index, names))
 
-    def output(self, table: Part) -> ReleasedColumn:
+    def output(self, table: Attributes) -> ReleasedColumn:
         """The released numbers of a marginal: rows, with fractions."""
         return ReleasedColumn(
             COUNT, Formula.COUNT, ((COUNT, replace(self.total, among=self.names(table))),), whole=False
         )
 
-    def layout(self, table: Part) -> Layout:
+    def layout(self, table: Attributes) -> Layout:
         """How a marginal is laid out: the last column across, with margins."""
         return Layout("crosstab", self.names(table)[-1:], margins=True) if len(table) > 1 else Layout()
 
@@ -78,7 +78,7 @@ class Marginals(Question):
     a grid of 2^-20 rows; a price is split over them as there.
     """
 
-    workload: tuple[Part, ...] = ()  # places in `by`
+    workload: tuple[Attributes, ...] = ()  # places in `by`
 
     @cached_property
     def tables(self) -> Tables:
@@ -129,7 +129,7 @@ class Marginals(Question):
             ReleasedColumn(title, Formula.COUNT, ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in named
         )
 
-    def one(self, table: Part) -> Question:
+    def one(self, table: Attributes) -> Question:
         """One marginal as a question of its own: its keys, and how it is laid out."""
         assert self.keys is not None
         keys = Keys(tuple(self.keys.levels[i] for i in table)) if table else None

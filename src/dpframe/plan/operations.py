@@ -32,7 +32,7 @@ from dpframe.plan.types import (
     ticks,
 )
 
-__all__ = ["OPERATIONS", "Operation", "cast_facts", "clip_facts", "fill_facts", "overflows"]
+__all__ = ["OPERATIONS", "Operation", "cast_domain", "clip_domain", "fill_domain", "overflows"]
 
 Options = Mapping[str, Any]
 Rule = Callable[[str, Sequence[ColumnDomain], Options], ColumnDomain]
@@ -201,7 +201,7 @@ def _is_in(asked: str, args: Sequence[ColumnDomain], options: Options) -> Column
     return ColumnDomain(nw.Boolean(), args[0].nullable, Bounds(0, 1))
 
 
-def clip_facts(asked: str, domain: ColumnDomain, lower: Any, upper: Any, origin: str = "") -> ColumnDomain:
+def clip_domain(asked: str, domain: ColumnDomain, lower: Any, upper: Any, origin: str = "") -> ColumnDomain:
     """Facts after clip: missing stays missing, everything else lies in [lower, upper]; one side may be open.
 
     The bounds of a time are held in its ticks.
@@ -234,10 +234,10 @@ def clip_facts(asked: str, domain: ColumnDomain, lower: Any, upper: Any, origin:
 
 
 def _clip(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    return clip_facts(asked, args[0], options["lower"], options["upper"])
+    return clip_domain(asked, args[0], options["lower"], options["upper"])
 
 
-def fill_facts(asked: str, domain: ColumnDomain, value: object, origin: str = "") -> ColumnDomain:
+def fill_domain(asked: str, domain: ColumnDomain, value: object, origin: str = "") -> ColumnDomain:
     """Facts after missing values are replaced by a constant: nothing is missing, and bounds cover the constant."""
     value = check_scalar(value, domain.dtype, asked)
     if value is None:
@@ -258,10 +258,10 @@ def fill_facts(asked: str, domain: ColumnDomain, value: object, origin: str = ""
 
 
 def _fill_null(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    return fill_facts(asked, args[0], options["value"])
+    return fill_domain(asked, args[0], options["value"])
 
 
-def cast_facts(asked: str, domain: ColumnDomain, target: nw.dtypes.DType, origin: str = "") -> ColumnDomain:
+def cast_domain(asked: str, domain: ColumnDomain, target: nw.dtypes.DType, origin: str = "") -> ColumnDomain:
     """Facts after a conversion in which what does not convert is null."""
     check_cast(domain.dtype, target, asked)
     keys: tuple[Scalar, ...] | None = tuple(target.categories) if isinstance(target, nw.Enum) else None
@@ -286,7 +286,7 @@ def cast_facts(asked: str, domain: ColumnDomain, target: nw.dtypes.DType, origin
 
 
 def _cast(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
-    return cast_facts(asked, args[0], options["dtype"])
+    return cast_domain(asked, args[0], options["dtype"])
 
 
 def _case(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:

@@ -19,8 +19,9 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_name
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.statistics import Aggregate
 from dpframe.plan.steps import Step
-from dpframe.plan.totals import ReleasedColumn, Total, UnitLimits, units_total
+from dpframe.plan.totals import ReleasedColumn, Total, units_total
 from dpframe.plan.types import Kind, check_key, kind, show
+from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.error import margin_shares
 from dpframe.theory.formulas.sensitivity import Sensitivity, merged, pair_gains
 

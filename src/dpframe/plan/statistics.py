@@ -14,7 +14,6 @@ from dpframe.plan.keys import read_keys
 from dpframe.plan.totals import (
     Formula,
     ReleasedColumn,
-    UnitLimits,
     bounds_of,
     distinct_total,
     in_ticks,
@@ -30,6 +29,7 @@ from dpframe.plan.totals import (
     value_total,
 )
 from dpframe.plan.types import TIMES, Kind, Scalar, check_key, kind, mean_type, show
+from dpframe.plan.unit_limits import UnitLimits
 
 __all__ = ["Aggregate", "Count", "CountDistinct", "CountUnits", "Mean", "Mode", "Quantile", "Sum", "Var"]
 

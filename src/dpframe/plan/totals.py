@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
 from narwhals.dtypes import DType
-from numpy.typing import NDArray
 
-from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnboundedContribution, WrongType
-from dpframe.plan.columns import Auto, Bounds, Column, Table
-from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Grid, grid_for
+from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
+from dpframe.plan.candidates import Candidates
+from dpframe.plan.columns import Auto, Bounds, Column
+from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, ValueGrid, grid_for
 from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, kind, show, ticks
-from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity
+from dpframe.plan.unit_limits import UnitLimits
+from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
 __all__ = [
-    "Candidates",
     "Formula",
     "ReleasedColumn",
     "Total",
     "TotalKind",
-    "UnitLimits",
     "bounds_of",
     "distinct_total",
     "in_ticks",
@@ -41,155 +38,6 @@ __all__ = [
     "units_total",
     "value_total",
 ]
-
-_CANDIDATES = 1024
-_LATTICE_BITS = 50  # of a value between the candidates: doubled and times 1,023 it is below 2^61
-
-
-@dataclass(frozen=True)
-class UnitLimits:
-    """Where an aggregate is asked: the table, the groups, and what one unit may have in them.
-
-    `contribution` has no more groups than the table; a limit that was not given is None in `known`.
-    """
-
-    table: Table
-    grouped_by: tuple[str, ...]
-    cells: int | None
-    max_groups: int | None
-    max_rows_per_group: int | None
-    max_rows: int | None
-    asked: str
-    one_each: bool = False  # one unit surely has at most one row in a group, so that rows count units
-    choosable: bool = True  # dp.Auto() may choose limits here
-    ci: float | None = None  # the confidence at which quantiles have intervals, which are paid for
-
-    def contribution(self, what: str) -> Contribution:
-        """The limits on rows, or an error that names the one to type."""
-        groups = self.groups(what)
-        if self.max_rows is None and self.max_rows_per_group is None:
-            unit = _unit_words(self.table)
-            where = f" by {_listed(self.grouped_by)}" if self.grouped_by else ""
-            line = f"max_groups={groups}, max_rows_per_group=2" if self.grouped_by else "max_rows=20"
-            raise UnboundedContribution(
-                f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so "
-                f"no finite noise hides it. {self._advice(line)}"
-            )
-        rows = self.max_rows if self.max_rows is not None else groups * (self.max_rows_per_group or 0)
-        per_group = self.max_rows_per_group if self.max_rows_per_group is not None else rows
-        return Contribution(groups, per_group, rows)
-
-    def groups(self, what: str) -> int:
-        """The limit on groups, or an error that names it."""
-        if self.max_groups is None:
-            limits = f"max_groups=3, max_rows_per_group={self.max_rows_per_group or 2}"
-            raise UnboundedContribution(
-                f"{what} by {_listed(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
-                f"groups, so no finite noise hides it. {self._advice(limits)}"
-            )
-        return self.max_groups
-
-    def _advice(self, limits: str) -> str:
-        chosen = "; or have it chosen privately inside the release: limits=dp.Auto()" if self.choosable else ""
-        return f"Say how many: {self.asked.replace('{limit}', limits)}{chosen}."
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows are weighted, so that totals carry fraction bits (an identifier column enforces the limits)."""
-        return bool(self.table.unit)
-
-    @property
-    def one_row_each(self) -> bool:
-        """Whether neighbours exchange one row for one row of an ungrouped table."""
-        return self.table.exactly_one and not self.grouped_by
-
-
-def _unit_words(table: Table) -> str:
-    names = [name for name, column in table.columns.items() if column.is_unit]
-    return _listed(names) if names else "unit"
-
-
-def _listed(names: tuple[str, ...] | list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """The values among which a quantile is chosen: `lower`, `lower + step`, …, `count` of them (column unit).
-
-    Which candidate is nearest to a value is decided in integers, so that all engines agree on ties. A value is measured
-    from `lower`, in one subtraction of floats. A power of two then scales the distance, which loses nothing, and makes
-    the distance of the last candidate a whole number of about 2^50, the `extent`. The rest is arithmetic of integers.
-    """
-
-    lower: float
-    step: float
-    count: int
-    whole: bool
-
-    @classmethod
-    def between(cls, bounds: Bounds, *, whole: bool) -> Candidates:
-        """Every integer between the bounds, if the column holds integers and there are few; else 1,024 points."""
-        lower, width = float(bounds.lower), float(Fraction(bounds.upper) - Fraction(bounds.lower))
-        if width == 0:
-            return cls(lower, 1.0, 1, whole)
-        if whole and width < _CANDIDATES:
-            return cls(lower, 1.0, int(width) + 1, whole)
-        return cls(lower, width / (_CANDIDATES - 1), _CANDIDATES, whole)
-
-    @property
-    def fits(self) -> bool:
-        """Whether each candidate, which is a float, is a whole number of 64 bits once it is rounded."""
-        return self.lower >= -(2.0**63) and self.point(self.count - 1) < 2.0**63
-
-    def point(self, number: int) -> float:
-        """The value of a candidate (column unit)."""
-        return self.lower + number * self.step
-
-    @property
-    def power(self) -> int:
-        """The power of two that scales distances from `lower`, so that the last candidate's is about 2^50."""
-        width = Fraction(self.step) * (self.count - 1)
-        return _LATTICE_BITS - (width.numerator.bit_length() - width.denominator.bit_length()) if width else 0
-
-    @property
-    def extent(self) -> int:
-        """The scaled distance between the first candidate and the last, as a whole number below 2^51; 0 for one value.
-
-        >>> Candidates(0.0, 1.0, 11, True).extent == 10 * 2**47
-        True
-        """
-        return round(Fraction(self.step) * (self.count - 1) * Fraction(2) ** self.power)
-
-    def nearest(self, value: float) -> int:
-        """The number of the candidate nearest to a value, of two the greater: what every engine computes.
-
-        Input:  value, finite or infinite (column unit)
-        Output: an integer in [0, count)
-        Bound:  the candidate is within half a step of the value, save a part of 2^-38 of a step and what the
-                subtraction rounds; it depends on this value alone
-
-        >>> [Candidates(0.0, 1.0, 11, False).nearest(x) for x in (-math.inf, 0.49, 0.5, 7.0, math.inf)]
-        [0, 0, 1, 7, 10]
-        """
-        last = self.count - 1
-        if not self.extent:
-            return 0
-        inside = min(max(value, self.lower), self.point(last)) - self.lower
-        scaled = math.floor(Fraction(inside) * Fraction(2) ** self.power)
-        return min((2 * last * scaled + self.extent) // (2 * self.extent), last)
-
-    def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Between what the values are that are read as these candidates and those between them (column unit).
-
-        A value is read as the nearest candidate, so it is within half a step and what floats leave out of that; of
-        whole values, only whole ones are.
-        """
-        largest = max(abs(self.lower), abs(self.point(self.count - 1)))
-        exact = self.whole and self.step == 1 and largest < 2**52
-        beside = 0.501 * self.step + (0.0 if exact else 2 * math.ulp(largest))
-        low, high = self.lower + first * self.step - beside, self.lower + last * self.step + beside
-        return (np.ceil(low), np.floor(high)) if self.whole else (low, high)
 
 
 class TotalKind(StrEnum):
@@ -224,7 +72,7 @@ class Total:
 
     kind: TotalKind
     column: Column | None
-    grid: Grid
+    grid: ValueGrid
     fraction: int
     sensitivity: Sensitivity
     about: Fraction = Fraction(0)

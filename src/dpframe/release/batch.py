@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframe.budget import Loss, Terms, exact
+from dpframe.budget import Loss, Terms, typed_number
 from dpframe.errors import InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan import BATCH, Hints, Marginals, Question, render_text
 from dpframe.release.accuracy import check_ci, read_ci
@@ -19,8 +19,8 @@ from dpframe.release.pricing import (
     EpsilonPrice,
     NoiseKind,
     NoisePlan,
-    Part,
     Price,
+    PricedTotal,
     RhoPrice,
     allocate_epsilon,
     allocate_rho,
@@ -144,7 +144,7 @@ def _read_price(terms: Terms, epsilon: object, delta: object, rho: object, noise
     return price
 
 
-def _allocations(price: Price, parts: Sequence[Part], *, finds: bool, joint: bool) -> list[Allocation]:
+def _allocations(price: Price, parts: Sequence[PricedTotal], *, finds: bool, joint: bool) -> list[Allocation]:
     """The ways to spend the price of a batch."""
     if isinstance(price, RhoPrice):
         return allocate_rho(parts, price.amount, price.delta, price.noise)
@@ -163,7 +163,7 @@ def _weights(asks: Sequence[Question], shares: Sequence[float] | None) -> list[t
         raise InvalidArgument("budget.plan([...]): give at least one query.")
     if shares is not None and (isinstance(shares, (str, bytes)) or not isinstance(shares, Sequence)):
         raise InvalidArgument("budget.plan: shares= is a list of numbers, one for each query.")
-    given = [Fraction(1)] * len(asks) if shares is None else [exact(share, "share") for share in shares]
+    given = [Fraction(1)] * len(asks) if shares is None else [typed_number(share, "share") for share in shares]
     if len(given) != len(asks) or any(share <= 0 for share in given):
         raise InvalidArgument("budget.plan: shares= has a number above 0 for each query.")
     paying = [(question, share) for question, share in zip(asks, given, strict=True) if moved_totals(question)]

@@ -1,4 +1,4 @@
-"""The framework that dpframe stands on, usable on its own: domains, metrics, measures, and maps between them.
+"""Differential privacy as domains, metrics, measures and maps between them, and the formulas behind it.
 
     import dpframe.theory as t
 
@@ -12,6 +12,21 @@
 A `Transformation` or `Measurement` promises that inputs within d_in have outputs within `map(d_in)`. Lower down:
 `max_divergence` and `empirical_sensitivity` measure what a map promises, and `plots` draws it; `laplace_error` and its
 like say how far off a release may be.
+
+Who stands on what:
+
+- `formulas` holds each formula once: how far one unit moves a total, what noise costs, how far off a number may be.
+  Protected dataframes call these formulas and nothing else of `dpframe.theory`. A question about a dataframe builds no
+  `Transformation` and no `Measurement`; the proofs of its steps are in `dpframe.plan`.
+- The framework is everything else: spaces, transformations, measurements, combinators, and searches over them. It is
+  for analyses that are written as maps, and for learning. It calls the formulas too.
+- Both call the ρ of Laplace noise, the step from ρ to ε, thresholds, and how far off noise may be. Only the framework
+  calls the formulas of whole vectors (`formulas.sensitivity.vectors`), of composition (`formulas.loss.composition`) and
+  the profiles of Laplace noise (`formulas.loss.laplace`). Only dataframes call those of rows and units in groups
+  (`formulas.sensitivity.grouped`), of choices, of keys found in the data, and of marginals.
+- `checks` hold both against the truth. `dpframe.audit` uses their enumerations for dataframes.
+
+So a mistake in a map of the framework is none in a release; a mistake in a formula that both call is one in both.
 """
 
 from dpframe.theory.accuracy import gaussian_error, gaussian_scale_for_error, laplace_error, laplace_scale_for_error

@@ -18,7 +18,7 @@ from dpframe.theory.spaces import Domain, Measure, Metric
 __all__ = ["Measurement", "Transformation"]
 
 
-class _Part:
+class _Map:
     """What transformations and measurements share."""
 
     def __init__(self, input_domain: Domain, input_metric: Metric, function: Callable[[Any], Any]) -> None:
@@ -66,7 +66,7 @@ def _fit(left: Transformation, right: Transformation | Measurement) -> None:
         )
 
 
-class Transformation(_Part):
+class Transformation(_Map):
     """A function between datasets or aggregates that keeps neighbours near: a deterministic, stable step.
 
     `stability_map` takes a distance in the input metric to one in the output metric. It is given, and returns, exact
@@ -153,7 +153,7 @@ class Transformation(_Part):
         )
 
 
-class Measurement(_Part):
+class Measurement(_Map):
     """A random function whose output says little about its input: where privacy is paid for.
 
     `privacy_map` takes a distance in the input metric to a loss in the output measure, in exact numbers or floats.

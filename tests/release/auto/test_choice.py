@@ -10,40 +10,22 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine, errors
-from dpframe.engine import EXPONENTS, NODES, ONE
-from dpframe.noise import keep_probability
+from dpframe.engine import NODES, ONE
 from dpframe.plan.columns import Limits
 from dpframe.plan.steps.basic import MOST
 from dpframe.release.auto import choice as auto
 from dpframe.release.auto import noisy_histograms
-from dpframe.release.auto.choice import _candidates, _found, choose
-from dpframe.release.auto.distinct_values import Shared, ValuesPosterior
-from dpframe.release.auto.error_model import Expected, UnitSizes, _geometric_mean
-from dpframe.release.auto.noisy_histograms import histogram_scale, noisy_values
-from dpframe.release.auto.size_histograms import Groups, read_groups, read_spread
-from prices import noise_plan, offer, read_price
-
-
-def panel(seed, units=2000, groups=10, spread=1.2):
-    draw = np.random.default_rng(seed)
-    rows = np.ceil(draw.lognormal(2.0, spread, units)).astype(int)
-    ids = np.repeat(np.arange(units), rows)
-    return pl.DataFrame({"id": ids, "g": draw.integers(0, groups, len(ids)), "x": draw.uniform(1, 5, len(ids))})
+from dpframe.release.auto.choice import _candidates, choose
+from dpframe.release.auto.error_model import UnitSizes
+from dpframe.release.auto.noisy_histograms import noisy_values
+from dpframe.release.auto.size_histograms import read_spread
+from panels import error, panel, protect
+from prices import offer, read_price
 
 
 @pytest.fixture(scope="module")
 def table():
     return panel(1)
-
-
-def protect(table, epsilon=1e6, **options):
-    return dp.protect(table, unit="id", budget=dp.Budget(epsilon=epsilon, delta=0.9), **options)
-
-
-def error(frame, truth, **limits):
-    query = frame.group_by("g", keys=list(range(10)), **limits).count()
-    squares = [np.mean((query.release(epsilon=1).table["count"].to_numpy() - truth) ** 2) for _ in range(15)]
-    return float(np.sqrt(np.mean(squares)))
 
 
 @pytest.mark.long
@@ -83,12 +65,6 @@ def test_of_few_people_the_largest_groups_are_not_limited(units, known):
     for needed in (query.agg(m=dp.mean("x", bounds=(1, 5))), query.agg(n=dp.count(), m=dp.mean("x", bounds=(1, 5)))):
         assert auto.read_people(needed._question, *parts).peaks is not None
     assert auto.read_people(query.count()._question, *parts, also=["rows_per_group"]).peaks is not None
-
-
-def test_what_is_shown_is_the_middle_of_the_cases_that_are_open():
-    assert _geometric_mean(np.array([1.0, 100.0]), np.array([0.5, 0.5])) == pytest.approx(10.0)
-    assert _geometric_mean(np.array([3.0]), np.array([0.25, 0.75])) == pytest.approx(3.0)
-    assert _geometric_mean(np.array([0.0, 2.0]), np.array([0.5, 0.5])) == 0.0  # an exact number
 
 
 @pytest.mark.usefixtures("same_noise")
@@ -132,118 +108,11 @@ def test_beside_a_limit_in_groups_units_are_known_to_be_in_several(spread_out, g
 
 
 @pytest.mark.usefixtures("same_noise")
-def test_tune_knows_that_units_are_in_several_groups(spread_out):
-    query = protect(spread_out).group_by("g", keys=list(range(12)), limits=dp.Auto()).agg(n=dp.count())
-    for grid in ({"max_rows": [1, 6, 12], "max_rows_per_group": [1, 2]}, {"max_rows": [36], "max_groups": [3, 6]}):
-        for *limits, expected in query.tune(grid, epsilon=20).rows():
-            most = dict(zip(grid, limits, strict=True))
-            per_group, groups = most.get("max_rows_per_group", 3), most.get("max_groups", 12)
-            missed = 3000 - 1000 * min(most["max_rows"], groups * per_group) / 12
-            assert missed < expected < 1.6 * missed, most
-
-
-@pytest.mark.usefixtures("same_noise")
 def test_thresholded_keys_and_means_too(table):
     q = protect(table).group_by("g", limits=dp.Auto()).agg(n=dp.count(), m=dp.mean("x", bounds=(1, 5)))
     out = q.release(epsilon=3, delta=1e-6).table
     assert out["g"].to_list() == list(range(10))
     assert out["m"].to_list() == pytest.approx([3.0] * 10, abs=0.5)
-
-
-SIZES = ("rows", "groups", "rows_per_group")
-
-
-def histograms(ask):
-    """Every histogram there is of an ask, by name."""
-    column = ask.table.columns["x"]
-    edges = [-3.0, -0.5, 0.0, 1.0, 2.5, 40.0]
-    return {
-        **engine.size_profile(ask, SIZES),
-        "keys": engine.key_profile(ask),
-        "magnitudes": engine.magnitude_profile(ask, column),
-        "values": engine.value_profile(ask, column, edges),
-    }
-
-
-VALUES = [None, 0.0, -0.0, 1.0, -7.5, 3e40, -1e-40, float("inf"), float("-inf"), float("nan"), 2.5]
-
-
-def rows_of(draw, units, number):
-    return [
-        {"id": int(draw.choice(units)), "g": int(draw.integers(0, 5)), "x": VALUES[draw.integers(len(VALUES))]}
-        for _ in range(number)
-    ]
-
-
-SCHEMA = {"id": pl.Int64, "g": pl.Int64, "x": pl.Float64}
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("keys", [[0, 1, 2], None])
-def test_one_unit_moves_a_histogram_by_one(seed, keys):
-    draw = np.random.default_rng(seed)
-    rest, unit, another = rows_of(draw, range(5), 60), rows_of(draw, [9], 12), rows_of(draw, [9], 5)
-    tables = [pl.DataFrame(rows, schema=SCHEMA) for rows in (rest, rest + unit, rest + another)]
-    without, one, other = (
-        histograms(dp.protect(t, unit="id").group_by("g", keys=keys, limits=dp.Auto()).count()._question)
-        for t in tables
-    )
-    for name in without:
-        for first, second, most in ((without, one, ONE), (without, other, ONE), (one, other, 2 * ONE)):
-            assert np.abs(first[name] - second[name]).sum() <= most, name
-        assert without[name].sum() <= 5 * ONE
-    # A unit gives all it has to its size, wherever it has rows that count, so the bound is reached.
-    assert np.abs(without["rows"] - one["rows"]).sum() == ONE or keys is not None
-
-
-def test_the_bound_of_an_exchange_is_reached():
-    few, many = [{"id": 1, "g": 0, "x": 1.0}], [{"id": 1, "g": 0, "x": -40.0}] * 8
-    one, other = (
-        histograms(
-            dp.protect(pl.DataFrame(t, schema=SCHEMA), unit="id", neighbors="replace")
-            .group_by("g", keys=[0], limits=dp.Auto())
-            .count()
-            ._question
-        )
-        for t in (few, many)
-    )
-    for name in ("rows", "rows_per_group", "magnitudes", "values"):
-        assert np.abs(one[name] - other[name]).sum() == 2 * ONE
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_with_declared_rows_one_person_moves_a_histogram_of_values_by_one(seed):
-    draw = np.random.default_rng(seed)
-    rows = rows_of(draw, range(5), 30)
-    whole, less = (
-        dp.protect(pl.DataFrame(r, schema=SCHEMA), unit=dp.Rows(3)).sum("x", bounds=dp.Auto())._question
-        for r in (rows, rows[3:])
-    )
-    for made in (engine.magnitude_profile, lambda a, c: engine.value_profile(a, c, [0.0, 2.0])):
-        moved = made(whole, whole.table.columns["x"]) - made(less, less.table.columns["x"])
-        assert np.abs(moved).sum() <= ONE
-
-
-def test_histograms_say_what_they_say():
-    table = pl.DataFrame({"id": [1] * 5 + [2] + [3] * 100, "g": [0, 0, 0, 1, 1] + [7] + [2] * 100})
-    ask = dp.protect(table, unit="id").group_by("g", keys=[0, 1, 2, 3], limits=dp.Auto()).count()._question
-    sizes = engine.size_profile(ask, SIZES)
-    for name, mean in (("rows", 105), ("groups", 3), ("rows_per_group", 103)):
-        assert sizes[name].sum() == 2 * ONE
-        assert sizes[name] @ NODES == pytest.approx(mean * ONE, abs=200)  # whole parts of ONE round
-    assert engine.key_profile(ask).tolist() == [ONE * 3 // 5, ONE * 2 // 5, ONE, 0]
-    values = pl.DataFrame({"id": [1, 2, 3, 4], "x": [0.0, 1.0, -3.0, 4e200]})
-    ask = dp.protect(values, unit="id").sum("x", bounds=dp.Auto(), max_rows=1)._question
-    counts, wide = engine.magnitude_profile(ask, ask.table.columns["x"]), len(EXPONENTS)
-    assert np.flatnonzero(counts).tolist() == [wide - 102, wide, wide + 101, 2 * wide]
-
-
-def test_a_histogram_costs_its_price():
-    for relation, moved in (("add-remove", 1), ("replace", 2)):
-        assert histogram_scale(offer("epsilon", Fraction(1, 10), Fraction(0), "auto"), relation) == 10 * moved * ONE
-        rho = histogram_scale(offer("rho", Fraction(1, 10), Fraction(0), "auto"), relation)
-        epsilon = moved * ONE / rho
-        assert epsilon + np.exp(-epsilon) - 1 == pytest.approx(0.1, rel=1e-9)
 
 
 def test_the_parts_of_a_price_add_up(monkeypatch):
@@ -511,103 +380,6 @@ def test_a_number_of_values_has_the_noise_of_its_limits(monkeypatch):
             assert number is None or found == number
 
 
-def test_values_are_read_near_the_truth():
-    rows = [np.array([float(n)]) for n in (2000, 20_000)]
-    for number, uneven in ((50.0, 0.0), (3000.0, 1.0), (40_000.0, 2.0), (1e6, 0.0)):
-        truth = Shared(np.array([number]), np.array([uneven]))
-        laws = ValuesPosterior.beforehand(rows[1])
-        for seen in (np.array([2000.0]), np.array([7000.0])):
-            laws = laws.after(seen, float(truth.found(seen)[0]), 20.0)
-        read = laws.drawn(9).found(np.repeat(rows[1], 9))
-        assert np.median(read) == pytest.approx(truth.found(rows[1])[0], rel=0.25)
-    assert truth.found(np.array([1e12]))[0] == pytest.approx(1e6)
-
-
-def test_without_a_number_of_values_nothing_is_known_of_them():
-    laws = ValuesPosterior.beforehand(np.array([1000.0, 1e6]))
-    found = laws.drawn(100).found(np.repeat([1000.0, 1e6], 100)).reshape(2, 100)
-    for seen, rows in zip(found, (1000, 1e6), strict=True):
-        assert 0.3 < np.mean(seen > 0.8 * rows) < 0.7
-        assert np.mean(seen < 0.1 * rows) > 0.2
-    for noisy in (-1e15, 0.0, 1e15):
-        after = laws.after(np.array([0.0, 3.0]), noisy, 1e-9).drawn(4)
-        assert np.all(np.isfinite(after.found(np.repeat([0.0, 1e12], 4))))
-
-
-# Histograms as they are read
-
-
-def test_a_noisy_histogram_is_read_near_the_truth():
-    draw = np.random.default_rng(1)
-    sizes = np.minimum(np.ceil(draw.lognormal(2, 1, 3000)), NODES[-1])
-    counts = np.bincount(np.searchsorted(NODES, sizes), minlength=len(NODES))
-    for _ in range(20):
-        spread = read_spread(counts + draw.laplace(0, 10, len(NODES)), 10.0, NODES.astype(float))
-        assert spread.units == pytest.approx(3000, rel=0.15)
-        mean = spread.odds @ (spread.masses @ np.minimum(NODES, 50)) / spread.units
-        assert mean == pytest.approx(np.minimum(sizes, 50).mean(), rel=0.25)
-        top = NODES[np.flatnonzero(spread.odds @ (spread.masses > 2) > 0.5)[-1]]
-        assert 20 <= top <= 2000
-
-
-def test_noise_alone_is_hardly_anybody():
-    draw = np.random.default_rng(1)
-    for _ in range(50):
-        spread = read_spread(draw.laplace(0, 10, len(NODES)), 10.0, NODES.astype(float))
-        assert spread.units < 250  # the noise of all nodes together has a deviation of 117
-
-
-@pytest.mark.parametrize("truth", [np.full(40, 200.0), np.linspace(20, 380, 40)])
-def test_noise_does_not_make_listed_groups_uneven(truth):
-    ask = protect(panel(1, 50)).group_by("g", keys=list(range(40)), limits=dp.Auto()).count()._question
-    scale, draw = 40.0, np.random.default_rng(1)
-    noisy = [truth + draw.laplace(0, scale, len(truth)) for _ in range(200)]
-    people = UnitSizes(read_spread(np.zeros(len(NODES)), 1.0, NODES.astype(float)))
-    found = [_found(ask, counts, scale, people).sizes[0] for counts in noisy]
-    assert np.mean(np.std(found, axis=1)) == pytest.approx(truth.std(), abs=12)
-    assert np.mean(np.std(noisy, axis=1)) > truth.std() + 12  # as they are, they are too uneven
-
-
-@pytest.mark.parametrize("sizes", [[200.0] * 12, [900.0, 700, 500, 300, 200, 100, 80, 60, 50, 40]])
-def test_groups_that_nobody_listed_are_read_near_the_truth(sizes):  # the same noise each time the test runs
-    draw, scale = np.random.default_rng(1), 30.0
-    for _ in range(20):
-        counts = np.zeros(256)
-        np.add.at(counts, draw.integers(0, 256, len(sizes)), sizes)
-        noisy = counts + draw.laplace(0, scale, 256)
-        groups = read_groups(noisy, scale, sum(sizes), 1, 16)
-        assert len(sizes) / 3 < np.median(groups.number) < 3 * len(sizes)
-        assert np.mean((groups.sizes * groups.each).sum(axis=1)) == pytest.approx(sum(sizes), rel=0.6)
-        assert np.mean(groups.sizes[:, :3], axis=0) == pytest.approx(np.sort(noisy)[::-1][:3], abs=5 * scale)
-
-
-@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e15])
-@pytest.mark.parametrize("count", [-1e15, 0.0, 3.0, 1e15])
-@pytest.mark.parametrize(("units", "least"), [(1.0, 1.0), (1.0, 1.2), (1e12, 1e9), (5.0, 70_000.0)])
-def test_groups_are_read_from_any_histogram(scale, count, units, least):
-    for counts in (np.full(256, count), np.where(np.arange(256) == 7, count, 0.0)):
-        groups = read_groups(counts, scale, units, least, 3)
-        assert np.all(groups.number >= 1)
-        assert np.all(np.isfinite(groups.shares()))
-        assert (groups.shares() * groups.each).sum(axis=1) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("groups", [1, 4])
-def test_a_group_is_expected_to_be_suppressed_as_often_as_it_is(groups):
-    query = protect(panel(1, 50)).group_by("g", max_groups=groups, max_rows_per_group=3).count()
-    plan = noise_plan(query._question, read_price(1, 1e-6), "laplace")
-    units = np.arange(1, 2 * plan.threshold)
-    crowd = np.where(NODES == 1, float(units.sum()), 0.0)
-    once = read_spread(crowd, 1e-9, NODES.astype(float))  # each unit is in one group, so presences are known
-    keys = Groups(units[None].astype(float), np.ones((1, len(units))))
-    model = Expected(query._question, UnitSizes(once, once, keys=keys), lambda _: {})
-    lost = model._lost(plan, model.kept(Limits(3 * groups, groups, 3)))[0]
-    rate = 1 / Fraction(plan.of(plan.decided_by.total).scale)
-    exact = [1 - keep_probability(int(n), rate, plan.start)[0] for n in units]
-    assert lost == pytest.approx(exact, abs=0.12 / groups)  # half a unit of the scale, where noise moves by whole units
-    assert min(exact) < 0.01 < 0.99 < max(exact)
-
-
 @pytest.mark.parametrize("what", ["count", "mean"])
 def test_what_is_chosen_shows_the_groups_that_nobody_listed(monkeypatch, what):
     draw = np.random.default_rng(2)
@@ -624,68 +396,6 @@ def test_what_is_chosen_shows_the_groups_that_nobody_listed(monkeypatch, what):
         assert plan.threshold < sizes[0]  # in two groups or more it would be near it
         assert made.limits.max_groups == 1
         assert said["noise"] in {d.label.removeprefix("discrete_").removeprefix("paired_") for d in plan.noises}
-
-
-@pytest.mark.parametrize("units", [1.0, 1e12])
-@pytest.mark.parametrize("counts", [np.zeros(64), np.full(64, -5.0), np.full(64, 1e9)])
-def test_groups_are_read_whatever_is_there(units, counts):
-    for scale in (1e-6, 1.0, 1e7):
-        groups = read_groups(counts, scale, units, 3.0, 4)
-        assert np.isfinite(groups.sizes).all()
-        assert (groups.number >= 1).all()
-
-
-# Tuning
-
-
-def test_tune_pays_for_its_histograms_alone_and_agrees_with_what_is_released(table):
-    frame = protect(table, epsilon=25.0)
-    query = frame.group_by("g", keys=list(range(10)), max_rows=1).count()
-    grid = {"max_rows": [1, 10, 60, 1000], "max_groups": [2, None]}
-    tuned = query.tune(grid, epsilon=20.0, at=1.0)
-    assert frame.budget.spent.epsilon == 20.0
-    assert tuned.columns == ["max_rows", "max_groups", "count_error"]
-    assert tuned.height == 8
-    truth = table.group_by("g").len().sort("g")["len"].to_numpy()
-    for rows, groups, expected in tuned.rows():
-        limits = {"max_rows": rows, "max_groups": groups or 10}
-        # 0.88 to 1.38 with deviations below 0.07 at this price (at ε = 2 they are 0.2): ten deviations from either end.
-        assert 0.5 < expected / error(protect(table), truth, **limits) < 2
-    best = tuned.sort("count_error").row(0)
-    assert best[:2] == (60, None)
-
-
-def test_tune_is_a_release_with_a_name(tmp_path, table):
-    budget = dp.Ledger(tmp_path / "study.sqlite").budget("auto", epsilon=1.0)
-    query = dp.protect(table.to_pandas(), unit="id", budget=budget).group_by("g", keys=[0], limits=dp.Auto()).count()
-    first, again = (query.tune({"max_rows": [1, 2]}, epsilon=0.5, name="tuned") for _ in range(2))
-    assert type(first).__module__.startswith("pandas")
-    assert first.equals(again)
-    assert budget.spent.epsilon == 0.5
-    with pytest.raises(errors.ReleaseMismatch):
-        query.tune({"max_rows": [1, 3]}, epsilon=0.5, name="tuned")
-
-
-@pytest.mark.parametrize("grid", [{}, None, {"rows": [1]}, {"max_rows": []}, {"max_rows": 3}, {"max_rows": [0]}])
-def test_tune_takes_lists_of_limits(table, grid):
-    frame = protect(table, epsilon=1.0)
-    with pytest.raises(errors.InvalidArgument):
-        frame.group_by("g", keys=[0], max_rows=1).count().tune(grid, epsilon=0.1)
-    assert frame.budget.spent.epsilon == 0
-
-
-def test_tune_refuses_what_it_cannot_say(table):
-    frame = protect(table, epsilon=1.0)
-    for ask in (
-        lambda: frame.mean("x", bounds=dp.Auto(), max_rows=2).tune({"max_rows": [1]}, epsilon=0.1),
-        lambda: frame.group_by("g", max_groups=1, max_rows=1).count().tune({"max_rows": [1]}, epsilon=0.1),
-        lambda: dp.protect(table, unit=dp.Rows(2), budget=frame.budget).count().tune({"max_rows": [1]}, epsilon=0.1),
-        lambda: frame.count(max_rows=1).tune({"max_rows": [1]}, rho=0.1),
-        lambda: frame.count(max_rows=1).tune({"max_rows": [1]}),
-    ):
-        with pytest.raises(errors.DpFrameError):
-            ask()
-    assert frame.budget.spent.epsilon == 0
 
 
 def test_the_derivation_says_what_all_choices_take_together(table):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dpframe.engine import NODES
-from dpframe.release.auto.posterior import _BACK, _BEGIN, _END, _JUMP, _backward, _Chain, _forward, draw_curves
+from dpframe.release.auto.model import MODEL
+from dpframe.release.auto.posterior import _backward, _Chain, _forward, draw_curves
 from dpframe.release.auto.size_histograms import quantiles, read_spread
 
 NODE = NODES.astype(float)
@@ -108,27 +109,27 @@ def _marginal(chain, node):
     size = rungs * moves + 3  # and nobody yet, nobody for a while, nobody any more
     before, away, after = size - 3, size - 2, size - 1
     step = np.zeros((size, size))
-    step[before, before], step[away, away], step[after, after] = 1 - _BEGIN, 1 - _BACK, 1
-    step[away, : rungs * moves] = _BACK * chain.returns.ravel()
+    step[before, before], step[away, away], step[after, after] = 1 - MODEL.curve_begin, 1 - MODEL.curve_back, 1
+    step[away, : rungs * moves] = MODEL.curve_back * chain.returns.ravel()
     gone = np.zeros(size)
     gone[[away, after]] = chain.again, 1 - chain.again
     shift = np.arange(moves) - moves // 2
     for level in range(1, rungs):
         for new in range(moves):
-            step[before, level * moves + new] = _BEGIN * chain.fresh[new]
+            step[before, level * moves + new] = MODEL.curve_begin * chain.fresh[new]
         for move in range(moves):
             at = level * moves + move
-            step[at] += _END * gone
+            step[at] += MODEL.curve_end * gone
             for new in range(moves):
                 to = level + shift[new]
-                moved = chain.moved[move, new] * (1 - _END - _JUMP)
+                moved = chain.moved[move, new] * (1 - MODEL.curve_end - MODEL.curve_jump)
                 if 1 <= to < rungs:
                     step[at, to * moves + new] += moved
                 else:
                     step[at] += moved * gone
             for other in range(1, rungs):
                 for new in range(moves):
-                    step[at, other * moves + new] += _JUMP * chain.fresh[new]
+                    step[at, other * moves + new] += MODEL.curve_jump * chain.fresh[new]
     assert np.allclose(step.sum(axis=1)[moves:], 1)
     likely = np.column_stack([np.repeat(chain.likely, moves, axis=1), *[chain.likely[:, 0]] * 3])
     state = np.eye(size)[before]

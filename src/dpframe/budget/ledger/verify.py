@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
 from dpframe.budget.accountants import accountant_named
-from dpframe.budget.entries import GENESIS, Failures, loss_of, sealed
+from dpframe.budget.entries import GENESIS, Entry, Failures, loss_of, sealed
 from dpframe.budget.ledger.book import ALL, HASH, entry_of, failures_of
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.tables import BUDGETS, DATA
 from dpframe.budget.ledger.witness import Witness
-from dpframe.budget.parts import Part, Parts, compared, opened, raised
+from dpframe.budget.losses import Loss
+from dpframe.budget.parts import PartName, Parts, compared, opened, raised
 from dpframe.errors import LedgerDamaged
 
 __all__ = ["findings"]
@@ -26,74 +28,116 @@ def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, lis
     An entry that was changed, left out, added or moved breaks the chain of hashes; a table that was changed no longer
     has the digest in its entry. Whoever rewrites the whole chain is only found out by a witness.
     """
-    problems = []
     with store.transaction() as connection:
         state = connection.execute(sa.select(BUDGETS).where(BUDGETS.c.name == name)).one()
         rows = connection.execute(ALL, {"b": name}).all()
-        kept = {
-            n: hashlib.sha256(data).hexdigest()
-            for n, data in connection.execute(sa.select(DATA.c.number, DATA.c.data).where(DATA.c.budget == name))
-        }
-        if witness is not None:
-            try:
-                witness.check(
-                    store.id,
-                    name,
-                    state.number,
-                    state.head,
-                    lambda n: connection.execute(HASH, {"b": name, "n": n}).scalar(),
-                )
-            except LedgerDamaged as error:
-                problems.append(str(error))
-    accountant, head, charges, about = accountant_named(state.accountant), GENESIS, {}, set()
-    failures = Failures()
-    failed: set[int | None] = set()
-    parts: Parts = {}
+        tables = connection.execute(sa.select(DATA.c.number, DATA.c.data).where(DATA.c.budget == name))
+        digests = {number: hashlib.sha256(data).hexdigest() for number, data in tables}
+        problems = [] if witness is None else _unwitnessed(store, connection, name, state, witness)
+    reading = _Reading(digests, problems)
     for place, row in enumerate(rows, 1):
+        if not reading.linked(place, row):
+            break
+        reading.read(place, entry_of(row))
+    reading.compare(state)
+    if not problems:
+        total = accountant_named(state.accountant).total(reading.charges.values())
+        problems = _sums(state, rows, reading.head, total)
+    return len(rows), problems
+
+
+def _unwitnessed(
+    store: Store,
+    connection: sa.Connection,
+    name: str,
+    state: sa.Row,  # type: ignore[type-arg]
+    witness: Witness,
+) -> list[str]:
+    """What the witness has seen of a budget and the ledger no longer has."""
+
+    def hash_of(number: int) -> str | None:
+        return connection.execute(HASH, {"b": name, "n": number}).scalar()
+
+    try:
+        witness.check(store.id, name, state.number, state.head, hash_of)
+    except LedgerDamaged as error:
+        return [str(error)]
+    return []
+
+
+@dataclass
+class _Reading:
+    """A budget's entries, read in order: what they add up to, and what is wrong with them."""
+
+    digests: Mapping[int, str]  # of the tables that are stored, by their charge
+    problems: list[str]
+    head: str = GENESIS
+    charges: dict[int, Loss] = field(default_factory=dict)
+    answered: set[int | None] = field(default_factory=set)  # charges that have a result
+    failed: set[int | None] = field(default_factory=set)
+    failures: Failures = field(default_factory=Failures)
+    parts: Parts = field(default_factory=dict)
+
+    def linked(self, place: int, row: sa.Row) -> bool:  # type: ignore[type-arg]
+        """Whether a row is the next entry of the chain; where it is not, nothing after it means anything."""
         entry = entry_of(row)
         if entry.number != place:
-            problems.append(f"entry {place} is missing")
-            break
-        if sealed(head, place, entry.kind, entry.at, entry.body).hash != entry.hash:
-            problems.append(f"entry {place} was changed, or the one before it")
-            break
+            self.problems.append(f"entry {place} is missing")
+            return False
+        if sealed(self.head, place, entry.kind, entry.at, entry.body).hash != entry.hash:
+            self.problems.append(f"entry {place} was changed, or the one before it")
+            return False
         if (row.name, row.about) != (entry.name, entry.about):
-            problems.append(f"entry {place} is looked up by another name than it has")
-        head = entry.hash
-        if entry.kind == "charge":
-            charges[place] = loss_of(entry.body["loss"])
-            if "part" in entry.body:
-                said = entry.body["part"]
-                part = Part(said["partition"], said["key"])
-                added, parts = raised(parts, part, loss_of(said["loss"])) if part.partition in parts else (None, parts)
-                if added != charges[place]:
-                    problems.append(f"charge {place} is not what its part of a partition adds")
-        elif entry.kind == "partition":
-            parts = opened(parts, entry.body["partition"], entry.body["groups"], entry.body["salt"])
-        elif entry.kind == "result":
-            if entry.about not in charges or entry.about in about:
-                problems.append(f"entry {place} is the result of no earlier charge")
-            if kept.get(entry.about or 0) != entry.body["digest"]:
-                problems.append(f"the table of charge {entry.about} was changed")
-            about.add(entry.about)
-        elif entry.kind == "failure":
-            if entry.about not in charges or entry.about in about | failed:
-                problems.append(f"entry {place} is the failure of no earlier charge")
-            failed.add(entry.about)
-            failures = Failures(failures.failed + 1, failures.unacknowledged + 1)
-        elif entry.kind == "acknowledgement":
-            if (entry.body["failed"], entry.body["failures"]) != failures:
-                problems.append(f"entry {place} acknowledges other failures than there were")
-            failures = Failures(failures.failed, 0)
-    if extra := sorted(set(kept) - about):
-        problems.append(f"there is a table of charge {extra[0]} without an entry")
-    if compared(json.loads(state.parts)) != compared(parts):
-        problems.append("what its row says of partitions is not what its charges add up to")
-    if failures_of(state) != failures:
-        problems.append("what its row says of failures is not what its entries say")
-    if not problems:
-        problems = _sums(state, rows, head, accountant.total(charges.values()))
-    return len(rows), problems
+            self.problems.append(f"entry {place} is looked up by another name than it has")
+        self.head = entry.hash
+        return True
+
+    def read(self, place: int, entry: Entry) -> None:
+        """One more entry."""
+        match entry.kind:
+            case "charge":
+                self._charge(place, entry)
+            case "partition":
+                body = entry.body
+                self.parts = opened(self.parts, body["partition"], body["groups"], body["salt"])
+            case "result":
+                self._result(place, entry)
+            case "failure":
+                if entry.about not in self.charges or entry.about in self.answered | self.failed:
+                    self.problems.append(f"entry {place} is the failure of no earlier charge")
+                self.failed.add(entry.about)
+                self.failures = Failures(self.failures.failed + 1, self.failures.unacknowledged + 1)
+            case "acknowledgement":
+                if (entry.body["failed"], entry.body["failures"]) != self.failures:
+                    self.problems.append(f"entry {place} acknowledges other failures than there were")
+                self.failures = Failures(self.failures.failed, 0)
+
+    def _charge(self, place: int, entry: Entry) -> None:
+        self.charges[place] = loss_of(entry.body["loss"])
+        if "part" not in entry.body:
+            return
+        body, added = entry.body["part"], None
+        part = PartName(body["partition"], body["key"])
+        if part.partition in self.parts:
+            added, self.parts = raised(self.parts, part, loss_of(body["loss"]))
+        if added != self.charges[place]:
+            self.problems.append(f"charge {place} is not what its part of a partition adds")
+
+    def _result(self, place: int, entry: Entry) -> None:
+        if entry.about not in self.charges or entry.about in self.answered:
+            self.problems.append(f"entry {place} is the result of no earlier charge")
+        if self.digests.get(entry.about or 0) != entry.body["digest"]:
+            self.problems.append(f"the table of charge {entry.about} was changed")
+        self.answered.add(entry.about)
+
+    def compare(self, state: sa.Row) -> None:  # type: ignore[type-arg]
+        """Hold the budget's own row, and the tables that are stored, against the entries."""
+        if orphans := sorted(set(self.digests) - self.answered):
+            self.problems.append(f"there is a table of charge {orphans[0]} without an entry")
+        if compared(json.loads(state.parts)) != compared(self.parts):
+            self.problems.append("what its row says of partitions is not what its charges add up to")
+        if failures_of(state) != self.failures:
+            self.problems.append("what its row says of failures is not what its entries say")
 
 
 def _sums(state: sa.Row, rows: Sequence[sa.Row], head: str, total: object) -> list[str]:  # type: ignore[type-arg]

@@ -31,7 +31,7 @@ _ENCODED, _DECODED = _function("encode", "string", "binary"), _function("decode"
 _TRIED = _function("try", "string", "string")
 
 
-class _DuckDB(Dialect):
+class _DuckDBDialect(Dialect):
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
         """Nothing: floats do not fail there, and no collation says how bytes compare."""
         return {}
@@ -77,4 +77,4 @@ def _as_said(value: Any) -> Any:
     return value * ibis.literal("1.0").cast("float64")
 
 
-DIALECT = _DuckDB()
+DIALECT = _DuckDBDialect()

@@ -20,6 +20,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.arrays import Words
+
 __all__ = ["lowest", "sifted"]
 
 _HALF = np.uint64(32)
@@ -27,7 +29,6 @@ _ROOM = 16  # an array over all numbers of units has at most this many places fo
 _SAMPLE = 64  # one unit of so many says whether leaving rows out is worth while
 _WORTH = 0.75
 
-Words = NDArray[np.uint64]
 Units = tuple[NDArray[np.uint32], int]  # a number for each row, below a bound
 
 

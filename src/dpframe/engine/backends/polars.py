@@ -13,7 +13,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
-from dpframe.engine.tables import Data, facts_of, polars_dtype
+from dpframe.engine.tables import Data, domain_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, kind
 
 __all__ = ["BACKEND", "PolarsBackend"]
@@ -166,7 +166,7 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
     """A lazy frame, of rows that are in memory where these are given."""
     schema = frame.collect_schema()
     typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
-    domain = tuple((name, facts_of(typed[name]) if name in typed else ColumnDomain(nw.Unknown())) for name in schema)
+    domain = tuple((name, domain_of(typed[name]) if name in typed else ColumnDomain(nw.Unknown())) for name in schema)
     wrong: dict[str, pl.Series | None] = {}  # texts that had to be mended, and None for those that need not be
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:

@@ -22,7 +22,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Backend, Frame
-from dpframe.engine.tables import facts_of
+from dpframe.engine.tables import domain_of
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, ColumnDomain, Kind, kind, show, ticks
 
@@ -149,7 +149,7 @@ def schema_of(
         held = nw.Datetime("us", getattr(dtype, "time_zone", None)) if coarse else dtype
         why = (against or {}).get(name) or engine.reason_against(held)
         domain.append(
-            (name, ColumnDomain(_Unheld(f"{show(held)} (in {engine.name} {why})")) if why else facts_of(held))
+            (name, ColumnDomain(_Unheld(f"{show(held)} (in {engine.name} {why})")) if why else domain_of(held))
         )
     return tuple(domain)
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from dpframe.engine.intake.buffers import plain_type, sound
 from dpframe.engine.intake.cells import PER_SECOND, each, text, value_for
-from dpframe.engine.tables import Data, facts_of
+from dpframe.engine.tables import Data, domain_of
 from dpframe.plan import ColumnDomain, Unread
 
 __all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type", "partition_of"]
@@ -29,7 +29,7 @@ __all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type", "partition_of
 
 
 def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, ColumnDomain], ...]:
-    return tuple((field.name, _arrow_facts(_decoded_type(field.type))) for field in fields)
+    return tuple((field.name, _arrow_domain(_decoded_type(field.type))) for field in fields)
 
 
 def _decoded_type(dtype: pa.DataType) -> pa.DataType:
@@ -37,7 +37,7 @@ def _decoded_type(dtype: pa.DataType) -> pa.DataType:
     return plain_type(dtype.value_type if pa.types.is_run_end_encoded(dtype) else dtype)
 
 
-def _arrow_facts(dtype: pa.DataType) -> ColumnDomain:
+def _arrow_domain(dtype: pa.DataType) -> ColumnDomain:
     """What a type of Arrow is; what has no counterpart only matters when its column is used."""
     if pa.types.is_timestamp(dtype) and dtype.tz is not None and not _is_zone(dtype.tz):
         return ColumnDomain(
@@ -49,7 +49,7 @@ def _arrow_facts(dtype: pa.DataType) -> ColumnDomain:
         return ColumnDomain(nw.Unknown())
     try:
         empty = pl.from_arrow(pa.table({"x": pa.array([], type=dtype)}))
-        return facts_of(nw.from_native(empty, eager_only=True).schema["x"])  # type: ignore[type-var]
+        return domain_of(nw.from_native(empty, eager_only=True).schema["x"])  # type: ignore[type-var]
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # Polars may panic
@@ -238,7 +238,7 @@ def _codes(series: Any) -> tuple[Any, Any]:
 
 def _in_polars(dtype: pa.DataType) -> pl.DataType:
     """The type in Polars of one of Arrow; Null where there is none."""
-    if _arrow_facts(dtype).dtype == nw.Unknown():
+    if _arrow_domain(dtype).dtype == nw.Unknown():
         return pl.Null()
     empty = pl.from_arrow(pa.array([], type=dtype))
     return empty.dtype  # type: ignore[union-attr]

@@ -26,7 +26,7 @@ from dpframe.engine.parts.sums import Build, collected, comparable, together
 from dpframe.engine.tables import Data
 from dpframe.plan import Question
 from dpframe.plan.steps import Source, exchanged, sources_of
-from dpframe.theory.checks import watched
+from dpframe.progress import watched
 
 __all__ = ["added"]
 

@@ -37,11 +37,11 @@ def _key(value: nw.Expr, domain: ColumnDomain, dtype: DType) -> nw.Expr:
     return to_float(value) + 0.0 if isinstance(dtype, nw.Float64) else value
 
 
-def _public_keys(public: Data, on: Sequence[str], types: Sequence[DType]) -> list[nw.Expr]:
-    """The keys of a public table, as "j0", "j1", …."""
+def _public_keys(rows: Frame, public: Data, on: Sequence[str], types: Sequence[DType]) -> list[nw.Expr]:
+    """The keys of a public table, as "j0", "j1", …, in its rows."""
     known = dict(public.schema)
     return [
-        _key(readable(nw.col(name), known[name]), known[name], dtype).alias(f"j{i}")
+        _key(readable(rows, nw.col(name), known[name]), known[name], dtype).alias(f"j{i}")
         for i, (name, dtype) in enumerate(zip(on, types, strict=True))
     ]
 
@@ -50,7 +50,7 @@ def most_per_key(public: Data, on: Sequence[str], types: Sequence[DType]) -> int
     """The largest number of rows that one key has in a public table; 0 when it has none."""
     rows: Frame = nw.from_native(public.scan(list(on)))
     names = [f"j{i}" for i in range(len(on))]
-    keys = rows.select(*_public_keys(public, on, types)).drop_nulls()
+    keys = rows.select(*_public_keys(rows, public, on, types)).drop_nulls()
     counted = keys.group_by(*names).agg(nw.len().alias("n")).select(nw.col("n").max())
     most: pl.DataFrame = counted.to_native().collect()
     return int(most.item() or 0)
@@ -69,8 +69,8 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
     )
     there: Frame = nw.from_native(step.public.scan([*step.on, *wanted]))  # in Polars, wherever the rows are
     there = there.select(
-        *_public_keys(step.public, step.on, step.keys),
-        *(readable(nw.col(name), step.brought[name]).alias(after.columns[name].id) for name in wanted),
+        *_public_keys(there, step.public, step.on, step.keys),
+        *(readable(there, nw.col(name), step.brought[name]).alias(after.columns[name].id) for name in wanted),
     )
     names = [f"j{i}" for i in range(len(step.on))]
     there = there.drop_nulls(names)

@@ -27,10 +27,10 @@ from dpframe.plan import (
     Table,
     integer_range,
     kind,
+    nodes,
     overflows,
     ticks,
 )
-from dpframe.plan import expressions as plan
 
 __all__ = ["LOWERED", "Lowering", "in_calendar", "int64", "not_nan", "to_float"]
 
@@ -77,9 +77,9 @@ class Lowering:
             case Literal(value) if isinstance(value, float):
                 return self.engine.real(value)
             case Literal(value):
-                return nw.lit(self.constant(self.engine.constant(value, plan.domain(node, self.table, "").dtype)))
+                return nw.lit(self.constant(self.engine.constant(value, nodes.domain(node, self.table, "").dtype)))
             case Call(operation, args, options):
-                known = [plan.domain(a, self.table, operation) for a in args]
+                known = [nodes.domain(a, self.table, operation) for a in args]
                 lowered = [self.expr(a) for a in args]
                 return LOWERED[operation](self, lowered, known, dict(options))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.keys import listed
 from dpframe.engine.stages.rows import lowered, unit_names
-from dpframe.plan.steps import Part
+from dpframe.plan.steps import PartitionPart
 
 __all__: list[str] = []
 
 
 @lowered.register
-def _(step: Part, live: frozenset[str], empty: bool) -> Frame:
+def _(step: PartitionPart, live: frozenset[str], empty: bool) -> Frame:
     column = step.before.table.columns[step.name]
     frame = lowered(step.before, live | {column.id}, empty)
     here = frame.filter(listed(frame, column, [step.key]))

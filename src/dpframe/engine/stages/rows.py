@@ -6,9 +6,9 @@ ignores case. Identifier columns travel as "u0", "u1", ….
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial, singledispatch
+from functools import singledispatch
 from typing import Any
 
 import narwhals as nw
@@ -16,8 +16,7 @@ import narwhals as nw
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.expressions import Lowering, in_calendar, not_nan, to_float
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan import TIMES, Column, ColumnDomain, Intervals, Kind, Node, Table, kind
-from dpframe.plan import expressions as plan
+from dpframe.plan import TIMES, Column, ColumnDomain, Intervals, Kind, Node, Table, kind, nodes
 from dpframe.plan.steps import basic as steps
 
 __all__ = ["as_bytes", "lower", "lowered", "readable", "unit_names"]
@@ -57,10 +56,13 @@ def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
         return frame
     engine = backend_of(frame)
     texts = as_bytes(frame, [column for _, column in [*_unit(step), *wanted]])
-    decimal = partial(engine.decimal, frame)
-    frame = frame.select(
+    source = frame
+    frame = source.select(
         *(_identifier(called(name), column, texts).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
-        *(readable(nw.col(called(name)), column.domain, texts, decimal).alias(column.id) for name, column in wanted),
+        *(
+            readable(source, nw.col(called(name)), column.domain, bytewise=texts).alias(column.id)
+            for name, column in wanted
+        ),
     )
     for i, (_, column) in enumerate(_unit(step)):
         if kind(column.domain.dtype) == Kind.DECIMAL and engine.bytewise(frame):  # whose digits are a text now
@@ -84,24 +86,15 @@ def as_bytes(frame: Frame, columns: Sequence[Column]) -> bool:
     return any(kind(column.domain.dtype) == Kind.STRING for column in columns) and backend_of(frame).bytewise(frame)
 
 
-def _through_text(value: nw.Expr) -> nw.Expr:
-    return value.cast(nw.String).cast(nw.Float64)
-
-
-def readable(
-    value: nw.Expr,
-    domain: ColumnDomain,
-    bytewise: bool = False,
-    decimal: Callable[[nw.Expr], nw.Expr] = _through_text,
-) -> nw.Expr:
-    """A source column as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
+def readable(frame: Frame, value: nw.Expr, domain: ColumnDomain, *, bytewise: bool = False) -> nw.Expr:
+    """A column of a frame as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
 
     Where texts are held as bytes, they are scanned so. A date or time outside of the years 1 to 9999 is null: engines
     differ there, and some fail.
     """
     family = kind(domain.dtype)
     if family in (Kind.FLOAT, Kind.DECIMAL):
-        return not_nan(to_float(value) if family == Kind.FLOAT else decimal(value))
+        return not_nan(to_float(value) if family == Kind.FLOAT else backend_of(frame).decimal(frame, value))
     if family in (Kind.DATE, Kind.DATETIME):
         return in_calendar(value, domain.dtype)
     return value.cast(nw.String) if family == Kind.STRING and not bytewise else value
@@ -122,7 +115,7 @@ def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
     table = step.before.table
     here = Lowering(table, lowered(step.before, live | _read(step.condition._node, table), empty))
     condition = here.expr(step.condition._node)
-    if not plan.names(step.condition._node):  # a constant is one value until it stands in a column
+    if not nodes.names(step.condition._node):  # a constant is one value until it stands in a column
         return here.frame.with_columns(condition.alias("t")).filter(nw.col("t"))
     return here.frame.filter(condition)
 
@@ -147,7 +140,7 @@ def _(step: steps.FillNull, live: frozenset[str], empty: bool) -> Frame:
 @lowered.register
 def _(step: steps.Cast, live: frozenset[str], empty: bool) -> Frame:
     made = [
-        (step.table.columns[name].id, plan.Call("cast", (plan.Name(name),), (("dtype", dtype),)))
+        (step.table.columns[name].id, nodes.Call("cast", (nodes.Name(name),), (("dtype", dtype),)))
         for name, dtype in step.types
     ]
     return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
@@ -182,7 +175,7 @@ def _one_call(
     empty: bool,
 ) -> Frame:
     into = step.table.columns[step.name].id
-    node = plan.Call(operation, (plan.Name(step.name),), options)
+    node = nodes.Call(operation, (nodes.Name(step.name),), options)
     return _computed(step, [(into, node)] if into in live else [], live, empty)
 
 
@@ -201,7 +194,7 @@ def _computed(
 
 
 def _read(node: Node, table: Table) -> frozenset[str]:
-    return frozenset(table.columns[name].id for name in plan.names(node))
+    return frozenset(table.columns[name].id for name in nodes.names(node))
 
 
 def _labelled(value: nw.Expr, intervals: Intervals, edges: Sequence[float], labels: Sequence[Any]) -> nw.Expr:

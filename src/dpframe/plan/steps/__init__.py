@@ -21,14 +21,14 @@ from dpframe.plan.steps.features import (
     small,
 )
 from dpframe.plan.steps.partition import (
-    Part,
+    PartitionPart,
 )
 
 __all__ = [
     "MOST",
     "Concat",
     "Feature",
-    "Part",
+    "PartitionPart",
     "Pick",
     "Rows",
     "Source",

@@ -15,11 +15,11 @@ from typing import Any
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
-from dpframe.plan import expressions
+from dpframe.plan import nodes
 from dpframe.plan.columns import ColumnDomain, Limits, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
-from dpframe.plan.operations import cast_facts, clip_facts, fill_facts
+from dpframe.plan.operations import cast_domain, clip_domain, fill_domain
 from dpframe.plan.types import Kind, kind, listed, real, show
 from dpframe.theory.formulas.sensitivity import Relation
 
@@ -159,7 +159,7 @@ class Filter(Step):
 
     @cached_property
     def table(self) -> Table:
-        known = expressions.domain(self.condition._node, self.before.table, "filter")
+        known = nodes.domain(self.condition._node, self.before.table, "filter")
         if kind(known.dtype) != Kind.BOOLEAN:
             raise WrongType(
                 f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row, as in "
@@ -169,11 +169,11 @@ class Filter(Step):
 
     @property
     def typed(self) -> str:
-        return f"filter({expressions.text(self.condition._node)})"
+        return f"filter({nodes.text(self.condition._node)})"
 
     @property
     def shown(self) -> str:
-        return f"filter({expressions.text(self.condition._node, short=True)})"
+        return f"filter({nodes.text(self.condition._node, short=True)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +189,7 @@ class WithColumns(Step):
         for name, expr in self.columns:
             asked = f"with_columns({name}=...)"
             _not_the_unit(table, name, asked)
-            known = expressions.domain(expr._node, table, asked)
+            known = nodes.domain(expr._node, table, asked)
             if kind(known.dtype) == Kind.OTHER:
                 raise WrongType(f"{asked}: the expression is of type {show(known.dtype)}.")
             changed.append((name, replace(known, origin=known.origin or shown)))
@@ -204,7 +204,7 @@ class WithColumns(Step):
         return self._line(short=True)
 
     def _line(self, *, short: bool) -> str:
-        return f"with_columns({', '.join(f'{n}={expressions.text(e._node, short=short)}' for n, e in self.columns)})"
+        return f"with_columns({', '.join(f'{n}={nodes.text(e._node, short=short)}' for n, e in self.columns)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +283,7 @@ class Clip(Step):
         table, asked = self.before.table, f"clip({self.name!r})"
         _not_the_unit(table, self.name, asked)
         domain = table.column(self.name, asked).domain
-        return table.with_versions([(self.name, clip_facts(asked, domain, self.lower, self.upper, self.typed))])
+        return table.with_versions([(self.name, clip_domain(asked, domain, self.lower, self.upper, self.typed))])
 
     @property
     def typed(self) -> str:
@@ -303,7 +303,7 @@ class FillNull(Step):
         table, asked = self.before.table, f"fill_null({self.name!r})"
         _not_the_unit(table, self.name, asked)
         domain = table.column(self.name, asked).domain
-        return table.with_versions([(self.name, fill_facts(asked, domain, self.value, self.typed))])
+        return table.with_versions([(self.name, fill_domain(asked, domain, self.value, self.typed))])
 
     @property
     def typed(self) -> str:
@@ -349,7 +349,7 @@ class Cast(Step):
         for name, dtype in self.types:
             asked = f"cast({name!r})"
             _not_the_unit(table, name, asked)
-            changed.append((name, cast_facts(asked, table.column(name, asked).domain, dtype, self.typed)))
+            changed.append((name, cast_domain(asked, table.column(name, asked).domain, dtype, self.typed)))
         return table.with_versions(changed)
 
     @property

@@ -9,13 +9,14 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
-from dpframe.plan import expressions as plan
+from dpframe.plan import nodes
 from dpframe.plan.columns import Auto, Bounds, ColumnDomain, Table
-from dpframe.plan.expressions import Call, Name, Node
-from dpframe.plan.operations import clip_facts
+from dpframe.plan.nodes import Call, Name, Node
+from dpframe.plan.operations import clip_domain
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quantile, Sum
-from dpframe.plan.totals import ReleasedColumn, UnitLimits
+from dpframe.plan.totals import ReleasedColumn
 from dpframe.plan.types import TIMES, Kind, cast_first, kind, mean_type, show
+from dpframe.plan.unit_limits import UnitLimits
 
 __all__ = ["Feature", "Pick", "feature", "small"]
 
@@ -61,7 +62,7 @@ class Feature:
     @property
     def reads(self) -> frozenset[str]:
         """The columns it is made of."""
-        read = frozenset() if self.value is None else plan.names(self.value)
+        read = frozenset() if self.value is None else nodes.names(self.value)
         return read if self.by is None else read | {self.by}
 
 
@@ -135,7 +136,7 @@ def _clipped(
     if kind(domain.dtype) == Kind.BOOLEAN:
         raise WrongType(f"{asked}: true and false need no bounds.")
     options: Mapping[str, Any] = {"lower": bounds.lower, "upper": bounds.upper}
-    return Call("clip", (Name(column),), tuple(options.items())), clip_facts(asked, domain, *bounds)
+    return Call("clip", (Name(column),), tuple(options.items())), clip_domain(asked, domain, *bounds)
 
 
 def _sum(column: str, bounds: Bounds | Auto | None, unit_bounds: Bounds | None, table: Table, asked: str) -> Feature:
@@ -146,7 +147,7 @@ def _sum(column: str, bounds: Bounds | Auto | None, unit_bounds: Bounds | None, 
     dtype = nw.Int64() if whole else known.dtype if family == Kind.DURATION else nw.Float64()
     domain = ColumnDomain(dtype, False)
     if unit_bounds is not None:
-        domain = clip_facts(asked, domain, *unit_bounds)
+        domain = clip_domain(asked, domain, *unit_bounds)
     return Feature("sum", value, known, None, domain)
 
 

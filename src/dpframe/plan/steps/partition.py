@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
-from dpframe.plan import expressions
 from dpframe.plan.columns import Table
+from dpframe.plan.expressions import col
 from dpframe.plan.steps.basic import Filter, Step
 from dpframe.plan.types import Kind, Scalar, kind, show
 
-__all__ = ["Part"]
+__all__ = ["PartitionPart"]
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Step):
+class PartitionPart(Step):
     """The rows whose column has one of the listed keys, of at most `max_groups` keys for each unit.
 
     Rows only leave. Which keys a unit keeps depends on its own rows, the list of keys and the salt, which never change,
@@ -51,7 +51,7 @@ class Part(Step):
                 f"partition: one person has up to {table.declared} rows, which may be in as many parts, and without "
                 f"an identifier none can be left out: max_groups={min(table.declared, len(self.keys))}."
             )
-        return Filter(self.before, expressions.col(self.name) == self.key).table
+        return Filter(self.before, col(self.name) == self.key).table
 
     @property
     def typed(self) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.accuracy.interval_columns import interval_column, low_and_high
 from dpframe.release.answer import Numbers, known_nonnegative, rounding_of
@@ -13,7 +13,6 @@ from dpframe.release.estimators import estimator_of
 
 __all__ = ["intervals", "known", "with_intervals"]
 
-Floats = NDArray[np.float64]
 _COUNTED = ("rows", "values", "units")  # what stands for the number of values under a quantile
 
 

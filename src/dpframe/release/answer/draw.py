@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.engine import Totals, polars_dtype
 from dpframe.noise import keep_at_least
 from dpframe.plan import Key, Question, ReleasedColumn
@@ -18,13 +19,12 @@ from dpframe.release.answer.selection import chosen, reached
 from dpframe.release.estimators import Noisy, end_names, estimator_of, in_ticks, real, source_of
 from dpframe.release.pricing import AddsNoise, Noise, NoisePlan, TruncatedGeometric
 
-__all__ = ["Parts", "drawn_table"]
+__all__ = ["drawn_table"]
 
-Parts = dict[str, NDArray[np.float64]]
 _LARGEST = 2**61
 
 
-def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, Parts]:
+def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, dict[str, Floats]]:
     """The released long table, and what is noisy beside it: totals under derived columns, ends (column unit).
 
     Input:  the ask, its noise, its raw totals
@@ -69,7 +69,9 @@ def _agreed(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Nois
     return keys.with_columns(_column(output, reconciled(output, plan, measured)))
 
 
-def _columns(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> tuple[pl.DataFrame, Parts]:
+def _columns(
+    question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy
+) -> tuple[pl.DataFrame, dict[str, Floats]]:
     if question.rounds > 1:
         rows = pl.Series(np.repeat(np.arange(max(keys.height, not question.by)), question.rounds))
         places = pl.Series(
@@ -81,9 +83,9 @@ def _columns(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noi
     return keys.with_columns(columns) if question.row_names else pl.DataFrame({c.name: c for c in columns}), parts
 
 
-def _ends(choices: Mapping[Noise, Any], noisy: Noisy) -> Parts:
+def _ends(choices: Mapping[Noise, Any], noisy: Noisy) -> dict[str, Floats]:
     """Between what quantiles are, where that was paid for: two ends of each (column unit), by `end_names`."""
-    parts: Parts = {}
+    parts: dict[str, Floats] = {}
     for noise, counts in choices.items():
         total = noise.allotment.total
         if total.ci is not None and total.candidates is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.answer.postprocess import rounded
 from dpframe.release.estimators import variances
@@ -14,8 +15,6 @@ from dpframe.release.pricing import NoisePlan
 from dpframe.theory.formulas.error import Source, fitted
 
 __all__ = ["margin_totals", "reconciled"]
-
-Floats = NDArray[np.float64]
 
 
 def margin_totals(source: Source, totals: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.plan import Formula, Layout, ReleasedColumn
 from dpframe.release.answer.postprocess import adds_up, table_of
 from dpframe.release.answer.upscaling import is_scaled
@@ -17,7 +17,6 @@ from dpframe.release.pricing import NoisePlan
 
 __all__ = ["Numbers", "keys_beside"]
 
-Floats = NDArray[np.float64]
 
 _ERRORS = ("column", "value", "error", "lower", "upper")  # the columns of `Release.accuracy` beside the keys
 

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats, Integers
 from dpframe.plan import Formula, ReleasedColumn, TotalKind
 from dpframe.release.estimators import estimator_of
 
 __all__ = ["adds_up", "is_total", "known_nonnegative", "nonnegative", "rounded", "table_of"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 _SWEEPS = 1000
 _TINY = 1e-9
 _TURNS = 2  # of exchanges between rows, then columns; more hardly bring cells nearer

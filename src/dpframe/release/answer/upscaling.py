@@ -19,15 +19,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.plan import Limits, Question, ReleasedColumn, Total, TotalKind
 from dpframe.release.estimators import estimator_of, shown
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["RemainingRows", "is_scaled", "is_scaled_by", "may_be_scaled", "rounding_of", "scaled"]
 
-Floats = NDArray[np.float64]
 _LEAST, _MOST = 1.01, 2.0  # a factor below is not worth a guess; one above rests on it more than on what was counted
 _GROUPS = 12  # in fewer, what the factor is off by is more than what is left out
 _GUESSED = 0.05  # how far the rows that a case makes count are off, in their number

@@ -17,9 +17,9 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpframe import engine
+from dpframe.arrays import Floats
 from dpframe.budget import Loss, read_epsilon
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Bounds, Limits, Question, TotalKind, limits_in_words, number, open_bounds_of
@@ -28,6 +28,7 @@ from dpframe.release.answer import RemainingRows
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
 from dpframe.release.auto.distinct_values import ValuesPosterior
 from dpframe.release.auto.error_model import Expected, UnitSizes
+from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import check_auto, noisy_histogram, noisy_values
 from dpframe.release.auto.size_histograms import Groups, SizePosterior, read_groups, read_spread
 from dpframe.release.estimators import estimator_of
@@ -43,11 +44,7 @@ __all__ = [
     "try_people",
 ]
 
-Floats = NDArray[np.float64]
-_SIMPLER = 1.1  # how much better a further limit must seem, since less is known of what it costs
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
-_FEW = 20  # units beside the scale of the noise: of fewer, the largest groups are not known well enough to limit them
-_MANY = 0.5  # a quantile of units by their groups (as `People.sizes` has them): there are at least so many groups
 _AND_VALUES = ", and by noisy numbers of different values in all groups together"
 _CHOSEN = (
     "Bounds of {!r}, for {}: from {} to {}. They have the smallest expected error of the released columns, clipping "
@@ -60,7 +57,6 @@ _UNSEEN = (
     "are. Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.3)."
 )
 _LAWS = 4  # of values, for each case of the units; one where far more limits are tried, for groups that nobody listed
-_GAUSSIAN_PAYS = 13  # listed groups from which Gaussian noise can be clearly less than Laplace noise
 
 
 def check_choice(question: Question, price: Price) -> Loss:
@@ -71,7 +67,7 @@ def check_choice(question: Question, price: Price) -> Loss:
     check_auto(price)
     if question.chosen_share >= 1:
         raise InvalidArgument("dp.Auto(share=...): the shares add up to all of the price; leave some for the answer.")
-    read_epsilon(price.part(1 - question.chosen_share).amount, f"what is left of {price.symbol} for the answer")
+    read_epsilon(price.part(1 - question.chosen_share).amount, f"what is left of {price.terms.value} for the answer")
     if question.auto is not None:
         try_people(question, price)
     for column in question.open_bounds:
@@ -94,7 +90,7 @@ def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[
             Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
     rest = price.part(1 - question.chosen_share)
-    said: dict[str, Any] = {"cost": {"in": price.symbol}, "reason": []}
+    said: dict[str, Any] = {"cost": {"in": price.terms.value}, "reason": []}
     made, left = question, None
     if question.auto is not None:
         limits, noise, errors, left = _best(
@@ -108,9 +104,9 @@ def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[
             with_noise = f", with {noise.value.capitalize()} noise"
         cost = said["cost"]["limits"] = float(price.amount * question.auto.share)
         said["reason"].append(
-            f"Limits, for {price.sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that were "
-            "tried, they have the smallest expected error of the released columns, bias and noise together, by noisy "
-            f"histograms in which each unit counts once{_AND_VALUES if _distinct(question) else ''}."
+            f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that "
+            "were tried, they have the smallest expected error of the released columns, bias and noise together, by "
+            f"noisy histograms in which each unit counts once{_AND_VALUES if _distinct(question) else ''}."
         )
     bounds: dict[str, Bounds] = {}
     for column, auto in question.open_bounds.items():
@@ -119,7 +115,7 @@ def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[
         cost = said["cost"][column] = float(price.amount * auto.share)
         low, high = (number(x) for x in as_typed(bounds[column], question.table.columns[column]))
         words = _CHOSEN if clipping.seen else _UNSEEN
-        said["reason"].append(words.format(column, f"{price.sign} = {cost:.4g}", low, high))
+        said["reason"].append(words.format(column, f"{price.terms.sign} = {cost:.4g}", low, high))
         if not clipping.seen:
             said.setdefault("unseen", {})[column] = f"from {low} to {high}"
     if bounds:
@@ -162,7 +158,7 @@ def read_people(question: Question, price: Price, rest: Price, also: Collection[
     first, peaks = read.get("rows", read.get("groups")), read.get("rows_per_group")
     assert first is not None
     needed = question.private_keys or _ratios(question) or "rows_per_group" in (*_judged(question), *also)
-    if peaks is not None and not needed and first.units < _FEW * noisy["rows_per_group"][1]:
+    if peaks is not None and not needed and first.units < MODEL.fewest_units * noisy["rows_per_group"][1]:
         peaks = None
     unit_sizes = UnitSizes(first, read.get("groups"), peaks, None, float(question.cells or np.inf))
     if "keys" in parts:
@@ -221,20 +217,23 @@ def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[
     """The histograms that can matter, and numbers of different values; and their parts of the price."""
     by_units = [m.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in question.outputs for _, m in o.totals]
     ratios = _ratios(question)
-    weights = {} if all(by_units) else {"rows": 8}
+    weights = {} if all(by_units) else {"rows": MODEL.part_of_rows}
     if question.by and question.cells != 1:
-        normal = NoiseKind.GAUSSIAN in rest.noises and (question.cells is None or question.cells >= _GAUSSIAN_PAYS)
+        normal = NoiseKind.GAUSSIAN in rest.noises and (
+            question.cells is None or question.cells >= MODEL.gaussian_groups
+        )
         if any(by_units) or question.private_keys or ratios:
-            weights["groups"] = 4 if any(by_units) or question.private_keys else 2
+            weights["groups"] = MODEL.part_of_groups if any(by_units) or question.private_keys else MODEL.part_beside
         if (normal or ratios) and not all(by_units):
-            weights["rows_per_group"] = 2 if ratios else 3 if question.private_keys else 1
+            found = MODEL.part_of_peaks_found if question.private_keys else MODEL.part_of_peaks
+            weights["rows_per_group"] = MODEL.part_beside if ratios else found
         if ratios or question.private_keys:
-            weights["keys"] = 5
+            weights["keys"] = MODEL.part_of_keys
         for name in [] if all(by_units) else [*_judged(question), *also]:
-            weights.setdefault(name, 2)
+            weights.setdefault(name, MODEL.part_beside)
     weights = weights or {"groups": 1}
     if _distinct(question):
-        weights["values"] = 4
+        weights["values"] = MODEL.part_of_values
     return {name: Fraction(weight, sum(weights.values())) for name, weight in weights.items()}
 
 
@@ -270,7 +269,7 @@ def _found(question: Question, counts: Floats, scale: float, unit_sizes: UnitSiz
         nearer = mean + math.sqrt(max(1 - 2 * scale**2 / max(variance, scale**2), 0.0)) * (counts - mean)
         return Groups(np.maximum(nearer, scale / 2)[None], np.ones((1, len(counts))))
     groups = unit_sizes.sizes[1]
-    least = float(np.quantile(groups, _MANY)) if unit_sizes.groups is not None else 1.0
+    least = float(np.quantile(groups, MODEL.groups_quantile)) if unit_sizes.groups is not None else 1.0
     return read_groups(counts, scale, unit_sizes.rows.units, least, len(unit_sizes.rows.odds))
 
 
@@ -288,7 +287,8 @@ def _best(
         for limits in more:
             if limits not in found:
                 score, noise, errors = model.best(limits)
-                found[limits] = score * (1.0 if limits.max_rows_per_group is None else _SIMPLER), noise, errors
+                doubt = 1.0 if limits.max_rows_per_group is None else MODEL.further_limit
+                found[limits] = score * doubt, noise, errors
         return min(found, key=lambda limits: found[limits][0])
 
     limits = best(_candidates(question, unit_sizes))
@@ -318,7 +318,7 @@ def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
     totals: list[int | None] = list(_steps(_largest(rows), 4 if several else 1)) if False in by_units else [None]
     widths: list[int | None] = [None]
     if several and (question.private_keys or True in by_units):
-        widths = [*_steps(float(np.quantile(groups, 0.8)), 4)]
+        widths = [*_steps(float(np.quantile(groups, MODEL.widest)), 4)]
     heights: list[int | None] = [None]
     if unit_sizes.peaks is not None:
         heights += _steps(_largest(peaks), 4)
@@ -337,7 +337,7 @@ def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
 
 def _largest(sizes: Floats) -> float:
     """The largest size there is in most cases: in few the noise looks like somebody with a billion rows."""
-    return float(np.quantile(sizes.max(axis=1), 0.75))
+    return float(np.quantile(sizes.max(axis=1), MODEL.largest))
 
 
 def _near(question: Question, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:

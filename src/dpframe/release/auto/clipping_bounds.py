@@ -15,31 +15,25 @@ from functools import cached_property
 
 import numpy as np
 from narwhals.dtypes import DType
-from numpy.typing import NDArray
 
 from dpframe import engine
+from dpframe.arrays import Floats, Integers
 from dpframe.plan import TIMES, Bounds, Column, Formula, Kind, Question, integer_range, is_whole, kind, moment
+from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import noisy_histogram
 from dpframe.release.auto.value_histograms import find_scales, read_values, somebody_between
 from dpframe.release.pricing import Price
 
 __all__ = ["Clipping", "as_typed", "choose_bounds"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-_CLEAR = 8.0  # units at zero, beside the scale of the noise, before they are taken to be there
 _ZEROS = Bounds(0, 1)  # where all that is seen are zeros
 _DEFAULT = 1_000_000  # in size, where nobody is seen
 _SMALL = 2**16  # values of an integer type that is its own default
 _DEFAULT_DAYS = {"date": (-25_567, 47_482), "datetime": (-25_567, 47_482), "duration": (-36_525, 36_525)}
-_GROUPS = 10.0  # of those that nobody listed
 _NOTHING = 1e-6  # of the width
 _WHOLE = 2**62  # in size, whatever the type: what is released is an Int64
-_FEWEST = 2.0  # units below a minimum, or above a maximum
-_DOUBT = 2.5  # standard deviations of noise by which the units below a quantile may be off
 _CANDIDATES = 1024  # of a quantile
 _NO_ERROR = 1e-200  # beside it no error is beyond a float: the largest are squares of 2^101 times noise
-_TAIL, _STRICT = 0.005, 1e3  # of the units outside of the candidates, on either side; how much more of them costs
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
     magnitudes, scale = noisy_histogram(half, question, engine.magnitude_profile(question, column))
     scales = find_scales(magnitudes, scale, whole=whole)
     counts, scale = noisy_histogram(half, question, engine.value_profile(question, column, scales.edges.tolist()))
-    if not scales.seen and magnitudes[len(magnitudes) // 2] > _CLEAR * scale:  # of nobody with probability e^-8 / 2
+    if not scales.seen and magnitudes[len(magnitudes) // 2] > MODEL.clear_bin * scale:
         return Clipping(_inside(_ZEROS, column), seen=True)
     if not scales.seen or not somebody_between(counts, scale):
         return Clipping(_inside(_default(column), column), seen=False)
@@ -105,7 +99,7 @@ def _best(question: Question, column: Column, values: _Values, rest: Price) -> B
     """
     first, last = np.triu_indices(len(values.edges), 1)
     factor = _relative_noise(question, column, rest)
-    noise = factor * (float(question.cells) if question.cells is not None else _GROUPS) / values.units
+    noise = factor * (float(question.cells) if question.cells is not None else MODEL.groups_unlisted) / values.units
     total = np.zeros(len(first))
     for output in question.outputs:
         if not any(m.column is not None and m.column.id == column.id for _, m in output.totals):
@@ -235,10 +229,11 @@ _ERRORS: dict[Formula, Callable[[_Values, Integers, Integers, Floats], Floats]] 
 
 def _of_quantile(values: _Values, low: Integers, high: Integers, rank: float) -> Floats:
     """How far it may be from the candidates between two edges, and those from each other."""
-    bins, fewest = len(values.middles), _FEWEST / values.units
+    bins, fewest = len(values.middles), MODEL.beyond_extreme / values.units
     at = np.clip(rank, fewest, 1 - fewest)
     near = min(int(np.searchsorted(np.cumsum(values.parts.mean(axis=0)), rank)), bins)
-    doubt = _DOUBT * values.scale * math.sqrt(2 * min(near, bins - near)) / values.units  # noise of the bins up to it
+    noise = values.scale * math.sqrt(2 * min(near, bins - near))  # of the bins up to it
+    doubt = MODEL.quantile_doubt * noise / values.units
     reached = np.cumsum(values.parts, axis=1)
     least, most = (
         np.minimum((reached < np.clip(x, fewest / 2, 1 - fewest / 2)[:, None]).sum(axis=1), bins - 1)
@@ -253,8 +248,9 @@ def _of_quantile(values: _Values, low: Integers, high: Integers, rank: float) ->
 def _of_all(values: _Values, low: Integers, high: Integers) -> Floats:
     """The same where quantiles of many groups are asked, so that most values matter: the width, and who is outside."""
     reached = np.cumsum(values.parts, axis=1)[:, :-1]
-    outside = np.maximum(reached - _TAIL, 0)[:, low] + np.maximum(1 - reached - _TAIL, 0)[:, high]
-    return np.asarray((values.edges[high] - values.edges[low]) * np.exp(_STRICT * np.minimum(outside, 0.5)))
+    tail = MODEL.outside_tail
+    outside = np.maximum(reached - tail, 0)[:, low] + np.maximum(1 - reached - tail, 0)[:, high]
+    return np.asarray((values.edges[high] - values.edges[low]) * np.exp(MODEL.outside_cost * np.minimum(outside, 0.5)))
 
 
 def _relative_noise(question: Question, column: Column, rest: Price) -> float:

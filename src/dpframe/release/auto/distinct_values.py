@@ -20,18 +20,16 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpframe.arrays import Floats
+from dpframe.release.auto.model import MODEL
 
 __all__ = ["Shared", "ValuesPosterior"]
 
-Floats = NDArray[np.float64]
 
 _NORMAL: Floats = np.array([NormalDist().inv_cdf((i + 0.5) / 48) for i in range(48)])
 _UNEVEN: Floats = np.array([0.0, 1.0, 2.0, 3.0])  # deviations of the logarithm of how common values are
-_BEYOND = 64.0  # so many values for each row are as many as one likes: each row has its own
-_OWN = 8.0  # with so many, hardly two rows share one
 _STEPS = 2  # numbers of values that are tried, to an octave
-_ROUGH = 0.1  # how far the model is off, beside what it says
 
 
 @dataclass(frozen=True)
@@ -61,17 +59,17 @@ class ValuesPosterior:
         A number of values is as likely as any other of its size, from one to far more than the rows there are; and
         that each row has its own is half of it, since that is so where visits or orders are counted.
         """
-        most = math.log2(_BEYOND * max(float(rows.max()), 1.0))
+        most = math.log2(MODEL.beyond_values * max(float(rows.max()), 1.0))
         numbers = 2.0 ** np.linspace(0, most, math.ceil(_STEPS * most) + 1)
         number, uneven = (x.ravel() for x in np.meshgrid(numbers, _UNEVEN, indexing="ij"))
-        own = number > _OWN * np.maximum(rows, 1.0)[:, None]
+        own = number > MODEL.own_values * np.maximum(rows, 1.0)[:, None]
         part = own.mean(axis=1, keepdims=True)
         return cls(number, uneven, -np.log(np.where(own, part, 1 - part)))
 
     def after(self, rows: Floats, noisy: float, scale: float) -> ValuesPosterior:
         """When a number of values is seen, of so many rows (in each case), with Laplace noise of a scale."""
         found = _found(self.number, self.uneven, rows[:, None])
-        wide = np.hypot(scale, _ROUGH * found)
+        wide = np.hypot(scale, MODEL.values_rough * found)
         return ValuesPosterior(self.number, self.uneven, self.chances - np.abs(noisy - found) / wide - np.log(wide))
 
     def drawn(self, times: int) -> Shared:

@@ -20,12 +20,13 @@ from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.engine import NODES
 from dpframe.plan import Formula, Limits, Question, ReleasedColumn, Total, TotalKind
 from dpframe.release.answer import RemainingRows, is_scaled, is_scaled_by
 from dpframe.release.auto.distinct_values import Shared
+from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.size_histograms import Groups, SizePosterior, laplace_below, normal_below, quantiles
 from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import Noise, NoiseKind, NoisePlan
@@ -33,7 +34,6 @@ from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_c
 
 __all__ = ["Expected", "UnitSizes"]
 
-Floats = NDArray[np.float64]
 Key = tuple[object, ...]  # of a total
 _NODES = NODES.astype(np.float64)
 # Parts of the units that stand for all of them, finer where few units have most of the rows, and their weights.
@@ -41,16 +41,8 @@ _AT: Floats = np.concatenate([np.linspace(0.0075, 0.9375, 63), 1 - np.geomspace(
 _WEIGHTS: Floats = np.diff(np.concatenate([[0.0], (_AT[1:] + _AT[:-1]) / 2, [1.0]]))
 _INSIDE: Floats = (np.arange(8) + 0.5) / 8  # groups of a unit, from the smallest to the largest
 _NODE = 1.5  # from one node to the next, at most, beyond the first few
-_UNEVEN = 1.3  # root mean square over mean, for groups of ordinary unevenness that nobody measured
 _OFF: Floats = np.array([NormalDist().inv_cdf((i + 0.5) / 7) for i in range(7)])  # deviations, of equal weight
-_TILT = 0.02  # how far a mean is off, in half its bounds, when all of its weight is on other rows
-_TURNED = 0.06  # the same when all the weight of each unit is in other groups than it would be in without limits
-_WITHIN = 0.3  # how far rows of a unit are apart in a group, in half its bounds
-_VARIED = 0.2  # how far units are apart in a group, in half its bounds
-_TYPICAL = 0.5  # the size of a value beside the largest one
-_FAR = _TYPICAL**2  # square of how far a suppressed mean is from the middle, in half its bounds
-_UNLIKE = 0.5  # how far groups are unlike in the part of their rows that is left out, beside that part
-_ALONE = 0.5  # the same where noise is all there is, and nothing is suppressed
+_FAR = MODEL.typical_value**2  # square of how far a suppressed mean is from the middle, in half its bounds
 
 
 @dataclass(frozen=True)
@@ -274,24 +266,26 @@ class Expected:
                 missed, there = self._values(output.totals[0][1], kept)
             scale = factor if is_scaled(output) else 1.0
             if scale > 1:  # what is left of the bias: the factor is not that of this case, and groups are unlike
-                missed = np.hypot(there - scale * kept.rows, _UNLIKE * missed)
-            weigh = 1.0 if output.formula is Formula.COUNT else _TYPICAL
+                missed = np.hypot(there - scale * kept.rows, MODEL.unlike_groups * missed)
+            weigh = 1.0 if output.formula is Formula.COUNT else MODEL.typical_value
             bias = weigh * missed[:, None] * shares
             noisy = (scale * spread[0]) ** 2
             squares = lost * (weigh * there[:, None] * shares) ** 2 + (1 - lost) * (bias**2 + noisy)
         else:
             weight = kept.rows[:, None] * self._groups.shares(kept.even * self._mixing)
-            both = math.hypot(max(spread[:-1], default=0.0), (_TYPICAL if len(spread) > 1 else 1.0) * spread[-1])
-            ratio, most = (both / np.maximum(weight, 1e-9)) ** 2, _ALONE
+            count = (MODEL.typical_value if len(spread) > 1 else 1.0) * spread[-1]
+            both = math.hypot(max(spread[:-1], default=0.0), count)
+            ratio, most = (both / np.maximum(weight, 1e-9)) ** 2, MODEL.noise_alone
             if (
                 self.question.private_keys
             ):  # a mean of noise is drawn to the middle, where it is taken to be if suppressed
                 ratio, most = ratio / (1 + ratio / _FAR), _FAR
             there, here = (x[:, None] * present for x in (kept.of_presences, kept.presences))
-            drawn = _VARIED**2 * np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
+            drawn = MODEL.between_units**2 * np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
             all_rows = weight * (kept.of_rows / np.maximum(kept.rows, 1e-9))[:, None]
-            drawn += _WITHIN**2 * np.clip(1 / np.maximum(weight, 1.0) - 1 / np.maximum(all_rows, 1.0), 0.0, 1.0)
-            moved = (_TILT * kept.tilt) ** 2 + (_TURNED * kept.turned) ** 2
+            fewer = np.clip(1 / np.maximum(weight, 1.0) - 1 / np.maximum(all_rows, 1.0), 0.0, 1.0)
+            drawn += MODEL.within_unit**2 * fewer
+            moved = (MODEL.reweighted_mean * kept.tilt) ** 2 + (MODEL.turned_mean * kept.turned) ** 2
             told = np.minimum(ratio + drawn, most) + moved[:, None]
             squares = lost * _FAR + (1 - lost) * told
         return np.asarray(np.sqrt(self._groups.mean(squares)))
@@ -313,7 +307,7 @@ class Expected:
         if self.unit_sizes.keys is not None:
             return self.unit_sizes.keys
         number = float(self.question.cells or max(self.unit_sizes.sizes[1].max(), 1.0))
-        half = 0.0 if number <= 1 else math.sqrt(_UNEVEN**2 - 1)
+        half = 0.0 if number <= 1 else math.sqrt(MODEL.uneven_groups**2 - 1)
         return Groups(np.array([[1 - half, 1 + half]]), np.full((1, 2), number / 2))
 
     @cached_property

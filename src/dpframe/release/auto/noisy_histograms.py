@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe import engine
+from dpframe.arrays import Floats
 from dpframe.engine import ONE
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import bits, rounded_laplace
@@ -14,8 +15,6 @@ from dpframe.release.pricing import EpsilonFromRho, Price
 from dpframe.theory.formulas.sensitivity import Relation
 
 __all__ = ["check_auto", "histogram_scale", "noisy_histogram", "noisy_values"]
-
-Floats = NDArray[np.float64]
 
 
 def check_auto(price: Price) -> None:

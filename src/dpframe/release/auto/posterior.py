@@ -18,28 +18,28 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpframe.arrays import Floats, Integers
+from dpframe.release.auto.model import MODEL
 
 __all__ = ["draw_curves", "nobody_there"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _LEAST = 0.5  # units: the lowest level above nobody
 _STEP = 0.4  # between levels, in their logarithm
 _MOVES: Integers = np.arange(-7, 8)
-_BEND = 0.7  # levels by which a move is ordinarily unlike the one before
-_NEW = 3.0  # levels by which a curve ordinarily moves where it begins or has jumped
-_BEGIN, _END, _JUMP = 0.1, 0.07, 0.001  # at each node
-_BACK = 0.1  # at each node of a gap, the curve comes again
-_SEEN, _MANY = 3.0, 10.0  # scales and units that it then at least has: fewer are taken for noise
 _NEVER = 1e-250  # no level is less likely beside another, so that the states of a node never vanish all together
 _EXACT = 0.1  # units: a scale at which counts leave no doubt
-_ROUGH = 0.2  # how far a count is off its curve, beside what chance does to whole units
 
 
 def draw_curves(
-    counts: Floats, scale: float, number: int, *, begin: float = _BEGIN, jump: float = _JUMP, again: float = 0.0
+    counts: Floats,
+    scale: float,
+    number: int,
+    *,
+    begin: float = MODEL.curve_begin,
+    jump: float = MODEL.curve_jump,
+    again: float = 0.0,
 ) -> Floats:
     """Curves (number by nodes) of the units at each node, given noisy counts of at least one unit.
 
@@ -64,7 +64,7 @@ def nobody_there(counts: Floats, scale: float) -> float:
 
 def _variance(level: Floats) -> Floats:
     """Of a count around its level."""
-    return level + (_ROUGH * level) ** 2
+    return level + (MODEL.curve_rough * level) ** 2
 
 
 @dataclass(frozen=True)
@@ -87,25 +87,30 @@ class _Chain:
 
     @classmethod
     def over(
-        cls, counts: Floats, scale: float, begin: float = _BEGIN, jump: float = _JUMP, again: float = 0.0
+        cls,
+        counts: Floats,
+        scale: float,
+        begin: float = MODEL.curve_begin,
+        jump: float = MODEL.curve_jump,
+        again: float = 0.0,
     ) -> _Chain:
         highest = max(float(np.cumsum(counts).max()), 0.0) + 10 * scale
         rungs = max(math.ceil(math.log(highest / _LEAST) / _STEP), len(_MOVES))
         levels = np.concatenate([[0.0], _LEAST * np.exp(_STEP * np.arange(rungs))])
         width = np.sqrt(scale**2 + _variance(levels) / 2)
         nats = -np.abs(counts[:, None] - levels) / width - np.log(width)
-        moved = np.exp(-np.abs(_MOVES[:, None] - _MOVES) / _BEND)
+        moved = np.exp(-np.abs(_MOVES[:, None] - _MOVES) / MODEL.curve_bend)
         moved /= moved.sum(axis=1, keepdims=True)
-        fresh = np.exp(-np.abs(_MOVES) / _NEW)
+        fresh = np.exp(-np.abs(_MOVES) / MODEL.curve_new)
         at = np.arange(len(levels))[:, None]
         origin, target = at - _MOVES, at + _MOVES
         origin[(origin < 1) | (origin >= len(levels)) | (at < 1)] = 0
         gone = ((target < 1) | (target >= len(levels))).astype(np.float64)
-        falls = _END + (1 - _END - jump) * gone @ moved.T
+        falls = MODEL.curve_end + (1 - MODEL.curve_end - jump) * gone @ moved.T
         falls[0] = 0.0
         likely = np.maximum(np.exp(nats - nats.max(axis=1, keepdims=True)), _NEVER)
         fresh /= fresh.sum()
-        high = levels >= max(_SEEN * scale, _MANY)
+        high = levels >= max(MODEL.back_scales * scale, MODEL.back_units)
         returns = high[:, None] / high.sum() * fresh
         return cls(levels, likely, moved, origin, fresh / rungs, falls, begin, jump, again, returns)
 
@@ -123,16 +128,16 @@ class _Filtered:
 def _forward(chain: _Chain) -> _Filtered:
     nodes, shape = len(chain.likely), chain.origin.shape
     there, before, after, away = np.zeros((nodes, *shape)), np.zeros(nodes), np.zeros(nodes), np.zeros(nodes)
-    moves = np.arange(shape[1])
+    moves, stays = np.arange(shape[1]), 1 - MODEL.curve_end - chain.jump
     now, waiting, ended, gap = np.zeros(shape), 1.0, 0.0, 0.0
     for node, likely in enumerate(chain.likely):
         fallen = float((now * chain.falls).sum())
-        arrived = np.where(chain.origin > 0, (now @ chain.moved)[chain.origin, moves], 0.0) * (1 - _END - chain.jump)
+        arrived = np.where(chain.origin > 0, (now @ chain.moved)[chain.origin, moves], 0.0) * stays
         arrived[1:] += (waiting * chain.begin + float(now.sum()) * chain.jump) * chain.fresh
-        arrived += gap * _BACK * chain.returns
+        arrived += gap * MODEL.curve_back * chain.returns
         now, waiting = arrived * likely[:, None], waiting * (1 - chain.begin) * likely[0]
         ended = (ended + fallen * (1 - chain.again)) * likely[0]
-        gap = (gap * (1 - _BACK) + fallen * chain.again) * likely[0]
+        gap = (gap * (1 - MODEL.curve_back) + fallen * chain.again) * likely[0]
         total = float(now.sum()) + waiting + ended + gap
         now, waiting, ended, gap = now / total, waiting / total, ended / total, gap / total
         there[node], before[node], after[node], away[node] = now, waiting, ended, gap
@@ -142,7 +147,7 @@ def _forward(chain: _Chain) -> _Filtered:
 def _backward(chain: _Chain, known: _Filtered, number: int) -> Integers:
     """Levels (number by nodes) of curves, drawn from the last node to the first."""
     draw = np.random.default_rng(1)  # not noise: the curves follow from the counts
-    nodes, (_, moves) = len(chain.likely), chain.origin.shape
+    nodes, (_, moves), stays = len(chain.likely), chain.origin.shape, 1 - MODEL.curve_end - chain.jump
 
     def states(weights: Floats, many: int) -> tuple[Integers, Integers]:
         reached = np.cumsum(weights.ravel())
@@ -161,7 +166,7 @@ def _backward(chain: _Chain, known: _Filtered, number: int) -> Integers:
         up, ending = np.flatnonzero(level > 0), there * chain.falls
         for gone, part, stayed in (
             (over, 1 - chain.again, known.after[node]),
-            (gap, chain.again, known.away[node] * (1 - _BACK)),
+            (gap, chain.again, known.away[node] * (1 - MODEL.curve_back)),
         ):
             nobody, fell = np.flatnonzero(gone), float(ending.sum()) * part
             here = nobody[draw.random(len(nobody)) * (fell + stayed) < fell]
@@ -170,9 +175,9 @@ def _backward(chain: _Chain, known: _Filtered, number: int) -> Integers:
         if len(up):
             fresh = chain.fresh[move[up]]
             origin = chain.origin[level[up], move[up]]
-            moved = there[origin] * chain.moved[:, move[up]].T * (1 - _END - chain.jump) * (origin > 0)[:, None]
+            moved = there[origin] * chain.moved[:, move[up]].T * stays * (origin > 0)[:, None]
             begun, jumped = known.before[node] * chain.begin * fresh, now * chain.jump * fresh
-            returned = known.away[node] * _BACK * chain.returns[level[up], move[up]]
+            returned = known.away[node] * MODEL.curve_back * chain.returns[level[up], move[up]]
             reached = np.cumsum(np.column_stack([moved, jumped, begun, returned]), axis=1)
             picked = (reached < (draw.random(len(up)) * reached[:, -1])[:, None]).sum(axis=1)
             level[up], move[up] = np.where(picked < moves, origin, 0), np.minimum(picked, moves - 1)

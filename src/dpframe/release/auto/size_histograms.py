@@ -7,24 +7,22 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
+from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import draw_curves
 
 __all__ = ["Groups", "SizePosterior", "laplace_below", "normal_below", "quantiles", "read_groups", "read_spread"]
 
-Floats = NDArray[np.float64]
 
 _DRAWN = 192  # curves
 _CASES = 16  # that stand for them
-_AGAIN = 0.05  # how likely there are more behind a gap: a few who come far more often
 _NUMBERS: Floats = np.unique(np.rint(2 ** (np.arange(65) / 4)))  # of groups there may be, four to an octave
 _UNEVEN = (0.05, 0.4, 0.8, 1.2, 1.6, 2.0)  # deviations of the logarithm of their sizes
 _KINDS = 64  # of groups, where there are more
 _LEVEL = 0.1  # between levels of a bin, in their logarithm
 _NORMAL: Floats = np.linspace(-9, 9, 721)
 _BELOW: Floats = np.array([NormalDist().cdf(float(x)) for x in _NORMAL])
-_FEW = 30.0  # units beside the scale of the noise: who has fewer asks for no histogram
 
 
 @dataclass(frozen=True)
@@ -67,9 +65,9 @@ def read_spread(counts: Floats, scale: float, nodes: Floats) -> SizePosterior:
 
     Input:  scale: of its Laplace noise (units)
     """
-    curves = draw_curves(counts, scale, _DRAWN, again=_AGAIN)
+    curves = draw_curves(counts, scale, _DRAWN, again=MODEL.curve_again)
     curves = curves[np.argsort(curves @ nodes, kind="stable")]
-    weights = np.clip(curves.sum(axis=1) / (_FEW * scale), 1e-3, 1.0) ** 2
+    weights = np.clip(curves.sum(axis=1) / (MODEL.sure_units * scale), 1e-3, 1.0) ** 2
     case = np.minimum((np.cumsum(weights) - weights / 2) / weights.sum() * _CASES, _CASES - 1).astype(int)
     cases = [case == i for i in np.unique(case)]
     odds = np.array([weights[i].sum() for i in cases])

@@ -13,27 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.engine import EXPONENTS
+from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import draw_curves, nobody_there
 
 __all__ = ["Scales", "find_scales", "read_values", "somebody_between"]
 
-Floats = NDArray[np.float64]
 
 _WIDE = len(EXPONENTS)
 _POWERS: Floats = np.ldexp(1.0, np.arange(EXPONENTS[0], EXPONENTS[-1] + 2))
 _DRAWN = 128  # curves of the first histogram
 _CASES = 64  # of the second
-_JUMP = 0.01  # values are in several heaps more often than sizes
-_POSSIBLE = 0.2  # how likely it may be that nobody is on a side before it is left out
-_SURE = math.exp(-9)  # the same where somebody is on the other side, by both histograms: a wrong one costs everything
-_OFTEN = 0.25  # how likely somebody must be in a power of two
-_EACH = 4.0  # units in a bin, beside the scale of its noise
-_TAIL = 0.03  # of a side's units, in powers of two that do not count when bins are made so large
 _MOST, _BINS = 64, 64  # bins of a side; of one power of two
-_FALSE_ALARM = 0.01  # how often a histogram of nobody may be taken for one of somebody
 _RATES: Floats = np.arange(1, 100) / 100  # tried in Chernoff's bound, which holds for each
-_CLEAR = 8.0  # units in one bin, beside the scale of its noise, before they are taken to be there by themselves
 
 
 @dataclass(frozen=True)
@@ -61,11 +54,11 @@ def find_scales(counts: Floats, scale: float, *, whole: bool) -> Scales:
     sides = [counts[:_WIDE][::-1][least:], counts[_WIDE + 1 :][least:]]
     nobody = [nobody_there(side, scale) for side in sides]
     down, up = (
-        _divided(side, scale, _POWERS[least:], 1 - empty) if empty < _POSSIBLE else np.zeros(0)
+        _divided(side, scale, _POWERS[least:], 1 - empty) if empty < MODEL.empty_side else np.zeros(0)
         for side, empty in zip(sides, nobody, strict=True)
     )
     both = len(up) > 0 and len(down) > 0
-    zero = [0.0] if both or (len(up) + len(down) and counts[_WIDE] > _CLEAR * scale) else []
+    zero = [0.0] if both or (len(up) + len(down) and counts[_WIDE] > MODEL.clear_bin * scale) else []
     # A bin has its lower edge, but is to have the end that is nearer to zero, as in the first histogram.
     down = np.floor(-down) + 1 if whole else np.nextafter(-down, 0)
     edges = np.unique(np.concatenate([down, zero, np.ceil(up) if whole else up]))
@@ -76,14 +69,14 @@ def find_scales(counts: Floats, scale: float, *, whole: bool) -> Scales:
 def _divided(counts: Floats, scale: float, powers: Floats, there: float) -> Floats:
     """Edges of bins over the powers of two in which somebody probably is, and one more on either side."""
     curves = draw_curves(counts, scale, _DRAWN, begin=1 / len(counts))
-    found = np.flatnonzero((curves > 0).mean(axis=0) * there > _OFTEN)
+    found = np.flatnonzero((curves > 0).mean(axis=0) * there > MODEL.power_seen)
     if not len(found):
         return np.zeros(0)
     first, last = max(found[0] - 1, 0), min(found[-1] + 2, len(counts))
     curve = curves.mean(axis=0)[first:last]
     units, reached = float(curve.sum()), np.cumsum(curve)
-    middle = np.count_nonzero((reached > _TAIL * units) & (reached - curve < (1 - _TAIL) * units))
-    parts = max(int(min(units / (_EACH * scale * max(int(middle), 1)), _MOST / len(curve), _BINS)), 1)
+    middle = np.count_nonzero((reached > MODEL.bins_tail * units) & (reached - curve < (1 - MODEL.bins_tail) * units))
+    parts = max(int(min(units / (MODEL.units_in_bin * scale * max(int(middle), 1)), _MOST / len(curve), _BINS)), 1)
     return np.append((powers[first:last, None] * (1 + np.arange(parts) / parts)).ravel(), powers[last])
 
 
@@ -101,13 +94,15 @@ def read_values(counts: Floats, scale: float, scales: Scales) -> Floats:
         before * nobody_there(counts[side], scale) if len(side) else 1.0
         for side, before in zip(sides, scales.nobody, strict=True)
     ]
-    there = [len(x) > 0 and (empty < _SURE or empty == min(nobody)) for x, empty in zip(sides, nobody, strict=True)]
-    apart = all(there) or counts[zero] > _CLEAR * scale  # zero is no part of a curve
+    there = [
+        len(x) > 0 and (empty < MODEL.sure_side or empty == min(nobody)) for x, empty in zip(sides, nobody, strict=True)
+    ]
+    apart = all(there) or counts[zero] > MODEL.clear_bin * scale  # zero is no part of a curve
     cases = np.zeros((_CASES, len(counts)))
     cases[:, zero] = max(counts[zero], 0.0) if apart else 0.0
     for side in (side for side, somebody in zip(sides, there, strict=True) if somebody):
         bins = side if apart else np.append(zero, side)
-        cases[:, bins] = draw_curves(counts[bins], scale, _CASES, begin=1 / len(bins), jump=_JUMP)
+        cases[:, bins] = draw_curves(counts[bins], scale, _CASES, begin=1 / len(bins), jump=MODEL.values_jump)
     if apart:  # what is on one side says nothing of the other
         cases[:, :zero] = cases[np.random.default_rng(1).permutation(_CASES), :zero]
     return cases
@@ -131,7 +126,7 @@ def somebody_between(counts: Floats, scale: float) -> bool:
     for length in lengths.tolist():
         most = float((reached[length:] - reached[:-length]).max()) / scale
         nats = -_RATES * most - length * np.log1p(-(_RATES**2))
-        if nats.min() <= math.log(_FALSE_ALARM / runs):
+        if nats.min() <= math.log(MODEL.false_alarm / runs):
             return True
     return False
 

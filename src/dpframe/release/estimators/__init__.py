@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Noisy, Parts, in_ticks, real, shown
 from dpframe.release.estimators.margins import error_of_part, source_of, variances
-from dpframe.release.estimators.mean import Mean, mean_of, merged_mean_interval
-from dpframe.release.estimators.mode import Mode, rows_fewer
-from dpframe.release.estimators.quantile import Quantile, end_names
-from dpframe.release.estimators.total import Count, Sum, error_of_sum
-from dpframe.release.estimators.variance import StandardDeviation, Variance
+from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
+from dpframe.release.estimators.mode import ModeEstimator, rows_fewer
+from dpframe.release.estimators.quantile import QuantileEstimator, end_names
+from dpframe.release.estimators.total import CountEstimator, SumEstimator, error_of_sum
+from dpframe.release.estimators.variance import StandardDeviationEstimator, VarianceEstimator
 
 __all__ = [
     "Estimator",
@@ -35,13 +35,13 @@ __all__ = [
 ]
 
 _ESTIMATORS: Mapping[Formula, Estimator] = {
-    Formula.COUNT: Count(),
-    Formula.SUM: Sum(),
-    Formula.MEAN: Mean(),
-    Formula.VAR: Variance(),
-    Formula.STD: StandardDeviation(),
-    Formula.QUANTILE: Quantile(),
-    Formula.MODE: Mode(),
+    Formula.COUNT: CountEstimator(),
+    Formula.SUM: SumEstimator(),
+    Formula.MEAN: MeanEstimator(),
+    Formula.VAR: VarianceEstimator(),
+    Formula.STD: StandardDeviationEstimator(),
+    Formula.QUANTILE: QuantileEstimator(),
+    Formula.MODE: ModeEstimator(),
 }
 
 

@@ -13,14 +13,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.plan import Formula, ReleasedColumn, Total
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["Estimator", "Floats", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown"]
+__all__ = ["Estimator", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown"]
 
-Floats = NDArray[np.float64]
 Interval = tuple[Floats, Floats]
 Noisy = Mapping[tuple[object, ...], Any]  # noisy totals by the key of their total
 Parts = Mapping[str, Floats]  # noisy totals under a derived column, by name (column unit)

@@ -20,8 +20,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.plan import Total
-from dpframe.release.estimators.base import Floats, Interval
+from dpframe.release.estimators.base import Interval
 from dpframe.release.pricing import DiscreteLaplace, Gaussian, Noise, NoisePlan
 from dpframe.theory.formulas.error import gaussian_sum_reaches, laplace_sum_reaches
 

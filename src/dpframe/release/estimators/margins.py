@@ -11,10 +11,10 @@ from dpframe.theory.formulas.error import Source, estimators, sum_error
 
 __all__ = ["error_of_part", "source_of", "variances"]
 
-Part = Literal["cell", "row", "column", "total"]
+Margin = Literal["cell", "row", "column", "total"]
 
 
-def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Part, alpha: float) -> float:
+def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: float) -> float:
     """Error of a cell or margin of a reconciled table, exceeded with probability at most alpha (column unit).
 
     Bound:  a sum of independent noises with the coefficients of `estimators`; see `sum_error`. Rounding a noise to its

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Floats, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, reaches, scales
 from dpframe.release.pricing import Gaussian, Noise, NoisePlan
 from dpframe.theory.formulas.error import sum_error
 
-__all__ = ["Mean", "bounded_mean", "mean_interval", "mean_of", "merged_mean_interval"]
+__all__ = ["MeanEstimator", "bounded_mean", "mean_interval", "mean_of", "merged_mean_interval"]
 
 
-class Mean(Estimator):
+class MeanEstimator(Estimator):
     """Centre + sum / count, drawn to the centre where noise is all there is, and kept inside the bounds."""
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:

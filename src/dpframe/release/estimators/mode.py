@@ -8,10 +8,10 @@ from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Noisy
 from dpframe.release.pricing import Chooses, NoisePlan
 
-__all__ = ["Mode", "rows_fewer"]
+__all__ = ["ModeEstimator", "rows_fewer"]
 
 
-class Mode(Estimator):
+class ModeEstimator(Estimator):
     """The chosen value, by its place among the listed ones."""
 
     is_number = False

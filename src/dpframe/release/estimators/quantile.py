@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Floats, Interval, Noisy, Parts
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts
 from dpframe.release.pricing import Chooses, NoisePlan
 from dpframe.theory.formulas.loss import PRIOR
 
-__all__ = ["Quantile", "end_names"]
+__all__ = ["QuantileEstimator", "end_names"]
 
 _WHOLE = (-(2.0**63), 2.0**63 - 1024)  # the ends of floats that are whole numbers of 64 bits: a time may round beyond
 
 
-class Quantile(Estimator):
+class QuantileEstimator(Estimator):
     """The value of the chosen candidate."""
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:

@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn, Total
-from dpframe.release.estimators.base import Estimator, Floats, Interval, Noisy, Parts, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, real
 from dpframe.release.estimators.margins import error_of_part
 from dpframe.release.pricing import AddsNoise, DiscreteLaplace, Gaussian, NoisePlan
 from dpframe.theory.formulas.error import laplace_total_error, sum_error, whole_total_error
 
-__all__ = ["Count", "Sum", "error_of_sum"]
+__all__ = ["CountEstimator", "SumEstimator", "error_of_sum"]
 
 
-class Sum(Estimator):
+class SumEstimator(Estimator):
     """The noisy total."""
 
     adds_up = True
@@ -37,7 +38,7 @@ class Sum(Estimator):
         return _direct_error(output, plan, alpha) * output.ticks
 
 
-class Count(Sum):
+class CountEstimator(SumEstimator):
     """The noisy total, rounded to a whole number."""
 
 

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
-from dpframe.release.estimators.base import Estimator, Floats, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
 from dpframe.release.estimators.mean import bounded_mean, mean_interval
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["StandardDeviation", "Variance"]
+__all__ = ["StandardDeviationEstimator", "VarianceEstimator"]
 
 
-class Variance(Estimator):
+class VarianceEstimator(Estimator):
     """E(x - middle)² - (E x - middle)², kept between 0 and the largest variance that the bounds allow."""
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
@@ -34,7 +35,7 @@ class Variance(Estimator):
         return None if rows is None else _expected(output, plan, alpha, rows) * output.ticks
 
 
-class StandardDeviation(Estimator):
+class StandardDeviationEstimator(Estimator):
     """The root of the variance."""
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:

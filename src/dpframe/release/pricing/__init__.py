@@ -3,7 +3,7 @@
 from dpframe.release.pricing.allocation import (
     Allocation,
     NoiseKind,
-    Part,
+    PricedTotal,
     allocate_epsilon,
     allocate_rho,
     log_noise,
@@ -48,8 +48,8 @@ __all__ = [
     "NoiseKind",
     "NoisePlan",
     "PairedLaplace",
-    "Part",
     "Price",
+    "PricedTotal",
     "RhoPrice",
     "TruncatedGeometric",
     "allocate_epsilon",

@@ -45,7 +45,7 @@ from dpframe.theory.formulas.sensitivity import pair_scale
 __all__ = [
     "Allocation",
     "NoiseKind",
-    "Part",
+    "PricedTotal",
     "allocate_epsilon",
     "allocate_rho",
     "choice_for_rho",
@@ -73,7 +73,7 @@ class NoiseKind(Enum):
 
 
 @dataclass(frozen=True)
-class Part:
+class PricedTotal:
     """A total, with its part of a price.
 
     `epsilon` is its part where ε is divided over Laplace noise and choices. `weight` is its part where ρ, or the μ² of
@@ -103,23 +103,23 @@ def moved_totals(question: Question) -> list[Allotment]:
     return [allotment for allotment in question.allotments if allotment.total.sensitivity.l0]
 
 
-def parts_of(question: Question, share: Fraction = Fraction(1)) -> list[Part]:
+def parts_of(question: Question, share: Fraction = Fraction(1)) -> list[PricedTotal]:
     """The totals of a question with their parts of a price, of which the question has a share."""
     moved = moved_totals(question)
     pure = sum((allotment.epsilon_share for allotment in moved), Fraction(0)) or Fraction(1)
     weights = sum((allotment.share for allotment in moved), Fraction(0)) or Fraction(1)
     return [
-        Part(allotment, share * allotment.epsilon_share / pure, share * allotment.share / weights)
+        PricedTotal(allotment, share * allotment.epsilon_share / pure, share * allotment.share / weights)
         for allotment in moved
     ]
 
 
-def split(parts: Sequence[Part], *, selects: bool) -> tuple[list[Part], list[Part]]:
+def split(parts: Sequence[PricedTotal], *, selects: bool) -> tuple[list[PricedTotal], list[PricedTotal]]:
     """The totals that noise is added to, and those by which something is chosen.
 
     The optimal rule for keys is a choice, where it `selects`.
     """
-    halves: tuple[list[Part], list[Part]] = ([], [])
+    halves: tuple[list[PricedTotal], list[PricedTotal]] = ([], [])
     for part in parts:
         halves[part.allotment.total.chosen or (selects and finds_keys(part.allotment))].append(part)
     return halves
@@ -130,7 +130,7 @@ def pieces(allotment: Allotment) -> int:
     return allotment.total.sensitivity.l0 if allotment.hidden else allotment.total.choices
 
 
-def _ways(parts: Sequence[Part], noise: NoiseKind, *, normal: bool) -> list[tuple[bool, bool]]:
+def _ways(parts: Sequence[PricedTotal], noise: NoiseKind, *, normal: bool) -> list[tuple[bool, bool]]:
     """The ways to try: whether noise is Gaussian (if it can be), and whether the optimal rule finds the keys.
 
     Among pure rules it is the best, but Gaussian noise adds up more slowly over many groups of one unit.
@@ -146,7 +146,13 @@ def _ways(parts: Sequence[Part], noise: NoiseKind, *, normal: bool) -> list[tupl
 
 
 def allocate_epsilon(
-    parts: Sequence[Part], epsilon: Fraction, delta: Fraction, noise: NoiseKind, *, finds: bool, joint: bool = False
+    parts: Sequence[PricedTotal],
+    epsilon: Fraction,
+    delta: Fraction,
+    noise: NoiseKind,
+    *,
+    finds: bool,
+    joint: bool = False,
 ) -> list[Allocation]:
     """The ways to spend (ε, δ).
 
@@ -182,14 +188,16 @@ def allocate_epsilon(
     return tried
 
 
-def _joint_factor(added: Sequence[Part], chosen: Sequence[Part], epsilon: Fraction, delta: Fraction) -> Fraction:
+def _joint_factor(
+    added: Sequence[PricedTotal], chosen: Sequence[PricedTotal], epsilon: Fraction, delta: Fraction
+) -> Fraction:
     """How much larger each part of ε may be where their joint distribution decides; see `largest_parts`."""
     pure = [epsilon * part.epsilon / pieces(part.allotment) for part in chosen for _ in range(pieces(part.allotment))]
     noisy = [epsilon * part for _, part in _pairs_joined([(p.allotment, p.epsilon) for p in added])]
     return largest_parts(noisy, pure, epsilon, delta)
 
 
-def allocate_rho(parts: Sequence[Part], rho: Fraction, delta: Fraction, noise: NoiseKind) -> list[Allocation]:
+def allocate_rho(parts: Sequence[PricedTotal], rho: Fraction, delta: Fraction, noise: NoiseKind) -> list[Allocation]:
     """The ways to spend a ρ, with a δ for keys that are found in the data. The ρ_i of the parts add up.
 
     Source: Bun and Steinke 2016, arXiv:1605.02065
@@ -198,7 +206,7 @@ def allocate_rho(parts: Sequence[Part], rho: Fraction, delta: Fraction, noise: N
     return [Allocation(_for_rho(parts, rho, normal, selects), delta) for normal, selects in ways]
 
 
-def _for_rho(parts: Sequence[Part], rho: Fraction, normal: bool, selects: bool) -> tuple[Noise, ...]:
+def _for_rho(parts: Sequence[PricedTotal], rho: Fraction, normal: bool, selects: bool) -> tuple[Noise, ...]:
     """The noise and the choices that each part of a ρ buys, in one way."""
     added, chosen = split([part for part in parts if part.weight], selects=selects)
     noise = _gaussian_for_rho if normal else _laplace_for_rho
@@ -231,7 +239,7 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
 
 
 def joint_plan(
-    question: Question, parts: Sequence[Part], allocation: Allocation, epsilon: Fraction, delta: Fraction
+    question: Question, parts: Sequence[PricedTotal], allocation: Allocation, epsilon: Fraction, delta: Fraction
 ) -> NoisePlan | None:
     """A plan of Gaussian noise whose keys are found by a threshold on one of its numbers; None where there is none.
 

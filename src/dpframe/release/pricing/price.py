@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dpframe.budget import Loss, Terms, exact, read_delta, read_epsilon, read_rho
+from dpframe.budget import Loss, Terms, read_delta, read_epsilon, read_rho, typed_number
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
 from dpframe.plan import Marginals, Question, check_choice
 from dpframe.release.pricing.allocation import (
@@ -49,8 +49,7 @@ class Price(ABC):
     noise: NoiseKind = NoiseKind.AUTO
     typed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
-    symbol: ClassVar[str]
-    sign: ClassVar[str] = "ε"
+    terms: ClassVar[Terms]  # what the amount is in
 
     def part(self, share: Fraction) -> Price:
         """A part of the ε or ρ."""
@@ -94,7 +93,7 @@ class Price(ABC):
 class EpsilonPrice(Price):
     """(ε, δ), from a budget that counts these."""
 
-    symbol = "epsilon"
+    terms = Terms.EPSILON
 
     def plan(self, question: Question) -> NoisePlan:
         """The plan with the least noise; its cost is at most the price, and δ that nothing uses is not charged.
@@ -129,8 +128,7 @@ class EpsilonPrice(Price):
 class RhoPrice(Price):
     """(ρ, δ), from a budget that counts these. δ is that of keys alone."""
 
-    symbol = "rho"
-    sign = "ρ"
+    terms = Terms.RHO
 
     @property
     def _normal(self) -> bool:
@@ -161,7 +159,7 @@ class EpsilonFromRho(Price):
     It buys rounded Laplace noise and choices of that ε, which are charged what they cost in ρ.
     """
 
-    symbol = "epsilon"
+    terms = Terms.EPSILON
 
     def plan(self, question: Question) -> NoisePlan:
         """Laplace noise of each part of ε, and choices by permute-and-flip, which cost `choices_rho`."""
@@ -234,7 +232,7 @@ def read_price(
         amount, kind = read_epsilon(epsilon), EpsilonFromRho
     else:
         amount, kind = read_rho(rho), RhoPrice
-    typed = tuple((name, str(exact(value, name))) for name, value in offered.items() if value is not None)
+    typed = tuple((name, str(typed_number(value, name))) for name, value in offered.items() if value is not None)
     return kind(amount, read_delta(delta), read_noise(noise), typed)
 
 

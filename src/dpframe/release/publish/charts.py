@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.release.publish.crosstab import Grid, Key
+from dpframe.release.publish.crosstab import Crosstab, Key
 
 __all__ = ["bars", "heatmap", "margin", "shown"]
 
@@ -123,7 +123,7 @@ def _time_format(known: list[float]) -> str:
     return "%Y-%m-%d" if span == 0 or span > 6 * _DAY else "%Y-%m-%d %H:%M" if span > 600 else "%Y-%m-%d %H:%M:%S"
 
 
-def heatmap(grid: Grid, title: str) -> Any:
+def heatmap(grid: Crosstab, title: str) -> Any:
     """A crosstab as shaded cells with their numbers and margins of error; margins stay unshaded.
 
     Input:  the grid, with intervals; what the numbers are

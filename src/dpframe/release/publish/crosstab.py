@@ -11,22 +11,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.engine import Kind, as_kind
 from dpframe.plan import Layout
 
-__all__ = ["ALL", "Cells", "Grid", "Merged", "grid_of", "label_of", "laid_out", "unlike"]
+__all__ = ["ALL", "CellColumns", "Crosstab", "Merged", "grid_of", "label_of", "laid_out", "unlike"]
 
 ALL = "All"  # the name of a margin, as in pandas
 Key = tuple[Any, ...]
-Floats = NDArray[np.float64]
 
 
-Cells = tuple[NDArray[np.object_], Floats, Floats]  # of each row of the long table: its number, and the two ends
+CellColumns = tuple[NDArray[np.object_], Floats, Floats]  # of each row of the long table: its number, and the two ends
 Merged = Callable[[NDArray[Any]], tuple[int | float | None, float, float]]  # what rows of it make together
 
 
 @dataclass(frozen=True)
-class Grid:
+class Crosstab:
     """A crosstab: keys down and across, margins last, and in each cell a number with the ends of its interval.
 
     `values` are Python's numbers, None where one is suppressed or there is no cell; ends are NaN where they are not
@@ -55,8 +55,8 @@ class Grid:
 
 
 def grid_of(
-    table: pl.DataFrame, by: Sequence[str], layout: Layout, cells: Cells, merged: Merged, *, whole: bool
-) -> Grid:
+    table: pl.DataFrame, by: Sequence[str], layout: Layout, cells: CellColumns, merged: Merged, *, whole: bool
+) -> Crosstab:
     """The crosstab of a long table, with its margins, or as parts of them where the layout says so."""
     across = layout.across
     down = tuple(name for name in by if name not in across)
@@ -71,14 +71,14 @@ def grid_of(
     values, lower, upper = np.full(shape, None, np.object_), np.full(shape, np.nan), np.full(shape, np.nan)
     values[*at], lower[*at], upper[*at] = cells
     if not margins:
-        return Grid(down, across, rows, columns, values, lower, upper, sizes, whole)
+        return Crosstab(down, across, rows, columns, values, lower, upper, sizes, whole)
     for i, line in enumerate(lines):
         values[i, -1], lower[i, -1], upper[i, -1] = merged(line)
     for j, stack in enumerate(stacks):
         values[-1, j], lower[-1, j], upper[-1, j] = merged(stack)
     values[-1, -1], lower[-1, -1], upper[-1, -1] = merged(np.arange(table.height))
     rows, columns = [*rows, _margin(rows)], [*columns, _margin(columns)]
-    full = Grid(down, across, rows, columns, values, lower, upper, sizes, whole and not layout.normalize)
+    full = Crosstab(down, across, rows, columns, values, lower, upper, sizes, whole and not layout.normalize)
     return _shares(full, layout) if layout.normalize else full
 
 
@@ -89,7 +89,7 @@ def _lines(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[N
     return found.select(names).rows(), [rows.to_numpy() for rows in found.get_column(at)]
 
 
-def _shares(grid: Grid, layout: Layout) -> Grid:
+def _shares(grid: Crosstab, layout: Layout) -> Crosstab:
     """Each number as a part of its row, its column or the total, with the margins that `pd.crosstab` then has.
 
     Null where the whole is not above 0. With a part within e and a whole N within f, true / true differs from the
@@ -116,7 +116,7 @@ def _shares(grid: Grid, layout: Layout) -> Grid:
     )
 
 
-def laid_out(table: pl.DataFrame, kind: Kind, grid: Grid | None) -> Any:
+def laid_out(table: pl.DataFrame, kind: Kind, grid: Crosstab | None) -> Any:
     """The released table, as a grid where there is one, as the user's kind of table."""
     if grid is None:
         return as_kind(table, kind)
@@ -128,7 +128,7 @@ def laid_out(table: pl.DataFrame, kind: Kind, grid: Grid | None) -> Any:
 # pandas
 
 
-def _pandas(grid: Grid) -> Any:
+def _pandas(grid: Crosstab) -> Any:
     import pandas as pd
 
     index, columns = _index(pd, grid.rows, grid.down), _index(pd, grid.columns, grid.across)
@@ -158,7 +158,7 @@ def unlike(name: str, taken: set[Any]) -> str:
 # Polars
 
 
-def _polars(table: pl.DataFrame, grid: Grid) -> pl.DataFrame:
+def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
     """One column for each key across; the keys down are texts where a margin stands among them."""
     height, width = grid.sizes
     labels = _labels(grid.columns[:width], set(grid.down))

@@ -15,7 +15,7 @@ import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.release.publish.charts import margin, shown
-from dpframe.release.publish.crosstab import Grid, Key
+from dpframe.release.publish.crosstab import Crosstab, Key
 
 __all__ = ["check_installed", "grid_html", "long_html", "write_excel", "write_parquet"]
 
@@ -104,7 +104,7 @@ def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]],
     )
 
 
-def grid_html(grid: Grid) -> str:
+def grid_html(grid: Crosstab) -> str:
     """A crosstab in HTML, each number with its margin of error in small type; long ones are shortened."""
     lines = []
     gap = "".join(f"<th style='{_HEAD}'>{escape(name)}</th>" for name in grid.down)

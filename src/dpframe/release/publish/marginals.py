@@ -28,7 +28,7 @@ from dpframe.release.publish.error_tables import error_table, largest_errors, no
 from dpframe.release.publish.files import write_excel, write_parquet
 from dpframe.release.publish.release import Release
 from dpframe.release.publish.report import Report
-from dpframe.theory.formulas.error import Part, cell_variance, marginal, rounding_reach
+from dpframe.theory.formulas.error import Attributes, cell_variance, marginal, rounding_reach
 
 __all__ = ["MarginalsRelease", "drawn_interactions", "exact_interactions", "interaction_variances", "table_noise"]
 
@@ -67,12 +67,12 @@ def exact_interactions(question: Marginals, tables: Sequence[NDArray[np.int64]])
     return found
 
 
-def _parts(tables: Tables, plan: NoisePlan) -> dict[Part, Noise]:
+def _parts(tables: Tables, plan: NoisePlan) -> dict[Attributes, Noise]:
     """The sets of columns whose interactions are measured, with their noise, in the order of the plan."""
     return {tables.part(noise.allotment.total.among): noise for noise in plan.noises}
 
 
-def _summed(question: Marginals, tables: Sequence[NDArray[np.int64]], part: Part) -> NDArray[np.int64]:
+def _summed(question: Marginals, tables: Sequence[NDArray[np.int64]], part: Attributes) -> NDArray[np.int64]:
     """A raw marginal, as a sum of the smallest table that has its columns."""
     above = [
         (values, table) for values, table in zip(tables, question.workload, strict=True) if set(part) <= set(table)
@@ -81,12 +81,12 @@ def _summed(question: Marginals, tables: Sequence[NDArray[np.int64]], part: Part
     return np.asarray(values.sum(axis=tuple(axis for axis, i in enumerate(table) if i not in part)))
 
 
-def interaction_variances(tables: Tables, plan: NoisePlan) -> dict[Part, float]:
+def interaction_variances(tables: Tables, plan: NoisePlan) -> dict[Attributes, float]:
     """The variance σ_B² of the noise of each interaction (rows²)."""
     return {part: noise.deviation**2 for part, noise in _parts(tables, plan).items()}
 
 
-def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Part, float], table: Part) -> NoisePlan:
+def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Attributes, float], table: Attributes) -> NoisePlan:
     """The noise of the cells of one marginal, and of the margins it has in a crosstab.
 
     Input:  the tables, their noise and the variances of their interactions; the columns of the marginal
@@ -150,7 +150,7 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release]):
     def __len__(self) -> int:
         return len(self._tables.workload)
 
-    def _table(self, table: Part) -> Release:
+    def _table(self, table: Attributes) -> Release:
         tables = self._tables
         names, outputs = tables.names(table), (tables.output(table),)
         long = pl.DataFrame({COUNT: self._estimate(table).ravel()})
@@ -166,18 +166,18 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release]):
         )
 
     @cached_property
-    def _variances(self) -> dict[Part, float]:
+    def _variances(self) -> dict[Attributes, float]:
         return interaction_variances(self._tables, self._noise)
 
     @cached_property
-    def _contrasts(self) -> dict[Part, NDArray[np.float64]]:
+    def _contrasts(self) -> dict[Attributes, NDArray[np.float64]]:
         parts = zip(_parts(self._tables, self._noise), self._drawn.partition_by("part"), strict=True)
         return {
             part: values.get_column("value").to_numpy().reshape([self._tables.sizes[i] - 1 for i in part])
             for part, values in parts
         }
 
-    def _estimate(self, table: Part) -> NDArray[np.float64]:
+    def _estimate(self, table: Attributes) -> NDArray[np.float64]:
         ordered = tuple(sorted(table))
         values = marginal(ordered, self._tables.sizes, self._contrasts)
         return values.transpose([ordered.index(i) for i in table])

@@ -9,18 +9,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.accuracy import intervals, known
 from dpframe.release.answer import Numbers, keys_beside, rounding_of
 from dpframe.release.estimators import error_of_part, error_of_sum, mean_of, merged_mean_interval
-from dpframe.release.publish.crosstab import Grid, Merged, grid_of
+from dpframe.release.publish.crosstab import Crosstab, Merged, grid_of
 
 __all__ = ["crosstab", "margin_errors"]
 
-Floats = NDArray[np.float64]
 
-
-def crosstab(numbers: Numbers, alpha: float | None = None) -> Grid | None:
+def crosstab(numbers: Numbers, alpha: float | None = None) -> Crosstab | None:
     """The crosstab, with intervals where alpha says how sure they are to be; None for a long table."""
     if numbers.layout.form == "long":
         return None

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.budget import Loss
 from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
@@ -28,8 +28,6 @@ from dpframe.release.publish.report import Report
 from dpframe.usage import RELEASED, explains, warn
 
 __all__ = ["Release"]
-
-Floats = NDArray[np.float64]
 
 
 @explains(".{}({})", RELEASED)

@@ -13,9 +13,6 @@ from dpframe.theory.checks.divergence import (
 from dpframe.theory.checks.plots import (
     histograms,
 )
-from dpframe.theory.checks.progress import (
-    watched,
-)
 from dpframe.theory.checks.universes import (
     Counts,
     Universe,
@@ -31,5 +28,4 @@ __all__ = [
     "hockey_stick_divergence",
     "max_divergence",
     "renyi_divergence",
-    "watched",
 ]

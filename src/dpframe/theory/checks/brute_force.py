@@ -15,16 +15,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.progress import watched
 from dpframe.theory.checks.exact_statistics import exact_statistic
-from dpframe.theory.checks.progress import watched
 from dpframe.theory.checks.universes import Universe
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import L1Distance, Metric
 
 __all__ = ["TableQuery", "distances", "empirical_sensitivity"]
-
-Figure = float | Any
 
 
 @runtime_checkable
@@ -86,18 +84,9 @@ def empirical_sensitivity(
         return _table_sensitivity(query, universe, size, int(distance), relation, progress, limit)
     columns = _columns(universe) if isinstance(query, str) or isinstance(universe, Mapping) else None
     if columns is not None:
+        options: dict[str, Any] = {"metric": metric, "progress": progress, "limit": limit, "replacement": replacement}
         return {
-            name: empirical_sensitivity(
-                query,
-                values,
-                size,
-                distance,
-                neighbors,
-                replacement=replacement,
-                metric=metric,
-                progress=progress,
-                limit=limit,
-            )
+            name: empirical_sensitivity(query, values, size, distance, neighbors, **options)
             for name, values in columns.items()
         }
     records, shape = _records(universe)

@@ -163,7 +163,7 @@ class LinfDistance(_Length):
         return _measured(max(parts, default=Fraction(0)))
 
 
-class _Cells(Metric):
+class _CellDistance(Metric):
     """Common to the joint distances on cells: (cells that change, all together, largest)."""
 
     inner_metric: AbsoluteDistance
@@ -184,7 +184,7 @@ class _Cells(Metric):
 
 
 @dataclass(frozen=True)
-class L01InfDistance(_Cells):
+class L01InfDistance(_CellDistance):
     """The triple (l0, l1, linf) of two vectors or mappings: how many cells differ, by how much in all, and at most.
 
     A given triple is tightened: nothing is larger than the other two allow.
@@ -208,7 +208,7 @@ class L01InfDistance(_Cells):
 
 
 @dataclass(frozen=True)
-class L02InfDistance(_Cells):
+class L02InfDistance(_CellDistance):
     """The triple (l0, l2, linf) of two vectors or mappings: how many cells differ, their length, and at most.
 
     >>> L02InfDistance(AbsoluteDistance()).distance({"a": 3}, {"a": 0, "b": 4})

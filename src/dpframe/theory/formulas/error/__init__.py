@@ -1,7 +1,7 @@
 """How far off a released number may be: sums of noises, margins, selections, quantiles, marginals."""
 
 from dpframe.theory.formulas.error.marginals import (
-    Part,
+    Attributes,
     cell_variance,
     interaction,
     marginal,
@@ -30,7 +30,7 @@ from dpframe.theory.formulas.error.sums import (
 )
 
 __all__ = [
-    "Part",
+    "Attributes",
     "Source",
     "cell_variance",
     "choice_error",

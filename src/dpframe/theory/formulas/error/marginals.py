@@ -57,15 +57,15 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframe.arrays import Floats
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 
-__all__ = ["Part", "cell_variance", "closure", "interaction", "marginal", "rounding_reach", "shares"]
+__all__ = ["Attributes", "cell_variance", "closure", "interaction", "marginal", "rounding_reach", "shares"]
 
-Part = tuple[int, ...]  # places of attributes, in order
-Floats = NDArray[np.float64]
+Attributes = tuple[int, ...]  # places of attributes, in order
 
 
-def closure(workload: Sequence[Part], sizes: Sequence[int]) -> tuple[Part, ...]:
+def closure(workload: Sequence[Attributes], sizes: Sequence[int]) -> tuple[Attributes, ...]:
     """Every set of attributes whose interaction is measured: subsets of the workload's, without attributes of one key.
 
     >>> closure([(0, 1)], [3, 4]), closure([(0, 1)], [3, 1])
@@ -104,7 +104,9 @@ def _row_price(sizes: Sequence[int], relation: Relation) -> Fraction:
     return 2 * kept * Fraction(min(sizes), min(sizes) - 1) if relation == "replace" and sizes else kept
 
 
-def shares(workload: Sequence[Part], sizes: Sequence[int], relation: Relation = "add-remove") -> dict[Part, Fraction]:
+def shares(
+    workload: Sequence[Attributes], sizes: Sequence[int], relation: Relation = "add-remove"
+) -> dict[Attributes, Fraction]:
     """The part of μ² (or of ρ) that each interaction is given, in any unit: √(p_B c_B); see above.
 
     Input:  workload: different sets of attributes; sizes: how many keys each attribute has
@@ -128,7 +130,7 @@ def shares(workload: Sequence[Part], sizes: Sequence[int], relation: Relation = 
     return found
 
 
-def cell_variance(table: Part, sizes: Sequence[int], variances: Mapping[Part, float]) -> float:
+def cell_variance(table: Attributes, sizes: Sequence[int], variances: Mapping[Attributes, float]) -> float:
     """Variance of a cell of a marginal, from the variance σ_B² of each interaction's noise: see above.
 
     >>> cell_variance((0,), [2], {(): 4.0, (0,): 6.0})
@@ -140,7 +142,7 @@ def cell_variance(table: Part, sizes: Sequence[int], variances: Mapping[Part, fl
     )
 
 
-def rounding_reach(table: Part, sizes: Sequence[int]) -> float:
+def rounding_reach(table: Attributes, sizes: Sequence[int]) -> float:
     """How far rounding the contrasts to their grid moves a cell at most (grid steps).
 
     Bound:  half a step for each contrast; a row of Sub⁺ adds up to (2m - 3)/m or less in absolute values, below 2, so
@@ -152,7 +154,7 @@ def rounding_reach(table: Part, sizes: Sequence[int]) -> float:
     return 0.5 * math.prod(2 + 1 / sizes[i] for i in table)
 
 
-def marginal(table: Part, sizes: Sequence[int], contrasts: Mapping[Part, NDArray[np.generic]]) -> Floats:
+def marginal(table: Attributes, sizes: Sequence[int], contrasts: Mapping[Attributes, NDArray[np.generic]]) -> Floats:
     """The estimate of a marginal from the noisy contrasts N_B of every B in it: see above.
 
     Input:  contrasts: for each B an array of (m - 1 for each attribute of B)
@@ -167,7 +169,7 @@ def marginal(table: Part, sizes: Sequence[int], contrasts: Mapping[Part, NDArray
     return total
 
 
-def _inside(table: Part, parts: Collection[Part]) -> list[Part]:
+def _inside(table: Attributes, parts: Collection[Attributes]) -> list[Attributes]:
     """The parts whose attributes are all in a table."""
     subsets = (part for n in range(len(table) + 1) for part in combinations(sorted(table), n))
     return [part for part in subsets if part in parts]
@@ -181,7 +183,7 @@ def _interactions(values: Floats) -> Floats:
     return values
 
 
-def _spread(values: Floats, part: Part, table: Part, sizes: Sequence[int]) -> Floats:
+def _spread(values: Floats, part: Attributes, table: Attributes, sizes: Sequence[int]) -> Floats:
     """An interaction, spread evenly over the keys of the other attributes of a table."""
     shape = [sizes[i] if i in part else 1 for i in table]
     return values.reshape(shape) / math.prod(sizes[i] for i in table if i not in part)

@@ -11,11 +11,11 @@ from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpframe.arrays import Floats
 
 __all__ = ["Estimators", "Source", "estimators", "fitted", "margin_shares", "sum_error"]
 
-Floats = NDArray[np.float64]
 Source = Literal["cells", "rows", "columns", "total"]
 Terms = tuple[tuple[float, Source, int], ...]
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpframe.arrays import Floats
 
 __all__ = ["choice_chances", "choice_error"]
-
-Floats = NDArray[np.float64]
 
 
 def choice_chances(gaps: Floats) -> Floats:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpframe.arrays import Booleans, Floats
 
 __all__ = ["gaussian_sum_reaches", "laplace_sum_reaches", "laplace_total_error", "whole_total_error"]
 
-Floats = NDArray[np.float64]
-Booleans = NDArray[np.bool_]
 _LONGEST = 2**20
 _APART = 1 + 1e-3  # scales nearer than this to each other are moved apart, upward
 

@@ -1,0 +1,136 @@
+"""What differs in PostgreSQL from other databases of Ibis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ibis.expr.operations as ops
+import narwhals as nw
+import polars as pl
+from narwhals.dtypes import DType
+
+from dpframe.engine.backends.ibis import Dialect
+from dpframe.engine.backends.postgres import operations as sql
+from dpframe.engine.backends.postgres import server
+from dpframe.engine.backends.postgres.compiler import Compiler
+from dpframe.engine.backends.postgres.written import written
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan import Kind, integer_range, kind
+
+__all__ = ["DIALECT"]
+
+
+class _PostgresDialect(Dialect):
+    def opened(self, table: Any) -> Any:
+        """The user's own steps, as Ibis writes them: their meaning is the user's."""
+        if isinstance(table.op(), ops.DatabaseTable):
+            return table
+        backend = server.database_of(table)
+        if backend is None:
+            return table
+        backend._run_pre_execute_hooks(table)
+        return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
+
+    def types(self, table: Any) -> dict[str, DType]:
+        held = super().types(table)
+        texts = [name for name, dtype in table.schema().items() if dtype.is_uuid()]
+        return held | dict.fromkeys(texts, nw.String())
+
+    def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
+        """A type that neither Ibis nor dpframe has a word for is read as text, where that is asked for."""
+        encoding = server.database_of(table).con.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise UnsupportedOperation(
+                f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that is no Unicode could "
+                "make a query fail. Bring one in UTF8: CREATE DATABASE study ENCODING 'UTF8' TEMPLATE template0."
+            )
+        odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
+        return {name: f"it is not read: cast it before, table.mutate(x=table[{name!r}].cast('string'))" for name in odd}
+
+    def held(self, value: Any, dtype: DType) -> Any:
+        family = kind(dtype)
+        if family == Kind.STRING:
+            return written(value, sql.TEXT, "string")
+        if family == Kind.DECIMAL:  # 1.0 and 1.00 are one number, and must be one text where it identifies a unit
+            return written(value, "TRIM_SCALE(CAST(a AS NUMERIC))", "decimal")
+        if family == Kind.DATE:
+            return written(value, sql.DAYS, "int64")
+        if family == Kind.DATETIME and getattr(dtype, "time_zone", None) is None:
+            return written(value, sql.MICROSECONDS, "int64")
+        return _as_said(value) if family in (Kind.INTEGER, Kind.FLOAT) else value
+
+    def bytewise(self, rows: Any) -> bool:
+        """Every text has the collation "C", which compares bytes."""
+        return False
+
+    def decimal(self, value: nw.Expr) -> nw.Expr:
+        """PostgreSQL rounds once, and a number that no float holds is infinite or 0."""
+        return value.cast(nw.Float64)
+
+    def brought(self, table: pl.DataFrame) -> Any:
+        wide = [name for name, dtype in table.schema.items() if dtype.is_unsigned_integer()]
+        held = table.with_columns(pl.col(wide).cast(pl.Int64, strict=False))
+        large = [name for name in wide if held.get_column(name).null_count() > table.get_column(name).null_count()]
+        if large:
+            raise UnsupportedOperation(
+                "join: PostgreSQL has no whole numbers beyond 64 bits with a sign, as in the public column "
+                f"{large[0]!r}: cast it to pl.Float64."
+            )
+        rows = super().brought(held)
+        texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
+        return rows.mutate(**{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
+
+    def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
+        text, family = rows[column], kind(dtype)
+        if family == Kind.DATE:
+            return written(text, sql.DATE, "int64")
+        if family == Kind.DATETIME:
+            return written(text, sql.TIME, "int64")
+        if family == Kind.FLOAT:
+            return written(text, sql.REAL, "decimal").cast("float64")
+        low, high = integer_range(dtype)
+        wide = written(text, sql.INTEGER, "decimal")
+        return written(wide, f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", str(dtype).lower())
+
+    def part(self, value: Any, dtype: DType, part: str) -> Any:
+        if kind(dtype) == Kind.DATE:
+            day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
+            shown = f"TO_CHAR({day}, 'YYYY-MM-DD')" if part == "text" else sql.OF_DAY[part].format(day)
+            return written(value, sql.ON_DAY.format(shown), "string" if part == "text" else "int64")
+        if part in sql.OF_CLOCK:
+            return written(value, sql.AT_TIME.format(sql.OF_CLOCK[part].replace("a", f"(a + {sql.YEARS})", 1)), "int64")
+        day = "(TIMESTAMP '1970-01-01 00:00:00' + a * INTERVAL '1 microsecond')"
+        return written(value, sql.AT_TIME.format(sql.OF_DAY[part].format(day)), "int64")
+
+    def read(self, rows: Any) -> pl.DataFrame:
+        """The rows of a query, in the types that it says."""
+        backend = server.database_of(rows)
+        assert backend is not None
+        backend._run_pre_execute_hooks(rows)
+        query = Compiler(server.letters_of(backend)).to_sqlglot(rows).sql("postgres")
+        values = server.fetch_rows(backend.con, query)
+        columns = zip(*values, strict=True) if values else [()] * len(rows.columns)
+        schema = rows.schema().items()
+        pairs = zip(schema, columns, strict=True)
+        return pl.DataFrame([server.column_of(name, cells, dtype) for (name, dtype), cells in pairs])
+
+
+def _as_said(value: Any) -> Any:
+    """A column of numbers in the type that Ibis says it has, null where it does not fit.
+
+    The type of a table's column is that of the catalog, but for an oid. What the user's own steps computed may be of
+    another type than Ibis says, and of a wider one.
+    """
+    dtype = value.type()
+    if not isinstance(value.op().rel, ops.SQLQueryResult):
+        return written(value, "a", str(dtype.copy(nullable=True))) if dtype.is_integer() else value
+    if dtype.is_integer():
+        low, high = dtype.bounds
+        text = sql.WHOLE_OF.replace("{low}", str(low)).replace("{high}", str(high))
+        return written(value, text, str(dtype.copy(nullable=True)))
+    real = written(value, sql.FLOAT_OF, "float64")
+    return real if dtype.is_float64() else real.cast(dtype)
+
+
+DIALECT = _PostgresDialect()

@@ -1,0 +1,63 @@
+"""How large and how small a float can be, read off its expression: arithmetic that stays inside needs no case."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ibis.expr.operations as ops
+
+__all__ = ["LEAST", "MOST", "Reach", "listed_float", "reach"]
+
+Reach = tuple[int, int]  # the exponents of two between which all values of a float lie that are not 0
+
+LEAST, MOST = -1074, 1023  # those of all floats
+_ANY: Reach = (LEAST, MOST + 1)
+_WHOLE: Reach = (0, 100)  # those of any whole number, also of a sum of many
+
+
+def reach(op: Any) -> Reach:
+    """The exponents of two between which the values of a float lie, if they are not 0: at least their ranges.
+
+    A sum of two floats that are multiples of 2^(l - 52) is one, so it is 0 or not below that.
+    """
+    if op.dtype.is_integer():
+        return _WHOLE
+    number = listed_float(op)
+    if number is not None:
+        power = math.frexp(number)[1]
+        return _ANY if not math.isfinite(number) else (power - 1, power) if number else (0, 0)
+    match type(op).__name__:
+        case "Literal" if op.value and math.isfinite(op.value):
+            power = math.frexp(op.value)[1]
+            return power - 1, power
+        case "Literal" if op.value == 0:
+            return 0, 0
+        case "Cast" if op.arg.dtype.is_integer() or op.arg.dtype.is_boolean():
+            return _WHOLE
+        case "Alias":
+            return reach(op.arg)
+        case "Floor":
+            return 0, max(reach(op.arg)[1], 0) + 1
+        case "Abs" | "Negate":
+            return reach(op.arg)
+        case "Add" | "Subtract":
+            (low, high), (lower, higher) = reach(op.left), reach(op.right)
+            return max(min(low, lower) - 52, LEAST), min(max(high, higher) + 1, MOST + 1)
+        case "Multiply":
+            (low, high), (lower, higher) = reach(op.left), reach(op.right)
+            return max(low + lower - 1, LEAST), min(high + higher, MOST + 1)
+        case "Divide":
+            (low, high), (lower, higher) = reach(op.left), reach(op.right)
+            return max(low - higher - 1, LEAST), min(high - lower + 1, MOST + 1)
+        case "Clip" if isinstance(op.lower, ops.Literal) and isinstance(op.upper, ops.Literal):
+            ends = [reach(end)[1] for end in (op.lower, op.upper) if not end.dtype.is_integer() or end.value]
+            return LEAST, max(ends, default=0)
+    return _ANY
+
+
+def listed_float(op: Any) -> float | None:
+    """A float that the question lists, which comes as the cast of its text: no cell is in it."""
+    if not isinstance(op, ops.Cast) or not isinstance(op.arg, ops.Literal) or not op.arg.dtype.is_string():
+        return None
+    return float(op.arg.value) if op.to.is_float64() and op.arg.value is not None else None

@@ -1,0 +1,97 @@
+"""The candidates of a quantile, and which of them is nearest to a value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.plan.columns import Bounds
+
+__all__ = ["Candidates"]
+
+_CANDIDATES = 1024
+_LATTICE_BITS = 50  # of a value between the candidates: doubled and times 1,023 it is below 2^61
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The values among which a quantile is chosen: `lower`, `lower + step`, …, `count` of them (column unit).
+
+    Which candidate is nearest to a value is decided in integers, so that all engines agree on ties. A value is measured
+    from `lower`, in one subtraction of floats. A power of two then scales the distance, which loses nothing, and makes
+    the distance of the last candidate a whole number of about 2^50, the `extent`. The rest is arithmetic of integers.
+    """
+
+    lower: float
+    step: float
+    count: int
+    whole: bool
+
+    @classmethod
+    def between(cls, bounds: Bounds, *, whole: bool) -> Candidates:
+        """Every integer between the bounds, if the column holds integers and there are few; else 1,024 points."""
+        lower, width = float(bounds.lower), float(Fraction(bounds.upper) - Fraction(bounds.lower))
+        if width == 0:
+            return cls(lower, 1.0, 1, whole)
+        if whole and width < _CANDIDATES:
+            return cls(lower, 1.0, int(width) + 1, whole)
+        return cls(lower, width / (_CANDIDATES - 1), _CANDIDATES, whole)
+
+    @property
+    def fits(self) -> bool:
+        """Whether each candidate, which is a float, is a whole number of 64 bits once it is rounded."""
+        return self.lower >= -(2.0**63) and self.point(self.count - 1) < 2.0**63
+
+    def point(self, number: int) -> float:
+        """The value of a candidate (column unit)."""
+        return self.lower + number * self.step
+
+    @property
+    def power(self) -> int:
+        """The power of two that scales distances from `lower`, so that the last candidate's is about 2^50."""
+        width = Fraction(self.step) * (self.count - 1)
+        return _LATTICE_BITS - (width.numerator.bit_length() - width.denominator.bit_length()) if width else 0
+
+    @property
+    def extent(self) -> int:
+        """The scaled distance between the first candidate and the last, as a whole number below 2^51; 0 for one value.
+
+        >>> Candidates(0.0, 1.0, 11, True).extent == 10 * 2**47
+        True
+        """
+        return round(Fraction(self.step) * (self.count - 1) * Fraction(2) ** self.power)
+
+    def nearest(self, value: float) -> int:
+        """The number of the candidate nearest to a value, of two the greater: what every engine computes.
+
+        Input:  value, finite or infinite (column unit)
+        Output: an integer in [0, count)
+        Bound:  the candidate is within half a step of the value, save a part of 2^-38 of a step and what the
+                subtraction rounds; it depends on this value alone
+
+        >>> [Candidates(0.0, 1.0, 11, False).nearest(x) for x in (-math.inf, 0.49, 0.5, 7.0, math.inf)]
+        [0, 0, 1, 7, 10]
+        """
+        last = self.count - 1
+        if not self.extent:
+            return 0
+        inside = min(max(value, self.lower), self.point(last)) - self.lower
+        scaled = math.floor(Fraction(inside) * Fraction(2) ** self.power)
+        return min((2 * last * scaled + self.extent) // (2 * self.extent), last)
+
+    def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+        """Between what the values are that are read as these candidates and those between them (column unit).
+
+        A value is read as the nearest candidate, so it is within half a step and what floats leave out of that; of
+        whole values, only whole ones are.
+        """
+        largest = max(abs(self.lower), abs(self.point(self.count - 1)))
+        exact = self.whole and self.step == 1 and largest < 2**52
+        beside = 0.501 * self.step + (0.0 if exact else 2 * math.ulp(largest))
+        low, high = self.lower + first * self.step - beside, self.lower + last * self.step + beside
+        return (np.ceil(low), np.floor(high)) if self.whole else (low, high)

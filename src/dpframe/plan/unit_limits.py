@@ -1,0 +1,78 @@
+"""What one unit may have where an aggregate is asked: its rows and its groups, or the limit that is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpframe.errors import UnboundedContribution
+from dpframe.plan.columns import Table
+from dpframe.theory.formulas.sensitivity import Contribution
+
+__all__ = ["UnitLimits"]
+
+
+@dataclass(frozen=True)
+class UnitLimits:
+    """Where an aggregate is asked: the table, the groups, and what one unit may have in them.
+
+    `contribution` has no more groups than the table; a limit that was not given is None in `known`.
+    """
+
+    table: Table
+    grouped_by: tuple[str, ...]
+    cells: int | None
+    max_groups: int | None
+    max_rows_per_group: int | None
+    max_rows: int | None
+    asked: str
+    one_each: bool = False  # one unit surely has at most one row in a group, so that rows count units
+    choosable: bool = True  # dp.Auto() may choose limits here
+    ci: float | None = None  # the confidence at which quantiles have intervals, which are paid for
+
+    def contribution(self, what: str) -> Contribution:
+        """The limits on rows, or an error that names the one to type."""
+        groups = self.groups(what)
+        if self.max_rows is None and self.max_rows_per_group is None:
+            unit = _unit_words(self.table)
+            where = f" by {_listed(self.grouped_by)}" if self.grouped_by else ""
+            line = f"max_groups={groups}, max_rows_per_group=2" if self.grouped_by else "max_rows=20"
+            raise UnboundedContribution(
+                f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so "
+                f"no finite noise hides it. {self._advice(line)}"
+            )
+        rows = self.max_rows if self.max_rows is not None else groups * (self.max_rows_per_group or 0)
+        per_group = self.max_rows_per_group if self.max_rows_per_group is not None else rows
+        return Contribution(groups, per_group, rows)
+
+    def groups(self, what: str) -> int:
+        """The limit on groups, or an error that names it."""
+        if self.max_groups is None:
+            limits = f"max_groups=3, max_rows_per_group={self.max_rows_per_group or 2}"
+            raise UnboundedContribution(
+                f"{what} by {_listed(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
+                f"groups, so no finite noise hides it. {self._advice(limits)}"
+            )
+        return self.max_groups
+
+    def _advice(self, limits: str) -> str:
+        chosen = "; or have it chosen privately inside the release: limits=dp.Auto()" if self.choosable else ""
+        return f"Say how many: {self.asked.replace('{limit}', limits)}{chosen}."
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows are weighted, so that totals carry fraction bits (an identifier column enforces the limits)."""
+        return bool(self.table.unit)
+
+    @property
+    def one_row_each(self) -> bool:
+        """Whether neighbours exchange one row for one row of an ungrouped table."""
+        return self.table.exactly_one and not self.grouped_by
+
+
+def _unit_words(table: Table) -> str:
+    names = [name for name, column in table.columns.items() if column.is_unit]
+    return _listed(names) if names else "unit"
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

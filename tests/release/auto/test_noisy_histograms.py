@@ -1,0 +1,104 @@
+"""Noisy histograms: how far one unit moves them, what they cost, and what they say without noise."""
+
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import engine
+from dpframe.engine import EXPONENTS, NODES, ONE
+from dpframe.release.auto.noisy_histograms import histogram_scale
+from prices import offer
+
+SIZES = ("rows", "groups", "rows_per_group")
+VALUES = [None, 0.0, -0.0, 1.0, -7.5, 3e40, -1e-40, float("inf"), float("-inf"), float("nan"), 2.5]
+SCHEMA = {"id": pl.Int64, "g": pl.Int64, "x": pl.Float64}
+
+
+def histograms(ask):
+    """Every histogram there is of an ask, by name."""
+    column = ask.table.columns["x"]
+    edges = [-3.0, -0.5, 0.0, 1.0, 2.5, 40.0]
+    return {
+        **engine.size_profile(ask, SIZES),
+        "keys": engine.key_profile(ask),
+        "magnitudes": engine.magnitude_profile(ask, column),
+        "values": engine.value_profile(ask, column, edges),
+    }
+
+
+def rows_of(draw, units, number):
+    return [
+        {"id": int(draw.choice(units)), "g": int(draw.integers(0, 5)), "x": VALUES[draw.integers(len(VALUES))]}
+        for _ in range(number)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("keys", [[0, 1, 2], None])
+def test_one_unit_moves_a_histogram_by_one(seed, keys):
+    draw = np.random.default_rng(seed)
+    rest, unit, another = rows_of(draw, range(5), 60), rows_of(draw, [9], 12), rows_of(draw, [9], 5)
+    tables = [pl.DataFrame(rows, schema=SCHEMA) for rows in (rest, rest + unit, rest + another)]
+    without, one, other = (
+        histograms(dp.protect(t, unit="id").group_by("g", keys=keys, limits=dp.Auto()).count()._question)
+        for t in tables
+    )
+    for name in without:
+        for first, second, most in ((without, one, ONE), (without, other, ONE), (one, other, 2 * ONE)):
+            assert np.abs(first[name] - second[name]).sum() <= most, name
+        assert without[name].sum() <= 5 * ONE
+    # A unit gives all it has to its size, wherever it has rows that count, so the bound is reached.
+    assert np.abs(without["rows"] - one["rows"]).sum() == ONE or keys is not None
+
+
+def test_the_bound_of_an_exchange_is_reached():
+    few, many = [{"id": 1, "g": 0, "x": 1.0}], [{"id": 1, "g": 0, "x": -40.0}] * 8
+    one, other = (
+        histograms(
+            dp.protect(pl.DataFrame(t, schema=SCHEMA), unit="id", neighbors="replace")
+            .group_by("g", keys=[0], limits=dp.Auto())
+            .count()
+            ._question
+        )
+        for t in (few, many)
+    )
+    for name in ("rows", "rows_per_group", "magnitudes", "values"):
+        assert np.abs(one[name] - other[name]).sum() == 2 * ONE
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_declared_rows_one_person_moves_a_histogram_of_values_by_one(seed):
+    draw = np.random.default_rng(seed)
+    rows = rows_of(draw, range(5), 30)
+    whole, less = (
+        dp.protect(pl.DataFrame(r, schema=SCHEMA), unit=dp.Rows(3)).sum("x", bounds=dp.Auto())._question
+        for r in (rows, rows[3:])
+    )
+    for made in (engine.magnitude_profile, lambda a, c: engine.value_profile(a, c, [0.0, 2.0])):
+        moved = made(whole, whole.table.columns["x"]) - made(less, less.table.columns["x"])
+        assert np.abs(moved).sum() <= ONE
+
+
+def test_histograms_say_what_they_say():
+    table = pl.DataFrame({"id": [1] * 5 + [2] + [3] * 100, "g": [0, 0, 0, 1, 1] + [7] + [2] * 100})
+    ask = dp.protect(table, unit="id").group_by("g", keys=[0, 1, 2, 3], limits=dp.Auto()).count()._question
+    sizes = engine.size_profile(ask, SIZES)
+    for name, mean in (("rows", 105), ("groups", 3), ("rows_per_group", 103)):
+        assert sizes[name].sum() == 2 * ONE
+        assert sizes[name] @ NODES == pytest.approx(mean * ONE, abs=200)  # whole parts of ONE round
+    assert engine.key_profile(ask).tolist() == [ONE * 3 // 5, ONE * 2 // 5, ONE, 0]
+    values = pl.DataFrame({"id": [1, 2, 3, 4], "x": [0.0, 1.0, -3.0, 4e200]})
+    ask = dp.protect(values, unit="id").sum("x", bounds=dp.Auto(), max_rows=1)._question
+    counts, wide = engine.magnitude_profile(ask, ask.table.columns["x"]), len(EXPONENTS)
+    assert np.flatnonzero(counts).tolist() == [wide - 102, wide, wide + 101, 2 * wide]
+
+
+def test_a_histogram_costs_its_price():
+    for relation, moved in (("add-remove", 1), ("replace", 2)):
+        assert histogram_scale(offer("epsilon", Fraction(1, 10), Fraction(0), "auto"), relation) == 10 * moved * ONE
+        rho = histogram_scale(offer("rho", Fraction(1, 10), Fraction(0), "auto"), relation)
+        epsilon = moved * ONE / rho
+        assert epsilon + np.exp(-epsilon) - 1 == pytest.approx(0.1, rel=1e-9)
