@@ -123,7 +123,7 @@ def test_thirds_of_a_budget_are_released():
             frame.count_units().release(epsilon=third, delta=Fraction(1, 3 * 10**6))
         assert budget.remaining.delta == 0
         assert (budget.remaining == Loss(0, 0)) == isinstance(third, Fraction)
-        with pytest.raises(BudgetExceeded, match="Nothing was charged"):
+        with pytest.raises(BudgetExceeded, match=r"Nothing was (spent|charged)"):
             frame.count_units().release(epsilon=1e-12, delta=1e-9)
 
 

@@ -32,6 +32,7 @@ from dpframe.plan import (
     render_html,
     render_text,
     show,
+    warn_of_computed_bounds,
 )
 from dpframe.plan.steps import Rows, Source, combine, source_of
 from dpframe.plan.steps import basic as steps
@@ -202,6 +203,7 @@ class PrivateFrame(Questions):
         if isinstance(lower, Auto) or isinstance(upper, Auto):
             raise InvalidBounds(f"clip({name!r}): dp.Auto() is for a question: dp.mean({name!r}, bounds=dp.Auto()).")
         low, high = check_interval(lower, upper, f"clip({name!r})")
+        warn_of_computed_bounds((lower, upper), f"clip({name!r})")
         return self._then(steps.Clip(self._step, name, low, high))
 
     def fill_null(self, column: str | Mapping[str, Any], value: Any = None) -> PrivateFrame:
