@@ -142,8 +142,8 @@ def settled(
         ]
         reasons = [derivation(ask) for ask, _ in questions]
     whole = len(questions) == 1 and "chosen" not in stored.statement["releases"][0]
-    for (ask, plan), answer in zip(questions, answers, strict=True):
-        warn_if_empty(ask, plan, answer, price if whole else None)
+    for (ask, noisy), answer in zip(questions, answers, strict=True):
+        warn_if_empty(ask, noisy, answer, price if whole else None)
     return [
         _release(question, why, answer, receipt, said)
         for question, why, answer, said in zip(questions, reasons, answers, stored.statement["releases"], strict=True)
