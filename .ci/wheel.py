@@ -1,8 +1,8 @@
 """Build the package, and hold the wheel against what a package index and a user expect of it.
 
 Builds the source distribution and the wheel from it, checks what is in the wheel and what its metadata says, and asks
-twine. Then it installs the wheel into an environment of its own, and makes one release there. Needs the extra `test` and
-a package index.
+twine. Then it installs the wheel into an environment of its own, and makes one release there. Needs the extra `test`
+and a package index.
 """
 
 from __future__ import annotations
