@@ -14,6 +14,7 @@ __all__ = ["exceeded", "read_min_units", "warn_of_weak"]
 MOST_EPSILON = 10
 MOST_DELTA = Fraction(1, 1000)
 _USUAL_DELTA = 1e-6  # at which a limit in ρ is said in ε
+_MOST_UNITS = 10**15  # so that a δ far below one over it is not below the smallest price
 _SMALL_SHARE = 100  # a δ that is typed instead is so many times below 1 / number of units
 
 
@@ -23,10 +24,12 @@ def read_min_units(value: object) -> int | None:
     >>> read_min_units(500)
     500
     """
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        value = value.item()
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_UNITS):
         return value
     raise InvalidArgument(
-        "min_units= is how many units there are at least, a whole number of 1 or more that is public, such as "
+        "min_units= is how many units there are at least, a whole number from 1 to 1e15 that is public, such as "
         "min_units=10_000. Do not count them in the protected table."
     )
 
