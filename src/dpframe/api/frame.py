@@ -74,10 +74,10 @@ def protect(
             not); unit: the column, or tuple of columns, that says whose row it is, or `dp.Rows(k)` when there is
             none and one person has at most k rows; budget: what releases are paid from; neighbors: "add-remove"
             (one unit joins or leaves) or "replace" (one unit's rows are exchanged for another's, "bounded DP")
-    Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind of
-            table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a PrivateFrame[pl.DataFrame]
-            for Polars. They do not know `df.dp(...)`, which is registered when dpframe is imported; at run time it is
-            the same
+    Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
+            of table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a
+            PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is registered when dpframe is
+            imported and does the same
     Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation; nothing is read
 
     >>> import polars as pl
