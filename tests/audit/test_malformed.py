@@ -230,11 +230,12 @@ def pair(value):
 
 
 LAWFUL = {
-    **dict.fromkeys([*LIMITS, "min_units"], lambda v: v is None or whole(v)),
+    **dict.fromkeys(LIMITS, lambda v: v is None or whole(v)),
     **dict.fromkeys(["share", "epsilon", "rho", "error", "below"], positive),
     **dict.fromkeys(["bounds", "unit_bounds"], lambda v: v is None or pair(v)),
     **dict.fromkeys(["underflow", "overflow", "right", "include_lowest", "refresh"], lambda v: isinstance(v, bool)),
     **dict.fromkeys(["assume_rows", "rho"], lambda v: v is None or positive(v)),
+    "min_units": lambda v: v is None or whole(v) or (type(v) is int and 1 <= v <= 10**15),
     ("audit.audit", "epsilon"): lambda v: v == 0 or positive(v),
     "delta": lambda v: v is None or v == 0 or (positive(v) and v < 1),
     "alpha": lambda v: positive(v) and v < 1,

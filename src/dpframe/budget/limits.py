@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
 from dpframe.budget.losses import Loss
 from dpframe.errors import InvalidArgument
 from dpframe.theory.formulas.loss import zcdp_to_epsilon
@@ -24,10 +26,10 @@ def read_min_units(value: object) -> int | None:
     >>> read_min_units(500)
     500
     """
-    if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
-        value = value.item()
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_UNITS):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 1 <= int(value) <= _MOST_UNITS:
+        return int(value)
     raise InvalidArgument(
         "min_units= is how many units there are at least, a whole number from 1 to 1e15 that is public, such as "
         "min_units=10_000. Do not count them in the protected table."
