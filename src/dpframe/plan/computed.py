@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from dpframe.usage import warn
 
 __all__ = ["warn_of_computed_bounds", "warn_of_computed_keys"]
@@ -45,7 +47,7 @@ def warn_of_computed_bounds(bounds: object, asked: str) -> None:
     Warns:  DpFrameWarning, once for a call
     """
     ends = [bounds] if _is_column(bounds) else list(bounds) if isinstance(bounds, (tuple, list)) else []
-    computed = next((end for end in ends if _library(end) == "numpy" or _is_column(end)), None)
+    computed = next((end for end in ends if _is_number(end) or _is_column(end)), None)
     if computed is not None:
         what = f"are {_described(computed)}" if _is_column(computed) else "hold a number of NumPy"
         warn(
@@ -57,6 +59,11 @@ def warn_of_computed_bounds(bounds: object, asked: str) -> None:
 
 def _library(value: object) -> str:
     return type(value).__module__.partition(".")[0]
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a number of NumPy. Its times are typed, as Python's are."""
+    return isinstance(value, (np.integer, np.floating)) and not isinstance(value, np.timedelta64)
 
 
 def _is_column(value: Any) -> bool:
