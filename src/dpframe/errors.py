@@ -29,7 +29,7 @@ DpFrameError
 ├── UnsupportedOperation       what cannot be done privately, or not on this engine
 └── EngineError                the engine failed; its own words are withheld, they can hold cells
 
-DpFrameWarning                 what was done is private, and something about it is easily overlooked (a UserWarning)
+DpFrameWarning                 nothing is refused, and something about it is easily overlooked (a UserWarning)
 ```
 """
 
@@ -191,4 +191,8 @@ class EngineError(DpFrameError):
 
 
 class DpFrameWarning(UserWarning):
-    """What was done is private and correct, and something about it is easily overlooked."""
+    """Nothing is refused, and something about it is easily overlooked; the message says what to type instead.
+
+    Weak limits of a budget, keys and bounds that were computed, a released table without rows, one of several marginals
+    that is changed by itself. It depends on what was typed and on what was released, never on rows that were not.
+    """

@@ -57,6 +57,7 @@ TYPED = {
 
 
 @pytest.mark.parametrize("place", TYPED)
+@pytest.mark.filterwarnings("ignore:.*the bounds hold a number of NumPy")  # which is what this is about
 def test_a_number_of_numpy_is_read_as_python_s(place):
     ask, number = TYPED[place]
     whole = isinstance(number, int)

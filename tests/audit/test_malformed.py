@@ -22,6 +22,7 @@ import dpframe as dp
 from dpframe import audit
 from dpframe.errors import DpFrameError
 
+pytestmark = pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")  # some of what is accepted warns
 TABLE = Watched()
 NAN, INF = float("nan"), float("inf")
 POOL = [
@@ -189,7 +190,7 @@ CALLS = {
         BUDGET.plan,
         {"queries": [NUMBER], "epsilon": 0.1, "delta": 1e-9, "noise": "auto", "shares": [1], "ci": 0.9},
     ),
-    "Budget": (dp.Budget, {"epsilon": 1, "delta": 1e-6, "accountant": "basic"}),
+    "Budget": (dp.Budget, {"epsilon": 1, "delta": 1e-6, "accountant": "basic", "min_units": 1000}),
     "Budget in rho": (dp.Budget, {"rho": 1, "delta": 1e-6}),
     # Releases
     "released.accuracy": (RELEASED.accuracy, {"alpha": 0.1}),
@@ -234,6 +235,7 @@ LAWFUL = {
     **dict.fromkeys(["bounds", "unit_bounds"], lambda v: v is None or pair(v)),
     **dict.fromkeys(["underflow", "overflow", "right", "include_lowest", "refresh"], lambda v: isinstance(v, bool)),
     **dict.fromkeys(["assume_rows", "rho"], lambda v: v is None or positive(v)),
+    "min_units": lambda v: v is None or whole(v) or (type(v) is int and 1 <= v <= 10**15),
     ("audit.audit", "epsilon"): lambda v: v == 0 or positive(v),
     "delta": lambda v: v is None or v == 0 or (positive(v) and v < 1),
     "alpha": lambda v: positive(v) and v < 1,

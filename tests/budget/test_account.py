@@ -113,6 +113,7 @@ def test_parts_of_a_budget_fit(price, times, limit):
             budget.charge(each, "a", "count()")
 
 
+@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: it is about the price
 def test_thirds_of_a_budget_are_released():
     """What a user types: three times 1/3 of 1, in ε, and of δ beside it."""
     rows = pl.DataFrame({"id": [1, 2, 3], "city": ["a", "b", "a"]})
@@ -123,7 +124,7 @@ def test_thirds_of_a_budget_are_released():
             frame.count_units().release(epsilon=third, delta=Fraction(1, 3 * 10**6))
         assert budget.remaining.delta == 0
         assert (budget.remaining == Loss(0, 0)) == isinstance(third, Fraction)
-        with pytest.raises(BudgetExceeded, match="Nothing was spent"):
+        with pytest.raises(BudgetExceeded, match=r"Nothing was (spent|charged)"):
             frame.count_units().release(epsilon=1e-12, delta=1e-9)
 
 

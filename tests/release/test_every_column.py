@@ -83,6 +83,7 @@ def inside(values, bounds):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("place", "noise"), [("alone", "laplace"), ("listed", "gaussian"), ("found", "laplace")])
+@pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: one of the tables has none
 def test_every_aggregate_runs_to_the_end_whatever_the_rows(kind, place, noise):
     """Of a table, a neighbour, and none; at a low price, so that every value is far from the truth. Groups that must be
     found are so at a high one."""

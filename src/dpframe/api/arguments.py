@@ -8,7 +8,19 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, kind_of
-from dpframe.plan import Auto, Bounds, Expr, Limits, check_interval, col, in_order, lit, plain
+from dpframe.plan import (
+    Auto,
+    Bounds,
+    Expr,
+    Limits,
+    check_interval,
+    col,
+    in_order,
+    lit,
+    plain,
+    warn_of_computed_bounds,
+    warn_of_computed_keys,
+)
 from dpframe.plan.steps import check_limit
 
 __all__ = [
@@ -91,7 +103,9 @@ def read_bounds(value: object, asked: str) -> Bounds | Auto | None:
     lower, upper = pair
     if lower is None or upper is None:
         raise InvalidBounds(f"{asked}: give both bounds, such as (0, 100).")
-    return Bounds(*check_interval(lower, upper, asked))
+    read = Bounds(*check_interval(lower, upper, asked))
+    warn_of_computed_bounds(value, asked)
+    return read
 
 
 def read_values(values: object, asked: str) -> tuple[Any, ...] | None:
@@ -100,7 +114,9 @@ def read_values(values: object, asked: str) -> tuple[Any, ...] | None:
         return None
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable) or hasattr(values, "columns"):
         raise InvalidArgument(f"{asked}: keys= is a list of values.")
-    return tuple(plain(value) for value in in_order(values))
+    read = tuple(plain(value) for value in in_order(values))
+    warn_of_computed_keys(values, asked)
+    return read
 
 
 def read_share(value: object, such_as: str = "2 for twice the part of the price") -> Fraction:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from dpframe.api.frame import PrivateFrame
 from dpframe.api.settings import check_same_budget
+from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
 from dpframe.plan.steps import Concat
 
 __all__ = ["concat"]
 
 
-def concat(frames: Iterable[Any]) -> PrivateFrame:
+def concat(frames: Iterable[PrivateFrame[Table_co]]) -> PrivateFrame[Table_co]:
     """The rows of several protected frames, one below the other: `dp.concat([january, february])`.
 
     Input:  frames: protected frames of the same unit, neighbour relation and budget, with the same columns in any order
@@ -30,7 +30,7 @@ def concat(frames: Iterable[Any]) -> PrivateFrame:
     >>> year.sum("spend", bounds=(0, 10), max_rows=2).sensitivity["spend"].l1
     20
     """
-    listed: list[PrivateFrame] = (
+    listed: list[PrivateFrame[Table_co]] = (
         list(frames) if isinstance(frames, Iterable) and not isinstance(frames, (str, bytes)) else []
     )
     if not listed or not all(isinstance(frame, PrivateFrame) for frame in listed):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from dpframe import engine
 from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_name, read_names
@@ -12,6 +12,7 @@ from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
 from dpframe.api.settings import check_budget, check_same_budget
+from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation
 from dpframe.plan import (
     FRAME,
@@ -32,21 +33,39 @@ from dpframe.plan import (
     render_html,
     render_text,
     show,
+    warn_of_computed_bounds,
 )
 from dpframe.plan.steps import Rows, Source, combine, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.usage import STEPS, explained, explains
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
 __all__ = ["PrivateFrame", "protect"]
 
+Unit = str | tuple[str, ...] | list[str] | Rows | None
 
+
+# What type checkers know: the kind of table that a release gives back. At run time there is one function, the last one.
+@overload
+def protect(
+    frame: pd.DataFrame, unit: Unit = None, budget: Any = None, neighbors: str = "add-remove"
+) -> PrivateFrame[pd.DataFrame]: ...
+@overload
+def protect(
+    frame: pl.DataFrame | pl.LazyFrame, unit: Unit = None, budget: Any = None, neighbors: str = "add-remove"
+) -> PrivateFrame[pl.DataFrame]: ...
+@overload
+def protect(frame: Any, unit: Unit = None, budget: Any = None, neighbors: str = "add-remove") -> PrivateFrame[Any]: ...
 @explained
 def protect(
     frame: Any,
-    unit: str | tuple[str, ...] | list[str] | Rows | None = None,
+    unit: Unit = None,
     budget: Any = None,
     neighbors: str = "add-remove",
-) -> PrivateFrame:
+) -> PrivateFrame[Any]:
     """Protect a table: from here on it can only be asked questions whose answers are differentially private.
 
     Input:  frame: pandas or Modin DataFrame, Polars DataFrame or LazyFrame, PyArrow Table, Dask DataFrame, DuckDB
@@ -55,7 +74,10 @@ def protect(
             not); unit: the column, or tuple of columns, that says whose row it is, or `dp.Rows(k)` when there is
             none and one person has at most k rows; budget: what releases are paid from; neighbors: "add-remove"
             (one unit joins or leaves) or "replace" (one unit's rows are exchanged for another's, "bounded DP")
-    Output: PrivateFrame, which never changes; rows whose unit is null are not part of it
+    Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
+            of table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a
+            PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is registered when dpframe is
+            imported and does the same
     Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation; nothing is read
 
     >>> import polars as pl
@@ -90,7 +112,7 @@ def protect(
 
 
 @explains("{}({})", STEPS)
-class PrivateFrame(Questions):
+class PrivateFrame(Questions[Table_co]):
     """A protected table. It can be transformed row by row and asked questions; it cannot be looked at.
 
     Every method returns something new. Transformations keep track of what one unit can contribute; questions give a
@@ -153,7 +175,7 @@ class PrivateFrame(Questions):
 
     # Transform
 
-    def filter(self, *conditions: Expr | str) -> PrivateFrame:
+    def filter(self, *conditions: Expr | str) -> PrivateFrame[Table_co]:
         """Keep the rows where every condition holds: `filter(dp.col("age") >= 18)`.
 
         Rows where a condition is null are dropped. Bound: rows only leave, so no unit has more than before.
@@ -167,7 +189,7 @@ class PrivateFrame(Questions):
             frame = frame._then(steps.Filter(frame._step, read_expr(condition, "filter")))
         return frame
 
-    def with_columns(self, **columns: Any) -> PrivateFrame:
+    def with_columns(self, **columns: Any) -> PrivateFrame[Table_co]:
         """Write columns, each computed from its own row: `with_columns(weekly=dp.col("wage") / dp.col("weeks"))`.
 
         Old bounds do not reach new values; they are derived anew where the expression allows. The columns that identify
@@ -178,22 +200,22 @@ class PrivateFrame(Questions):
         made = tuple((name, value if isinstance(value, Expr) else lit(value)) for name, value in columns.items())
         return self._then(steps.WithColumns(self._step, made))
 
-    def select(self, *columns: str | Sequence[str]) -> PrivateFrame:
+    def select(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
         """Keep these columns, in this order. The unit's identifier travels on, hidden."""
         names = self._names(columns, "select")
         if not names:
             raise InvalidArgument("select: name at least one column.")
         return self._then(steps.Select(self._step, names))
 
-    def drop(self, *columns: str | Sequence[str]) -> PrivateFrame:
+    def drop(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
         """Leave out these columns. The unit's identifier travels on, hidden."""
         return self._then(steps.Drop(self._step, self._names(columns, "drop")))
 
-    def rename(self, columns: Mapping[str, str]) -> PrivateFrame:
+    def rename(self, columns: Mapping[str, str]) -> PrivateFrame[Table_co]:
         """Other names: `rename({"old": "new"})`."""
         return self._then(steps.Rename(self._step, read_mapping(columns, "rename")))
 
-    def clip(self, column: str, lower: Any = None, upper: Any = None) -> PrivateFrame:
+    def clip(self, column: str, lower: Any = None, upper: Any = None) -> PrivateFrame[Table_co]:
         """Move the values of a column into [lower, upper] (column unit, times as times); missing stays missing.
 
         Choose the limits without looking at the data. With both, sums and means of the column need no `bounds=`.
@@ -202,22 +224,23 @@ class PrivateFrame(Questions):
         if isinstance(lower, Auto) or isinstance(upper, Auto):
             raise InvalidBounds(f"clip({name!r}): dp.Auto() is for a question: dp.mean({name!r}, bounds=dp.Auto()).")
         low, high = check_interval(lower, upper, f"clip({name!r})")
+        warn_of_computed_bounds((lower, upper), f"clip({name!r})")
         return self._then(steps.Clip(self._step, name, low, high))
 
-    def fill_null(self, column: str | Mapping[str, Any], value: Any = None) -> PrivateFrame:
+    def fill_null(self, column: str | Mapping[str, Any], value: Any = None) -> PrivateFrame[Table_co]:
         """A constant in place of what is missing (null or NaN): `fill_null("spend", 0)`, `fill_null({"spend": 0})`."""
         step = self._step
         for name, filler in _pairs(column, value, "fill_null"):
             step = steps.FillNull(step, name, plain(filler))
         return self._then(step)
 
-    def drop_nulls(self, *columns: str | Sequence[str]) -> PrivateFrame:
+    def drop_nulls(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
         """Drop the rows in which one of these columns (by default any column) is missing (null or NaN)."""
         readable = [name for name, c in self._step.table.columns.items() if kind(c.domain.dtype) != Kind.OTHER]
         names = self._names(columns, "drop_nulls") or tuple(readable)
         return self._then(steps.DropNulls(self._step, names))
 
-    def cast(self, column: str | Mapping[str, Any], dtype: Any = None) -> PrivateFrame:
+    def cast(self, column: str | Mapping[str, Any], dtype: Any = None) -> PrivateFrame[Table_co]:
         """Another type: `cast("age", "int64")` or `cast({"age": pl.Int64})`. What does not convert is null."""
         pairs = _pairs(column, dtype, "cast")
         return self._then(steps.Cast(self._step, tuple((name, as_dtype(given)) for name, given in pairs)))
@@ -231,7 +254,7 @@ class PrivateFrame(Questions):
         right: bool = True,
         include_lowest: bool = False,
         into: str | None = None,
-    ) -> PrivateFrame:
+    ) -> PrivateFrame[Table_co]:
         """Put numbers or times into labelled intervals, as `pd.cut` does: (a, b], null outside. Labels are public keys.
 
         Input:  bins: the edges, increasing (column unit); labels: one text per interval; right: whether an interval
@@ -243,7 +266,7 @@ class PrivateFrame(Questions):
         intervals = Intervals.of(bins, labels, right=right, closed_ends=include_lowest, asked=asked)
         return self._then(steps.Cut(self._step, name, intervals, name if into is None else read_name(into, asked)))
 
-    def bound(self, max_rows: int | None = None, *, limits: Auto | None = None) -> PrivateFrame:
+    def bound(self, max_rows: int | None = None, *, limits: Auto | None = None) -> PrivateFrame[Table_co]:
         """A limit for every later question: of the rows that reach it, at most max_rows of one unit count.
 
         Enforced by weights: a unit with n > max_rows rows counts each with weight max_rows / n. With limits=dp.Auto()
@@ -253,7 +276,7 @@ class PrivateFrame(Questions):
             raise InvalidArgument("bound: say how many rows, such as bound(max_rows=20).")
         return self._then(steps.Bound(self._step, read_limits(max_rows, limits=limits)))
 
-    def per_unit(self, **features: Aggregate) -> PrivateFrame:
+    def per_unit(self, **features: Aggregate) -> PrivateFrame[Table_co]:
         """One row for each unit: `per_unit(total=dp.sum("spend"), n=dp.count(), city=dp.last("city", by="when"))`.
 
         Input:  features: count, n_unique, sum, mean, min, max, first and last of the unit's rows, named; bounds= clips
@@ -271,7 +294,7 @@ class PrivateFrame(Questions):
         """
         return self._then(combine.PerUnit(self._step, named(features, "per_unit")))
 
-    def join(self, other: Any, on: str | Sequence[str], how: str = "inner") -> PrivateFrame:
+    def join(self, other: Any, on: str | Sequence[str], how: str = "inner") -> PrivateFrame[Table_co]:
         """Each row with the rows of another table that have its key: `join(regions, on="city")`.
 
         Input:  other: a public table of any kind that can be protected, or a dict of columns, which is read now; or a
@@ -302,7 +325,7 @@ class PrivateFrame(Questions):
         most = engine.most_per_key(table, names, first.keys)
         return self._then(replace(first, most=most, content=engine.content(table)))
 
-    def partition(self, by: str, keys: Sequence[Any], max_groups: int = 1) -> dict[Any, PrivateFrame]:
+    def partition(self, by: str, keys: Sequence[Any], max_groups: int = 1) -> dict[Any, PrivateFrame[Table_co]]:
         """One protected frame for each key of a column; releases about different parts compose in parallel.
 
         Input:  by: a column; keys: the parts, listed without looking at the data; max_groups: in how many of them one

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn
 
 from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_rank
 from dpframe.api.query import Query
+from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import GROUPS, Aggregate, Hints, Question
 from dpframe.release import Account
@@ -18,7 +19,7 @@ __all__ = ["PrivateGroupBy", "named", "quantiles"]
 
 
 @explains(".{}({}).release(epsilon=0.1)")
-class PrivateGroupBy(Hints):
+class PrivateGroupBy(Hints, Generic[Table_co]):
     """Groups of a protected frame; ask them for aggregates."""
 
     __slots__ = ("_budget", "_groups")
@@ -29,11 +30,11 @@ class PrivateGroupBy(Hints):
         groups.unit_limits.groups("groups")  # columns, keys and the limit are checked as soon as they are named
         self._groups, self._budget = groups, budget
 
-    def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query:
+    def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query[Table_co]:
         """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
         return self._question(named(aggregates, unnamed=unnamed))
 
-    def keys(self) -> Query:
+    def keys(self) -> Query[Table_co]:
         """The keys alone, of the groups that enough units are in: as many as the price allows, which needs a δ.
 
         Where units have more groups than they may keep, many units keep the same ones: fewer groups are met, and more
@@ -54,59 +55,59 @@ class PrivateGroupBy(Hints):
             )
         return self._question(())
 
-    def count(self, column: str | None = None) -> Query:
+    def count(self, column: str | None = None) -> Query[Table_co]:
         """Rows per group, or values of a column that are not missing; see `dp.count`."""
         return self._question((("count" if column is None else column, make.count(column)),))
 
-    def count_units(self) -> Query:
+    def count_units(self) -> Query[Table_co]:
         """Distinct units per group; see `dp.count_units`."""
         return self._question((("count_units", make.count_units()),))
 
-    def sum(self, column: str, bounds: Pair | None = None, unit_bounds: Pair | None = None) -> Query:
+    def sum(self, column: str, bounds: Pair | None = None, unit_bounds: Pair | None = None) -> Query[Table_co]:
         """Sum of a column per group; see `dp.sum`."""
         return self._question(((column, make.sum(column, bounds, unit_bounds)),))
 
-    def mean(self, column: str, bounds: Pair | None = None) -> Query:
+    def mean(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """Mean of a column per group; see `dp.mean`."""
         return self._question(((column, make.mean(column, bounds)),))
 
-    def var(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query:
+    def var(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query[Table_co]:
         """Variance of a column per group; see `dp.var`."""
         return self._question(((column, make.var(column, bounds, ddof=ddof)),))
 
-    def std(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query:
+    def std(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query[Table_co]:
         """Standard deviation of a column per group; see `dp.std`."""
         return self._question(((column, make.std(column, bounds, ddof=ddof)),))
 
-    def n_unique(self, column: str) -> Query:
+    def n_unique(self, column: str) -> Query[Table_co]:
         """Different values of a column per group; see `dp.n_unique`."""
         return self._question(((column, make.n_unique(column)),))
 
-    def quantile(self, column: str, q: float | Sequence[float] = 0.5, bounds: Pair | None = None) -> Query:
+    def quantile(self, column: str, q: float | Sequence[float] = 0.5, bounds: Pair | None = None) -> Query[Table_co]:
         """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
         return self._question(quantiles(column, q, bounds))
 
-    def median(self, column: str, bounds: Pair | None = None) -> Query:
+    def median(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """Median of a column per group; see `dp.median`."""
         return self._question(((column, make.median(column, bounds)),))
 
-    def min(self, column: str, bounds: Pair | None = None) -> Query:
+    def min(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """A value that hardly any row is below, per group; see `dp.min`."""
         return self._question(((column, make.min(column, bounds)),))
 
-    def max(self, column: str, bounds: Pair | None = None) -> Query:
+    def max(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """A value that hardly any row is above, per group; see `dp.max`."""
         return self._question(((column, make.max(column, bounds)),))
 
-    def mode(self, column: str, keys: Iterable[Any] | None = None) -> Query:
+    def mode(self, column: str, keys: Iterable[Any] | None = None) -> Query[Table_co]:
         """The most frequent of the listed values of a column per group; see `dp.mode`."""
         return self._question(((column, make.mode(column, keys)),))
 
-    def top_k(self, column: str, k: int, keys: Iterable[Any] | None = None) -> Query:
+    def top_k(self, column: str, k: int, keys: Iterable[Any] | None = None) -> Query[Table_co]:
         """The k most frequent of the listed values per group, k rows each; see `PrivateFrame.top_k`."""
         return self._question(((column, make.top_k(column, k, keys)),))
 
-    def _question(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query:
+    def _question(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query[Table_co]:
         return Query(replace(self._groups, aggregates=aggregates), self._budget)
 
     def _advice(self, name: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from dpframe import engine
 from dpframe.api.arguments import read_names
 from dpframe.api.query import Query
+from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Keys, Marginals, titled
 from dpframe.plan.steps import rebased
@@ -22,7 +23,7 @@ from dpframe.theory.formulas.error import Attributes
 __all__ = ["MarginalsQuery", "listed_levels", "workload_of"]
 
 
-class MarginalsQuery(Query):
+class MarginalsQuery(Query[Table_co]):
     """Marginals that have not been released. Nothing has been read and nothing paid."""
 
     __slots__ = ()
@@ -46,7 +47,7 @@ class MarginalsQuery(Query):
             rows.append((output.name, output.formula.value, one.noises[0].label, one.noises[0].deviation, error))
         return rows
 
-    def release(self, *args: Any, **options: Any) -> MarginalsRelease:  # type: ignore[override]
+    def release(self, *args: Any, **options: Any) -> MarginalsRelease[Table_co]:  # type: ignore[override]
         """Pay, read the rows, draw the noise, and give the tables back; see `Query.release`.
 
         Output: MarginalsRelease: a table for each set of columns, `out["a", "b"]`

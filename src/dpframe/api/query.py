@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Generic
 
 import polars as pl
 
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
 from dpframe.budget import Terms, plan_with
-from dpframe.engine import as_kind
+from dpframe.engine import Table_co, as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation, kind_of
 from dpframe.plan import QUERY, Derivation, Hints, Question, derivation, real
 from dpframe.plan.steps import rebased, source_of
@@ -31,7 +31,7 @@ __all__ = ["Query"]
 
 
 @explains(".{}({})", PRICED)
-class Query(Hints):
+class Query(Hints, Generic[Table_co]):
     """A question about a protected frame. Nothing has been read and nothing paid; `release` does both, once."""
 
     __slots__ = ("_budget", "_question")
@@ -146,7 +146,7 @@ class Query(Hints):
         noise: str = "auto",
         assume_rows: int | None = None,
         ci: float | None = None,
-    ) -> Any:
+    ) -> Table_co:
         """The error to expect of each column at a price, before anything is spent.
 
         Input:  epsilon, delta, rho, noise, ci as in `release`; alpha: the probability of a larger error; assume_rows:
@@ -169,7 +169,7 @@ class Query(Hints):
         rows = self._with_ci(ci)._expected(price, alpha, noise, assume_rows)
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
         table = pl.DataFrame(rows, schema={**schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")
-        return as_kind(table, source_of(self._question.step).data.kind)
+        return as_kind(table, source_of(self._question.step).data.kind)  # type: ignore[no-any-return]
 
     def _expected(
         self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
@@ -191,7 +191,7 @@ class Query(Hints):
                 rows.append((f"{output.name}{of}", output.formula.value, first.label, scale, error))
         return rows
 
-    def _with_ci(self, ci: float | None) -> Query:
+    def _with_ci(self, ci: float | None) -> Query[Table_co]:
         """The question with the intervals that are asked for."""
         return self if ci is None else type(self)(self._question.with_ci(read_ci(ci)), self._budget)
 
@@ -212,7 +212,7 @@ class Query(Hints):
         name: str | None = None,
         refresh: bool = False,
         ci: float | None = None,
-    ) -> Release:
+    ) -> Release[Table_co]:
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
         Input:  epsilon > 0 and delta >= 0, the price, or rho > 0 (and delta, for keys found in the data) from a budget
@@ -231,7 +231,7 @@ class Query(Hints):
         if ci is not None:
             check_ci(ci, question.by, question.outputs, question.layout)
         price = read_price(budget.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
-        answer: Release = release(question, budget, price, name=name, refresh=refresh)
+        answer: Release[Table_co] = release(question, budget, price, name=name, refresh=refresh)
         return answer if ci is None else answer.with_ci(ci)
 
     def tune(
@@ -245,7 +245,7 @@ class Query(Hints):
         noise: str = "auto",
         name: str | None = None,
         refresh: bool = False,
-    ) -> Any:
+    ) -> Table_co:
         """The error to expect under other limits: `query.tune({"max_rows": [1, 10, 100]}, epsilon=0.1)`.
 
         Input:  grid: limits to try by name, max_rows, max_groups, max_rows_per_group; every combination is tried, in
@@ -261,7 +261,7 @@ class Query(Hints):
         account = resolve_budget(self._budget)
         price = read_price(account.terms, epsilon=epsilon, rho=rho, noise=noise)
         table = tuned(self._question, grid, account, price=price, at=at, delta=delta, name=name, refresh=refresh)
-        return as_kind(table, source_of(self._question.step).data.kind)
+        return as_kind(table, source_of(self._question.step).data.kind)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self._question.outputs)

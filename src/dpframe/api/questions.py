@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 from dpframe import engine
 from dpframe.api import aggregates as make
@@ -12,6 +12,7 @@ from dpframe.api.cells import cell_of, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named, quantiles
 from dpframe.api.marginals import MarginalsQuery, listed_levels, workload_of
 from dpframe.api.query import Query
+from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import (
     Aggregate,
@@ -37,7 +38,7 @@ __all__ = ["Questions"]
 
 
 @explains("{}({}, max_rows=5).release(epsilon=0.1)")
-class Questions(Hints):
+class Questions(Hints, Generic[Table_co]):
     """The questions of a protected frame, which is a plan step and what pays. Each gives a `Query`; none reads."""
 
     __slots__ = ("_budget", "_step")
@@ -50,11 +51,13 @@ class Questions(Hints):
     def _then(self, step: Step) -> Self:
         return type(self)(step, self._budget)
 
-    def count(self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None) -> Query:
+    def count(
+        self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None
+    ) -> Query[Table_co]:
         """Number of rows, or of the values of a column that are not missing; see `dp.count`."""
         return self._one("count" if column is None else column, make.count(column), max_rows, limits)
 
-    def count_units(self) -> Query:
+    def count_units(self) -> Query[Table_co]:
         """Number of distinct units; see `dp.count_units`."""
         return self._one("count_units", make.count_units(), None)
 
@@ -66,7 +69,7 @@ class Questions(Hints):
         *,
         max_rows: int | None = None,
         limits: Auto | None = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """Sum of a column (the only one may be left out); see `dp.sum`."""
         name = self._only(column, "sum")
         return self._one(name, make.sum(name, bounds, unit_bounds), max_rows, limits)
@@ -78,7 +81,7 @@ class Questions(Hints):
         *,
         max_rows: int | None = None,
         limits: Auto | None = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """Mean of a column (the only one may be left out); see `dp.mean`."""
         name = self._only(column, "mean")
         return self._one(name, make.mean(name, bounds), max_rows, limits)
@@ -91,7 +94,7 @@ class Questions(Hints):
         ddof: int = 1,
         max_rows: int | None = None,
         limits: Auto | None = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """Variance of a column (the only one may be left out); see `dp.var`."""
         name = self._only(column, "var")
         return self._one(name, make.var(name, bounds, ddof=ddof), max_rows, limits)
@@ -104,12 +107,14 @@ class Questions(Hints):
         ddof: int = 1,
         max_rows: int | None = None,
         limits: Auto | None = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """Standard deviation of a column (the only one may be left out); see `dp.std`."""
         name = self._only(column, "std")
         return self._one(name, make.std(name, bounds, ddof=ddof), max_rows, limits)
 
-    def n_unique(self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None) -> Query:
+    def n_unique(
+        self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None
+    ) -> Query[Table_co]:
         """Number of different values of a column (the only one may be left out); see `dp.n_unique`."""
         name = self._only(column, "n_unique")
         return self._one(name, make.n_unique(name), max_rows, limits)
@@ -122,7 +127,7 @@ class Questions(Hints):
         *,
         max_rows: int | None = None,
         limits: Auto | None = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """One or several quantiles of a column (the only one may be left out); see `dp.quantile`.
 
         Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
@@ -139,7 +144,7 @@ class Questions(Hints):
         *,
         max_rows: int | None = None,
         limits: Auto | None = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """Median of a column (the only one may be left out); see `dp.median`."""
         name = self._only(column, "median")
         return self._one(name, make.median(name, bounds), max_rows, limits)
@@ -151,7 +156,7 @@ class Questions(Hints):
         *,
         max_rows: int | None = None,
         limits: Auto | None = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """A value that hardly any row is below; see `dp.min`."""
         name = self._only(column, "min")
         return self._one(name, make.min(name, bounds), max_rows, limits)
@@ -163,7 +168,7 @@ class Questions(Hints):
         *,
         max_rows: int | None = None,
         limits: Auto | None = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """A value that hardly any row is above; see `dp.max`."""
         name = self._only(column, "max")
         return self._one(name, make.max(name, bounds), max_rows, limits)
@@ -175,7 +180,7 @@ class Questions(Hints):
         *,
         max_rows: int | None = None,
         limits: Auto | None = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """The most frequent of the listed values of a column (the only one may be left out); see `dp.mode`."""
         name = self._only(column, "mode")
         return self._one(name, make.mode(name, keys), max_rows, limits)
@@ -188,7 +193,7 @@ class Questions(Hints):
         *,
         max_rows: int | None = None,
         limits: Auto | None = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """The k most frequent of the listed values of a column, in order: k rows with `rank` from 1 and the value.
 
         Input:  k; keys as in `dp.mode`
@@ -200,7 +205,7 @@ class Questions(Hints):
 
     def agg(
         self, *unnamed: object, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate
-    ) -> Query:
+    ) -> Query[Table_co]:
         """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
         return self._question(
             named(aggregates, unnamed=unnamed), read_limits(max_rows, limits=limits), verb="agg(..., {limit})"
@@ -215,7 +220,7 @@ class Questions(Hints):
         max_rows: int | None = None,
         limits: Auto | None = None,
         other: Any = None,
-    ) -> PrivateGroupBy:
+    ) -> PrivateGroupBy[Table_co]:
         """Groups of rows, and how much one unit may be in them.
 
         Input:  by: columns; keys: the groups to release, listed without looking at the data: a list, a dict of lists
@@ -253,7 +258,7 @@ class Questions(Hints):
         max_rows_per_group: int | None = None,
         limits: Auto | None = None,
         other: Any = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """Rows per interval of a number, or per key of a column.
 
         Input:  bins: edges (column unit); intervals are [a, b), the last one [a, b], as in `np.histogram`, and rows
@@ -300,7 +305,7 @@ class Questions(Hints):
         max_rows_per_group: int | None = None,
         limits: Auto | None = None,
         other: Any = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         """Rows per combination of keys, some down and some across, in the shape of `pd.crosstab`.
 
         Input:  index, columns: the columns down and across; values, aggfunc: instead of rows, the "count", "sum" or
@@ -350,7 +355,7 @@ class Questions(Hints):
         *,
         keys: Any = None,
         max_rows: int | None = None,
-    ) -> MarginalsQuery:
+    ) -> MarginalsQuery[Table_co]:
         """Rows by many sets of columns in one release, as tables that agree with one another.
 
         Input:  columns: columns with listed keys; workload: which tables: "1-way" (every column), "2-way" (every pair)
@@ -402,7 +407,9 @@ class Questions(Hints):
             raise InvalidArgument(f"{verb}: name a column; there are {', '.join(map(repr, names))}.")
         return names[0]
 
-    def _one(self, name: str, aggregate: Aggregate, max_rows: int | None = None, limits: Auto | None = None) -> Query:
+    def _one(
+        self, name: str, aggregate: Aggregate, max_rows: int | None = None, limits: Auto | None = None
+    ) -> Query[Table_co]:
         verb = f"{aggregate.typed[:-1]}{'' if aggregate.typed.endswith('()') else ', '}{{limit}})"
         return self._question(((name, aggregate),), read_limits(max_rows, limits=limits), verb=verb)
 
@@ -416,6 +423,6 @@ class Questions(Hints):
         verb: str,
         layout: Layout | None = None,
         other: Key | None = None,
-    ) -> Query:
+    ) -> Query[Table_co]:
         asked = Question(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb, other=other)
         return Query(asked, self._budget)

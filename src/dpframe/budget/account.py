@@ -11,6 +11,7 @@ from typing import Any
 
 from dpframe.budget.accountants import Accountant, read_limit
 from dpframe.budget.entries import Charge, Entry, Failures, loss_of, texts_of
+from dpframe.budget.limits import exceeded, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import differences, fingerprint, is_text
@@ -45,9 +46,11 @@ class Budget:
     """How much privacy releases may cost together: in memory, for this process.
 
     Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "basic"
-            (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches)
+            (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: how many units the tables have at
+            least, where that is public; δ is compared with 1 / min_units, and nothing else depends on it
     Bound:  the releases charged here compose to at most the limit for the one unit and neighbour relation that the
             first charge binds the budget to
+    Warns:  DpFrameWarning for a limit that promises little; see `dpframe.budget.limits`
     Errors: InvalidPrice, UnsupportedOperation; at a release BudgetExceeded and BudgetMismatch, which spend nothing
 
     A charge is made before any row is read, under a lock, and is never taken back. `dp.Ledger` keeps budgets that
@@ -66,8 +69,11 @@ class Budget:
         delta: float = 0.0,
         rho: float | None = None,
         accountant: str | None = None,
+        *,
+        min_units: int | None = None,
     ) -> None:
         chosen, limit = read_limit(epsilon, delta, rho, accountant)
+        warn_of_weak(limit, min_units, "dp.Budget({})")
         self._open(chosen, limit, MemoryBook(chosen, limit, now()))
 
     def _open(self, accountant: Accountant, limit: Loss, book: Book) -> None:
@@ -169,7 +175,7 @@ class Budget:
             charged, parts = (loss, page.parts) if part is None else raised(page.parts, part, loss)
             spent = self._accountant.total([page.spent, charged])
             if not spent <= self._limit:
-                raise _exceeded(charged, self._limit - page.spent, self._limit)
+                raise BudgetExceeded(exceeded(charged, self._limit, self._limit - page.spent))
             page.spent, page.subject, page.parts = spent, subject, parts
             if part is not None:
                 body |= {"loss": texts_of(charged), "part": {**vars(part), "loss": texts_of(loss)}}
@@ -283,16 +289,6 @@ def _check_name(name: str | None, refresh: bool) -> None:
         raise InvalidArgument("refresh= is True or False.")
     if refresh and name is None:
         raise InvalidArgument("refresh=True pays again for a named release; say which, name='...'.")
-
-
-def _exceeded(charged: Loss, remaining: Loss, limit: Loss) -> BudgetExceeded:
-    """The refusal of a charge that does not fit, with what to ask for instead."""
-    advice = f"Ask for less; what is left is {remaining.typed}."
-    if charged.exact_delta and not limit.exact_delta:
-        advice = "It has no δ: list the keys and leave delta= out, or make a budget with delta=1e-6."
-    return BudgetExceeded(
-        f"The release costs {charged}, and {remaining} of {limit} is left. Nothing was spent. {advice}"
-    )
 
 
 def _check_failures(failures: Failures) -> None:

@@ -16,6 +16,7 @@ from dpframe.engine.support import check_supported
 from dpframe.engine.tables import (
     Data,
     Kind,
+    Table_co,
     as_kind,
     polars_dtype,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "ONE",
     "Data",
     "Kind",
+    "Table_co",
     "Totals",
     "adopt",
     "as_kind",

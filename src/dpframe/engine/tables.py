@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals as nw
 import polars as pl
@@ -13,7 +13,17 @@ from narwhals.dtypes import DType
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Bounds, ColumnDomain
 
-__all__ = ["Data", "Kind", "as_kind", "domain_of", "polars_dtype"]
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # The kind of table that is given back, for type checkers: pd.DataFrame, pl.DataFrame, or Any where it is not known.
+    Table_co = TypeVar("Table_co", covariant=True, default=Any)
+else:  # a default is known to `typing` from Python 3.13 on, and to type checkers from any
+    from typing import TypeVar
+
+    Table_co = TypeVar("Table_co", covariant=True)
+
+__all__ = ["Data", "Kind", "Table_co", "as_kind", "domain_of", "polars_dtype"]
 
 Kind = Literal["polars", "pyarrow", "pandas"]
 

@@ -10,6 +10,10 @@ from dpframe.plan.columns import (
     Table,
     check_names,
 )
+from dpframe.plan.computed import (
+    warn_of_computed_bounds,
+    warn_of_computed_keys,
+)
 from dpframe.plan.explain import (
     Derivation,
     asked,
@@ -179,5 +183,7 @@ __all__ = [
     "ticks",
     "titled",
     "unit_words",
+    "warn_of_computed_bounds",
+    "warn_of_computed_keys",
     "when",
 ]

@@ -15,6 +15,7 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import ColumnDomain
+from dpframe.plan.computed import warn_of_computed_keys
 from dpframe.plan.types import Kind, Scalar, as_held, check_scalar, in_order, integer_range, kind, plain, show
 
 __all__ = ["Key", "Keys", "read_keys", "read_other"]
@@ -55,8 +56,15 @@ def read_keys(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], a
     Input:  keys: None, a list (one column), a dict of lists (every combination), a list of tuples, or a public
             dataframe with the grouping's columns; by, facts: the grouping's columns
     Output: Keys, or None when some column has no listed keys, so that groups must pass a threshold
+    Warns:  DpFrameWarning for keys whose type shows that they were computed; see `warn_of_computed_keys`
     Errors: InvalidArgument or WrongType for keys that are empty, listed twice, or not of the column's type
     """
+    listed = _read(keys, by, domain, asked)
+    warn_of_computed_keys(keys, asked)
+    return listed
+
+
+def _read(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], asked: str) -> Keys | None:
     known = [_fixed(f) for f in domain]
     if keys is None:
         return Keys(tuple(k for k in known if k is not None)) if all(k is not None for k in known) else None

@@ -20,6 +20,7 @@ from dpframe.plan import Derivation, Marginals, Question, asked, derivation, des
 from dpframe.plan.steps import source_of
 from dpframe.release.answer import Numbers, drawn_table, is_scaled, scaled
 from dpframe.release.auto import check_choice, choose, restored
+from dpframe.release.empty import warn_if_empty
 from dpframe.release.failing import recorded
 from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
 from dpframe.release.publish import MarginalsRelease, Release, drawn_interactions, loss_json, noise_table, statement
@@ -140,6 +141,9 @@ def settled(
             for priced, chosen in zip(questions, decided, strict=True)
         ]
         reasons = [derivation(question) for question, _ in questions]
+    whole = len(questions) == 1 and "chosen" not in stored.statement["releases"][0]
+    for (question, noisy), answer in zip(questions, answers, strict=True):
+        warn_if_empty(question, noisy, answer, price if whole else None)
     return [
         _release(priced, why, answer, receipt, said)
         for priced, why, answer, said in zip(questions, reasons, answers, stored.statement["releases"], strict=True)

@@ -16,6 +16,7 @@ from dpframe.budget.accountants import accountant_named, read_limit
 from dpframe.budget.entries import GENESIS, Entry, canonical, in_units, loss_of, sealed, texts_of
 from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
+from dpframe.budget.limits import read_min_units, warn_of_weak
 from dpframe.budget.losses import Loss
 from dpframe.budget.names import is_text
 from dpframe.errors import BudgetMismatch, InvalidArgument, InvalidPrice, LedgerDamaged
@@ -104,11 +105,14 @@ class Ledger:
         delta: float = 0.0,
         rho: float | None = None,
         accountant: str | None = None,
+        *,
+        min_units: int | None = None,
     ) -> account.Budget:
         """Make a budget of this name, or open it again: with the same limit and accountant, or with none named.
 
-        Input:  name; epsilon and delta, or rho and delta, and accountant as in `dp.Budget`
+        Input:  name; epsilon and delta, or rho and delta, accountant and min_units as in `dp.Budget`
         Output: Budget
+        Warns:  DpFrameWarning when it is made with a limit that promises little; not when it is opened again
         Errors: BudgetMismatch when it was made with another limit or accountant; InvalidPrice, LedgerError
         """
         if not is_text(name):
@@ -119,7 +123,9 @@ class Ledger:
             raise InvalidPrice(
                 f"There is no budget {name!r} yet; it needs its limit: ledger.budget({name!r}, epsilon=1.0)."
             )
+        least = read_min_units(min_units)
         if opened is None and asked is not None:
+            warn_of_weak(asked[1], least, f"ledger.budget({name!r}, {{}})")
             self._make(name, asked[0].name, texts_of(asked[1]))
             opened = self._state(name)
         assert opened is not None

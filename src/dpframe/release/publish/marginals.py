@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 import polars as pl
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpframe import engine
 from dpframe.budget import Loss
-from dpframe.engine import Kind, as_kind
+from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnknownColumn
 from dpframe.noise import contrasts, rounded_contrasts
 from dpframe.plan import COUNT, MARGINALS, Allotment, Derivation, Hints, Marginals, Tables, titled
@@ -103,7 +103,7 @@ def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Attributes, 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release]):
+class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Generic[Table_co]):
     """Released marginals: a mapping from columns to tables that agree wherever they share columns.
 
     `out["a", "b"]` is a `Release` like any other, here a crosstab with its margins; there is one for every set of
@@ -126,7 +126,7 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release]):
 
     # The tables
 
-    def __getitem__(self, columns: str | tuple[str, ...]) -> Release:
+    def __getitem__(self, columns: str | tuple[str, ...]) -> Release[Table_co]:
         """One table. Errors: UnknownColumn, InvalidArgument for columns that no released table has together."""
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         for name in names:
@@ -150,7 +150,7 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release]):
     def __len__(self) -> int:
         return len(self._tables.workload)
 
-    def _table(self, table: Attributes) -> Release:
+    def _table(self, table: Attributes) -> Release[Table_co]:
         tables = self._tables
         names, outputs = tables.names(table), (tables.output(table),)
         long = pl.DataFrame({COUNT: self._estimate(table).ravel()})

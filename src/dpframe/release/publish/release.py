@@ -6,14 +6,14 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 import numpy as np
 import polars as pl
 
 from dpframe.arrays import Floats
 from dpframe.budget import Loss
-from dpframe.engine import Kind, as_kind
+from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import RELEASE, Derivation, Hints, ReleasedColumn, real
 from dpframe.release.accuracy import check_alpha, check_ci, check_rows, read_ci, with_intervals
@@ -27,15 +27,19 @@ from dpframe.release.publish.margins import crosstab
 from dpframe.release.publish.report import Report
 from dpframe.usage import RELEASED, explains, warn
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 __all__ = ["Release"]
 
 
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Hints):
+class Release(Hints, Generic[Table_co]):
     """A released table, what it cost, and how exact it is.
 
-    `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow. `value` is the one
+    `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow; type checkers know
+    it too, as `Release[pd.DataFrame]`. `value` is the one
     number of an ungrouped release of one column. `cost` is the loss that was charged, `when` the time (UTC) at which
     the noise was drawn: long ago for the stored answer of a name. `nonnegative`, `round` and `suppress` give another
     release of the same draw, for free.
@@ -56,9 +60,9 @@ class Release(Hints):
     # The data
 
     @property
-    def table(self) -> Any:
+    def table(self) -> Table_co:
         """The released table, in the layout that was asked for."""
-        return self._laid_out(self._kind)
+        return self._laid_out(self._kind)  # type: ignore[no-any-return]
 
     @property
     def value(self) -> Any:
@@ -79,9 +83,9 @@ class Release(Hints):
         """The released table as a Polars DataFrame."""
         return self._laid_out("polars")  # type: ignore[no-any-return]
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """The released table as a pandas DataFrame."""
-        return self._laid_out("pandas")
+        return self._laid_out("pandas")  # type: ignore[no-any-return]
 
     def to_arrow(self) -> Any:
         """The released table as a PyArrow Table."""
@@ -93,7 +97,7 @@ class Release(Hints):
 
     # Intervals beside the numbers
 
-    def with_ci(self, ci: float = 0.95) -> Release:
+    def with_ci(self, ci: float = 0.95) -> Release[Table_co]:
         """The same release with the ends of an interval beside each number: `n_low` and `n_high` beside `n`; free.
 
         A quantile has one where the release was asked for it, `release(..., ci=0.95)`, at that confidence or below.
@@ -111,7 +115,7 @@ class Release(Hints):
 
     # Post-processing
 
-    def nonnegative(self) -> Release:
+    def nonnegative(self) -> Release[Table_co]:
         """Counts, and sums of values that cannot be negative, without negative numbers: post-processing, free.
 
         Output: a release whose table is the nearest one, in squares, that is nowhere negative and has the same total;
@@ -124,7 +128,7 @@ class Release(Hints):
         """
         return self._adjusted(nonnegative, known_nonnegative, "nonnegative", pl.Float64())
 
-    def round(self) -> Release:
+    def round(self) -> Release[Table_co]:
         """Counts and sums as integers that still add up: post-processing, free.
 
         Output: a release in which each cell goes to one of the two integers next to it, and so do the total and, in a
@@ -139,7 +143,7 @@ class Release(Hints):
             raise UnsupportedOperation("round(): a number here is beyond 64-bit integers.")
         return self._adjusted(rounded, is_total, "round", pl.Int64())
 
-    def suppress(self, below: float) -> Release:
+    def suppress(self, below: float) -> Release[Table_co]:
         """Groups in which fewer than this were counted, as null: post-processing, free, for the reader's sake.
 
         Input:  below: a number above 0. It is compared with the first count of the release; where there is none, with
@@ -164,7 +168,7 @@ class Release(Hints):
         meant: Callable[[ReleasedColumn], bool],
         verb: str,
         dtype: pl.DataType,
-    ) -> Release:
+    ) -> Release[Table_co]:
         chosen = [output for output in self._numbers.outputs if meant(output)]
         if not chosen:
             raise UnsupportedOperation(f"{verb}(): this release has no {_MEANT[verb]}, so there is nothing to change.")
@@ -179,7 +183,7 @@ class Release(Hints):
     # How exact it is
 
     @property
-    def noise(self) -> Any:
+    def noise(self) -> Table_co:
         """One row per released measure: column, aggregate, mechanism, scale (column unit) and threshold (units).
 
         It is the noise as it was drawn; where `dp.Auto` scaled a number, it was multiplied with it.
@@ -190,9 +194,9 @@ class Release(Hints):
         "exponential", which choose a quantile or a most frequent value among candidates, one that is worse by `scale`
         rows is e times rarer.
         """
-        return as_kind(noise_table(self._numbers.outputs, self._numbers.noise), self._kind)
+        return as_kind(noise_table(self._numbers.outputs, self._numbers.noise), self._kind)  # type: ignore[no-any-return]
 
-    def accuracy(self, alpha: float = 0.05, *, assume_rows: int | None = None) -> Any:
+    def accuracy(self, alpha: float = 0.05, *, assume_rows: int | None = None) -> Table_co:
         """One row per group and released column: the value, and an error that it is within with probability 1 - alpha.
 
         Input:  alpha: the probability of a larger error; assume_rows: how many values each group has, for quantiles
@@ -217,7 +221,7 @@ class Release(Hints):
                 report says, values may all be beyond those that were taken: the error is that of clipped values
         """
         rows = None if assume_rows is None else check_rows(assume_rows)
-        return as_kind(error_table(self._numbers, check_alpha(alpha), rows), self._kind)
+        return as_kind(error_table(self._numbers, check_alpha(alpha), rows), self._kind)  # type: ignore[no-any-return]
 
     # In words
 
