@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -16,11 +16,11 @@ from dpframe import engine
 from dpframe.api.settings import resolve_budget
 from dpframe.budget import Terms
 from dpframe.engine import as_kind
-from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation, kind_of
+from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan import QUERY, Derivation, Hints, Question, derivation, real
 from dpframe.plan.steps import rebased, source_of
 from dpframe.release import Account, Batch, batch_of, release, tuned
-from dpframe.release.accuracy import check_alpha, check_ci, check_rows, read_ci
+from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
 from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import NoisePlan, read_price
@@ -108,7 +108,7 @@ class Query(Hints):
         most = real(error)
         if most is None or not 0 < most < math.inf:
             raise InvalidArgument("epsilon_for: error= is a number above 0, in the column's unit.")
-        self._check_column(column, "epsilon_for")
+        check_column(column, [output.name for output in self._ask.outputs], "epsilon_for")
         self._known_limits("epsilon_for")
         asked = self._with_ci(ci)
 
@@ -136,10 +136,10 @@ class Query(Hints):
 
     def accuracy(
         self,
-        epsilon: float | Iterable[float] | None = None,
+        epsilon: float | Sequence[float] | None = None,
         delta: float | None = None,
         *,
-        rho: float | Iterable[float] | None = None,
+        rho: float | Sequence[float] | None = None,
         alpha: float = 0.05,
         noise: str = "auto",
         assume_rows: int | None = None,
@@ -180,9 +180,9 @@ class Query(Hints):
         self,
         column: str | None = None,
         *,
-        epsilon: float | Iterable[float] | None = None,
+        epsilon: float | Sequence[float] | None = None,
         delta: float | None = None,
-        rho: float | Iterable[float] | None = None,
+        rho: float | Sequence[float] | None = None,
         alpha: float = 0.05,
         noise: str = "auto",
         assume_rows: int | None = None,
@@ -200,7 +200,7 @@ class Query(Hints):
                 before a release (ratios and quantiles without assume_rows=)
         """
         look = read_look(title, width, height, None)
-        self._check_column(column, "plot")
+        check_column(column, [output.name for output in self._ask.outputs], "plot")
         if epsilon is None and rho is None:
             raise InvalidPrice(
                 "Nothing is released yet. Say at what prices: plot(epsilon=[0.1, 0.3, 1, 3]) shows the errors to "
@@ -212,12 +212,6 @@ class Query(Hints):
         if column is not None:
             table = table.filter(pl.col("column").is_in([column, f"{column}.other"]))
         return priced_chart(table, self._ask, terms, check_alpha(alpha), look)
-
-    def _check_column(self, column: object, asked: str) -> None:
-        names = [output.name for output in self._ask.outputs]
-        if column is not None and (not isinstance(column, str) or column not in names):
-            said = repr(column) if isinstance(column, str) else f"that is {kind_of(column)}"
-            raise InvalidArgument(f"{asked}: there is no column {said}; columns are {', '.join(names)}.")
 
     def _errors(
         self, epsilon: Any, delta: Any, rho: Any, alpha: float, noise: str, assume_rows: int | None, ci: float | None
@@ -351,12 +345,13 @@ _MOST = 1000  # prices in one table
 
 
 def _is_list(price: object) -> bool:
-    """Whether several prices are listed: in a list, an array, a range or the like."""
-    several = hasattr(type(price), "__iter__") and getattr(price, "ndim", 1) == 1
-    return several and not isinstance(price, (str, bytes, Mapping, Hints))
+    """Whether several prices are listed: in a list, a tuple, a range, an array or a Series."""
+    return isinstance(price, (list, tuple, range)) or (
+        hasattr(type(price), "__array__") and len(getattr(price, "shape", ())) == 1
+    )
 
 
-def _prices(listed: Iterable[Any], terms: Terms) -> list[Any]:
+def _prices(listed: Any, terms: Terms) -> list[Any]:
     """Listed prices. Errors: InvalidPrice for none, and for more than 1,000."""
     prices = list(islice(listed, _MOST + 1))
     if not 1 <= len(prices) <= _MOST:

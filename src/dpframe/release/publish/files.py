@@ -138,7 +138,7 @@ def grid_html(grid: Grid) -> str:
             f"<th style='{_CELL}'>{escape(_key(key[level]))}{_small(right) if last and j >= width else ''}</th>"
             for j, key in enumerate(grid.columns)
         )
-        said = _small(inner) if last else ""
+        said = f"<br>each cell ± {escape(inner)}" if last and inner is not None else ""
         lines.append(f"<tr>{before}<th style='{_SMALL}'>{escape(name)}{said}</th>{keys}</tr>")
     body = []
     for i in range(min(len(grid.rows), _ROWS)):
@@ -147,7 +147,8 @@ def grid_html(grid: Grid) -> str:
             _number(grid.values[i, j], grid.errors[i, j].item(), alone=shared[j >= width] is not None)
             for j in range(len(grid.columns))
         )
-        body.append(f"<tr>{_row_keys(grid.rows[i])}<td>{_small(bottom) if i >= height else ''}</td>{cells}</tr>")
+        beside = _small(bottom).removeprefix("<br>") if i >= height else ""
+        body.append(f"<tr>{_row_keys(grid.rows[i])}<td>{beside}</td>{cells}</tr>")
     more = f"<p>… and {len(grid.rows) - _ROWS} more rows.</p>" if len(grid.rows) > _ROWS else ""
     return (
         f"<div style='{_WIDE}'><table><thead>{''.join(lines)}</thead><tbody>{''.join(body)}</tbody></table></div>{more}"

@@ -8,7 +8,7 @@ import narwhals as nw
 import polars as pl
 
 from dpframe.budget import Terms
-from dpframe.plan import Question, ReleasedColumn, derivation, unit_words
+from dpframe.plan import COUNT, Marginals, Question, ReleasedColumn, derivation, titled, unit_words
 from dpframe.plan.steps import source_of
 from dpframe.release.estimators import estimator_of
 from dpframe.release.publish.charts import Heading, Look, expected_errors
@@ -28,9 +28,12 @@ def priced_chart(table: pl.DataFrame, ask: Question, terms: Terms, alpha: float,
     outputs = [output for output in ask.outputs if {output.name, f"{output.name}.other"} & names]
     words = [in_words(why, output.name) for output in outputs]
     listed = ", ".join([*words[:1], *(word[:1].lower() + word[1:] for word in words[1:])])
+    asked = title_of(why, listed, ask.by)
+    if isinstance(ask, Marginals):
+        asked = title_of(why, in_words(why, COUNT), [" and ".join(map(titled, ask.tables.named))])
     unit = unit_words(source_of(ask.step).table)
     said = f"{100 * (1 - alpha):g}% margins of error of the noise, before any release; protected: {unit}."
-    heading = Heading(f"Error to expect: {title_of(why, listed, ask.by)}", (said,))
+    heading = Heading(f"Error to expect: {asked}", (said,))
     types = {f"{output.name}{part}": _time(output) for output in outputs for part in ("", ".other")}
     rows = {output.name for output in outputs if not estimator_of(output).is_number}
     return expected_errors(table, terms.value, "ε" if terms is Terms.EPSILON else "ρ", types, rows, heading, look)

@@ -16,7 +16,7 @@ from dpframe.budget import Loss
 from dpframe.engine import Kind, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import RELEASE, Derivation, Hints, ReleasedColumn, real
-from dpframe.release.accuracy import check_alpha, check_ci, check_rows, read_ci, with_intervals
+from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci, with_intervals
 from dpframe.release.answer import Numbers, is_total, known_nonnegative, nonnegative, rounded
 from dpframe.release.estimators import estimator_of
 from dpframe.release.publish.charts import Grouped, grouped_chart, heatmap, margin, read_look
@@ -295,8 +295,8 @@ class Release(Hints):
         largest are shown, and the subtitle says how many are not.
 
         Input:  column: which released column, by default the first; title: in place of the one that is made from the
-                question, "" for none; width, height: of the picture (pixels); sort: "keys" for the order of the table,
-                "descending" or "ascending" for that of the numbers
+                question, "" for none; width, height: of the picture (pixels; of a crosstab at most so many); sort:
+                "keys" for the order of the table, "descending" or "ascending" for that of the numbers
         Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes; it has no background, and its
                 texts can be read on light and dark pages
         Errors: UnsupportedOperation without the extra `charts`, for one number, and where no group was released;
@@ -304,8 +304,7 @@ class Release(Hints):
         """
         numbers, look = self._numbers, read_look(title, width, height, sort)
         names = [output.name for output in numbers.outputs]
-        if column is not None and column not in names:
-            raise InvalidArgument(f"plot: there is no column {column!r}; columns are {', '.join(names)}.")
+        check_column(column, names, "plot")
         if not numbers.by:
             raise UnsupportedOperation("plot(): this release is not grouped, and a number is no picture: .value")
         if not names:

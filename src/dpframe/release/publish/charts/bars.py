@@ -58,11 +58,11 @@ def below_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]
     y = alt.Y("label:N", sort=labels, axis=axis, scale=alt.Scale(paddingInner=0.28, paddingOuter=0.14))
     several = len(parts.series) > 1
     places = [y, alt.YOffset("series:N", sort=parts.series)] if several else [y]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(*places, tooltip=tooltips(parts.by, parts.values.title))
+    base = alt.Chart().encode(*places, tooltip=tooltips(parts.by, parts.values.title))
     tick = base.mark_tick(thickness=2, size=8, orient="vertical")
     lines = max((label.count("\n") + 1 for label in labels), default=1)
     step = {"step": step_of(lines, len(parts.series)), **({"for": "position"} if several else {})}
-    return _layers(base, base, tick, parts, alt.X), {"width": look.width, "height": look.high or step}
+    return _layers(rows, base, base, tick, parts, alt.X, look), {"width": look.width, "height": look.high or step}
 
 
 def beside_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
@@ -92,13 +92,13 @@ def beside_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]
                 where = {"left": start, "right": start + width * 0.97, "middle": start + width * 0.485}
                 rows.append(_row(marks[one], one, parts, **where))
     scale = alt.Scale(domain=[0, size], nice=False, zero=False)
-    base = alt.Chart(alt.InlineData(values=rows)).encode(tooltip=tooltips(parts.by, parts.values.title))
+    base = alt.Chart().encode(tooltip=tooltips(parts.by, parts.values.title))
     axis = steps_axis(ticks, parts.title)
     middle = base.encode(alt.X("middle:Q", scale=scale, axis=axis))
     wide = max(min(8.0, width * room * 0.8), 1.0)
     tick = middle.mark_tick(thickness=2 if room * width > 12 else 1, size=wide, orient="horizontal")
     filled = base.encode(alt.X("left:Q", scale=scale, axis=axis), alt.X2("right"))
-    chart = _layers(middle, filled, tick, parts, alt.Y, thin=room * width < 12)
+    chart = _layers(rows, middle, filled, tick, parts, alt.Y, look, thin=room * width < 12)
     return chart, {"width": look.width, "height": look.high or 380}
 
 
@@ -131,18 +131,28 @@ def label_every(labels: Sequence[str], room: float, *, by_value: bool) -> int:
     return next((step * 10**power for power in range(20) for step in steps if step * 10**power >= least), least)
 
 
-def color_of(channel: Any, parts: Parts, colors: Sequence[str], *, named: bool = True) -> Any:
-    """The colour of a series on a channel of Altair; a legend says which is which where it is `named`."""
+def color_of(channel: Any, parts: Parts, colors: Sequence[str], look: Look) -> Any:
+    """The colour of a series on a channel of Altair; a legend says which is which where there are several."""
     alt = altair()
     series = parts.series
     scale = alt.Scale(domain=series, range=list(colors[: len(series)]))
-    columns = max(540 // (max(len(one) for one in series) * 7 + 30), 1)
+    columns = max((look.width - 90 - 7 * len(parts.hue)) // (max(len(one) for one in series) * 7 + 30), 1)
     legend = {"title": f"{parts.hue}:", "titleOrient": "left", "orient": "top", "columns": columns, "offset": 8}
-    shown = alt.Legend(**legend, symbolType="square") if named and parts.hue else None
+    shown = alt.Legend(**legend, symbolType="square") if parts.hue else None
     return channel("series:N", scale=scale, sort=series, legend=shown)
 
 
-def _layers(base: Any, filled: Any, tick: Any, parts: Parts, channel: Any, *, thin: bool = False) -> Any:
+def _layers(
+    rows: list[dict[str, Any]],
+    base: Any,
+    filled: Any,
+    tick: Any,
+    parts: Parts,
+    channel: Any,
+    look: Look,
+    *,
+    thin: bool = False,
+) -> Any:
     """Bars, or points for dates and times, with the lines and ends of their intervals.
 
     `base` says where marks stand, and `filled` from where to where bars do; `channel` is the axis of values.
@@ -152,14 +162,18 @@ def _layers(base: Any, filled: Any, tick: Any, parts: Parts, channel: Any, *, th
     line, value = alt.Color("line:N", scale=None), parts.values.encoding(channel)
     if parts.values.moments:
         point = base.mark_point(opacity=1, size=60, strokeWidth=0)
-        bar = point.encode(value, color_of(alt.Fill, parts, SERIES))
+        bar = point.encode(value, color_of(alt.Fill, parts, SERIES, look))
     else:
         solid = alt.condition("datum.noise", alt.value(0), alt.value(1))
         bar = filled.mark_bar(strokeWidth=1).encode(
-            value, zero(0), color_of(alt.Fill, parts, TINTS), fillOpacity=solid, stroke=alt.Stroke("line:N", scale=None)
+            value,
+            zero(0),
+            color_of(alt.Fill, parts, TINTS, look),
+            fillOpacity=solid,
+            stroke=alt.Stroke("line:N", scale=None),
         )
     rule = base.mark_rule(strokeWidth=1 if thin else 2).encode(
         parts.values.end(channel, "lower"), second("upper"), line
     )
     ends = [tick.encode(parts.values.end(channel, end), line) for end in ("lower", "upper")]
-    return alt.layer(bar, rule, *ends)
+    return alt.layer(bar, rule, *ends, data=alt.InlineData(values=rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -89,13 +90,24 @@ def _panel(rows: pl.DataFrame, words: str, symbol: str, dtype: pl.DataType | Non
     y = alt.Y(
         "error:Q",
         scale=alt.Scale(type="log" if power else "linear", domain=ends, nice=False),
-        axis=alt.Axis(title=words, labelExpr=tick_text(largest(errors)), tickCount=4),
+        axis=alt.Axis(
+            title=words, labelExpr=tick_text(largest(errors)), **({"values": _round(*ends)} if power else {})
+        ),
     )
     tips = [alt.Tooltip("paid:N", title="price"), alt.Tooltip("text:N", title=words)]
-    base = alt.Chart(alt.InlineData(values=data)).encode(x, y, tooltip=tips)
+    base = alt.Chart().encode(x, y, tooltip=tips)
     point = base.mark_point(color=SERIES[0], filled=True, size=45, opacity=1)
     layers = [base.mark_line(color=SERIES[0], strokeWidth=2), *([point] if few else [])]
     if few:
         layers.append(base.mark_text(color=GREY, align="left", dx=7, dy=-8, fontSize=12).encode(text="text:N"))
     high = (look.high - 90) // panels - 50 if look.high else _HIGH[panels - 1]
-    return alt.layer(*layers).properties(width=look.width - 90, height=max(high, 60))
+    return alt.layer(*layers, data=alt.InlineData(values=data)).properties(width=look.width - 90, height=max(high, 60))
+
+
+def _round(low: float, high: float) -> list[float]:
+    """Round numbers between two, for an axis of powers of ten."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if len(powers) <= 3 else (1,)
+    apart = max(len(powers) // 6, 1)
+    every = [step * 10.0**power for power in powers if power % apart == 0 for step in steps]
+    return [number for number in every if low <= number <= high]

@@ -35,10 +35,10 @@ _PLAIN = "#e4e4e4"  # of a cell that is no larger than its margin of error, unde
 _HATCH, _INK, _PAPER = "#c4c4c4", "#22303c", "#ffffff"
 _MISSING = "–"
 _CELL = (50, 34)  # the least width and height of a cell with a number (pixels), and of one without:
-_BARE = (13, 14)
+_BARE = (14, 14)
 _UPRIGHT = 24  # a narrower column has its label upright
 _TALL = 560  # pixels, of all cells
-_LETTER = 7.2  # pixels of a digit
+_LETTER = 7  # pixels of a digit
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class _Sheet:
     width: int  # of a cell (pixels)
     height: int
     numbers: bool
-    slanted: bool
+    angle: int  # of the labels above
     notes: tuple[str, ...]
 
 
@@ -71,10 +71,16 @@ def heatmap(grid: Grid, words: str, heading: Heading, look: Look, *, signed: boo
         grid = replace(grid, values=cells, lower=100 * grid.lower, upper=100 * grid.upper)
     sheet = _sheet(_sorted(grid, look.order), look)
     rows, same = _rows(sheet)
-    base = alt.Chart(alt.InlineData(values=rows)).encode(*_axes(sheet), tooltip=_tips(grid, words))
+    base = alt.Chart().encode(*_axes(sheet), tooltip=_tips(grid, words))
     inside = [row["value"] for row in rows if row["value"] is not None and not row["noise"]]
     scale, deep = _scale(inside, signed)
-    legend = None if sheet.numbers else alt.Legend(title=None, orient="bottom", gradientLength=240, format=",.4~g")
+    legend = (
+        None
+        if sheet.numbers
+        else alt.Legend(
+            title=None, orient="bottom", gradientLength=min(240, sheet.width * len(sheet.across)), format=",.4~g"
+        )
+    )
     layers = [
         base.transform_filter("isValid(datum.value) && !datum.noise")
         .mark_rect()
@@ -84,12 +90,10 @@ def heatmap(grid: Grid, words: str, heading: Heading, look: Look, *, signed: boo
     if sheet.numbers:
         layers += _numbers(base, _ink(deep))
     said = _said(sheet, same, hatched=any(row["noise"] for row in rows))
-    size: dict[str, Any] = {"width": alt.Step(sheet.width), "height": alt.Step(sheet.height)}
-    if look.wide or look.high:
-        size = {"width": look.width, "height": look.high or sheet.height * len(sheet.down) + 170}
-    chart = alt.layer(*layers)
+    size = {"width": alt.Step(sheet.width), "height": alt.Step(sheet.height)}
+    chart = alt.layer(*layers, data=alt.InlineData(values=rows))
     heading = heading.also(*said, " ".join(sheet.notes))
-    return drawn(chart, heading, look, size, fit=bool(look.wide or look.high))
+    return drawn(chart, heading, look, size, fit=False)
 
 
 # The table
@@ -129,31 +133,65 @@ def _taken(grid: Grid, down: NDArray[np.int64], across: NDArray[np.int64], *, ma
 
 def _sheet(grid: Grid, look: Look) -> _Sheet:
     """The part of a grid that fits, its labels and the size of its cells."""
-    wide = min(look.wide or MOST, 4000) - 60
+    wide = (look.wide or MOST) - 20
     tall = (look.high - 200) if look.high else _TALL
     left = labels_of(grid.rows, min(look.label, 220))
-    beside = max(7 * max(len(line) for line in label.split("\n")) for label in left)
-    room = wide - beside
+    beside = max(6.6 * max(len(line) for line in label.split("\n")) for label in left)
+    room = int(wide - beside)
     digits = max((len(text) for text in _texts(grid)), default=1)
-    need = max(_CELL[0], int(digits * _LETTER) + 10)
+    need = max(_CELL[0], digits * _LETTER + 8)
     if need * len(grid.columns) <= room and _CELL[1] * len(grid.rows) <= tall:
-        return _with_numbers(grid, left, need, room // len(grid.columns), tall)
+        sheet = _with_numbers(grid, left, need, room, tall, look)
+        if sheet is not None:
+            return sheet
     return _without_numbers(grid, look, room, tall)
 
 
-def _with_numbers(grid: Grid, left: list[str], need: int, most: int, tall: int) -> _Sheet:
+def _with_numbers(grid: Grid, left: list[str], need: int, room: int, tall: int, look: Look) -> _Sheet | None:
+    """Cells with their numbers; None where labels, slanted if they are long, leave too little room."""
+    most = room // len(grid.columns)
     words = max(len(word) for key in grid.columns for word in label_of_key(key).split())
     width = min(max(need, min(words * 7 + 10, 110), 84 if len(grid.columns) <= 5 else 0), most)
-    slanted = words * 7 > width
-    top = labels_of(grid.columns, 200 if slanted else width - 6)
+    width = most if look.wide else width
+    if words * 7 <= width:
+        top, angle = labels_of(grid.columns, width - 6), 0
+    else:
+        top, angle = _turned(grid.columns, width)
+        width = min(width, (room - _overhang(top, angle)) // len(grid.columns))
+    if width < need:
+        return None
     lines = max(label.count("\n") + 1 for label in left)
-    height = min(max(_CELL[1], 14 * lines + 6), tall // len(grid.rows))
-    return _Sheet(grid, left, top, width, height, True, slanted, ())
+    tall -= max(_reach(top) - 90, 0) if angle else 0
+    height = tall // len(grid.rows) if look.high else min(max(_CELL[1], 14 * lines + 6), tall // len(grid.rows))
+    if height < 20:
+        return None
+    return _Sheet(grid, left, top, width, height, True, angle, ())
+
+
+def _turned(columns: Sequence[Any], width: int) -> tuple[list[str], int]:
+    """Labels for columns that are too narrow for them, and their angle: slanted, or upright where lines are many."""
+    if width >= _UPRIGHT:
+        for pixels in (150, 200):
+            labels = labels_of(columns, pixels)
+            if 14 * max(label.count("\n") + 1 for label in labels) <= 0.77 * width:
+                return labels, -50
+    return labels_of(columns, 250, max(width // 14, 1)), -90
+
+
+def _overhang(labels: Sequence[str], angle: int) -> int:
+    """How far the longest line of a slanted label reaches to the right of its column (pixels)."""
+    return int(0.65 * _reach(labels)) if angle == -50 else 0
+
+
+def _reach(labels: Sequence[str]) -> int:
+    """The length of the longest line of any label (pixels)."""
+    return 7 * max(len(line) for label in labels for line in label.split("\n"))
 
 
 def _without_numbers(grid: Grid, look: Look, room: int, tall: int) -> _Sheet:
     """Shades alone, without margins; of many rows or columns the largest."""
     height, width = grid.sizes
+    tall -= max(min(7 * max(len(label_of_key(key)) for key in grid.columns), 250) - 60, 0)
     most = max(tall // _BARE[1], 1), max(room // _BARE[0], 1)
     notes = []
     kept = []
@@ -166,10 +204,15 @@ def _without_numbers(grid: Grid, look: Look, room: int, tall: int) -> _Sheet:
             notes.append(f"The {limit} {which} of {number:,} {name}; {number - limit:,} are not shown.")
         kept.append(places)
     part = _taken(grid, kept[0], kept[1], margins=False)
-    left, top = labels_of(part.rows, min(look.label, 220)), labels_of(part.columns, 200)
+    lines = max(label.count("\n") + 1 for label in labels_of(part.rows, min(look.label, 220)))
+    high = min(max(tall // len(part.rows), _BARE[1]), max(26, 14 * lines + 4))
+    left = labels_of(part.rows, min(look.label, 220), max(high // 14, 1))
+    top, angle = labels_of(part.columns, 1000), 0
     step = min(room // len(top), 34)
-    slanted = max(len(label) for label in top) * 7 > step
-    return _Sheet(part, left, top, step, min(max(tall // len(left), _BARE[1]), 26), False, slanted, tuple(notes))
+    if max(len(label) for label in top) * 7 + 4 > step:
+        top, angle = _turned(part.columns, step)
+        step = max(min(step, (room - _overhang(top, angle)) // len(top)), 1)
+    return _Sheet(part, left, top, step, high, False, angle, tuple(notes))
 
 
 def _texts(grid: Grid) -> list[str]:
@@ -217,10 +260,10 @@ def _axes(sheet: _Sheet) -> tuple[Any, Any]:
     alt = altair()
     grid = sheet.grid
     turned: dict[str, Any] = {"labelAngle": 0, "labelPadding": _above(14)}
-    if sheet.slanted:
+    if sheet.angle == -50:
         turned = {"labelAngle": -50, "labelAlign": "left", "labelPadding": _above(9), "labelOffset": _above(-5, 0)}
-    if sheet.slanted and sheet.width < _UPRIGHT:
-        turned = {"labelAngle": -90, "labelAlign": "left", "labelPadding": 5}
+    if sheet.angle == -90:
+        turned = {"labelAngle": -90, "labelAlign": "left", "labelPadding": 5, "labelOffset": _above(-7, 0)}
     top = {"orient": "top", "titleAnchor": "start", **lines_of_labels(centred=False), **turned}
     left = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -8, "labelPadding": 6}
     across = alt.Axis(title=", ".join(grid.across), **top)

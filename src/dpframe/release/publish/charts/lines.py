@@ -52,8 +52,8 @@ def _lines(lines: Lines, x: Any, parts: Parts, look: Look) -> tuple[Any, Mapping
     ordered = {one: sorted(line, key=lambda pair: pair[0]) for one, line in lines.items()}
     bands = dict(zip(lines, TINTS if len(lines) == 1 else BANDS, strict=False))
     rows = [mark.row(one, place=place, band=bands[one]) for one, line in ordered.items() for place, mark in line]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x, tooltip=tooltips(parts.by, parts.values.title))
-    color = color_of(alt.Color, parts, SERIES)
+    base = alt.Chart().encode(x, tooltip=tooltips(parts.by, parts.values.title))
+    color = color_of(alt.Color, parts, SERIES, look)
     value, lower = parts.values.encoding(alt.Y, zero=False), parts.values.end(alt.Y, "lower")
     opacity = 1 if len(parts.series) == 1 else BAND  # what lies above other bands is seen through
     fill = alt.Fill("band:N", scale=None)
@@ -67,4 +67,4 @@ def _lines(lines: Lines, x: Any, parts: Parts, look: Look) -> tuple[Any, Mapping
         layers.append(base.mark_point(filled=True, opacity=1, size=30).encode(value, color))
     if longest == 1:
         layers.append(base.mark_rule(strokeWidth=2).encode(lower, alt.Y2("upper"), color))
-    return alt.layer(*layers), {"width": look.width, "height": look.high or _HIGH}
+    return alt.layer(*layers, data=alt.InlineData(values=rows)), {"width": look.width, "height": look.high or _HIGH}

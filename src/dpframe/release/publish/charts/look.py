@@ -134,11 +134,11 @@ def label_of_key(key: Iterable[Any]) -> str:
     return ", ".join("null" if part is None else str(part) for part in key if part != "") or "(empty)"
 
 
-def labels_of(keys: Sequence[Iterable[Any]], pixels: float) -> list[str]:
+def labels_of(keys: Sequence[Iterable[Any]], pixels: float, lines: int = _LINES) -> list[str]:
     """Keys as different labels, their lines joined by line ends; underscores tell apart what would look alike."""
     labels: dict[str, None] = {}
     for key in keys:
-        label = "\n".join(wrapped(label_of_key(key), pixels))
+        label = "\n".join(wrapped(label_of_key(key), pixels, lines=lines))
         while label in labels:
             label += "_"
         labels[label] = None
@@ -180,10 +180,9 @@ def drawn(chart: Any, heading: Heading, look: Look, size: Mapping[str, Any], *, 
         subtitlePadding=5 if heads else 0,
         offset=12,
     )
-    whole = {
-        "autosize": alt.AutoSizeParams(type="fit" if isinstance(size.get("height"), int) else "fit-x", contains="padding")
-    }
-    chart = chart.properties(title=text, background="transparent", **size, **(whole if fit else {}))
+    kind = "fit" if isinstance(size.get("height"), int) else "fit-x"
+    whole = {"autosize": alt.AutoSizeParams(type=kind, contains="padding")} if fit else {}
+    chart = chart.properties(title=text, background="transparent", **size, **whole)
     words = {"labelColor": GREY, "titleColor": GREY, "labelFontSize": 12, "titleFontSize": 12}
     return (
         chart.configure_view(stroke=None)

@@ -106,16 +106,15 @@ def read_marks(
         second = seconds_of(1.0, dtype)
         seconds, unit = unit_of_time(most * second)
         size, title = seconds / second, f"{words} ({unit})"
-    texts = _moment_texts(numbers, dtype) if moments else [None] * numbers.height
+    texts: list[tuple[str, str] | None] = [None] * numbers.height
+    if moments:
+        texts = [*_moment_texts(numbers, dtype)]
     parts = errors.select(errors.columns[:keys]).rows() if keys else [()] * errors.height
     marks = []
     for i, (key, row) in enumerate(zip(parts, numbers.rows(), strict=True)):
         value, lower, upper, error = (None if x is None or not math.isfinite(x) else x / size for x in row)
         noise = not moments and value is not None and error is not None and abs(value) <= error > 0
-        if texts[i] is not None:
-            text, interval = texts[i]
-        else:
-            text, interval = _texts(value, lower, upper, error)
+        text, interval = texts[i] or _texts(value, lower, upper, error)
         marks.append(Mark(key, value, lower, upper, text, interval, noise, rest and i == errors.height - 1))
     if moments:
         marks = _on_a_clock(marks, dtype)

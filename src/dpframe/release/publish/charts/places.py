@@ -31,7 +31,7 @@ class Numbers:
 
     def position(self, key: object) -> int:
         """The place of a key from the left."""
-        return int(key) - self.keys[0] if self._dense else self._order[key]  # type: ignore[call-overload,no-any-return]
+        return int(key) - self.keys[0] if self._dense else self._order[key]  # type: ignore[call-overload]
 
     @property
     def size(self) -> int:
@@ -46,7 +46,7 @@ class Numbers:
     def _dense(self) -> bool:
         """Whether keys are whole numbers with few gaps, which then show."""
         whole = all(isinstance(key, int) for key in self.keys)
-        return whole and self.keys[-1] - self.keys[0] < 3 * len(self.keys)  # type: ignore[no-any-return]
+        return whole and self.keys[-1] - self.keys[0] < 3 * len(self.keys)
 
     def ticks(self, every: int) -> dict[float, str]:
         """Labels by their place, one for so many."""
