@@ -28,7 +28,7 @@ CLASSES = {
         "questions": "agg count count_units keys max mean median min mode n_unique quantile std sum top_k var"
     },
     dp.Query: {
-        "facts": "accuracy epsilon_for explain sensitivity unit_columns",
+        "facts": "accuracy epsilon_for explain plot sensitivity unit_columns",
         "pays": "release tune",
         "given": "exact_totals",
     },
