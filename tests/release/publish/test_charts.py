@@ -607,6 +607,8 @@ def test_every_column_has_a_panel_and_what_is_not_known_is_named():
     assert "Not known without the data: d, m" in notes_of(query.plot(epsilon=[0.1, 1]))
     with pytest.raises(UnsupportedOperation, match="assume_rows=100"):
         query.plot("m", epsilon=[0.1, 1])
+    with pytest.raises(UnsupportedOperation, match="keys alone"):
+        frame().group_by("city", max_groups=1).keys().plot(epsilon=[0.1, 1], delta=1e-6)
     with pytest.raises(InvalidPrice, match=r"plot\(epsilon=\[0\.1, 0\.3, 1, 3\]\)"):
         query.plot()
     with pytest.raises(InvalidArgument, match="no column 'x'"):

@@ -34,9 +34,11 @@ def expected_errors(
             `Query.accuracy(epsilon=[...])` gives it; symbol: ε or ρ; dtypes: the types of columns of times; in_rows:
             the columns whose errors are numbers of rows; heading; look
     Output: Altair chart: one panel for each column
-    Errors: UnsupportedOperation where no error is known
+    Errors: UnsupportedOperation where no error is known, and for keys alone
     """
     alt = altair()
+    if table.is_empty():
+        raise UnsupportedOperation("plot(): keys alone have no error.")
     known = table.filter(pl.col("error").is_not_null())
     if known.is_empty():
         raise UnsupportedOperation(
