@@ -32,8 +32,8 @@ def priced_chart(table: pl.DataFrame, ask: Question, terms: Terms, alpha: float,
     if isinstance(ask, Marginals):
         asked = title_of(why, in_words(why, COUNT), [" and ".join(map(titled, ask.tables.named))])
     unit = unit_words(source_of(ask.step).table)
-    said = f"{100 * (1 - alpha):g}% margins of error of the noise, before any release; protected: {unit}."
-    heading = Heading(f"Error to expect: {asked}", (said,))
+    meaning = f"{100 * (1 - alpha):g}% margins of error of the noise, before any release; protected: {unit}."
+    heading = Heading(f"Error to expect: {asked}", (meaning,))
     types = {f"{output.name}{part}": _time(output) for output in outputs for part in ("", ".other")}
     rows = {output.name for output in outputs if not estimator_of(output).is_number}
     return expected_errors(table, terms.value, "ε" if terms is Terms.EPSILON else "ρ", types, rows, heading, look)

@@ -79,16 +79,16 @@ def beside_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]
     for key, marks in parts.groups:
         if key[0] is None or any(mark.rest for mark in marks.values()):
             label = label_of_key(key)
-            left = size + max(0.3, (len(label) * 4 + 12) / room - 0.5)
-            size = left + max(1.0, (len(label) * 3.3 + 4) / room + 0.5)
-            ticks[left + 0.5] = label
+            at = size + max(0.3, (len(label) * 4 + 12) / room - 0.5)
+            size = at + max(1.0, (len(label) * 3.3 + 4) / room + 0.5)
+            ticks[at + 0.5] = label
         else:
-            left = float(place.position(key[0]))
+            at = float(place.position(key[0]))
             if isinstance(place, Bins) and place.open(key[0]) and room >= 7 * len(str(key[0])):
-                ticks[left + 0.5] = str(key[0])
+                ticks[at + 0.5] = str(key[0])
         for number, one in enumerate(parts.series):
             if one in marks:
-                start = left + 0.08 + number * width
+                start = at + 0.08 + number * width
                 where = {"left": start, "right": start + width * 0.97, "middle": start + width * 0.485}
                 rows.append(_row(marks[one], one, parts, **where))
     scale = alt.Scale(domain=[0, size], nice=False, zero=False)

@@ -39,16 +39,16 @@ def expected_errors(
     alt = altair()
     if table.is_empty():
         raise UnsupportedOperation("plot(): keys alone have no error.")
-    known = table.filter(pl.col("error").is_not_null())
-    if known.is_empty():
+    errors = table.filter(pl.col("error").is_not_null())
+    if errors.is_empty():
         raise UnsupportedOperation(
             "plot(): the error of a ratio or a quantile depends on the data; say a number of values per group to "
             "assume: plot(epsilon=[0.1, 1], assume_rows=100)."
         )
-    names, every = known["column"].unique(maintain_order=True).to_list(), table["column"].unique().to_list()
+    names, every = errors["column"].unique(maintain_order=True).to_list(), table["column"].unique().to_list()
     panels = [
         _panel(
-            known.filter(pl.col("column") == name).select(pl.col(price).alias("price"), "error"),
+            errors.filter(pl.col("column") == name).select(pl.col(price).alias("price"), "error"),
             f"error of {name}{' (rows fewer)' if name in in_rows else ''}",
             symbol,
             dtypes.get(name),

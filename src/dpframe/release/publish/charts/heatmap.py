@@ -89,10 +89,10 @@ def heatmap(grid: Grid, words: str, heading: Heading, look: Look, *, signed: boo
     ]
     if sheet.numbers:
         layers += _numbers(base, _ink(deep))
-    said = _said(sheet, same, hatched=any(row["noise"] for row in rows))
+    meanings = _meanings(sheet, same, hatched=any(row["noise"] for row in rows))
     size = {"width": alt.Step(sheet.width), "height": alt.Step(sheet.height)}
     chart = alt.layer(*layers, data=alt.InlineData(values=rows))
-    heading = heading.also(*said, " ".join(sheet.notes))
+    heading = heading.also(*meanings, " ".join(sheet.notes))
     return drawn(chart, heading, look, size, fit=False)
 
 
@@ -135,19 +135,19 @@ def _sheet(grid: Grid, look: Look) -> _Sheet:
     """The part of a grid that fits, its labels and the size of its cells."""
     wide = (look.wide or MOST) - 20
     tall = (look.high - 200) if look.high else _TALL
-    left = labels_of(grid.rows, min(look.label, 220))
-    beside = max(6.6 * max(len(line) for line in label.split("\n")) for label in left)
+    row_labels = labels_of(grid.rows, min(look.label, 220))
+    beside = max(6.6 * max(len(line) for line in label.split("\n")) for label in row_labels)
     room = int(wide - beside)
     digits = max((len(text) for text in _texts(grid)), default=1)
     need = max(_CELL[0], digits * _LETTER + 8)
     if need * len(grid.columns) <= room and _CELL[1] * len(grid.rows) <= tall:
-        sheet = _with_numbers(grid, left, need, room, tall, look)
+        sheet = _with_numbers(grid, row_labels, need, room, tall, look)
         if sheet is not None:
             return sheet
     return _without_numbers(grid, look, room, tall)
 
 
-def _with_numbers(grid: Grid, left: list[str], need: int, room: int, tall: int, look: Look) -> _Sheet | None:
+def _with_numbers(grid: Grid, row_labels: list[str], need: int, room: int, tall: int, look: Look) -> _Sheet | None:
     """Cells with their numbers; None where labels, slanted if they are long, leave too little room."""
     most = room // len(grid.columns)
     words = max(len(word) for key in grid.columns for word in label_of_key(key).split())
@@ -160,12 +160,12 @@ def _with_numbers(grid: Grid, left: list[str], need: int, room: int, tall: int, 
         width = min(width, (room - _overhang(top, angle)) // len(grid.columns))
     if width < need:
         return None
-    lines = max(label.count("\n") + 1 for label in left)
+    lines = max(label.count("\n") + 1 for label in row_labels)
     tall -= max(_reach(top) - 90, 0) if angle else 0
     height = tall // len(grid.rows) if look.high else min(max(_CELL[1], 14 * lines + 6), tall // len(grid.rows))
     if height < 20:
         return None
-    return _Sheet(grid, left, top, width, height, True, angle, ())
+    return _Sheet(grid, row_labels, top, width, height, True, angle, ())
 
 
 def _turned(columns: Sequence[Any], width: int) -> tuple[list[str], int]:
@@ -206,13 +206,13 @@ def _without_numbers(grid: Grid, look: Look, room: int, tall: int) -> _Sheet:
     part = _taken(grid, kept[0], kept[1], margins=False)
     lines = max(label.count("\n") + 1 for label in labels_of(part.rows, min(look.label, 220)))
     high = min(max(tall // len(part.rows), _BARE[1]), max(26, 14 * lines + 4))
-    left = labels_of(part.rows, min(look.label, 220), max(high // 14, 1))
+    row_labels = labels_of(part.rows, min(look.label, 220), max(high // 14, 1))
     top, angle = labels_of(part.columns, 1000), 0
     step = min(room // len(top), 34)
     if max(len(label) for label in top) * 7 + 4 > step:
         top, angle = _turned(part.columns, step)
         step = max(min(step, (room - _overhang(top, angle)) // len(top)), 1)
-    return _Sheet(part, left, top, step, high, False, angle, tuple(notes))
+    return _Sheet(part, row_labels, top, step, high, False, angle, tuple(notes))
 
 
 def _texts(grid: Grid) -> list[str]:
@@ -234,18 +234,18 @@ def _rows(sheet: _Sheet) -> tuple[list[dict[str, Any]], str | None]:
     for (i, j), value in np.ndenumerate(grid.values):
         error = grid.errors[i, j].item()
         inner = i < height and j < width
-        known = value is not None and not math.isnan(error)
+        certain = value is not None and not math.isnan(error)
         finite = value is not None and math.isfinite(value)
-        said = f"± {margin(error)}" if known else ""
+        interval = f"± {margin(error)}" if certain else ""
         rows.append(
             {
                 "down": sheet.down[i],
                 "across": sheet.across[j],
                 "value": float(value) if inner and finite else None,
                 "text": _MISSING if value is None else shown(value, error),
-                "error": "" if inner and same is not None else said,
-                "interval": said,
-                "noise": bool(inner and finite and known and abs(value) <= error > 0),
+                "error": "" if inner and same is not None else interval,
+                "interval": interval,
+                "noise": bool(inner and finite and certain and abs(value) <= error > 0),
                 "row": label_of_key(grid.rows[i]),
                 "column": label_of_key(grid.columns[j]),
             }
@@ -265,9 +265,9 @@ def _axes(sheet: _Sheet) -> tuple[Any, Any]:
     if sheet.angle == -90:
         turned = {"labelAngle": -90, "labelAlign": "left", "labelPadding": 5, "labelOffset": _above(-7, 0)}
     top = {"orient": "top", "titleAnchor": "start", **lines_of_labels(centred=False), **turned}
-    left = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -8, "labelPadding": 6}
+    beside = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -8, "labelPadding": 6}
     across = alt.Axis(title=", ".join(grid.across), **top)
-    down = alt.Axis(title=", ".join(grid.down), **left, **lines_of_labels(centred=True))
+    down = alt.Axis(title=", ".join(grid.down), **beside, **lines_of_labels(centred=True))
     between = alt.Scale(paddingInner=0.03 if sheet.numbers else 0.0, paddingOuter=0)
     x = alt.X("across:N", sort=sheet.across, axis=across, scale=between)
     return x, alt.Y("down:N", sort=sheet.down, axis=down, scale=between)
@@ -347,18 +347,18 @@ def _hatching(width: float, height: float, apart: float = 9.0) -> str:
     return "".join(parts)
 
 
-def _said(sheet: _Sheet, same: str | None, *, hatched: bool) -> list[str]:
+def _meanings(sheet: _Sheet, same: str | None, *, hatched: bool) -> list[str]:
     """What the shades, numbers and hatching mean."""
     grid = sheet.grid
     inner = grid.errors[: grid.sizes[0], : grid.sizes[1]]
-    known = inner[~np.isnan(inner)]
+    errors = inner[~np.isnan(inner)]
     lines = []
     if same is not None:
         lines.append(f"95% margin of error of a cell: ± {same}, of the noise.")
-    elif sheet.numbers and known.size:
+    elif sheet.numbers and errors.size:
         lines.append("Small: 95% margins of error of the noise.")
-    elif known.size:
-        lines.append(f"95% margins of error of the noise: up to ± {margin(float(known.max()))}.")
+    elif errors.size:
+        lines.append(f"95% margins of error of the noise: up to ± {margin(float(errors.max()))}.")
     if hatched:
         lines.append("Hatched: no larger than the margin of error.")
     return [" ".join(lines)] if lines else []
