@@ -52,6 +52,8 @@ GROUPS = FRAME.group_by("city", keys=["Bonn"], max_groups=1, max_rows_per_group=
 QUERY = GROUPS.agg(n=dp.count(), m=dp.mean("x", (0, 9)))
 NUMBER = FRAME.sum("x", (0, 9), max_rows=1)
 RELEASED = dp.protect(TABLE.rows, unit="user", budget=BUDGET).count_units().release(epsilon=1)
+GROUPED = dp.protect(TABLE.rows, unit="user", budget=BUDGET).histogram("x", bins=[0, 9], max_rows=1).release(epsilon=1)
+LOOK = {"title": "A title", "width": 500, "height": 300}
 ROWS = {"max_rows": 2}
 LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
 
@@ -177,6 +179,7 @@ CALLS = {
     "release": (QUERY.release, {**PRICE, "noise": "laplace", "name": "a name", "refresh": True, "ci": 0.9}),
     "release in rho": (NUMBER.release, {"epsilon": 0.1, "rho": None}),
     "accuracy": (QUERY.accuracy, {**PRICE, "alpha": 0.1, "noise": "laplace", "assume_rows": 9, "ci": 0.9}),
+    "plot": (NUMBER.plot, {"column": "x", "epsilon": 0.1}),
     "epsilon_for": (
         NUMBER.epsilon_for,
         {"error": 5.0, "column": "x", "alpha": 0.1, "delta": 1e-6, "noise": "laplace", "assume_rows": 9, "ci": 0.9},
@@ -196,6 +199,7 @@ CALLS = {
     "released.accuracy": (RELEASED.accuracy, {"alpha": 0.1}),
     "released.with_ci": (RELEASED.with_ci, {"ci": 0.9}),
     "released.suppress": (RELEASED.suppress, {"below": 3}),
+    "released.plot": (GROUPED.plot, {"column": "count", **LOOK, "sort": "keys"}),
     # One line
     "one line": (
         TABLE.frame.dp.sum,
@@ -229,7 +233,15 @@ def pair(value):
     return type(value).__name__ == "Auto" or (len(value) == 2 and value[0] <= value[1])
 
 
+def prices(value):
+    several = isinstance(value, (list, tuple, range)) or len(getattr(value, "shape", ())) == 1
+    return (len(value) > 0 and all(map(positive, value))) if several else positive(value)
+
+
 LAWFUL = {
+    **{(name, "epsilon"): prices for name in ("accuracy", "plot")},
+    **dict.fromkeys(["width", "height", "sort"], lambda v: v is None),
+    "title": lambda v: v is None or isinstance(v, str),
     **dict.fromkeys(LIMITS, lambda v: v is None or whole(v)),
     **dict.fromkeys(["share", "epsilon", "rho", "error", "below"], positive),
     **dict.fromkeys(["bounds", "unit_bounds"], lambda v: v is None or pair(v)),

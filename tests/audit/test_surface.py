@@ -28,7 +28,7 @@ CLASSES = {
         "questions": "agg count count_units keys max mean median min mode n_unique quantile std sum top_k var"
     },
     dp.Query: {
-        "facts": "accuracy epsilon_for explain sensitivity unit_columns",
+        "facts": "accuracy epsilon_for explain plot sensitivity unit_columns",
         "pays": "release tune",
         "given": "exact_totals",
     },
@@ -202,6 +202,19 @@ def test_facts_are_the_same_whatever_the_rows_are():
     shown = "\n".join(facts(TABLE))
     for cell in ("ada", "bea", "cyd", "40.0"):
         assert cell not in shown
+
+
+def test_errors_to_expect_are_the_same_whatever_the_rows_are():
+    others = {name: [None if name != "user" else "zoe"] * 2 for name in COLUMNS}
+    prices = {"epsilon": [0.1, 1.0], "delta": 1e-6, "assume_rows": 9}
+
+    def errors(table):
+        queries = [thing for thing in everything(protected(table)) if isinstance(thing, dp.Query)]
+        return [(str(query.accuracy(**prices)), query.plot(**prices).to_dict()) for query in queries]
+
+    reads = TABLE.reads
+    assert errors(TABLE) == errors(Watched(others))
+    assert TABLE.reads == reads
 
 
 def test_nothing_protected_can_be_pickled_or_copied():

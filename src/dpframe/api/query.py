@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import islice
 from typing import Any, Generic
 
 import polars as pl
@@ -15,15 +16,15 @@ from dpframe import engine
 from dpframe.api.settings import resolve_budget
 from dpframe.budget import Terms, plan_with
 from dpframe.engine import Table_co, as_kind
-from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation, kind_of
+from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
 from dpframe.plan import QUERY, Derivation, Hints, Question, derivation, real
 from dpframe.plan.steps import rebased, source_of
 from dpframe.release import Account, Batch, batch_of, release, tuned
-from dpframe.release.accuracy import check_alpha, check_ci, check_rows, read_ci
+from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
 from dpframe.release.estimators import estimator_of
 from dpframe.release.pricing import NoisePlan, read_price
-from dpframe.release.publish import Release
+from dpframe.release.publish import Release, priced_chart, read_look
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.usage import PRICED, explained, explains
 
@@ -107,10 +108,7 @@ class Query(Hints, Generic[Table_co]):
         most = real(error)
         if most is None or not 0 < most < math.inf:
             raise InvalidArgument("epsilon_for: error= is a number above 0, in the column's unit.")
-        names = [output.name for output in self._question.outputs]
-        if column is not None and (not isinstance(column, str) or column not in names):
-            said = repr(column) if isinstance(column, str) else f"that is {kind_of(column)}"
-            raise InvalidArgument(f"epsilon_for: there is no column {said}; columns are {', '.join(names)}.")
+        check_column(column, [output.name for output in self._question.outputs], "epsilon_for")
         self._known_limits("epsilon_for")
         asked = self._with_ci(ci)
 
@@ -138,23 +136,25 @@ class Query(Hints, Generic[Table_co]):
 
     def accuracy(
         self,
-        epsilon: float | None = None,
+        epsilon: float | Sequence[float] | None = None,
         delta: float | None = None,
         *,
-        rho: float | None = None,
+        rho: float | Sequence[float] | None = None,
         alpha: float = 0.05,
         noise: str = "auto",
         assume_rows: int | None = None,
         ci: float | None = None,
     ) -> Table_co:
-        """The error to expect of each column at a price, before anything is spent.
+        """The error to expect of each column at a price, or at several, before anything is spent.
 
-        Input:  epsilon, delta, rho, noise, ci as in `release`; alpha: the probability of a larger error; assume_rows:
-                for ratios and quantiles, a number of values per group to assume, since their error depends on it
+        Input:  epsilon, delta, rho, noise, ci as in `release`; a list of prices, epsilon=[0.1, 1], gives the errors at
+                each; alpha: the probability of a larger error; assume_rows: for ratios and quantiles, a number of
+                values per group to assume, since their error depends on it
         Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks); the error
                 of a mean, a variance, a standard deviation or a quantile is null unless rows are assumed; that of a
                 most frequent value is how many fewer rows than the truly most frequent one it may have; "n.other" is
-                the column n in the row that collects suppressed groups
+                the column n in the row that collects suppressed groups. With a list of prices there are these rows for
+                each, and a first column `epsilon` (or `rho`)
         Bound:  the errors of counts and sums hold for any data; those of means, variances and standard deviations for
                 that many values, wherever in their bounds they lie, so they are large for a standard deviation, which
                 is hard to know where values hardly differ; those of quantiles for values that lie around them at least
@@ -162,14 +162,72 @@ class Query(Hints, Generic[Table_co]):
                 that lies between the bounds); with ci= it is that at half the price, not the width of the interval,
                 which follows the values
         Errors: those of `release`, without touching the budget
+
+        >>> import polars as pl, dpframe as dp
+        >>> query = pl.DataFrame({"user": [1, 2]}).dp(unit="user").count_units()
+        >>> query.accuracy(epsilon=[0.1, 1]).select("epsilon", "column", "scale").rows()
+        [(0.1, 'count_units', 10.0), (1.0, 'count_units', 1.0)]
         """
         if epsilon is None and rho is None:
-            raise InvalidPrice("Say at what price: accuracy(epsilon=0.1), or accuracy(rho=0.01).")
-        price = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        rows = self._with_ci(ci)._expected(price, alpha, noise, assume_rows)
-        schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
-        table = pl.DataFrame(rows, schema={**schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")
+            raise InvalidPrice(
+                "Say at what price: accuracy(epsilon=0.1), or accuracy(rho=0.01); or at several: "
+                "accuracy(epsilon=[0.1, 1])."
+            )
+        table = self._errors(epsilon, delta, rho, alpha, noise, assume_rows, ci)
         return as_kind(table, source_of(self._question.step).data.kind)  # type: ignore[no-any-return]
+
+    def plot(
+        self,
+        column: str | None = None,
+        *,
+        epsilon: float | Sequence[float] | None = None,
+        delta: float | None = None,
+        rho: float | Sequence[float] | None = None,
+        alpha: float = 0.05,
+        noise: str = "auto",
+        assume_rows: int | None = None,
+        ci: float | None = None,
+        title: str | None = None,
+        width: int | None = None,
+        height: int | None = None,
+    ) -> Any:
+        """The error to expect against the price, before a release (Altair): `plot(epsilon=[0.1, 0.3, 1, 3])`.
+
+        Input:  column: one of the columns, by default all; epsilon, delta, rho, alpha, noise, assume_rows, ci as in
+                `accuracy`, whose numbers these are; title, width, height as in `Release.plot`
+        Output: an Altair chart with a panel for each column; no row is read for it, and nothing is charged
+        Errors: those of `accuracy`; UnsupportedOperation without the extra `charts`, and where no error is known
+                before a release (ratios and quantiles without assume_rows=)
+        """
+        look = read_look(title, width, height, None)
+        check_column(column, [output.name for output in self._question.outputs], "plot")
+        if epsilon is None and rho is None:
+            raise InvalidPrice(
+                "Nothing is released yet. Say at what prices: plot(epsilon=[0.1, 0.3, 1, 3]) shows the errors to "
+                "expect. A release has its own picture: .release(epsilon=0.1).plot()."
+            )
+        terms = Terms.EPSILON if rho is None else Terms.RHO
+        prices = (x if _is_list(x) or x is None else [x] for x in (epsilon, rho))
+        table = self._errors(next(prices), delta, next(prices), alpha, noise, assume_rows, ci)
+        if column is not None:
+            table = table.filter(pl.col("column").is_in([column, f"{column}.other"]))
+        return priced_chart(table, self._question, terms, check_alpha(alpha), look)
+
+    def _errors(
+        self, epsilon: Any, delta: Any, rho: Any, alpha: float, noise: str, assume_rows: int | None, ci: float | None
+    ) -> pl.DataFrame:
+        """The table of `accuracy`: one row per column, and of several prices the rows of each."""
+        asked, terms = self._with_ci(ci), Terms.EPSILON if _is_list(epsilon) or rho is None else Terms.RHO
+        listed = epsilon if terms is Terms.EPSILON else rho
+        several = _is_list(listed)
+        rows = []
+        for price in _prices(listed, terms) if several else [listed]:
+            named = {"epsilon": epsilon, "rho": rho, "delta": delta, terms.value: price}
+            expected = asked._expected(named, alpha, noise, assume_rows)
+            rows += [(float(price), *row) if several else row for row in expected]
+        schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
+        first = {terms.value: pl.Float64} if several else {}
+        return pl.DataFrame(rows, schema={**first, **schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")
 
     def _expected(
         self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
@@ -286,3 +344,21 @@ def _batch(queries: Sequence[object], budget: Account, /, **price: Any) -> Batch
             raise InvalidArgument("budget.plan([...]) takes queries of frames that this budget pays for.")
         questions.append(query._question)
     return explained(batch_of, "budget.plan({1})")(questions, budget, **price)
+
+
+_MOST = 1000  # prices in one table
+
+
+def _is_list(price: object) -> bool:
+    """Whether several prices are listed: in a list, a tuple, a range, an array or a Series."""
+    return isinstance(price, (list, tuple, range)) or (
+        hasattr(type(price), "__array__") and len(getattr(price, "shape", ())) == 1
+    )
+
+
+def _prices(listed: Any, terms: Terms) -> list[Any]:
+    """Listed prices. Errors: InvalidPrice for none, and for more than 1,000."""
+    prices = list(islice(listed, _MOST + 1))
+    if not 1 <= len(prices) <= _MOST:
+        raise InvalidPrice(f"{terms.value}=[...] lists from 1 to {_MOST:,} prices, such as {terms.value}=[0.1, 1].")
+    return prices

@@ -9,7 +9,7 @@ from html import escape
 from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
 from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.question import Allotment, Question
-from dpframe.plan.steps import Rows, Step, lineage, source_of
+from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
 
@@ -32,7 +32,8 @@ class Derivation:
 
     `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys` says which groups
     appear; `totals` has (name, total, bounds and where they come from, l0, l1, l2, linf); `typed` has the lines of
-    `steps` with all values of their lists, of which people are shown a few.
+    `steps` with all values of their lists, of which people are shown a few. `words` has (column, what it is, as people
+    say it), and `where` the conditions of the filters.
     """
 
     title: str
@@ -40,6 +41,8 @@ class Derivation:
     keys: str
     totals: tuple[tuple[str, ...], ...]
     typed: tuple[str, ...]
+    words: tuple[tuple[str, str], ...] = ()
+    where: tuple[str, ...] = ()
 
     STEPS = ("step", "one unit has", "known of the columns")
     MEASURES = ("noisy total", "made of", "bounds", "l0", "l1", "l2", "linf")
@@ -64,9 +67,21 @@ def derivation(question: Question, also: str = "") -> Derivation:
     steps = (*(line for _, line in lines), (asked(question), _at_ask(question), ""))
     typed = (*(typed for typed, _ in lines), asked(question))
     keys = f"{_keys(question)}{_together(question)}{also and ' '}{also}"
-    return Derivation(
-        _title(question.step), steps, keys, tuple(_measure(question, p) for p in question.allotments), typed
-    )
+    totals = tuple(_measure(question, p) for p in question.allotments)
+    words = tuple((name, aggregate.words) for name, aggregate in question.aggregates)
+    where = tuple(_condition(step) for step in lineage(question.step) if isinstance(step, Filter))
+    return Derivation(_title(question.step), steps, keys, totals, typed, words, where)
+
+
+def _condition(step: Filter) -> str:
+    """The condition of a filter without the brackets around the whole of it: `age >= 18`."""
+    text = step.shown.removeprefix("filter(").removesuffix(")")
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return text[1:-1] if letter == ")" and place == len(text) - 1 else text
+    return text
 
 
 def _together(question: Question) -> str:

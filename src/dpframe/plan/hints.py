@@ -87,7 +87,7 @@ GROUPS = _table(
 )
 QUERY = _table(
     {
-        "table value values collect compute execute head to_pandas to_polars to_arrow to_csv to_parquet plot report "
+        "table value values collect compute execute head to_pandas to_polars to_arrow to_csv to_parquet report "
         "noise cost": "Nothing is released yet: type .release(epsilon=0.1), and read its .table or .value.",
         "error errors": "Type .accuracy(epsilon=0.1).",
     }

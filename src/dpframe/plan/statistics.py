@@ -57,6 +57,11 @@ class Aggregate:
         """As the user typed it."""
         raise NotImplementedError
 
+    @property
+    def words(self) -> str:
+        """What it is, as people say it: "mean of spend"."""
+        raise NotImplementedError
+
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         """The released column, or a typed error when it cannot be private as asked."""
         raise NotImplementedError
@@ -77,6 +82,10 @@ class Count(Aggregate):
     def typed(self) -> str:
         return "count()" if self.column is None else f"count({self.column!r})"
 
+    @property
+    def words(self) -> str:
+        return "number of rows" if self.column is None else f"number of values of {self.column}"
+
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         if self.column is None:
             return ReleasedColumn(name, Formula.COUNT, ((name, row_total(unit_limits, self.typed)),))
@@ -93,6 +102,10 @@ class CountUnits(Aggregate):
     @property
     def typed(self) -> str:
         return "count_units()"
+
+    @property
+    def words(self) -> str:
+        return "number of units"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         return ReleasedColumn(name, Formula.COUNT, ((name, units_total(unit_limits, self.typed)),))
@@ -111,6 +124,10 @@ class Sum(Aggregate):
         limit = _typed_bounds(self.bounds)
         limit += f", unit_bounds={tuple(self.unit_bounds)}" if self.unit_bounds else ""
         return f"sum({self.column!r}{limit})"
+
+    @property
+    def words(self) -> str:
+        return f"sum of {self.column}"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = number_column(self.column, unit_limits, self.typed, "duration", other="mean")
@@ -140,6 +157,10 @@ class Mean(Aggregate):
     def typed(self) -> str:
         return f"mean({self.column!r}{_typed_bounds(self.bounds)})"
 
+    @property
+    def words(self) -> str:
+        return f"mean of {self.column}"
+
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = number_column(self.column, unit_limits, self.typed, *TIMES)
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
@@ -165,6 +186,10 @@ class Var(Aggregate):
         limit += "" if self.ddof == 1 else f", ddof={self.ddof}"
         return f"{'std' if self.root else 'var'}({self.column!r}{limit})"
 
+    @property
+    def words(self) -> str:
+        return f"{'standard deviation' if self.root else 'variance'} of {self.column}"
+
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = number_column(self.column, unit_limits, self.typed, *(TIMES if self.root else ()), other="std")
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
@@ -189,6 +214,10 @@ class CountDistinct(Aggregate):
     def typed(self) -> str:
         return f"n_unique({self.column!r})"
 
+    @property
+    def words(self) -> str:
+        return f"number of different values of {self.column}"
+
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = unit_limits.table.column(self.column, self.typed)
         if kind(column.domain.dtype) == Kind.OTHER:
@@ -210,6 +239,11 @@ class Quantile(Aggregate):
         q = f", {float(self.q):g}" if self.verb == "quantile" else ""
         return f"{self.verb}({self.column!r}{q}{_typed_bounds(self.bounds)})"
 
+    @property
+    def words(self) -> str:
+        named = {Fraction(0): "minimum", Fraction(1, 2): "median", Fraction(1): "maximum"}
+        return f"{named.get(self.q, f'quantile {float(self.q):g}')} of {self.column}"
+
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = number_column(self.column, unit_limits, self.typed, *TIMES)
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
@@ -230,6 +264,11 @@ class Mode(Aggregate):
     @property
     def typed(self) -> str:
         return f"mode({self.column!r})" if self.most is None else f"top_k({self.column!r}, {self.most})"
+
+    @property
+    def words(self) -> str:
+        most = "most frequent value" if self.most is None else f"{self.most} most frequent values"
+        return f"{most} of {self.column}"
 
     def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
         column = unit_limits.table.column(self.column, self.typed)

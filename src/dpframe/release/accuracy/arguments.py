@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dpframe.errors import InvalidArgument
+from collections.abc import Sequence
+
+from dpframe.errors import InvalidArgument, kind_of
 from dpframe.plan import real
 
-__all__ = ["check_alpha", "check_rows"]
+__all__ = ["check_alpha", "check_column", "check_rows"]
 
 
 def check_alpha(alpha: object) -> float:
@@ -22,3 +24,10 @@ def check_rows(rows: object) -> float:
     if assumed is None or not 0 < assumed <= 2**63:
         raise InvalidArgument("assume_rows= is a number of rows above 0.")
     return float(assumed)
+
+
+def check_column(column: object, names: Sequence[str], asked: str) -> None:
+    """A released column by its name, or None for what is meant by default. Errors: InvalidArgument."""
+    if column is not None and (not isinstance(column, str) or column not in names):
+        said = repr(column) if isinstance(column, str) else f"that is {kind_of(column)}"
+        raise InvalidArgument(f"{asked}: there is no column {said}; columns are {', '.join(names)}.")

@@ -1,5 +1,8 @@
 """What people read: released tables, crosstabs, marginals, files, charts, and the privacy statement."""
 
+from dpframe.release.publish.charts import (
+    read_look,
+)
 from dpframe.release.publish.error_tables import (
     noise_table,
 )
@@ -9,6 +12,9 @@ from dpframe.release.publish.marginals import (
     exact_interactions,
     interaction_variances,
     table_noise,
+)
+from dpframe.release.publish.prices import (
+    priced_chart,
 )
 from dpframe.release.publish.release import (
     Release,
@@ -26,6 +32,8 @@ __all__ = [
     "interaction_variances",
     "loss_json",
     "noise_table",
+    "priced_chart",
+    "read_look",
     "statement",
     "table_noise",
 ]

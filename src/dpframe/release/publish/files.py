@@ -11,10 +11,11 @@ from html import escape
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.release.publish.charts import margin, shown
+from dpframe.release.publish.charts import margin, margins, shown
 from dpframe.release.publish.crosstab import Crosstab, Key
 
 __all__ = ["check_installed", "grid_html", "long_html", "write_excel", "write_parquet"]
@@ -89,12 +90,21 @@ def _excel_cell(value: object) -> object:
 
 
 def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]], keys: Sequence[str]) -> str:
-    """A long table in HTML, each number with its margin of error in small type; long ones are shortened."""
-    head = "".join(f"<th style='{_HEAD if name in keys else _CELL}'>{escape(name)}</th>" for name in table.columns)
+    """A long table in HTML, each number with its margin of error in small type; long ones are shortened.
+
+    A margin of error that all rows share is under the name of the column, once.
+    """
+    named = {name: _shared(table.get_column(name), errors[name]) for name in table.columns if name not in keys}
+    head = "".join(
+        f"<th style='{_HEAD if name in keys else _CELL}'>{escape(name)}{_small(named.get(name))}</th>"
+        for name in table.columns
+    )
     body = []
     for i, row in enumerate(table.head(_ROWS).iter_rows()):
         cells = [
-            _text(_key(value)) if name in keys else _number(value, errors[name][i], table.schema[name])
+            _text(_key(value))
+            if name in keys
+            else _number(value, errors[name][i], table.schema[name], alone=named[name] is not None)
             for name, value in zip(table.columns, row, strict=True)
         ]
         body.append(f"<tr>{''.join(cells)}</tr>")
@@ -104,23 +114,56 @@ def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]],
     )
 
 
+def _shared(values: pl.Series, errors: Sequence[float | None]) -> str | None:
+    """The margin of error of every number of a column that is shown, where there is but one."""
+    return margins((e for value, e in zip(values, errors, strict=True) if value is not None), values.dtype)
+
+
 def grid_html(grid: Crosstab) -> str:
-    """A crosstab in HTML, each number with its margin of error in small type; long ones are shortened."""
+    """A crosstab in HTML, each number with its margin of error in small type; long ones are shortened.
+
+    A margin of error that all inner cells share is said once, above the rows. One that the numbers of a margin share is
+    beside its name.
+    """
+    height, width = grid.sizes
+    inner, right, bottom = (
+        _same(grid, part) for part in (np.s_[:height, :width], np.s_[:height, width:], np.s_[height:, :width])
+    )
     lines = []
     gap = "".join(f"<th style='{_HEAD}'>{escape(name)}</th>" for name in grid.down)
     for level, name in enumerate(grid.across):
-        before = gap if level == len(grid.across) - 1 else "<th></th>" * len(grid.down)
-        keys = "".join(f"<th style='{_CELL}'>{escape(_key(key[level]))}</th>" for key in grid.columns)
-        lines.append(f"<tr>{before}<th style='{_SMALL}'>{escape(name)}</th>{keys}</tr>")
+        last = level == len(grid.across) - 1
+        before = gap if last else "<th></th>" * len(grid.down)
+        keys = "".join(
+            f"<th style='{_CELL}'>{escape(_key(key[level]))}{_small(right) if last and j >= width else ''}</th>"
+            for j, key in enumerate(grid.columns)
+        )
+        said = f"<br>each cell ± {escape(inner)}" if last and inner is not None else ""
+        lines.append(f"<tr>{before}<th style='{_SMALL}'>{escape(name)}{said}</th>{keys}</tr>")
     body = []
-    shortened = list(range(len(grid.rows)))[:_ROWS]
-    for i in shortened:
-        cells = "".join(map(_number, grid.values[i], grid.errors[i].tolist()))
-        body.append(f"<tr>{_row_keys(grid.rows[i])}<td></td>{cells}</tr>")
+    for i in range(min(len(grid.rows), _ROWS)):
+        shared = inner if i < height else bottom, right if i < height else None
+        cells = "".join(
+            _number(grid.values[i, j], grid.errors[i, j].item(), alone=shared[j >= width] is not None)
+            for j in range(len(grid.columns))
+        )
+        beside = _small(bottom).removeprefix("<br>") if i >= height else ""
+        body.append(f"<tr>{_row_keys(grid.rows[i])}<td>{beside}</td>{cells}</tr>")
     more = f"<p>… and {len(grid.rows) - _ROWS} more rows.</p>" if len(grid.rows) > _ROWS else ""
     return (
         f"<div style='{_WIDE}'><table><thead>{''.join(lines)}</thead><tbody>{''.join(body)}</tbody></table></div>{more}"
     )
+
+
+def _same(grid: Crosstab, part: Any) -> str | None:
+    """The margin of error of every number in a part of a grid, where there is but one."""
+    pairs = zip(grid.values[part].ravel(), grid.errors[part].ravel().tolist(), strict=True)
+    return margins(error for value, error in pairs if value is not None)
+
+
+def _small(error: str | None) -> str:
+    """A margin of error in small type, below what it belongs to."""
+    return "" if error is None else f"<br><span style='{_SMALL}'>± {escape(error)}</span>"
 
 
 def _row_keys(key: Key) -> str:
@@ -135,12 +178,11 @@ def _text(text: str) -> str:
     return f"<td style='{_HEAD}'>{escape(text)}</td>"
 
 
-def _number(value: Any, error: float | None, dtype: pl.DataType | None = None) -> str:
-    """A cell; a dash where the number is suppressed or there is none."""
+def _number(value: Any, error: float | None, dtype: pl.DataType | None = None, *, alone: bool = False) -> str:
+    """A cell, `alone` without its margin of error; a dash where the number is suppressed or there is none."""
     if value is None:
         return f"<td style='{_CELL}'>–</td>"
     text = shown(value, error) if isinstance(value, (int, float)) else str(value)
-    small = ""
-    if error is not None and not math.isnan(error):
-        small = f"<br><span style='{_SMALL}'>± {escape(margin(error, dtype))}</span>"
+    known = not alone and error is not None and not math.isnan(error)
+    small = _small(margin(error, dtype)) if known and error is not None else ""
     return f"<td style='{_CELL}'>{escape(text)}{small}</td>"

@@ -16,13 +16,14 @@ from dpframe.budget import Loss
 from dpframe.engine import Kind, Table_co, as_kind
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import RELEASE, Derivation, Hints, ReleasedColumn, real
-from dpframe.release.accuracy import check_alpha, check_ci, check_rows, read_ci, with_intervals
+from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci, with_intervals
 from dpframe.release.answer import Numbers, is_total, known_nonnegative, nonnegative, rounded
 from dpframe.release.estimators import estimator_of
-from dpframe.release.publish.charts import bars, heatmap, margin
+from dpframe.release.publish.charts import Grouped, grouped_chart, heatmap, margin, read_look
 from dpframe.release.publish.crosstab import laid_out
 from dpframe.release.publish.error_tables import error_table, largest_errors, noise_table
 from dpframe.release.publish.files import check_installed, grid_html, long_html, write_excel, write_parquet
+from dpframe.release.publish.heading import heading_of, in_words, title_of
 from dpframe.release.publish.margins import crosstab
 from dpframe.release.publish.report import Report
 from dpframe.usage import RELEASED, explains, warn
@@ -278,33 +279,52 @@ class Release(Hints, Generic[Table_co]):
             said += f" In small type: 95% margins of error{escape(likely)}."
         return f"<div class='dpframe'>{self._table_html()}<p>{said}{steps}</p></div>"
 
-    def plot(self, column: str | None = None) -> Any:
-        """A chart (Altair): bars with 95% margins of error for groups and bins, shaded cells for a crosstab.
+    def plot(
+        self,
+        column: str | None = None,
+        *,
+        title: str | None = None,
+        width: int | None = None,
+        height: int | None = None,
+        sort: str | None = None,
+    ) -> Any:
+        """A chart of the released numbers with their 95% margins of error (Altair); no row is read for it.
 
-        Dates and times are points on an axis of time, since they have no zero for a bar to start at.
+        Bars with whiskers for groups, lying for names and standing for bins and numbers; lines in a band for dates, and
+        for bins of dates; shaded cells for a crosstab. With two keys, one of them becomes colours where it has at most
+        six values. What is no larger than its margin of error is pale, in a crosstab hatched. Values that are dates or
+        times are points, since they have no zero for a bar to start at. Of more groups than fit into 800 pixels the
+        largest are shown, and the subtitle says how many are not.
 
-        Input:  column: which released column, by default the first
-        Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes
-        Errors: UnsupportedOperation without the extra `charts`, for one number, and for more groups than can be seen;
-                InvalidArgument for a column that was not released
+        Input:  column: which released column, by default the first; title: in place of the one that is made from the
+                question, "" for none; width, height: of the picture (pixels; of a crosstab at most so many); sort:
+                "keys" for the order of the table, "descending" or "ascending" for that of the numbers
+        Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes; it has no background, and its
+                texts can be read on light and dark pages
+        Errors: UnsupportedOperation without the extra `charts`, for one number, and where no group was released;
+                InvalidArgument for a column that was not released, and other values of the arguments
         """
-        numbers = self._numbers
+        numbers, look = self._numbers, read_look(title, width, height, sort)
         names = [output.name for output in numbers.outputs]
-        if column is not None and column not in names:
-            raise InvalidArgument(f"plot: there is no column {column!r}; columns are {', '.join(names)}.")
+        check_column(column, names, "plot")
         if not numbers.by:
             raise UnsupportedOperation("plot(): this release is not grouped, and a number is no picture: .value")
-        grid = crosstab(numbers, 0.05)
-        if grid is not None:
-            part = {"": "", "index": ", part of its row", "columns": ", part of its column", "all": ", part of all"}
-            return heatmap(grid, f"{names[0]}{part[numbers.layout.normalize]}, ± 95% margin of error")
         if not names:
             raise UnsupportedOperation("plot(): keys alone have no height.")
-        chosen = column or names[0]
-        if any(output.name == chosen and not estimator_of(output).is_number for output in numbers.outputs):
-            raise UnsupportedOperation(f"plot(): {chosen!r} holds chosen values, which have no height.")
-        errors = error_table(numbers, 0.05).filter(pl.col("column") == chosen)
-        return bars(errors, numbers.by, chosen, numbers.shown.schema[chosen])
+        (chosen,) = [output for output in numbers.outputs if output.name == (column or names[0])]
+        if not estimator_of(chosen).is_number:
+            raise UnsupportedOperation(f"plot(): {chosen.name!r} holds chosen values, which have no height.")
+        words = in_words(self.derivation, chosen.name)
+        asked = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
+        heading = heading_of(asked, self.cost, self._statement, self._steps, self._unseen)
+        grid = crosstab(numbers, 0.05)
+        if grid is not None:
+            signed, parts = not known_nonnegative(chosen), bool(numbers.layout.normalize)
+            return heatmap(grid, words, heading, look, signed=signed, parts=parts)
+        errors = error_table(numbers, 0.05).filter(pl.col("column") == chosen.name)
+        rest, sure = numbers.noise.collected is not None, chosen.name not in self._likely
+        dtype = numbers.shown.schema[chosen.name]
+        return grouped_chart(Grouped(numbers.by, errors, dtype, words, rest=rest, sure=sure), heading, look)
 
     # Out
 

@@ -1,0 +1,41 @@
+"""Charts of releases, and how their numbers are written: bars, lines, heat maps, and error against the price.
+
+Every chart is made of released numbers, or of errors that are known before a release; nothing here reads a row. They
+need the extra `charts` (Altair).
+"""
+
+from dpframe.release.publish.charts.expected import (
+    expected_errors,
+)
+from dpframe.release.publish.charts.grouped import (
+    grouped_chart,
+)
+from dpframe.release.publish.charts.heatmap import (
+    heatmap,
+)
+from dpframe.release.publish.charts.look import (
+    Heading,
+    Look,
+    read_look,
+)
+from dpframe.release.publish.charts.numbers import (
+    margin,
+    margins,
+    shown,
+)
+from dpframe.release.publish.charts.parts import (
+    Grouped,
+)
+
+__all__ = [
+    "Grouped",
+    "Heading",
+    "Look",
+    "expected_errors",
+    "grouped_chart",
+    "heatmap",
+    "margin",
+    "margins",
+    "read_look",
+    "shown",
+]

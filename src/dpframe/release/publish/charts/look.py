@@ -1,0 +1,193 @@
+"""How every chart looks: its size, its colours on light and dark pages, its title, and what `plot()` takes for them."""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan import real
+
+__all__ = [
+    "BAND",
+    "BANDS",
+    "GREY",
+    "MOST",
+    "NOISE",
+    "SERIES",
+    "TINTS",
+    "Heading",
+    "Look",
+    "Order",
+    "altair",
+    "drawn",
+    "label_of_key",
+    "labels_of",
+    "lines_of_labels",
+    "read_look",
+    "wrapped",
+]
+
+# Colours of equal contrast on white and on the #111 of dark notebooks; charts have no background. Shapes are opaque, or
+# darker than they are opaque: where nothing is behind them, vl-convert writes lighter ones too dark.
+GREY = "#797979"  # texts, axes
+FAINT = "#888888"  # the lines of a grid
+NOISE = "#8a8a8a"  # what is no larger than its margin of error
+SERIES = ("#2b6cb0", "#c0600f", "#12805f", "#93479a", "#857014", "#bb3d3d")  # lines; the colour-blind see six greys
+TINTS = ("#a3c7e8", "#f3bd8d", "#92d2bb", "#d9b0dc", "#d6ca86", "#efaaaa")  # what the lines are around
+BANDS = ("#0f4272", "#723500", "#005a3c", "#56225c", "#5a4a00", "#701c1c")  # at this opacity:
+BAND = 0.45
+
+MOST = 800  # pixels: the width and the height that no chart exceeds by itself
+_WIDTH = 640
+_LETTER = 6.6  # pixels, of a label of 12 pixels
+_LINES = 12  # of a label
+
+
+class Order(StrEnum):
+    """The order of groups: as they were released, the largest number first, or the smallest."""
+
+    KEYS = "keys"
+    LARGEST = "descending"
+    SMALLEST = "ascending"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What `plot()` was told of the look of a chart; None where nothing was said. Sizes are in pixels."""
+
+    title: str | None = None
+    wide: int | None = None
+    high: int | None = None
+    order: Order | None = None
+
+    @property
+    def width(self) -> int:
+        """The width of the picture (pixels)."""
+        return self.wide or _WIDTH
+
+    @property
+    def label(self) -> int:
+        """The most that labels beside an axis may take of it (pixels)."""
+        return min(int(0.4 * self.width), 260)
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What stands above a chart: what was asked, and lines that say how it was released and what is shown."""
+
+    title: str
+    lines: tuple[str, ...]
+
+    def also(self, *lines: str) -> Heading:
+        """The heading with more lines; empty ones are left out."""
+        return Heading(self.title, (*self.lines, *filter(None, lines)))
+
+
+def read_look(title: object, width: object, height: object, sort: object) -> Look:
+    """The arguments of `plot()`, checked. Errors: InvalidArgument."""
+    if title is not None and not isinstance(title, str):
+        raise InvalidArgument("plot: title= is a text; an empty one, title='', leaves the title out.")
+    sizes = {"width": width, "height": height}
+    for name, size in sizes.items():
+        pixels = real(size)
+        if size is not None and (not isinstance(pixels, int) or not 200 <= pixels <= 4000):
+            raise InvalidArgument(f"plot: {name}= is a whole number of pixels from 200 to 4000, such as {name}=600.")
+    orders = [order.value for order in Order]
+    if sort is not None and (not isinstance(sort, str) or sort not in orders):
+        raise InvalidArgument(f"plot: sort= is {', '.join(map(repr, orders[:-1]))} or {orders[-1]!r}.")
+    wide, high = (None if size is None else int(size) for size in sizes.values())  # type: ignore[call-overload]
+    return Look(title, wide, high, None if sort is None else Order(sort))
+
+
+def altair() -> Any:
+    """Altair, or what to install. Errors: UnsupportedOperation."""
+    try:
+        import altair as module
+    except ImportError as problem:
+        raise UnsupportedOperation("plot() needs Altair. Install it with: pip install 'dpframe[charts]'") from problem
+    return module
+
+
+# Texts
+
+
+def wrapped(text: str, pixels: float, letter: float = _LETTER, lines: int = _LINES) -> list[str]:
+    """A text in lines of at most so many pixels; what is left after the last line is an ellipsis.
+
+    >>> wrapped("Craft and related trades workers", 120)
+    ['Craft and related', 'trades workers']
+    """
+    one = "".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text)
+    wide = any(unicodedata.east_asian_width(sign) in "WF" for sign in one)
+    signs = max(int(pixels / (letter * (2 if wide else 1))), 4)
+    parts = textwrap.wrap(one, signs, drop_whitespace=True) or [" "]
+    return parts if len(parts) <= lines else [*parts[: lines - 1], f"{parts[lines - 1][: signs - 1]}…"]
+
+
+def label_of_key(key: Iterable[Any]) -> str:
+    """A key as text: its parts, null by name; the empty parts of a margin are left out."""
+    return ", ".join("null" if part is None else str(part) for part in key if part != "") or "(empty)"
+
+
+def labels_of(keys: Sequence[Iterable[Any]], pixels: float, lines: int = _LINES) -> list[str]:
+    """Keys as different labels, their lines joined by line ends; underscores tell apart what would look alike."""
+    labels: dict[str, None] = {}
+    for key in keys:
+        label = "\n".join(wrapped(label_of_key(key), pixels, lines=lines))
+        while label in labels:
+            label += "_"
+        labels[label] = None
+    return list(labels)
+
+
+def lines_of_labels(*, centred: bool) -> dict[str, Any]:
+    """How an axis writes labels of several lines; `centred` where the axis stands, so that their middle is in place."""
+    lines = "split(datum.label, '\\n')"
+    plain = {"labelExpr": lines, "labelLimit": 0, "labelLineHeight": 14, "ticks": False, "domain": False}
+    return {**plain, "labelOffset": {"expr": f"-7 * (length({lines}) - 1)"}} if centred else plain
+
+
+# The frame
+
+
+def drawn(chart: Any, heading: Heading, look: Look, size: Mapping[str, Any], *, fit: bool = True) -> Any:
+    """A chart with its title, its size and the colours of its axes.
+
+    Input:  chart; heading; look; size: its width and height, as Altair takes them; fit: whether these are of the whole
+            picture, with labels and title, where they are numbers
+    """
+    alt = altair()
+    title = heading.title if look.title is None else look.title
+    wide = size["width"] if isinstance(size.get("width"), int) else look.width
+    lines = [part for line in heading.lines for part in wrapped(line, wide - 10, 6.1)]
+    heads = wrapped(title, wide - 10, 8.6) if title else []
+    text = alt.TitleParams(
+        text=heads or [" "],
+        subtitle=lines,
+        anchor="start",
+        frame="bounds",
+        color=GREY,
+        subtitleColor=GREY,
+        fontSize=15 if heads else 1,
+        subtitleFontSize=12,
+        subtitleLineHeight=15,
+        lineHeight=19,
+        subtitlePadding=5 if heads else 0,
+        offset=12,
+    )
+    kind = "fit" if isinstance(size.get("height"), int) else "fit-x"
+    whole = {"autosize": alt.AutoSizeParams(type=kind, contains="padding")} if fit else {}
+    chart = chart.properties(title=text, background="transparent", **size, **whole)
+    words = {"labelColor": GREY, "titleColor": GREY, "labelFontSize": 12, "titleFontSize": 12}
+    return (
+        chart.configure_view(stroke=None)
+        .configure_axis(
+            **words, titleFontWeight="normal", gridColor=FAINT, gridWidth=0.5, domainColor=FAINT, tickColor=FAINT
+        )
+        .configure_legend(**words, titleFontWeight="normal", labelLimit=0, titleLimit=0, symbolOpacity=1)
+    )

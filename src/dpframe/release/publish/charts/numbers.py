@@ -1,0 +1,86 @@
+"""Numbers, margins of error and times as people read them, in tables and on axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import polars as pl
+
+__all__ = ["DAY", "largest", "margin", "margins", "seconds_of", "shown", "tick_text", "unit_of_time"]
+
+DAY = 86_400  # seconds
+_TIMES = (DAY, "days"), (3_600, "hours"), (60, "minutes")
+_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+_FULL = 1e15  # from here on, a number has more digits than anybody reads
+_TINY = 1e-9
+
+
+def shown(value: float, error: float | None = None) -> str:
+    """A number as people read it: integers in full, fractions to two digits of their error, or to four digits.
+
+    >>> shown(1234567), shown(67.7123, 1.2), shown(1.5e300)
+    ('1,234,567', '67.7', '1.5e+300')
+    """
+    if abs(value) >= _FULL:
+        return f"{value:,.0f}" if isinstance(value, int) and abs(value) < 2**64 else f"{float(value):.4g}"
+    if isinstance(value, int) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if error is not None and _TINY < error < math.inf:
+        text = f"{value:.{min(max(1 - math.floor(math.log10(error)), 0), 12)}f}"
+        return text.removeprefix("-") if not float(text) else text
+    return f"{value:.4g}"
+
+
+def margin(error: float, dtype: pl.DataType | None = None) -> str:
+    """A margin of error to three digits, rounded up; of a column of times, whose errors are in ticks, in a unit.
+
+    >>> margin(0.12345), margin(3.6e9, pl.Datetime("us")), margin(12.5, pl.Date())
+    ('0.124', '60 minutes', '12.5 days')
+    """
+    if dtype is not None and dtype.is_temporal():
+        seconds = seconds_of(error, dtype)
+        size, unit = unit_of_time(seconds)
+        return f"{margin(seconds / size)} {unit}"
+    if error <= 0 or not math.isfinite(error):
+        return f"{error:g}"
+    step = 10.0 ** min(math.floor(math.log10(error)) - 2, 0)
+    if error < _TINY or error >= _FULL:
+        step = 10.0 ** (math.floor(math.log10(error)) - 2)
+        return f"{math.ceil(error / step - 1e-9) * step:.3g}" if step else f"{error:.3g}"
+    return shown(round(math.ceil(error / step - 1e-9) * step, 12))
+
+
+def margins(errors: Iterable[float | None], dtype: pl.DataType | None = None) -> str | None:
+    """The margin of error that at least two numbers share, as text; None where they differ or some have none."""
+    texts = [None if error is None or math.isnan(error) else margin(error, dtype) for error in errors]
+    return texts[0] if len(texts) > 1 and len(set(texts)) == 1 else None
+
+
+def seconds_of(ticks: float, dtype: pl.DataType) -> float:
+    """A length of time in seconds, from the ticks of a column of times."""
+    return ticks * (DAY if dtype == pl.Date else 1 / _PER_SECOND[dtype.time_unit])  # type: ignore[attr-defined]
+
+
+def unit_of_time(seconds: float) -> tuple[int, str]:
+    """The unit in which a time is read: how many seconds it has, and its name."""
+    return next((time for time in _TIMES if seconds >= 2 * time[0]), (1, "seconds"))
+
+
+def largest(values: Iterable[float | None]) -> float:
+    """The largest absolute value; 0 where there is none."""
+    return max((abs(value) for value in values if value is not None), default=0.0)
+
+
+def tick_text(most: float) -> str:
+    """The Vega expression that writes a tick of an axis whose largest number is `most`.
+
+    >>> tick_text(20)
+    "format(datum.value, ',.9~g')"
+    """
+    for limit, name in ((1e9, "bn"), (1e6, "M")):
+        if limit <= most < _FULL:
+            return f"datum.value == 0 ? '0' : format(datum.value / {limit:.0f}, ',.6~g') + ' {name}'"
+    if most >= _FULL or 0 < most < 1e-4:
+        return "datum.value == 0 ? '0' : format(datum.value, '.3~e')"
+    return "format(datum.value, ',.9~g')"

@@ -1,0 +1,91 @@
+"""What is drawn of a grouped release: which key is the axis, which the colour, and how the groups stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from dpframe.release.publish.charts.look import SERIES, Look, Order, label_of_key
+from dpframe.release.publish.charts.marks import Key, Mark, Values, read_marks
+from dpframe.release.publish.charts.places import Names, Place, Times, place_of
+
+__all__ = ["Grouped", "Groups", "Parts", "read_parts"]
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """One column of a grouped release: its errors as `Release.accuracy` gives them, and what they are about.
+
+    `by` names the keys; `dtype` is the type of the column, in whose ticks times are; `words` says what the numbers are;
+    with `rest` the last row adds up the groups that are not released by themselves; `sure` says whether the margins of
+    error are proved.
+    """
+
+    by: tuple[str, ...]
+    errors: pl.DataFrame
+    dtype: pl.DataType
+    words: str
+    rest: bool = False
+    sure: bool = True
+
+
+Groups = list[tuple[Key, dict[str, Mark]]]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is drawn: marks by group and series, the axis of their values, and how the groups stand.
+
+    `by` names all keys, `title` those that make groups, and `hue` the one that makes series, if any; without one there
+    is one series without a name.
+    """
+
+    groups: Groups
+    series: list[str]
+    values: Values
+    place: Place
+    by: tuple[str, ...]
+    title: str
+    hue: str
+
+    @property
+    def marks(self) -> list[Mark]:
+        """All marks."""
+        return [mark for _, of in self.groups for mark in of.values()]
+
+
+def read_parts(grouped: Grouped, look: Look) -> Parts:
+    """The marks of a release in groups and series, and how they stand."""
+    marks, values = read_marks(grouped.errors, len(grouped.by), grouped.dtype, grouped.words, rest=grouped.rest)
+    places = [_standing(grouped, marks, number) for number in range(len(grouped.by))]
+    hue = _hue(marks, places)
+    axes = [number for number in range(len(grouped.by)) if number != hue]
+    groups: dict[tuple[bool, Key], dict[str, Mark]] = {}
+    for mark in marks:
+        one = "" if hue is None else label_of_key((mark.key[hue],))
+        groups.setdefault((mark.rest, tuple(mark.key[number] for number in axes)), {})[one] = mark
+    ordered = [(key, of) for (_, key), of in groups.items()]
+    series = list(dict.fromkeys(one for _, of in ordered for one in of))
+    place = places[axes[0]] if len(axes) == 1 and look.order in (None, Order.KEYS) else Names()
+    title = ", ".join(grouped.by[number] for number in axes)
+    return Parts(ordered, series, values, place, grouped.by, title, "" if hue is None else grouped.by[hue])
+
+
+def _standing(grouped: Grouped, marks: Sequence[Mark], number: int) -> Place:
+    keys = [mark.key[number] for mark in marks if not mark.rest]
+    return place_of(grouped.errors.dtypes[number], keys)
+
+
+def _hue(marks: Sequence[Mark], places: Sequence[Place]) -> int | None:
+    """The key that colours tell apart: the last with few values, and beside dates or steps whichever has names."""
+    if len(places) == 1:
+        return None
+    widths = [len({mark.key[number] for mark in marks if not mark.rest}) for number in range(len(places))]
+    steps = [number for number, place in enumerate(places) if not isinstance(place, Names)]
+    if len(places) == 2 and steps:
+        axis = max(steps, key=lambda number: (isinstance(places[number], Times), widths[number]))
+        return 1 - axis
+    few = [number for number, width in enumerate(widths) if 2 <= width <= len(SERIES)]
+    return few[-1] if few else None

@@ -1,0 +1,174 @@
+"""Where the groups of a chart stand: names below one another, steps side by side, or moments on an axis of time."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+__all__ = ["Bins", "Names", "Numbers", "Place", "Times", "place_of"]
+
+_BETWEEN = re.compile(r"^[\[(](.+), (.+)[\])]$")
+_BELOW, _ABOVE = re.compile(r"^< (.+)$"), re.compile(r"^≥ (.+)$")
+
+
+@dataclass(frozen=True)
+class Names:
+    """Keys without an order of their own, or several together."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Keys that are whole numbers, or numbers in order: where each stands, and which label is under it."""
+
+    keys: tuple[Any, ...]
+
+    def position(self, key: object) -> int:
+        """The place of a key from the left."""
+        return int(key) - self.keys[0] if self._dense else self._order[key]  # type: ignore[call-overload]
+
+    @property
+    def size(self) -> int:
+        """How many places there are."""
+        return self.position(self.keys[-1]) + 1
+
+    @cached_property
+    def _order(self) -> dict[Any, int]:
+        return {key: place for place, key in enumerate(self.keys)}
+
+    @cached_property
+    def _dense(self) -> bool:
+        """Whether keys are whole numbers with few gaps, which then show."""
+        whole = all(isinstance(key, int) for key in self.keys)
+        return whole and self.keys[-1] - self.keys[0] < 3 * len(self.keys)
+
+    def ticks(self, every: int) -> dict[float, str]:
+        """Labels by their place, one for so many."""
+        if self._dense:
+            return {
+                key - self.keys[0] + 0.5: str(key) for key in range(self.keys[0], self.keys[-1] + 1) if key % every == 0
+            }
+        return {place + 0.5: str(key) for place, key in enumerate(self.keys) if place % every == 0}
+
+    @property
+    def labels(self) -> list[str]:
+        """All labels."""
+        return [str(key) for key in self.keys]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Adjoining intervals in order: their labels, and the edges between them, None beyond an open end."""
+
+    names: tuple[str, ...]
+    edges: tuple[str | None, ...]
+
+    def position(self, key: object) -> int:
+        """The place of an interval from the left."""
+        return self._order[str(key)]
+
+    @cached_property
+    def _order(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    def open(self, key: object) -> bool:
+        """Whether an interval has no first edge or no last one."""
+        place = self.position(key)
+        return None in self.edges[place : place + 2]
+
+    @property
+    def size(self) -> int:
+        """How many places there are."""
+        return len(self.names)
+
+    def ticks(self, every: int) -> dict[float, str]:
+        """Edges by their place, one for so many."""
+        return {float(place): edge for place, edge in enumerate(self.edges) if edge is not None and place % every == 0}
+
+    @property
+    def labels(self) -> list[str]:
+        """All edges."""
+        return [edge for edge in self.edges if edge is not None]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Keys that are dates or times, or intervals of them, which stand in their middle."""
+
+    intervals: Bins | None = None
+
+    def moment(self, key: Any) -> float:
+        """The place of a key (milliseconds since 1970, on the wall of its zone)."""
+        if self.intervals is None:
+            return _milliseconds(key)
+        place = self.intervals.position(key)
+        start, end = (_moment(edge) for edge in self.intervals.edges[place : place + 2])
+        assert start is not None
+        assert end is not None
+        return (_milliseconds(start) + _milliseconds(end)) / 2
+
+
+Place = Names | Numbers | Bins | Times
+
+
+def place_of(dtype: pl.DataType, keys: Sequence[Any]) -> Place:
+    """How the keys of a column stand: by its type, not by how many there are."""
+    listed = [key for key in keys if key is not None]
+    if not listed:
+        return Names()
+    if isinstance(dtype, pl.Date | pl.Datetime):
+        return Times()
+    if isinstance(dtype, pl.Enum):
+        intervals = _bins(dtype.categories.to_list(), set(listed))
+        if intervals is None:
+            return Names()
+        moments = [_moment(edge) for edge in intervals.edges]
+        return Bins(intervals.names, intervals.edges) if None in moments else Times(intervals)
+    return Numbers(tuple(sorted(set(listed)))) if dtype.is_numeric() else Names()
+
+
+def _bins(labels: list[str], used: set[Any]) -> Bins | None:
+    """The intervals that labels say, if they adjoin one another; from the first to the last that is used."""
+    ends = [_ends(label) for label in labels]
+    if not labels or any(end is None for end in ends):
+        return None
+    pairs = [end for end in ends if end is not None]
+    if any(a[1] is None or a[1] != b[0] for a, b in pairwise(pairs)):
+        return None
+    places = [place for place, label in enumerate(labels) if label in used]
+    if not places:
+        return None
+    first, last = places[0], places[-1] + 1
+    return Bins(tuple(labels[first:last]), (pairs[first][0], *(pair[1] for pair in pairs[first:last])))
+
+
+def _ends(label: str) -> tuple[str | None, str | None] | None:
+    """The ends of an interval as its label has them: `[0, 18)` is ("0", "18"), `≥ 65` is ("65", None)."""
+    if between := _BETWEEN.match(label):
+        return between[1], between[2]
+    if below := _BELOW.match(label):
+        return None, below[1]
+    if above := _ABOVE.match(label):
+        return above[1], None
+    return None
+
+
+def _moment(text: str | None) -> dt.datetime | None:
+    """A date or time in ISO 8601; None for any other text, such as a number."""
+    if text is None or not re.match(r"^\d{4}-\d\d-\d\d", text):
+        return None
+    try:
+        return dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _milliseconds(moment: dt.date) -> float:
+    clock = moment.replace(tzinfo=None) if isinstance(moment, dt.datetime) else dt.datetime(*moment.timetuple()[:3])
+    return (clock - dt.datetime(1970, 1, 1)) / dt.timedelta(milliseconds=1)
