@@ -4,9 +4,10 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python -m
+SITE := $(RUN) sphinx --builder html --fail-on-warning --keep-going --quiet --jobs auto docs build/site
 SPREAD := --numprocesses logical --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long test-oldest bench clean
+.PHONY: demo test test-long test-oldest docs docs-write bench clean
 
 demo: .venv-demo/installed
 	.venv-demo/bin/python demo/psid.py
@@ -17,6 +18,7 @@ test: $(VENV)/installed
 	$(RUN) mypy
 	$(VENV)/bin/lint-imports
 	$(RUN) pytest $(SPREAD)
+	$(SITE)
 
 test-long: $(VENV)/installed
 	$(RUN) pytest $(SPREAD) -m "long or not long"
@@ -25,6 +27,15 @@ test-long: $(VENV)/installed
 test-oldest: .venv-oldest/installed
 	.venv-oldest/bin/python -m pytest -W ignore::pytest.PytestUnraisableExceptionWarning tests/plan tests/engine tests/api tests/budget/test_account.py \
 		$(addprefix tests/release/,test_neighbours.py publish/test_release.py pricing/test_calibrate.py auto/test_choice.py estimators/test_quantile.py answer/test_selection.py estimators/test_quantile_interval.py)
+
+# The site, with warnings as errors; every link within it must lead somewhere. Its examples are run by `make test`.
+docs: $(VENV)/installed
+	$(SITE)
+	@echo "Open build/site/index.html"
+
+# What the examples of the site print, and their pictures, made anew.
+docs-write: $(VENV)/installed
+	$(VENV)/bin/python docs/examples.py --write
 
 bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/first_release.py
@@ -50,4 +61,4 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv .venv-demo .venv-oldest .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf build .venv .venv-demo .venv-oldest .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
