@@ -1,4 +1,4 @@
-"""Runs every example of the site: each ```python block of a page, in order, in one namespace for each page.
+"""Runs every example of the site and the README: each ```python block of a page, in order, in one namespace for each page.
 
     python docs/examples.py                 # what differs from the pages; tests/test_docs.py asserts that nothing does
     python docs/examples.py --write         # puts what examples print, and the pictures that they save, into docs/
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import colorsys
 import contextlib
 import hashlib
 import io
@@ -40,6 +41,7 @@ from dpframe.errors import DpFrameError
 from dpframe.noise import bits
 
 DOCS = Path(__file__).parent
+README = DOCS.parent / "README.md"
 WIDTH = 100  # characters of an error message in a line
 _FENCE = re.compile(r"(\s*)(`{3,})(\w+)?(.*)")
 _NUMBER = re.compile(r"[-+−]?\d[\d,]*\.?\d*(e[-+]?\d+)?")
@@ -72,8 +74,8 @@ class Page:
 
     @property
     def name(self) -> str:
-        """The path below docs/."""
-        return self.path.relative_to(DOCS).as_posix()
+        """The path below docs/, or README.md."""
+        return self.path.name if self.path == README else self.path.relative_to(DOCS).as_posix()
 
     @property
     def tabs(self) -> list[str | None]:
@@ -82,8 +84,8 @@ class Page:
 
 
 def pages() -> list[Page]:
-    """Every page that has code."""
-    found = [read(path) for path in sorted(DOCS.rglob("*.md"))]
+    """Every page that has code, and the README."""
+    found = [read(path) for path in [README, *sorted(DOCS.rglob("*.md"))]]
     return [page for page in found if page.blocks]
 
 
@@ -151,8 +153,34 @@ def run(page: Page, tab: str | None, noise: str, pictures: bool = False) -> list
         printed = [(block, _run(page, block, names)) for block in page.blocks if block.tab in (None, tab)]
         if pictures:
             for picture in sorted(folder.glob("*.svg")):
-                (DOCS / "images" / picture.name).write_bytes(picture.read_bytes())
+                draw(picture, page)
     return printed
+
+
+def draw(picture: Path, page: Page) -> None:
+    """Keep a picture that an example saved, in the forms that its page or the README shows: light or dark, SVG or PNG."""
+    svg, shown = picture.read_text("utf-8"), "\n".join(page.lines) + README.read_text("utf-8")
+    for name, form in ((picture.stem, svg), (f"{picture.stem}-dark", dark(svg))):
+        if f"images/{name}.svg" in shown:
+            (DOCS / "images" / f"{name}.svg").write_text(form, "utf-8")
+        if f"images/{name}.png" in shown:
+            import vl_convert
+
+            (DOCS / "images" / f"{name}.png").write_bytes(vl_convert.svg_to_png(form, scale=2))
+
+
+def dark(svg: str) -> str:
+    """A chart for a dark page: no ground, light text and lines; colours of data stay."""
+
+    def shade(match: re.Match[str]) -> str:
+        whole = "".join(2 * digit for digit in match[1]) if len(match[1]) == 3 else match[1]
+        hue, light, strong = colorsys.rgb_to_hls(*(int(whole[i : i + 2], 16) / 255 for i in (0, 2, 4)))
+        if strong < 0.3 or light < 0.25:
+            light = 0.93 - 0.85 * light
+        red, green, blue = (round(255 * part) for part in colorsys.hls_to_rgb(hue, light, strong))
+        return f"#{red:02x}{green:02x}{blue:02x}"
+
+    return re.sub(r"#([0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b", shade, svg.replace('fill="white"', 'fill="none"'))
 
 
 def _run(page: Page, block: Block, names: dict[str, Any]) -> str:
