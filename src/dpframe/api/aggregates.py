@@ -39,8 +39,12 @@ def count(column: str | None = None, *, share: float = 1) -> Aggregate:
     Bound:  see `dpframe.theory.formulas.sensitivity.grouped.row_counts`
     Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
 
-    >>> count().typed
-    'count()'
+    >>> import polars as pl, dpframe as dp
+    >>> visits = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, None, 5.0]})
+    >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> query = frame.agg(rows=dp.count(), values=dp.count("spend"), max_rows=2)
+    >>> query.release(epsilon=0.5).table.columns
+    ['rows', 'values']
     """
     return Count(read_share(share), None if column is None else read_name(column, "count"))
 
@@ -52,8 +56,10 @@ def count_units(*, share: float = 1) -> Aggregate:
     Output: integer, signed
     Bound:  see `dpframe.theory.formulas.sensitivity.grouped.unit_counts`
 
-    >>> count_units().typed
-    'count_units()'
+    >>> import polars as pl, dpframe as dp
+    >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user")
+    >>> frame.agg(people=dp.count_units()).sensitivity["people"].l1  # no limit on rows is needed
+    1
     """
     return CountUnits(read_share(share))
 
@@ -77,8 +83,13 @@ def sum(  # the field's word, used as dp.sum
     Bound:  see `dpframe.theory.formulas.sensitivity.grouped.row_sums` and `unit_sums`
     Errors: InvalidBounds; MissingBounds, UnknownColumn, WrongType, UnboundedContribution where it is asked
 
-    >>> sum("spend", bounds=(0, 100)).typed
-    "sum('spend', bounds=(0, 100))"
+    >>> import polars as pl, dpframe as dp
+    >>> frame = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 50.0]}).dp(unit="user")
+    >>> query = frame.agg(spend=dp.sum("spend", bounds=(0, 10)), max_rows=2)
+    >>> query.sensitivity["spend"].l1  # two rows of at most 10
+    20
+    >>> query.accuracy(epsilon=1.0)["error"].round(1).to_list()
+    [59.9]
     """
     name = read_name(column, "sum")
     rows, units = read_bounds(bounds, f"sum({name!r})"), read_bounds(unit_bounds, f"sum({name!r})")
@@ -108,8 +119,11 @@ def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
             released
     Errors: as in `sum`
 
-    >>> mean("wage").typed
-    "mean('wage')"
+    >>> import polars as pl, dpframe as dp
+    >>> frame = pl.DataFrame({"user": [1, 1, 2], "wage": [3.0, 4.0, 5.0]}).dp(unit="user")
+    >>> query = frame.agg(wage=dp.mean("wage", bounds=(0, 10)), max_rows=2)
+    >>> {name: total.l1 for name, total in query.sensitivity.items()}  # measured from 5, the middle of the bounds
+    {'wage.sum': 10, 'wage.count': 2}
     """
     name = read_name(column, "mean")
     return Mean(read_share(share), name, read_bounds(bounds, f"mean({name!r})"))
@@ -184,8 +198,12 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
             `dpframe.theory.formulas.error.quantile_interval`
     Errors: as in `sum`; InvalidArgument for q
 
-    >>> quantile("wage", 0.25).typed
-    "quantile('wage', 0.25)"
+    >>> import polars as pl, dpframe as dp
+    >>> wages = pl.DataFrame({"user": [1, 1, 2], "wage": [3.0, 4.0, 5.0]})
+    >>> frame = wages.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> query = frame.agg(low=dp.quantile("wage", 0.25, bounds=(0, 10)), max_rows=2)
+    >>> 0 <= query.release(epsilon=0.5).value <= 10
+    True
     """
     return _ranked(column, read_rank(q), bounds, share, "quantile")
 
@@ -194,8 +212,12 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
 def median(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """The middle value: `quantile` at 1/2.
 
-    >>> median("wage").typed
-    "median('wage')"
+    >>> import polars as pl, dpframe as dp
+    >>> wages = pl.DataFrame({"user": [1, 1, 2], "wage": [3.0, 4.0, 5.0]})
+    >>> frame = wages.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> out = frame.agg(wage=dp.median("wage", bounds=(0, 10)), max_rows=2).release(epsilon=0.5, ci=0.95)
+    >>> out.table.columns
+    ['wage', 'wage_low', 'wage_high']
     """
     return _ranked(column, Fraction(1, 2), bounds, share, "median")
 

@@ -41,7 +41,15 @@ class Query(Hints):
         self._ask, self._budget = ask, budget
 
     def explain(self) -> Derivation:
-        """The derivation: every step, what one unit can have after it, the sensitivity of each noisy total."""
+        """The derivation: every step, what one unit can have after it, the sensitivity of each noisy total.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.clip("spend", 0, 10).sum("spend", max_rows=2)
+        >>> print(str(query.explain()).splitlines()[0])
+        Neighbouring tables: one unit 'user' joins or leaves (add-remove).
+        """
         return derivation(self._ask, may_be_scaled(self._ask))
 
     @property
@@ -49,6 +57,15 @@ class Query(Hints):
         """How far one unit moves each noisy total: l0, l1, l2, linf (column unit).
 
         Keys: the column's name where it is one total (`n`), name and part where it is derived (`spend.sum`).
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 10)), max_rows=2)
+        >>> query.sensitivity["n"]
+        Sensitivity(l0=1, l1=2, l2=2, linf=2)
+        >>> list(query.sensitivity)
+        ['n', 'spend.sum', 'spend.count']
         """
         self._known_limits("sensitivity")
         return self._ask.sensitivity
@@ -103,6 +120,12 @@ class Query(Hints):
         Output: ε, rounded up
         Errors: those of `accuracy`; UnsupportedOperation when no ε below 1e9 is enough, or the error is not known
                 before a release (ratios and quantiles without assume_rows=)
+
+        >>> import polars as pl
+        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user")
+        >>> query = frame.count(max_rows=2)
+        >>> query.epsilon_for(error=100)  # within 100 rows, in 95 of 100 releases
+        0.05962
         """
         most = real(error)
         if most is None or not 0 < most < math.inf:
@@ -162,6 +185,11 @@ class Query(Hints):
                 that lies between the bounds); with ci= it is that at half the price, not the width of the interval,
                 which follows the values
         Errors: those of `release`, without touching the budget
+
+        >>> import polars as pl
+        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user")
+        >>> frame.count(max_rows=2).accuracy(epsilon=0.5).to_dicts()
+        [{'column': 'count', 'aggregate': 'count', 'mechanism': 'discrete_laplace', 'scale': 4.0, 'error': 12.0}]
         """
         if epsilon is None and rho is None:
             raise InvalidPrice("Say at what price: accuracy(epsilon=0.1), or accuracy(rho=0.01).")
@@ -226,6 +254,17 @@ class Query(Hints):
         Bound:  (epsilon, delta) differential privacy for the protected unit; δ that nothing uses is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
                 ReleasePending, LedgerError, which spend nothing; EngineError
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> out = query.release(epsilon=0.5, name="visits by city")
+        >>> out.table.shape, out.cost
+        ((2, 2), Loss(epsilon=0.5, delta=0.0))
+        >>> again = query.release(epsilon=0.5, name="visits by city")  # the stored table, for free
+        >>> again.table.equals(out.table), frame.budget.remaining
+        (True, Loss(epsilon=0.5, delta=0.0))
         """
         budget, ask = resolve_budget(self._budget), self._with_ci(ci)._ask
         if ci is not None:
@@ -257,6 +296,13 @@ class Query(Hints):
                 near to the real one as `dp.Auto` says; nothing is scaled here
         Bound:  ε (or ρ) differential privacy; the table is made of noisy histograms
         Errors: as in `release`; UnsupportedOperation with `dp.Rows(k)`, and for bounds that are not said
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_rows=2).count()
+        >>> query.tune({"max_rows": [1, 2, 5]}, epsilon=0.1).columns
+        ['max_rows', 'count_error']
         """
         account = resolve_budget(self._budget)
         price = read_price(account.terms, epsilon=epsilon, rho=rho, noise=noise)

@@ -8,7 +8,7 @@ from typing import Any, Self
 from dpframe import engine
 from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_limits, read_name, read_names
-from dpframe.api.cells import cell_of, intervals_of, parts_of
+from dpframe.api.cells import cell_of, check_cells, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named, quantiles
 from dpframe.api.marginals import MarginalsQuery, listed_levels, workload_of
 from dpframe.api.query import Query
@@ -201,7 +201,17 @@ class Questions(Hints):
     def agg(
         self, *unnamed: object, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate
     ) -> Query:
-        """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
+        """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`.
+
+        Bound:  the price is split over the totals that they need, by their `share=`; what two of them need is paid once
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 10)), max_rows=2)
+        >>> query.release(epsilon=0.5).table.columns
+        ['n', 'spend']
+        """
         return self._ask(
             named(aggregates, unnamed=unnamed), read_limits(max_rows, limits=limits), verb="agg(..., {limit})"
         )
@@ -230,6 +240,13 @@ class Questions(Hints):
                 rows weighted down to max_rows_per_group in each and max_rows in all. The row of suppressed groups is
                 paid for with the others: see `dpframe.theory.formulas.loss.key_selection.rest_scale`
         Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> groups = frame.group_by("city", keys=["Bonn", "Kiel", "Trier"], max_groups=2, max_rows_per_group=3)
+        >>> groups.count().release(epsilon=0.5).table["city"].to_list()  # all that are listed
+        ['Bonn', 'Kiel', 'Trier']
         """
         names = self._names(by, "group_by")
         if not names:
@@ -261,6 +278,11 @@ class Questions(Hints):
                 and as "≥ b" what is not below the last one, which then closes no interval; keys as in `group_by`;
                 limits of one unit, counts; other as in `group_by`, for keys that nobody listed
         Output: a table with the column and `count`, in the order of bins or keys
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"age": [3, 30, 70]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> frame.histogram("age", bins=[0, 18, 65, 120]).release(epsilon=0.5).table["age"].to_list()
+        ['[0, 18)', '[18, 65)', '[65, 120]']
         """
         name = self._only(column, "histogram")
         if bins is not None and keys is not None:
@@ -314,6 +336,13 @@ class Questions(Hints):
                 total (free, post-processing; null where that is not above 0); limits of one unit, counts, where a cell
                 is a group; other as in `group_by`: one more cell, in a row and a column of its own
         Errors: UnsupportedOperation for margins of keys that are found in the data, parts of means, and times in cells
+
+        >>> import polars as pl, dpframe as dp
+        >>> people = pl.DataFrame({"city": ["Bonn", "Kiel", "Bonn"], "smokes": [True, False, False]})
+        >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.crosstab("city", "smokes", keys={"city": ["Bonn", "Kiel"]}, margins=True)
+        >>> query.release(epsilon=0.5).table.columns
+        ['city', 'False', 'True', 'All']
         """
         down, across = self._names([index], "crosstab"), self._names([columns], "crosstab")
         if not down or not across:
@@ -332,15 +361,7 @@ class Questions(Hints):
         named = ((values or "count", aggregate),)
         rest = self._other(by, other, "crosstab")
         query = self._ask(named, said, by=by, keys=listed, verb=verb, layout=layout, other=rest)
-        if query._ask.outputs[0].dtype is not None:
-            raise UnsupportedOperation(
-                f"crosstab: its cells are numbers; for times: group_by({', '.join(map(repr, by))}, ...)"
-                f".agg({values}=dp.{aggfunc}({values!r}))."
-            )
-        if (margins or parts) and query._ask.private_keys:
-            raise UnsupportedOperation(
-                "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
-            )
+        check_cells(query._ask, f"{values}=dp.{aggfunc}({values!r})", summed=bool(margins or parts))
         return query
 
     def marginals(

@@ -59,12 +59,28 @@ class Release(Hints):
 
     @property
     def table(self) -> Any:
-        """The released table, in the layout that was asked for."""
+        """The released table, in the layout that was asked for, and in the kind of table that was protected.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> dict(query.release(epsilon=0.5).table.schema)
+        {'city': String, 'count': Int64}
+        """
         return self._laid_out(self._kind)
 
     @property
     def value(self) -> Any:
-        """The one released number. Errors: UnsupportedOperation when there are several."""
+        """The one released number.
+
+        Errors: UnsupportedOperation when there are several
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> type(frame.count(max_rows=2).release(epsilon=0.5).value)
+        <class 'int'>
+        """
         if self._numbers.by or len(self._numbers.outputs) != 1:
             raise UnsupportedOperation("This release has more than one number; read its table: .table")
         return self._numbers.shown.item()
@@ -106,6 +122,13 @@ class Release(Hints):
         Errors: InvalidArgument for a ci that is no probability, or a column of the release that has such a name
                 already; UnsupportedOperation for a crosstab, which has them in `accuracy()`, and for a quantile whose
                 interval was not paid for
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> query.release(epsilon=0.5).with_ci(0.95).table.columns
+        ['city', 'count', 'count_low', 'count_high']
         """
         known, wanted = self._numbers, read_ci(ci)
         check_ci(wanted, known.by, known.outputs, known.layout)
@@ -123,6 +146,13 @@ class Release(Hints):
                 moved down by what lifts the negative ones, so that totals keep having no bias
         Warns:  DpFrameWarning for one of several marginals, which no longer agrees with the others
         Errors: UnsupportedOperation where no column can be meant
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> bool((query.release(epsilon=0.5).nonnegative().table["count"] >= 0).all())
+        True
         """
         return self._adjusted(nonnegative, known_nonnegative, "nonnegative", pl.Float64())
 
@@ -217,6 +247,16 @@ class Release(Hints):
                 (of those not yet listed) it may have. Groups that were found in the data are shown because their noisy
                 counts were large, which the interval does not undo. Where `dp.Auto` could not choose bounds, which the
                 report says, values may all be beyond those that were taken: the error is that of clipped values
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> errors = query.release(epsilon=0.5).accuracy()
+        >>> errors.columns
+        ['city', 'column', 'value', 'error', 'lower', 'upper']
+        >>> errors["error"].to_list()  # rows, in 95 of 100 releases
+        [12.0, 12.0]
         """
         rows = None if assume_rows is None else check_rows(assume_rows)
         return as_kind(error_table(self._numbers, check_alpha(alpha), rows), self._kind)
@@ -224,7 +264,15 @@ class Release(Hints):
     # In words
 
     def report(self) -> Report:
-        """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines."""
+        """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> print(str(query.release(epsilon=0.5).report()).splitlines()[3])
+        Privacy loss: ε = 0.5: pure differential privacy (ε).
+        """
         steps = {"post_processing": list(self._steps)} if self._steps else {}
         errors = largest_errors(self._numbers, 0.05)
         return Report({**self._statement, **steps}, tuple((name, self._error_words(name, e)) for name, e in errors))
