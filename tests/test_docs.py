@@ -22,9 +22,10 @@ PAGES = examples.pages()
 TEXTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
+@pytest.mark.parametrize("noise", ["written", pytest.param("other", marks=pytest.mark.long)])
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_its_examples_print_what_it_shows(page):
-    found = examples.differences(page, "checked")
+def test_its_examples_print_what_it_shows(page, noise):
+    found = examples.differences(page, noise)
     assert not found, "\n\n".join(found)
 
 
@@ -49,14 +50,14 @@ def _page(tmp_path, monkeypatch, text):
 )
 def test_a_page_that_shows_something_else_is_noticed(tmp_path, monkeypatch, text):
     page = _page(tmp_path, monkeypatch, text)
-    assert examples.differences(page, "checked")
+    assert examples.differences(page, "written") + examples.differences(page, "other")
 
 
 def test_what_is_written_is_what_is_compared(tmp_path, monkeypatch):
     page = _page(tmp_path, monkeypatch, "```python\n'a' * 3\n```\n```output\n\n```\nEnd.\n")
     assert examples.write(page)
     assert page.path.read_text() == "```python\n'a' * 3\n```\n```output\n'aaa'\n```\nEnd.\n"
-    assert examples.differences(examples.read(page.path), "checked") == []
+    assert examples.differences(examples.read(page.path)) == []
 
 
 @pytest.mark.parametrize("module", [dp, dpframe.theory, dp.audit], ids=lambda module: module.__name__)
