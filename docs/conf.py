@@ -21,6 +21,7 @@ extensions = [
     "sphinx_design",  # tabs and cards
     "sphinx_copybutton",  # a button that copies an example
     "extensions.docstrings",
+    "extensions.formulas",
     "extensions.notebooks",
     "extensions.outputs",
 ]
@@ -30,7 +31,13 @@ nitpicky = True  # every reference must lead somewhere
 templates_path: list[str] = []
 default_role = "code"
 
-myst_enable_extensions = ["attrs_inline", "attrs_block", "colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = [
+    "attrs_inline",
+    "attrs_block",
+    "colon_fence",
+    "deflist",
+    "dollarmath",
+]
 myst_heading_anchors = 3
 
 autodoc_typehints = "none"
@@ -39,6 +46,7 @@ python_maximum_signature_line_length = 90
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "dpframe"
 html_static_path = ["static"]
@@ -47,8 +55,14 @@ html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {
     "top_of_page_buttons": [],
-    "light_css_variables": {"color-brand-primary": "#2c5f8a", "color-brand-content": "#2c5f8a"},
-    "dark_css_variables": {"color-brand-primary": "#8fbbe0", "color-brand-content": "#8fbbe0"},
+    "light_css_variables": {
+        "color-brand-primary": "#2c5f8a",
+        "color-brand-content": "#2c5f8a",
+    },
+    "dark_css_variables": {
+        "color-brand-primary": "#8fbbe0",
+        "color-brand-content": "#8fbbe0",
+    },
 }
 pygments_style = "tango"
 pygments_dark_style = "github-dark"

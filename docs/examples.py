@@ -41,7 +41,7 @@ from dpframe.noise import bits
 
 DOCS = Path(__file__).parent
 README = DOCS.parent / "README.md"
-WIDTH = 100  # characters of an error message in a line
+WIDTH = 88  # characters of an error message in a line
 _FENCE = re.compile(r"(\s*)(`{3,})(\w+)?(.*)")
 _NUMBER = re.compile(r"[-+−]?\d[\d,]*\.?\d*(e[-+]?\d+)?")
 
@@ -74,12 +74,18 @@ class Page:
     @property
     def name(self) -> str:
         """The path below docs/, or README.md."""
-        return self.path.name if self.path == README else self.path.relative_to(DOCS).as_posix()
+        return (
+            self.path.name
+            if self.path == README
+            else self.path.relative_to(DOCS).as_posix()
+        )
 
     @property
     def tabs(self) -> list[str | None]:
         """The tabs that code stands in; one run for each."""
-        return [tab for tab in dict.fromkeys(block.tab for block in self.blocks) if tab] or [None]
+        return [
+            tab for tab in dict.fromkeys(block.tab for block in self.blocks) if tab
+        ] or [None]
 
 
 def pages() -> list[Page]:
@@ -105,14 +111,20 @@ def read(path: Path) -> Page:
                 last = None  # output stands right below its code
             at += 1
             continue
-        end = next(i for i in range(at + 1, len(page.lines)) if page.lines[i].strip() == fence[2])
+        end = next(
+            i
+            for i in range(at + 1, len(page.lines))
+            if page.lines[i].strip() == fence[2]
+        )
         body = textwrap.dedent("\n".join(page.lines[at + 1 : end]))
         if fence[3] == "python":
             last = Block(tab, at + 2, body, "raises" in fence[4].split())
             page.blocks.append(last)
         elif fence[3] in ("output", "noisy"):
             if last is None:
-                raise ValueError(f"{path}:{at + 1}: no example stands right above this output")
+                raise ValueError(
+                    f"{path}:{at + 1}: no example stands right above this output"
+                )
             last.shown, last.kind, last.span = body, fence[3], (at + 1, end)
             last = None
         else:
@@ -136,8 +148,15 @@ def stream(name: str) -> Any:
 def apart(name: str) -> Iterator[Path]:
     """A folder of its own and noise that follows from a name."""
     before = Path.cwd()
-    token = mock.patch("secrets.token_hex", lambda size: hashlib.shake_256(name.encode()).hexdigest(size))
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, bits.substitute(stream(name)), token:
+    token = mock.patch(
+        "secrets.token_hex",
+        lambda size: hashlib.shake_256(name.encode()).hexdigest(size),
+    )
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        bits.substitute(stream(name)),
+        token,
+    ):
         os.chdir(folder)
         try:
             yield Path(folder)
@@ -145,11 +164,17 @@ def apart(name: str) -> Iterator[Path]:
             os.chdir(before)
 
 
-def run(page: Page, tab: str | None, noise: str, pictures: bool = False) -> list[tuple[Block, str]]:
+def run(
+    page: Page, tab: str | None, noise: str, pictures: bool = False
+) -> list[tuple[Block, str]]:
     """Run a page in one of its tabs; what each of its blocks printed."""
     with apart(f"{page.name} {tab} {noise}") as folder:
         names: dict[str, Any] = {"__name__": "__main__"}
-        printed = [(block, _run(page, block, names)) for block in page.blocks if block.tab in (None, tab)]
+        printed = [
+            (block, _run(page, block, names))
+            for block in page.blocks
+            if block.tab in (None, tab)
+        ]
         if pictures:
             for picture in sorted(folder.glob("*.svg")):
                 draw(picture, page)
@@ -158,28 +183,43 @@ def run(page: Page, tab: str | None, noise: str, pictures: bool = False) -> list
 
 def draw(picture: Path, page: Page) -> None:
     """Keep a picture that an example saved, as the page or the README shows it: light or dark, SVG or PNG."""
-    svg, shown = picture.read_text("utf-8"), "\n".join(page.lines) + README.read_text("utf-8")
+    svg, shown = (
+        picture.read_text("utf-8"),
+        "\n".join(page.lines) + README.read_text("utf-8"),
+    )
     for name, form in ((picture.stem, svg), (f"{picture.stem}-dark", dark(svg))):
         if f"images/{name}.svg" in shown:
             (DOCS / "images" / f"{name}.svg").write_text(form, "utf-8")
         if f"images/{name}.png" in shown:
             import vl_convert
 
-            (DOCS / "images" / f"{name}.png").write_bytes(vl_convert.svg_to_png(form, scale=2))
+            (DOCS / "images" / f"{name}.png").write_bytes(
+                vl_convert.svg_to_png(form, scale=2)
+            )
 
 
 def dark(svg: str) -> str:
     """A chart for a dark page: no ground, light text and lines; colours of data stay."""
 
     def shade(match: re.Match[str]) -> str:
-        whole = "".join(2 * digit for digit in match[1]) if len(match[1]) == 3 else match[1]
-        hue, light, strong = colorsys.rgb_to_hls(*(int(whole[i : i + 2], 16) / 255 for i in (0, 2, 4)))
+        whole = (
+            "".join(2 * digit for digit in match[1]) if len(match[1]) == 3 else match[1]
+        )
+        hue, light, strong = colorsys.rgb_to_hls(
+            *(int(whole[i : i + 2], 16) / 255 for i in (0, 2, 4))
+        )
         if strong < 0.3 or light < 0.25:
             light = 0.93 - 0.85 * light
-        red, green, blue = (round(255 * part) for part in colorsys.hls_to_rgb(hue, light, strong))
+        red, green, blue = (
+            round(255 * part) for part in colorsys.hls_to_rgb(hue, light, strong)
+        )
         return f"#{red:02x}{green:02x}{blue:02x}"
 
-    return re.sub(r"#([0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b", shade, svg.replace('fill="white"', 'fill="none"'))
+    return re.sub(
+        r"#([0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b",
+        shade,
+        svg.replace('fill="white"', 'fill="none"'),
+    )
 
 
 def _run(page: Page, block: Block, names: dict[str, Any]) -> str:
@@ -189,22 +229,42 @@ def _run(page: Page, block: Block, names: dict[str, Any]) -> str:
     *body, last = tree.body
     shows = isinstance(last, ast.Expr)
     try:
-        with contextlib.redirect_stdout(out), warnings.catch_warnings(record=True) as caught:
+        with (
+            contextlib.redirect_stdout(out),
+            warnings.catch_warnings(record=True) as caught,
+        ):
             warnings.simplefilter("always")
-            exec(compile(ast.Module(body if shows else tree.body, []), place, "exec"), names)
-            value = eval(compile(ast.Expression(last.value), place, "eval"), names) if shows else None
+            exec(
+                compile(ast.Module(body if shows else tree.body, []), place, "exec"),
+                names,
+            )
+            value = (
+                eval(compile(ast.Expression(last.value), place, "eval"), names)
+                if shows
+                else None
+            )
         if value is not None:
             out.write(f"{value!r}\n")
     except DpFrameError as error:
         if not block.raises:
-            raise FailedExampleError(f"{place}: {type(error).__name__}: {error}") from error
-        return textwrap.fill(f"{type(error).__name__}: {error}", WIDTH, break_long_words=False)
+            raise FailedExampleError(
+                f"{place}: {type(error).__name__}: {error}"
+            ) from error
+        return textwrap.fill(
+            f"{type(error).__name__}: {error}", WIDTH, break_long_words=False
+        )
     except Exception:
         raise FailedExampleError(f"{place}:\n{traceback.format_exc()}") from None
     if block.raises:
         raise FailedExampleError(f"{place}: nothing was raised")
-    said = [f"{type(w.message).__name__}: {w.message}" for w in caught if "DpFrame" in type(w.message).__name__]
-    return "\n".join([out.getvalue().rstrip(), *(textwrap.fill(line, WIDTH) for line in said)]).strip("\n")
+    said = [
+        f"{type(w.message).__name__}: {w.message}"
+        for w in caught
+        if "DpFrame" in type(w.message).__name__
+    ]
+    return "\n".join(
+        [out.getvalue().rstrip(), *(textwrap.fill(line, WIDTH) for line in said)]
+    ).strip("\n")
 
 
 def shape(text: str, kind: str) -> str:
@@ -232,7 +292,9 @@ def differences(page: Page, noise: str = "written") -> list[str]:
             if block.kind == "noisy" and noise != "written":
                 continue
             if shape(block.shown, block.kind) != shape(printed, block.kind):
-                found.append(f"{page.name}, line {block.line}: the page shows\n{block.shown}\nand it prints\n{printed}")
+                found.append(
+                    f"{page.name}, line {block.line}: the page shows\n{block.shown}\nand it prints\n{printed}"
+                )
     return found
 
 
@@ -263,7 +325,12 @@ def main() -> int:
     if given.write:
         print("\n".join(page.name for page in chosen if write(page)))
         return 0
-    found = [text for page in chosen for noise in ("written", "other") for text in differences(page, noise)]
+    found = [
+        text
+        for page in chosen
+        for noise in ("written", "other")
+        for text in differences(page, noise)
+    ]
     print("\n\n".join(found) or "Nothing differs.")
     return bool(found)
 

@@ -19,7 +19,9 @@ def prose(line: str) -> str:
             if i + 1 < len(parts) and parts[i + 1][:1].isalnum():
                 parts[i] += "\\ "
         else:
-            parts[i] = re.sub(r"([*|\\])", r"\\\1", re.sub(r"(\w)_(?=\W|$)", r"\1\\_", part))
+            parts[i] = re.sub(
+                r"([*|\\])", r"\\\1", re.sub(r"(\w)_(?=\W|$)", r"\1\\_", part)
+            )
     return "".join(parts)
 
 
@@ -61,7 +63,9 @@ def converted(lines: list[str]) -> list[str]:
     return out
 
 
-def process(app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
+def process(
+    app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]
+) -> None:
     """Called by autodoc for each docstring."""
     lines[:] = converted(lines)
 
