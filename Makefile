@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python -m
-SITE := $(RUN) sphinx --builder html --fail-on-warning --keep-going --quiet --jobs auto docs build/site
+SITE := $(RUN) sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet --jobs auto docs build/site
 SPREAD := --numprocesses logical --maxprocesses 8 --dist loadgroup
 
 .PHONY: demo test test-long test-oldest docs docs-write bench clean

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from myst_parser.parsers.sphinx_ import MystParser
@@ -21,6 +22,12 @@ def page_of(notebook: dict[str, Any]) -> str:
         if printed:
             parts.append(f"```output\n{printed.rstrip()}\n```")
         parts += [
+            f"```{{raw}} html\n<div class='table-wrapper'>{_plain(''.join(data['text/html']))}</div>\n```"
+            for output in cell["outputs"]
+            if "text/html" in (data := output.get("data", {}))
+            and "image/png" not in data
+        ]
+        parts += [
             f"![What this code draws](data:image/png;base64,{''.join(data['image/png']).strip()})"
             for output in cell["outputs"]
             if "image/png" in (data := output.get("data", {}))
@@ -32,7 +39,15 @@ def _text(output: dict[str, Any]) -> str:
     if "text" in output:
         return "".join(output["text"])
     data = output.get("data", {})
-    return "" if "image/png" in data else "".join(data.get("text/plain", "")) + "\n"
+    shown = {"image/png", "text/html"} & set(data)
+    return "" if shown else "".join(data.get("text/plain", "")) + "\n"
+
+
+def _plain(html: str) -> str:
+    """A table as HTML, without styles of its own."""
+    return re.sub(r"<style.*?</style>", "", html, flags=re.DOTALL).replace(
+        "<table", "<table class='docutils'"
+    )
 
 
 class NotebookParser(MystParser):
