@@ -1,13 +1,24 @@
-"""Docstrings as reStructuredText: the parts Input, Output, Bound, Source and Errors become a list of fields."""
+"""Docstrings as reStructuredText: the parts Input, Output, Bound, Source and Errors become a list of fields.
+
+Inputs that are described one after the other (`unit: ...; budget: ...`) become a list, and names of errors lead to
+the page that says what to do about them.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
+
+from dpframe import errors
 
 FIELDS = ("Input", "Output", "Bound", "Source", "Errors", "Warns")
 _FIELD = re.compile(rf"({'|'.join(FIELDS)}):\s+(.*)")
 _CODE = re.compile(r"(`[^`]+`)")
+_NAMES = r"[a-z_]+(?:, [a-z_]+)*"
+_NEXT = re.compile(rf"; (?={_NAMES}: )")
+_INPUT = re.compile(rf"({_NAMES}): (.*)")
+_ERROR = re.compile(rf"\b({'|'.join(sorted(errors.__all__, key=len, reverse=True))})\b")
 
 
 def prose(line: str) -> str:
@@ -28,39 +39,50 @@ def prose(line: str) -> str:
 def converted(lines: list[str]) -> list[str]:
     """A whole docstring."""
     out: list[str] = []
-    fenced = example = inside = False
-    for line in lines:
-        if line.strip().startswith("```"):
-            fenced = not fenced
-            out += ["", ".. code-block:: text", ""] if fenced else [""]
-            inside = False
-            continue
-        if fenced:
-            out.append(f"   {line}")
-            continue
-        if line.startswith(">>>"):
-            if not example:
-                out.append("")
-            example, inside = True, False
-        elif not line.strip():
-            example = False
-        if example or not line.strip():
-            out.append(line)
-            continue
+    rest = list(lines)
+    while rest:
+        line = rest.pop(0)
         field = _FIELD.fullmatch(line)
-        if field:
-            if not inside:
+        if line.strip().startswith("```"):
+            out += ["", ".. code-block:: text", ""]
+            while not rest[0].strip().startswith("```"):
+                out.append(f"   {rest.pop(0)}")
+            rest.pop(0)
+            out.append("")
+        elif line.startswith(">>>"):
+            out += ["", line]
+            while rest and rest[0].strip():
+                out.append(rest.pop(0))
+        elif field:
+            words = [field[2]]
+            while rest and rest[0].startswith(" "):
+                words.append(rest.pop(0).strip())
+            if out and not out[-1].startswith((":", "    ")):
                 out.append("")
-            out.append(f":{field[1]}: {prose(field[2])}")
-            inside = True
-        elif inside and line.startswith(" "):
-            out.append(f"    {prose(line.strip())}")
+            out += _field(field[1], " ".join(words))
+            if rest and rest[0].strip() and not _FIELD.fullmatch(rest[0]):
+                out.append("")
         else:
-            if inside:
-                out.append("")
             out.append(prose(line))
-            inside = False
     return out
+
+
+def _field(name: str, text: str) -> Iterator[str]:
+    """One part of a docstring, as a field of reStructuredText."""
+    items = [_INPUT.fullmatch(item) for item in _NEXT.split(text)]
+    if name == "Input" and len(items) > 1 and all(items):
+        yield f":{name}:"
+        for item in items:
+            assert item is not None
+            yield f"    - **{prose(item[1])}**: {prose(item[2])}"
+    elif name in ("Errors", "Warns"):
+        yield f":{name}: {_ERROR.sub(_link, prose(text))}"
+    else:
+        yield f":{name}: {prose(text)}"
+
+
+def _link(match: re.Match[str]) -> str:
+    return f"`{match[1]} <errors.html#{match[1].lower()}>`__"
 
 
 def process(

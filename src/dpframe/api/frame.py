@@ -198,7 +198,13 @@ class PrivateFrame(Questions):
         return self._then(steps.WithColumns(self._step, made))
 
     def select(self, *columns: str | Sequence[str]) -> PrivateFrame:
-        """Keep these columns, in this order. The unit's identifier travels on, hidden."""
+        """Keep these columns, in this order. The unit's identifier travels on, hidden.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, None]}).dp(unit="user")
+        >>> frame.select("age").columns
+        ['age']
+        """
         names = self._names(columns, "select")
         if not names:
             raise InvalidArgument("select: name at least one column.")
@@ -229,7 +235,13 @@ class PrivateFrame(Questions):
         return self._then(steps.Clip(self._step, name, low, high))
 
     def fill_null(self, column: str | Mapping[str, Any], value: Any = None) -> PrivateFrame:
-        """A constant in place of what is missing (null or NaN): `fill_null("spend", 0)`, `fill_null({"spend": 0})`."""
+        """A constant in place of what is missing (null or NaN): `fill_null("spend", 0)`, `fill_null({"spend": 0})`.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, None]}).dp(unit="user")
+        >>> frame.fill_null("age", 0).mean("age", bounds=(0, 120), max_rows=1).sensitivity["age.count"].l1
+        1
+        """
         step = self._step
         for name, filler in _pairs(column, value, "fill_null"):
             step = steps.FillNull(step, name, plain(filler))
@@ -242,7 +254,14 @@ class PrivateFrame(Questions):
         return self._then(steps.DropNulls(self._step, names))
 
     def cast(self, column: str | Mapping[str, Any], dtype: Any = None) -> PrivateFrame:
-        """Another type: `cast("age", "int64")` or `cast({"age": pl.Int64})`. What does not convert is null."""
+        """Another type: `cast("age", "int64")` or `cast({"age": pl.Int64})`. What does not convert is null.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, None]}).dp(unit="user")
+        >>> texts = frame.cast("age", "string")
+        >>> texts.cast({"age": pl.Int64}).mean("age", bounds=(0, 120), max_rows=1)
+        Query of age: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...).
+        """
         pairs = _pairs(column, dtype, "cast")
         return self._then(steps.Cast(self._step, tuple((name, as_dtype(given)) for name, given in pairs)))
 

@@ -19,7 +19,17 @@ __all__ = ["PrivateGroupBy", "named", "quantiles"]
 
 @explains(".{}({}).release(epsilon=0.1)")
 class PrivateGroupBy(Hints):
-    """Groups of a protected frame; ask them for aggregates."""
+    """Groups of a protected frame; ask them for aggregates.
+
+    >>> import polars as pl, dpframe as dp
+    >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+    >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> groups = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=3)
+    >>> groups.agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 10))).release(epsilon=0.5).table.columns
+    ['city', 'n', 'spend']
+    >>> groups.median("spend", bounds=(0, 10)).release(epsilon=0.5).table.columns
+    ['city', 'spend']
+    """
 
     __slots__ = ("_budget", "_groups")
     _habits = GROUPS

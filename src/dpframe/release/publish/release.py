@@ -180,6 +180,12 @@ class Release(Hints):
                 margins still count what is suppressed. Of several such steps the strictest holds. Privacy does not ask
                 for this: the numbers are noisy already
         Errors: InvalidArgument; UnsupportedOperation where no number was released
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
+        >>> out.suppress(below=1e9).table["count"].to_list()
+        [None, None]
         """
         least = real(below)
         if least is None or not 0 < least <= 1e300:
@@ -358,6 +364,12 @@ class Release(Hints):
         """The released table as CSV: a text, or a file where a path is given. A crosstab has one line of names.
 
         Durations are written as in ISO 8601: PT5H is five hours.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
+        >>> out.to_csv().splitlines()[0]
+        'city,count'
         """
         table = self.to_polars().with_columns(pl.selectors.duration().dt.to_string("iso"))
         if path is None:
