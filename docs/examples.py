@@ -36,7 +36,7 @@ from unittest import mock
 
 import numpy as np
 
-from dpframe.errors import DpFrameError
+from dpframe.errors import DpFrameError, DpFrameWarning
 from dpframe.noise import bits
 
 DOCS = Path(__file__).parent
@@ -258,13 +258,18 @@ def _run(page: Page, block: Block, names: dict[str, Any]) -> str:
     if block.raises:
         raise FailedExampleError(f"{place}: nothing was raised")
     said = [
-        f"{type(w.message).__name__}: {w.message}"
-        for w in caught
-        if "DpFrame" in type(w.message).__name__
+        f"{type(warning.message).__name__}: {warning.message}"
+        for warning in caught
+        if isinstance(warning.message, DpFrameWarning)
     ]
-    return "\n".join(
-        [out.getvalue().rstrip(), *(textwrap.fill(line, WIDTH) for line in said)]
-    ).strip("\n")
+    lines = "\n".join([out.getvalue().rstrip(), *said]).strip("\n").split("\n")
+    return "\n".join(map(_folded, lines))
+
+
+def _folded(line: str) -> str:
+    """A long sentence in several lines; the lines of a table stay."""
+    sentence = len(line) > WIDTH and ". " in line and "  " not in line.strip()
+    return textwrap.fill(line, WIDTH, break_long_words=False) if sentence else line
 
 
 def shape(text: str, kind: str) -> str:

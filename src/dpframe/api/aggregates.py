@@ -108,15 +108,14 @@ def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
 
     Input:  bounds (column unit) as in `sum`; dates, times or timedeltas for a column of these
     Output: column unit, float; of dates a time, as in Polars, of times and durations the column's type
-    Bound:  a sum measured from the middle of the bounds, whose values are at most half their width, and a count of the
-            values. Where values cannot be missing (`drop_nulls`, `fill_null`) the count is that of the rows, and every
-            mean and `count()` of the same ask share it. With Laplace noise for an ε, a sum and its count are measured
-            as a pair, with √2 less noise on both (`dpframe.theory.formulas.sensitivity.pairs`). What is released is the
-            ratio, drawn to the middle of the bounds by as much as its noise deserves: not at all where many values are
-            counted, and all the way where none are. So a mean of few values is not without bias, and its error is
-            smaller, often by half, but for means at the very end of their bounds, where cutting the ratio off there
-            does as well or better (by a fifth at most, as tried). The interval is that of the ratio, and holds what is
-            released
+    Bound:  a mean is a noisy sum over a noisy count. The sum is measured from the middle of the bounds, so that a value
+            moves it by at most half of their width. Where values cannot be missing (`drop_nulls`, `fill_null`) the count is
+            that of the rows, and every mean and `count()` of the question share it. With Laplace noise, sum and count
+            are measured as a pair, which has √2 less noise on both (`dpframe.theory.formulas.sensitivity.pairs`).
+            The ratio is then drawn to the middle of the bounds, by as much as its noise deserves: not at all where many
+            values are counted, and all the way where none are. So a mean of few values has a bias and a smaller
+            error, often half of that of the ratio. For means at the very end of their bounds, the ratio itself does as
+            well or better, by up to a fifth. The interval is that of the ratio, and holds what is released
     Errors: as in `sum`
 
     >>> import polars as pl, dpframe as dp
@@ -190,12 +189,12 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
     Input:  q in [0, 1], to six decimals; bounds (column unit) as in `sum`
     Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
             fewer); dates, times and durations keep their type; a float where bounds reach beyond 64 bits
-    Bound:  a choice among them, scored by the rows below and above: by permute-and-flip, which over all groups costs
-            what l1 calls for, or by the exponential mechanism, which needs a δ or a ρ and costs what l2 calls for; see
-            `dpframe.theory.formulas.loss.quantile_selection`. A group with too few rows to tell has one near the part q
-            of the way between its bounds: 8 · scale public rows are spread evenly between them, beside its own (not for
-            q of 0 and 1). `release(..., ci=0.95)` spends half of the price on an interval; see
-            `dpframe.theory.formulas.error.quantile_interval`
+    Bound:  the value is chosen among these candidates, by the numbers of rows below and above each. Permute-and-flip
+            costs what l1 calls for; the exponential mechanism needs a δ or a ρ and costs what l2 calls for. The one
+            with less noise is taken: see `dpframe.theory.formulas.loss.quantile_selection`. Beside the rows of each
+            group there are 8 · scale public rows, spread evenly between the bounds (not for q of 0 and 1). So a group
+            with too few rows gets a value near the part q of the way between its bounds. `release(..., ci=0.95)`
+            spends half of the price on an interval: see `dpframe.theory.formulas.error.quantile_interval`
     Errors: as in `sum`; InvalidArgument for q
 
     >>> import polars as pl, dpframe as dp

@@ -174,16 +174,15 @@ class Query(Hints):
 
         Input:  epsilon, delta, rho, noise, ci as in `release`; alpha: the probability of a larger error; assume_rows:
                 for ratios and quantiles, a number of values per group to assume, since their error depends on it
-        Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks); the error
-                of a mean, a variance, a standard deviation or a quantile is null unless rows are assumed; that of a
-                most frequent value is how many fewer rows than the truly most frequent one it may have; "n.other" is
-                the column n in the row that collects suppressed groups
-        Bound:  the errors of counts and sums hold for any data; those of means, variances and standard deviations for
-                that many values, wherever in their bounds they lie, so they are large for a standard deviation, which
-                is hard to know where values hardly differ; those of quantiles for values that lie around them at least
-                as densely as if they were spread evenly between the bounds, and are enough of them (else it is all
-                that lies between the bounds); with ci= it is that at half the price, not the width of the interval,
-                which follows the values
+        Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks). "n.other"
+                is the column n in the row that collects suppressed groups. The error of a mean, a variance, a standard
+                deviation or a quantile is null unless rows are assumed. That of a most frequent value is a number of
+                rows: how many fewer it may have than the truly most frequent one
+        Bound:  errors of counts and sums hold for any data. Errors of means, variances and standard deviations hold for
+                that many values, wherever in their bounds they lie; so that of a standard deviation is large. Errors of
+                quantiles hold where values lie around the quantile at least as densely as if they were spread evenly
+                between the bounds, and are enough of them; else the error is all that lies between the bounds. With
+                ci= the error of a quantile is that at half the price, and not the width of its interval
         Errors: those of `release`, without touching the budget
 
         >>> import polars as pl

@@ -239,20 +239,19 @@ class Release(Hints):
                 (without what is below 0, where post-processing says so); the error is the largest distance from the
                 value to its ends. Margins of a crosstab follow its cells, with "All" for the key; their error is at
                 most the sum of the cells'
-        Bound:  the error is the noise's: the interval holds the number that the release would have without its noise,
-                under the stated limits and bounds, times the factor by which `dp.Auto` scaled it. For counts, sums,
-                means, variances and standard deviations that is proved, and for a quantile of `release(..., ci=0.95)`
-                too, where alpha is at least 1 - ci: its interval is chosen from the data, for half of its price
-                (`dpframe.theory.formulas.error.quantile_interval`). Any other quantile is right in rank, and how far
-                that is in value depends on how densely values lie around it: its interval takes them to lie at least as
-                densely as they do on average between it and either of its bounds, which is so where they become rarer
-                towards the bounds, and not in a gap between two clusters. It takes their number from assume_rows, else
-                from a count in the same release; where there is none, or the number is so small that the choice may be
-                beyond all values, and for a minimum or maximum, it is all that is known: the bounds. A most frequent
-                value has no interval; its error is a number of rows: how many fewer than the truly most frequent one
-                (of those not yet listed) it may have. Groups that were found in the data are shown because their noisy
-                counts were large, which the interval does not undo. Where `dp.Auto` could not choose bounds, which the
-                report says, values may all be beyond those that were taken: the error is that of clipped values
+        Bound:  the interval holds the number that the release would have without its noise, under the stated limits and
+                bounds, times the factor by which `dp.Auto` scaled it. That is proved for counts, sums, means, variances
+                and standard deviations. It is proved for a quantile of `release(..., ci=0.95)` where alpha is at least
+                1 - ci: its interval was chosen from the data, for half of its price
+                (`dpframe.theory.formulas.error.quantile_interval`). Any other quantile is right in rank. How far off
+                its value is depends on how densely values lie around it. Its interval takes them to lie at least as
+                densely as on average between it and either bound. That is so where values become rarer towards the
+                bounds, and not in a gap between two clusters. The number of values is assume_rows, else a count of the
+                same release. Where there is none, or too small a one, and for a minimum or maximum, the interval is
+                that of the bounds. A most frequent value has no interval. Its error is a number of rows: how many fewer
+                than the truly most frequent one (of those not yet listed) it may have. Groups that were found in the
+                data are shown because their noisy counts were large; the interval does not undo that. Where `dp.Auto`
+                could not choose bounds, which the report says, the error is that of values clipped to those it took
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
