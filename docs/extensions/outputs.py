@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
 
 KINDS = ("output", "noisy")
+_ERROR = re.compile(r"[A-Z][A-Za-z]+: ")  # a name and a message
 
 
 def mark(app: Any, tree: nodes.document) -> None:
-    """Show these blocks as plain text, with a class that the style sheet labels."""
+    """Show these blocks as plain text, with a class that the style sheet labels; messages are folded by the browser."""
     for block in tree.findall(nodes.literal_block):
         kind = block.get("language")
-        if kind in KINDS:
-            block["language"] = "text"
-            block["classes"].append(kind)
+        if kind not in KINDS:
+            continue
+        block["language"] = "text"
+        block["classes"].append(kind)
+        if _ERROR.match(block.astext()):
+            message = " ".join(block.astext().split())
+            block.rawsource = message
+            block.children = [nodes.Text(message)]
+            block["classes"].append("message")
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -108,14 +108,15 @@ def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
 
     Input:  bounds (column unit) as in `sum`; dates, times or timedeltas for a column of these
     Output: column unit, float; of dates a time, as in Polars, of times and durations the column's type
-    Bound:  a mean is a noisy sum over a noisy count. The sum is measured from the middle of the bounds, so that a value
-            moves it by at most half of their width. Where values cannot be missing (`drop_nulls`, `fill_null`) the count is
-            that of the rows, and every mean and `count()` of the question share it. With Laplace noise, sum and count
-            are measured as a pair, which has √2 less noise on both (`dpframe.theory.formulas.sensitivity.pairs`).
-            The ratio is then drawn to the middle of the bounds, by as much as its noise deserves: not at all where many
-            values are counted, and all the way where none are. So a mean of few values has a bias and a smaller
-            error, often half of that of the ratio. For means at the very end of their bounds, the ratio itself does as
-            well or better, by up to a fifth. The interval is that of the ratio, and holds what is released
+    Bound:  a mean is a noisy sum over a noisy count. The sum is measured from the middle of the bounds, so that a
+            value moves it by at most half of their width. Where values cannot be missing (`drop_nulls`, `fill_null`)
+            the count is that of the rows, and every mean and `count()` of the question share it. With Laplace noise,
+            sum and count are measured as a pair, which has √2 less noise on both
+            (`dpframe.theory.formulas.sensitivity.pairs`). The ratio is then drawn to the middle of the bounds, by as
+            much as its noise deserves: not at all where many values are counted, and all the way where none are. So a
+            mean of few values has a bias and a smaller error, often half of that of the ratio. For means at the very
+            end of their bounds, the ratio itself does as well or better, by up to a fifth. The interval is that of
+            the ratio, and holds what is released
     Errors: as in `sum`
 
     >>> import polars as pl, dpframe as dp
