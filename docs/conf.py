@@ -26,7 +26,6 @@ extensions = [
     "extensions.outputs",
 ]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["README.md"]
 nitpicky = True  # every reference must lead somewhere
 templates_path: list[str] = []
 default_role = "code"
