@@ -5,9 +5,10 @@ PYTHON ?= python3
 NEWEST ?= python3.14
 VENV := .venv
 RUN := $(VENV)/bin/python -m
+SITE := $(RUN) sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet --jobs auto docs build/site
 SPREAD := --numprocesses logical --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long test-oldest test-newest wheel bench clean
+.PHONY: demo test test-long test-oldest test-newest wheel docs docs-write bench clean
 
 demo: .venv-demo/installed
 	.venv-demo/bin/python demo/psid.py
@@ -18,6 +19,7 @@ test: $(VENV)/installed
 	$(RUN) mypy
 	$(VENV)/bin/lint-imports
 	$(RUN) pytest $(SPREAD)
+	$(SITE)
 
 test-long: $(VENV)/installed
 	$(RUN) pytest $(SPREAD) -m "long or not long"
@@ -34,6 +36,15 @@ test-newest: .venv-newest/installed
 # The package as it is published: built, looked into, installed into an environment of its own, used once.
 wheel: $(VENV)/installed
 	$(VENV)/bin/python .ci/wheel.py
+
+# The site, with warnings as errors; every link within it must lead somewhere. Its examples are run by `make test`.
+docs: $(VENV)/installed
+	$(SITE)
+	@echo "Open build/site/index.html"
+
+# What the examples of the site print, and their pictures, made anew.
+docs-write: $(VENV)/installed
+	$(VENV)/bin/python docs/examples.py --write
 
 bench: $(VENV)/installed
 	$(VENV)/bin/python benchmarks/first_release.py
@@ -64,4 +75,4 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv .venv-demo .venv-oldest .venv-newest .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf build .venv .venv-demo .venv-oldest .venv-newest .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

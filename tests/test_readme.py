@@ -1,4 +1,4 @@
-"""The README's table of engines is what the suite of engines says: each mark stands for questions that it asks."""
+"""The site's table of engines is what the suite of engines says: each mark stands for questions that it asks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from questions import ABSENT, AREAS, REFUSED
 
-README = Path(__file__).parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "support.md"
 HEADS = {
     "polars": "pandas, Polars, PyArrow",
     "duckdb": "DuckDB",
@@ -33,4 +33,4 @@ def rendered():
 
 
 def test_the_table_of_engines_is_the_suite_s():
-    assert rendered() in README.read_text(), f"Put this into the README:\n\n{rendered()}"
+    assert rendered() in PAGE.read_text("utf-8"), f"Put this into {PAGE.name}:\n\n{rendered()}"

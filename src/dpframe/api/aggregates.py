@@ -39,8 +39,12 @@ def count(column: str | None = None, *, share: float = 1) -> Aggregate:
     Bound:  see `dpframe.theory.formulas.sensitivity.grouped.row_counts`
     Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
 
-    >>> count().typed
-    'count()'
+    >>> import polars as pl, dpframe as dp
+    >>> visits = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, None, 5.0]})
+    >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> query = frame.agg(rows=dp.count(), values=dp.count("spend"), max_rows=2)
+    >>> query.release(epsilon=0.5).table.columns
+    ['rows', 'values']
     """
     return Count(read_share(share), None if column is None else read_name(column, "count"))
 
@@ -52,8 +56,10 @@ def count_units(*, share: float = 1) -> Aggregate:
     Output: integer, signed
     Bound:  see `dpframe.theory.formulas.sensitivity.grouped.unit_counts`
 
-    >>> count_units().typed
-    'count_units()'
+    >>> import polars as pl, dpframe as dp
+    >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user")
+    >>> frame.agg(people=dp.count_units()).sensitivity["people"].l1  # no limit on rows is needed
+    1
     """
     return CountUnits(read_share(share))
 
@@ -77,8 +83,13 @@ def sum(  # the field's word, used as dp.sum
     Bound:  see `dpframe.theory.formulas.sensitivity.grouped.row_sums` and `unit_sums`
     Errors: InvalidBounds; MissingBounds, UnknownColumn, WrongType, UnboundedContribution where it is asked
 
-    >>> sum("spend", bounds=(0, 100)).typed
-    "sum('spend', bounds=(0, 100))"
+    >>> import polars as pl, dpframe as dp
+    >>> frame = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 50.0]}).dp(unit="user")
+    >>> query = frame.agg(spend=dp.sum("spend", bounds=(0, 10)), max_rows=2)
+    >>> query.sensitivity["spend"].l1  # two rows of at most 10
+    20
+    >>> query.accuracy(epsilon=1.0)["error"].round(1).to_list()
+    [59.9]
     """
     name = read_name(column, "sum")
     rows, units = read_bounds(bounds, f"sum({name!r})"), read_bounds(unit_bounds, f"sum({name!r})")
@@ -97,19 +108,22 @@ def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
 
     Input:  bounds (column unit) as in `sum`; dates, times or timedeltas for a column of these
     Output: column unit, float; of dates a time, as in Polars, of times and durations the column's type
-    Bound:  a sum measured from the middle of the bounds, whose values are at most half their width, and a count of the
-            values. Where values cannot be missing (`drop_nulls`, `fill_null`) the count is that of the rows, and every
-            mean and `count()` of the same ask share it. With Laplace noise for an ε, a sum and its count are measured
-            as a pair, with √2 less noise on both (`dpframe.theory.formulas.sensitivity.pairs`). What is released is the
-            ratio, drawn to the middle of the bounds by as much as its noise deserves: not at all where many values are
-            counted, and all the way where none are. So a mean of few values is not without bias, and its error is
-            smaller, often by half, but for means at the very end of their bounds, where cutting the ratio off there
-            does as well or better (by a fifth at most, as tried). The interval is that of the ratio, and holds what is
-            released
+    Bound:  a mean is a noisy sum over a noisy count. The sum is measured from the middle of the bounds, so that a
+            value moves it by at most half of their width. Where values cannot be missing (`drop_nulls`, `fill_null`)
+            the count is that of the rows, and every mean and `count()` of the question share it. With Laplace noise,
+            sum and count are measured as a pair, which has √2 less noise on both
+            (`dpframe.theory.formulas.sensitivity.pairs`). The ratio is then drawn to the middle of the bounds, by as
+            much as its noise deserves: not at all where many values are counted, and all the way where none are. So a
+            mean of few values has a bias and a smaller error, often half of that of the ratio. For means at the very
+            end of their bounds, the ratio itself does as well or better, by up to a fifth. The interval is that of
+            the ratio, and holds what is released
     Errors: as in `sum`
 
-    >>> mean("wage").typed
-    "mean('wage')"
+    >>> import polars as pl, dpframe as dp
+    >>> frame = pl.DataFrame({"user": [1, 1, 2], "wage": [3.0, 4.0, 5.0]}).dp(unit="user")
+    >>> query = frame.agg(wage=dp.mean("wage", bounds=(0, 10)), max_rows=2)
+    >>> {name: total.l1 for name, total in query.sensitivity.items()}  # measured from 5, the middle of the bounds
+    {'wage.sum': 10, 'wage.count': 2}
     """
     name = read_name(column, "mean")
     return Mean(read_share(share), name, read_bounds(bounds, f"mean({name!r})"))
@@ -176,16 +190,20 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
     Input:  q in [0, 1], to six decimals; bounds (column unit) as in `sum`
     Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
             fewer); dates, times and durations keep their type; a float where bounds reach beyond 64 bits
-    Bound:  a choice among them, scored by the rows below and above: by permute-and-flip, which over all groups costs
-            what l1 calls for, or by the exponential mechanism, which needs a δ or a ρ and costs what l2 calls for; see
-            `dpframe.theory.formulas.loss.quantile_selection`. A group with too few rows to tell has one near the part q
-            of the way between its bounds: 8 · scale public rows are spread evenly between them, beside its own (not for
-            q of 0 and 1). `release(..., ci=0.95)` spends half of the price on an interval; see
-            `dpframe.theory.formulas.error.quantile_interval`
+    Bound:  the value is chosen among these candidates, by the numbers of rows below and above each. Permute-and-flip
+            costs what l1 calls for; the exponential mechanism needs a δ or a ρ and costs what l2 calls for. The one
+            with less noise is taken: see `dpframe.theory.formulas.loss.quantile_selection`. Beside the rows of each
+            group there are 8 · scale public rows, spread evenly between the bounds (not for q of 0 and 1). So a group
+            with too few rows gets a value near the part q of the way between its bounds. `release(..., ci=0.95)`
+            spends half of the price on an interval: see `dpframe.theory.formulas.error.quantile_interval`
     Errors: as in `sum`; InvalidArgument for q
 
-    >>> quantile("wage", 0.25).typed
-    "quantile('wage', 0.25)"
+    >>> import polars as pl, dpframe as dp
+    >>> wages = pl.DataFrame({"user": [1, 1, 2], "wage": [3.0, 4.0, 5.0]})
+    >>> frame = wages.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> query = frame.agg(low=dp.quantile("wage", 0.25, bounds=(0, 10)), max_rows=2)
+    >>> 0 <= query.release(epsilon=0.5).value <= 10
+    True
     """
     return _ranked(column, read_rank(q), bounds, share, "quantile")
 
@@ -194,8 +212,12 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
 def median(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """The middle value: `quantile` at 1/2.
 
-    >>> median("wage").typed
-    "median('wage')"
+    >>> import polars as pl, dpframe as dp
+    >>> wages = pl.DataFrame({"user": [1, 1, 2], "wage": [3.0, 4.0, 5.0]})
+    >>> frame = wages.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> out = frame.agg(wage=dp.median("wage", bounds=(0, 10)), max_rows=2).release(epsilon=0.5, ci=0.95)
+    >>> out.table.columns
+    ['wage', 'wage_low', 'wage_high']
     """
     return _ranked(column, Fraction(1, 2), bounds, share, "median")
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair
-from dpframe.errors import InvalidArgument
-from dpframe.plan import Aggregate, Intervals, check_choice, number
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan import Aggregate, Intervals, Question, check_choice, number
 
-__all__ = ["cell_of", "intervals_of", "parts_of"]
+__all__ = ["cell_of", "check_cells", "intervals_of", "parts_of"]
 
 
 def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, asked: str) -> Intervals:
@@ -52,3 +52,18 @@ def cell_of(values: str | None, aggfunc: str, bounds: Pair | None) -> Aggregate:
     if values is None:
         raise InvalidArgument(f"crosstab: name the column to take the {aggfunc} of: values='spend'.")
     return make.sum(values, bounds) if aggfunc == "sum" else make.mean(values, bounds)
+
+
+def check_cells(question: Question, asked: str, *, summed: bool) -> None:
+    """Refuse a crosstab whose cells are times, or whose sums would leave out suppressed cells.
+
+    Input:  the question; the aggregate as it is typed in agg(...); whether cells are added up
+    Errors: UnsupportedOperation
+    """
+    if question.outputs[0].dtype is not None:
+        by = ", ".join(map(repr, question.by))
+        raise UnsupportedOperation(f"crosstab: its cells are numbers; for times: group_by({by}, ...).agg({asked}).")
+    if summed and question.private_keys:
+        raise UnsupportedOperation(
+            "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
+        )

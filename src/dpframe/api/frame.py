@@ -80,9 +80,14 @@ def protect(
             imported and does the same
     Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation; nothing is read
 
-    >>> import polars as pl
-    >>> protect(pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}), unit="user").columns
-    ['user', 'spend']
+    >>> import polars as pl, dpframe as dp
+    >>> visits = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]})
+    >>> frame = dp.protect(visits, unit="user", budget=dp.Budget(epsilon=1.0))  # or visits.dp(unit="user", ...)
+    >>> frame.columns, frame.unit
+    (['user', 'spend'], ('user',))
+    >>> out = frame.sum("spend", bounds=(0, 10), max_rows=2).release(epsilon=0.5)
+    >>> out.table.shape, frame.budget.remaining
+    ((1, 1), Loss(epsilon=0.5, delta=0.0))
     """
     if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
         raise InvalidArgument("This frame is protected already.")
@@ -179,6 +184,12 @@ class PrivateFrame(Questions[Table_co]):
         """Keep the rows where every condition holds: `filter(dp.col("age") >= 18)`.
 
         Rows where a condition is null are dropped. Bound: rows only leave, so no unit has more than before.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, 41], "wage": [0.0, 4.0, 9.0]}).dp(unit="user")
+        >>> adults = frame.filter((dp.col("age") >= 18) & (dp.col("wage") > 0))
+        >>> adults.count(max_rows=3).sensitivity["count"].l1  # of one unit, still at most three rows count
+        3
         """
         if not conditions:
             raise InvalidArgument("filter: give a condition, such as filter(dp.col('age') >= 18).")
@@ -194,6 +205,14 @@ class PrivateFrame(Questions[Table_co]):
 
         Old bounds do not reach new values; they are derived anew where the expression allows. The columns that identify
         the unit cannot be rewritten.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, 41], "wage": [0.0, 4.0, 9.0]}).dp(unit="user")
+        >>> richer = frame.clip("wage", 0, 10).with_columns(double=dp.col("wage") * 2, old=dp.col("age") >= 40)
+        >>> richer.columns
+        ['user', 'age', 'wage', 'double', 'old']
+        >>> richer.sum("double", max_rows=1).sensitivity["double"].l1  # its bounds follow from those of the wage
+        20
         """
         if not columns:
             raise InvalidArgument("with_columns: name a column, such as with_columns(double=dp.col('x') * 2).")
@@ -201,7 +220,13 @@ class PrivateFrame(Questions[Table_co]):
         return self._then(steps.WithColumns(self._step, made))
 
     def select(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
-        """Keep these columns, in this order. The unit's identifier travels on, hidden."""
+        """Keep these columns, in this order. The unit's identifier travels on, hidden.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, None]}).dp(unit="user")
+        >>> frame.select("age").columns
+        ['age']
+        """
         names = self._names(columns, "select")
         if not names:
             raise InvalidArgument("select: name at least one column.")
@@ -219,6 +244,11 @@ class PrivateFrame(Questions[Table_co]):
         """Move the values of a column into [lower, upper] (column unit, times as times); missing stays missing.
 
         Choose the limits without looking at the data. With both, sums and means of the column need no `bounds=`.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, 41], "wage": [0.0, 4.0, 9.0]}).dp(unit="user")
+        >>> frame.clip("wage", 0, 5).sum("wage", max_rows=2).sensitivity["wage"].l1
+        10
         """
         name = read_name(column, "clip")
         if isinstance(lower, Auto) or isinstance(upper, Auto):
@@ -228,7 +258,13 @@ class PrivateFrame(Questions[Table_co]):
         return self._then(steps.Clip(self._step, name, low, high))
 
     def fill_null(self, column: str | Mapping[str, Any], value: Any = None) -> PrivateFrame[Table_co]:
-        """A constant in place of what is missing (null or NaN): `fill_null("spend", 0)`, `fill_null({"spend": 0})`."""
+        """A constant in place of what is missing (null or NaN): `fill_null("spend", 0)`, `fill_null({"spend": 0})`.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, None]}).dp(unit="user")
+        >>> frame.fill_null("age", 0).mean("age", bounds=(0, 120), max_rows=1).sensitivity["age.count"].l1
+        1
+        """
         step = self._step
         for name, filler in _pairs(column, value, "fill_null"):
             step = steps.FillNull(step, name, plain(filler))
@@ -241,7 +277,14 @@ class PrivateFrame(Questions[Table_co]):
         return self._then(steps.DropNulls(self._step, names))
 
     def cast(self, column: str | Mapping[str, Any], dtype: Any = None) -> PrivateFrame[Table_co]:
-        """Another type: `cast("age", "int64")` or `cast({"age": pl.Int64})`. What does not convert is null."""
+        """Another type: `cast("age", "int64")` or `cast({"age": pl.Int64})`. What does not convert is null.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, None]}).dp(unit="user")
+        >>> texts = frame.cast("age", "string")
+        >>> texts.cast({"age": pl.Int64}).mean("age", bounds=(0, 120), max_rows=1)
+        Query of age: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...).
+        """
         pairs = _pairs(column, dtype, "cast")
         return self._then(steps.Cast(self._step, tuple((name, as_dtype(given)) for name, given in pairs)))
 
@@ -260,6 +303,13 @@ class PrivateFrame(Questions[Table_co]):
         Input:  bins: the edges, increasing (column unit); labels: one text per interval; right: whether an interval
                 holds its right edge, else its left; include_lowest: whether the outermost edge left out is held too;
                 into: the name of the new column, by default the same
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, 41], "wage": [0.0, 4.0, 9.0]}).dp(unit="user")
+        >>> ages = frame.cut("age", [0, 17, 64, 120], labels=["child", "adult", "old"], into="group")
+        >>> query = ages.group_by("group", max_groups=1, max_rows=2).count()  # the labels are listed keys
+        >>> [line for line in str(query.explain()).splitlines() if "Keys" in line]
+        ['Keys are public: all 3 listed groups are released, whatever the data holds.']
         """
         name = read_name(column, "cut")
         asked = f"cut({name!r})"
@@ -271,6 +321,11 @@ class PrivateFrame(Questions[Table_co]):
 
         Enforced by weights: a unit with n > max_rows rows counts each with weight max_rows / n. With limits=dp.Auto()
         it is chosen inside each release.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "age": [17, 30, 41], "wage": [0.0, 4.0, 9.0]}).dp(unit="user")
+        >>> frame.bound(max_rows=2).sum("wage", bounds=(0, 10)).sensitivity["wage"].l1
+        20
         """
         if max_rows is None and limits is None:
             raise InvalidArgument("bound: say how many rows, such as bound(max_rows=20).")
@@ -336,6 +391,14 @@ class PrivateFrame(Questions[Table_co]):
         Source: McSherry 2009, doi:10.1145/1559845.1559850, theorem 4
         Errors: UnsupportedOperation under neighbors="replace"; InvalidArgument, UnknownColumn, WrongType,
                 BudgetRequired
+
+        >>> import polars as pl, dpframe as dp
+        >>> budget = dp.Budget(epsilon=1.0)
+        >>> frame = pl.DataFrame({"user": [1, 2], "region": ["north", "south"]}).dp(unit="user", budget=budget)
+        >>> parts = frame.partition("region", keys=["north", "south"])
+        >>> counts = [part.count_units().release(epsilon=0.5) for part in parts.values()]
+        >>> budget.spent  # not 1.0: nobody is in both parts
+        Loss(epsilon=0.5, delta=0.0)
         """
         parts = partitioned(self._step, self._budget, by, keys, max_groups)
         return {key: PrivateFrame(step, budget) for key, step, budget in parts}

@@ -20,7 +20,17 @@ __all__ = ["PrivateGroupBy", "named", "quantiles"]
 
 @explains(".{}({}).release(epsilon=0.1)")
 class PrivateGroupBy(Hints, Generic[Table_co]):
-    """Groups of a protected frame; ask them for aggregates."""
+    """Groups of a protected frame; ask them for aggregates.
+
+    >>> import polars as pl, dpframe as dp
+    >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+    >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> groups = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=3)
+    >>> groups.agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 10))).release(epsilon=0.5).table.columns
+    ['city', 'n', 'spend']
+    >>> groups.median("spend", bounds=(0, 10)).release(epsilon=0.5).table.columns
+    ['city', 'spend']
+    """
 
     __slots__ = ("_budget", "_groups")
     _habits = GROUPS
@@ -32,7 +42,7 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query[Table_co]:
         """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
-        return self._question(named(aggregates, unnamed=unnamed))
+        return self._query(named(aggregates, unnamed=unnamed))
 
     def keys(self) -> Query[Table_co]:
         """The keys alone, of the groups that enough units are in: as many as the price allows, which needs a δ.
@@ -53,61 +63,61 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
                 "keys(): dp.Auto() weighs the errors of numbers, and none is asked for here; leave it out and say "
                 "max_groups=3, or ask for count_units()."
             )
-        return self._question(())
+        return self._query(())
 
     def count(self, column: str | None = None) -> Query[Table_co]:
         """Rows per group, or values of a column that are not missing; see `dp.count`."""
-        return self._question((("count" if column is None else column, make.count(column)),))
+        return self._query((("count" if column is None else column, make.count(column)),))
 
     def count_units(self) -> Query[Table_co]:
         """Distinct units per group; see `dp.count_units`."""
-        return self._question((("count_units", make.count_units()),))
+        return self._query((("count_units", make.count_units()),))
 
     def sum(self, column: str, bounds: Pair | None = None, unit_bounds: Pair | None = None) -> Query[Table_co]:
         """Sum of a column per group; see `dp.sum`."""
-        return self._question(((column, make.sum(column, bounds, unit_bounds)),))
+        return self._query(((column, make.sum(column, bounds, unit_bounds)),))
 
     def mean(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """Mean of a column per group; see `dp.mean`."""
-        return self._question(((column, make.mean(column, bounds)),))
+        return self._query(((column, make.mean(column, bounds)),))
 
     def var(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query[Table_co]:
         """Variance of a column per group; see `dp.var`."""
-        return self._question(((column, make.var(column, bounds, ddof=ddof)),))
+        return self._query(((column, make.var(column, bounds, ddof=ddof)),))
 
     def std(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query[Table_co]:
         """Standard deviation of a column per group; see `dp.std`."""
-        return self._question(((column, make.std(column, bounds, ddof=ddof)),))
+        return self._query(((column, make.std(column, bounds, ddof=ddof)),))
 
     def n_unique(self, column: str) -> Query[Table_co]:
         """Different values of a column per group; see `dp.n_unique`."""
-        return self._question(((column, make.n_unique(column)),))
+        return self._query(((column, make.n_unique(column)),))
 
     def quantile(self, column: str, q: float | Sequence[float] = 0.5, bounds: Pair | None = None) -> Query[Table_co]:
         """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
-        return self._question(quantiles(column, q, bounds))
+        return self._query(quantiles(column, q, bounds))
 
     def median(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """Median of a column per group; see `dp.median`."""
-        return self._question(((column, make.median(column, bounds)),))
+        return self._query(((column, make.median(column, bounds)),))
 
     def min(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """A value that hardly any row is below, per group; see `dp.min`."""
-        return self._question(((column, make.min(column, bounds)),))
+        return self._query(((column, make.min(column, bounds)),))
 
     def max(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """A value that hardly any row is above, per group; see `dp.max`."""
-        return self._question(((column, make.max(column, bounds)),))
+        return self._query(((column, make.max(column, bounds)),))
 
     def mode(self, column: str, keys: Iterable[Any] | None = None) -> Query[Table_co]:
         """The most frequent of the listed values of a column per group; see `dp.mode`."""
-        return self._question(((column, make.mode(column, keys)),))
+        return self._query(((column, make.mode(column, keys)),))
 
     def top_k(self, column: str, k: int, keys: Iterable[Any] | None = None) -> Query[Table_co]:
         """The k most frequent of the listed values per group, k rows each; see `PrivateFrame.top_k`."""
-        return self._question(((column, make.top_k(column, k, keys)),))
+        return self._query(((column, make.top_k(column, k, keys)),))
 
-    def _question(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query[Table_co]:
+    def _query(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query[Table_co]:
         return Query(replace(self._groups, aggregates=aggregates), self._budget)
 
     def _advice(self, name: str) -> str:

@@ -37,7 +37,14 @@ def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - 
     Errors: InvalidArgument; InvalidBounds for scaled=False in bounds; UnsupportedOperation where several queries are
             priced together
 
-    >>> Auto(0.2).share, Auto(scaled=False)
+    >>> import polars as pl, dpframe as dp
+    >>> visits = pl.DataFrame({"user": range(500), "city": ["Bonn", "Kiel"] * 250, "spend": [3.0, 40.0] * 250})
+    >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=2.0))
+    >>> groups = frame.group_by("city", keys=["Bonn", "Kiel"], limits=dp.Auto())
+    >>> out = groups.agg(n=dp.count(), spend=dp.mean("spend", bounds=dp.Auto())).release(epsilon=1.0)
+    >>> out.table.shape, "Chosen inside the release" in str(out.report())
+    ((2, 3), True)
+    >>> dp.Auto(0.2).share, dp.Auto(scaled=False)
     (Fraction(1, 5), dp.Auto(scaled=False))
     """
     part = read_share(share, "0.1 for a tenth of the price")

@@ -42,7 +42,15 @@ class Query(Hints, Generic[Table_co]):
         self._question, self._budget = question, budget
 
     def explain(self) -> Derivation:
-        """The derivation: every step, what one unit can have after it, the sensitivity of each noisy total."""
+        """The derivation: every step, what one unit can have after it, the sensitivity of each noisy total.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.clip("spend", 0, 10).sum("spend", max_rows=2)
+        >>> print(str(query.explain()).splitlines()[0])
+        Neighbouring tables: one unit 'user' joins or leaves (add-remove).
+        """
         return derivation(self._question, may_be_scaled(self._question))
 
     @property
@@ -50,6 +58,15 @@ class Query(Hints, Generic[Table_co]):
         """How far one unit moves each noisy total: l0, l1, l2, linf (column unit).
 
         Keys: the column's name where it is one total (`n`), name and part where it is derived (`spend.sum`).
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 10)), max_rows=2)
+        >>> query.sensitivity["n"]
+        Sensitivity(l0=1, l1=2, l2=2, linf=2)
+        >>> list(query.sensitivity)
+        ['n', 'spend.sum', 'spend.count']
         """
         self._known_limits("sensitivity")
         return self._question.sensitivity
@@ -104,6 +121,12 @@ class Query(Hints, Generic[Table_co]):
         Output: ε, rounded up
         Errors: those of `accuracy`; UnsupportedOperation when no ε below 1e9 is enough, or the error is not known
                 before a release (ratios and quantiles without assume_rows=)
+
+        >>> import polars as pl
+        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user")
+        >>> query = frame.count(max_rows=2)
+        >>> query.epsilon_for(error=100)  # within 100 rows, in 95 of 100 releases
+        0.05962
         """
         most = real(error)
         if most is None or not 0 < most < math.inf:
@@ -150,22 +173,23 @@ class Query(Hints, Generic[Table_co]):
         Input:  epsilon, delta, rho, noise, ci as in `release`; a list of prices, epsilon=[0.1, 1], gives the errors at
                 each; alpha: the probability of a larger error; assume_rows: for ratios and quantiles, a number of
                 values per group to assume, since their error depends on it
-        Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks); the error
-                of a mean, a variance, a standard deviation or a quantile is null unless rows are assumed; that of a
-                most frequent value is how many fewer rows than the truly most frequent one it may have; "n.other" is
-                the column n in the row that collects suppressed groups. With a list of prices there are these rows for
-                each, and a first column `epsilon` (or `rho`)
-        Bound:  the errors of counts and sums hold for any data; those of means, variances and standard deviations for
-                that many values, wherever in their bounds they lie, so they are large for a standard deviation, which
-                is hard to know where values hardly differ; those of quantiles for values that lie around them at least
-                as densely as if they were spread evenly between the bounds, and are enough of them (else it is all
-                that lies between the bounds); with ci= it is that at half the price, not the width of the interval,
-                which follows the values
+        Output: one row per column: column, aggregate, mechanism, scale, error (column unit, times in ticks). "n.other"
+                is the column n in the row that collects suppressed groups. The error of a mean, a variance, a standard
+                deviation or a quantile is null unless rows are assumed. That of a most frequent value is a number of
+                rows: how many fewer it may have than the truly most frequent one. With a list of prices there are these
+                rows for each, and a first column `epsilon` (or `rho`)
+        Bound:  errors of counts and sums hold for any data. Errors of means, variances and standard deviations hold for
+                that many values, wherever in their bounds they lie; so that of a standard deviation is large. Errors of
+                quantiles hold where values lie around the quantile at least as densely as if they were spread evenly
+                between the bounds, and are enough of them; else the error is all that lies between the bounds. With
+                ci= the error of a quantile is that at half the price, and not the width of its interval
         Errors: those of `release`, without touching the budget
 
-        >>> import polars as pl, dpframe as dp
-        >>> query = pl.DataFrame({"user": [1, 2]}).dp(unit="user").count_units()
-        >>> query.accuracy(epsilon=[0.1, 1]).select("epsilon", "column", "scale").rows()
+        >>> import polars as pl
+        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user")
+        >>> frame.count(max_rows=2).accuracy(epsilon=0.5).to_dicts()
+        [{'column': 'count', 'aggregate': 'count', 'mechanism': 'discrete_laplace', 'scale': 4.0, 'error': 12.0}]
+        >>> frame.count_units().accuracy(epsilon=[0.1, 1]).select("epsilon", "column", "scale").rows()
         [(0.1, 'count_units', 10.0), (1.0, 'count_units', 1.0)]
         """
         if epsilon is None and rho is None:
@@ -284,6 +308,17 @@ class Query(Hints, Generic[Table_co]):
         Bound:  (epsilon, delta) differential privacy for the protected unit; δ that nothing uses is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
                 ReleasePending, LedgerError, which spend nothing; EngineError
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> out = query.release(epsilon=0.5, name="visits by city")
+        >>> out.table.shape, out.cost
+        ((2, 2), Loss(epsilon=0.5, delta=0.0))
+        >>> again = query.release(epsilon=0.5, name="visits by city")  # the stored table, for free
+        >>> again.table.equals(out.table), frame.budget.remaining
+        (True, Loss(epsilon=0.5, delta=0.0))
         """
         budget, question = resolve_budget(self._budget), self._with_ci(ci)._question
         if ci is not None:
@@ -315,6 +350,13 @@ class Query(Hints, Generic[Table_co]):
                 near to the real one as `dp.Auto` says; nothing is scaled here
         Bound:  ε (or ρ) differential privacy; the table is made of noisy histograms
         Errors: as in `release`; UnsupportedOperation with `dp.Rows(k)`, and for bounds that are not said
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_rows=2).count()
+        >>> query.tune({"max_rows": [1, 2, 5]}, epsilon=0.1).columns
+        ['max_rows', 'count_error']
         """
         account = resolve_budget(self._budget)
         price = read_price(account.terms, epsilon=epsilon, rho=rho, noise=noise)

@@ -8,7 +8,7 @@ from typing import Any, Generic, Self
 from dpframe import engine
 from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_limits, read_name, read_names
-from dpframe.api.cells import cell_of, intervals_of, parts_of
+from dpframe.api.cells import cell_of, check_cells, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named, quantiles
 from dpframe.api.marginals import MarginalsQuery, listed_levels, workload_of
 from dpframe.api.query import Query
@@ -133,7 +133,7 @@ class Questions(Hints, Generic[Table_co]):
         Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
         """
         name = self._only(column, "quantile")
-        return self._question(
+        return self._query(
             quantiles(name, q, bounds), read_limits(max_rows, limits=limits), verb=f"quantile({name!r}, {{limit}})"
         )
 
@@ -206,8 +206,18 @@ class Questions(Hints, Generic[Table_co]):
     def agg(
         self, *unnamed: object, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate
     ) -> Query[Table_co]:
-        """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
-        return self._question(
+        """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`.
+
+        Bound:  the price is split over the totals that they need, by their `share=`; what two of them need is paid once
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.agg(n=dp.count(), spend=dp.mean("spend", bounds=(0, 10)), max_rows=2)
+        >>> query.release(epsilon=0.5).table.columns
+        ['n', 'spend']
+        """
+        return self._query(
             named(aggregates, unnamed=unnamed), read_limits(max_rows, limits=limits), verb="agg(..., {limit})"
         )
 
@@ -235,6 +245,13 @@ class Questions(Hints, Generic[Table_co]):
                 rows weighted down to max_rows_per_group in each and max_rows in all. The row of suppressed groups is
                 paid for with the others: see `dpframe.theory.formulas.loss.key_selection.rest_scale`
         Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> groups = frame.group_by("city", keys=["Bonn", "Kiel", "Trier"], max_groups=2, max_rows_per_group=3)
+        >>> groups.count().release(epsilon=0.5).table["city"].to_list()  # all that are listed
+        ['Bonn', 'Kiel', 'Trier']
         """
         names = self._names(by, "group_by")
         if not names:
@@ -266,6 +283,11 @@ class Questions(Hints, Generic[Table_co]):
                 and as "≥ b" what is not below the last one, which then closes no interval; keys as in `group_by`;
                 limits of one unit, counts; other as in `group_by`, for keys that nobody listed
         Output: a table with the column and `count`, in the order of bins or keys
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"age": [3, 30, 70]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> frame.histogram("age", bins=[0, 18, 65, 120]).release(epsilon=0.5).table["age"].to_list()
+        ['[0, 18)', '[18, 65)', '[65, 120]']
         """
         name = self._only(column, "histogram")
         if bins is not None and keys is not None:
@@ -287,7 +309,7 @@ class Questions(Hints, Generic[Table_co]):
         verb = f"histogram({name!r}, {{limit}})"
         listed = frame._keys((name,), keys, "histogram")
         rest = frame._other((name,), other, "histogram")
-        return frame._question((("count", make.count()),), said, by=(name,), keys=listed, verb=verb, other=rest)
+        return frame._query((("count", make.count()),), said, by=(name,), keys=listed, verb=verb, other=rest)
 
     def crosstab(
         self,
@@ -319,6 +341,13 @@ class Questions(Hints, Generic[Table_co]):
                 total (free, post-processing; null where that is not above 0); limits of one unit, counts, where a cell
                 is a group; other as in `group_by`: one more cell, in a row and a column of its own
         Errors: UnsupportedOperation for margins of keys that are found in the data, parts of means, and times in cells
+
+        >>> import polars as pl, dpframe as dp
+        >>> people = pl.DataFrame({"city": ["Bonn", "Kiel", "Bonn"], "smokes": [True, False, False]})
+        >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.crosstab("city", "smokes", keys={"city": ["Bonn", "Kiel"]}, margins=True)
+        >>> query.release(epsilon=0.5).table.columns
+        ['city', 'False', 'True', 'All']
         """
         down, across = self._names([index], "crosstab"), self._names([columns], "crosstab")
         if not down or not across:
@@ -336,16 +365,8 @@ class Questions(Hints, Generic[Table_co]):
         listed = self._keys(by, keys, "crosstab")
         named = ((values or "count", aggregate),)
         rest = self._other(by, other, "crosstab")
-        query = self._question(named, said, by=by, keys=listed, verb=verb, layout=layout, other=rest)
-        if query._question.outputs[0].dtype is not None:
-            raise UnsupportedOperation(
-                f"crosstab: its cells are numbers; for times: group_by({', '.join(map(repr, by))}, ...)"
-                f".agg({values}=dp.{aggfunc}({values!r}))."
-            )
-        if (margins or parts) and query._question.private_keys:
-            raise UnsupportedOperation(
-                "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
-            )
+        query = self._query(named, said, by=by, keys=listed, verb=verb, layout=layout, other=rest)
+        check_cells(query._question, f"{values}=dp.{aggfunc}({values!r})", summed=bool(margins or parts))
         return query
 
     def marginals(
@@ -411,9 +432,9 @@ class Questions(Hints, Generic[Table_co]):
         self, name: str, aggregate: Aggregate, max_rows: int | None = None, limits: Auto | None = None
     ) -> Query[Table_co]:
         verb = f"{aggregate.typed[:-1]}{'' if aggregate.typed.endswith('()') else ', '}{{limit}})"
-        return self._question(((name, aggregate),), read_limits(max_rows, limits=limits), verb=verb)
+        return self._query(((name, aggregate),), read_limits(max_rows, limits=limits), verb=verb)
 
-    def _question(
+    def _query(
         self,
         aggregates: tuple[tuple[str, Aggregate], ...],
         limits: Limits,

@@ -37,7 +37,15 @@ def check_same_budget(first: Account | None, second: Account | None, asked: str)
 
 
 def set_budget(budget: Any) -> None:
-    """Pay every release that names no budget from this one; None takes it back."""
+    """Pay every release that names no budget from this one; None takes it back.
+
+    >>> import polars as pl, dpframe as dp
+    >>> dp.set_budget(dp.Budget(epsilon=1.0))
+    >>> out = pl.DataFrame({"user": [1, 1, 2]}).dp.count(unit="user", max_rows=2, epsilon=0.25)
+    >>> out.cost
+    Loss(epsilon=0.25, delta=0.0)
+    >>> dp.set_budget(None)
+    """
     global _default
     _default = check_budget(budget)
 

@@ -114,7 +114,15 @@ class Budget:
         return self._limit - self.spent
 
     def history(self) -> list[Charge]:
-        """Every charge, oldest first: "released", "failed" after it was paid, or "pending"."""
+        """Every charge, oldest first: "released", "failed" after it was paid, or "pending".
+
+        >>> import polars as pl, dpframe as dp
+        >>> budget = dp.Budget(epsilon=1.0)
+        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=budget)
+        >>> out = frame.count(max_rows=2).release(epsilon=0.25, name="rows")
+        >>> [(charge.name, charge.epsilon, charge.status) for charge in budget.history()]
+        [('rows', 0.25, 'released')]
+        """
         entries = self._book.entries()
         status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
         return [_line(entry, status.get(entry.number, "pending")) for entry in entries if entry.kind == "charge"]
@@ -250,6 +258,15 @@ class Budget:
         Bound:  they are fixed together, so they are charged by the tightest accounting there is for this budget: all
                 Gaussian noise as one mechanism; with accountant="pld" the joint distribution of all Laplace noise
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
+
+        >>> import polars as pl, dpframe as dp
+        >>> budget = dp.Budget(epsilon=1.0)
+        >>> frame = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, 4.0, 5.0]}).dp(unit="user", budget=budget)
+        >>> queries = [frame.count(max_rows=2), frame.mean("spend", bounds=(0, 10), max_rows=2)]
+        >>> plan = budget.plan(queries, epsilon=0.5, shares=[1, 3])
+        >>> rows, spend = plan.release()
+        >>> rows.table.columns, spend.table.columns, budget.spent
+        (['count'], ['spend'], Loss(epsilon=0.5, delta=0.0))
         """
         return planner()(list(queries) if isinstance(queries, Iterable) else [], self, **price)
 

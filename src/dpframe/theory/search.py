@@ -134,5 +134,11 @@ def binary_search_chain(
     bounds: tuple[Any, Any] | None = None,
     T: type | None = None,  # noqa: N803
 ) -> Any:
-    """`make` at the parameter that `binary_search_param` finds."""
+    """`make` at the parameter that `binary_search_param` finds.
+
+    >>> import dpframe.theory as t
+    >>> space = t.AtomDomain(int), t.AbsoluteDistance()
+    >>> t.binary_search_chain(lambda scale: t.laplace(*space, scale=scale), d_in=1, d_out=0.5).map(1)
+    0.5
+    """
     return make(binary_search_param(make, d_in, d_out, bounds, T))

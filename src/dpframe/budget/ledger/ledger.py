@@ -44,6 +44,18 @@ class Ledger:
 
     A charge is one locked, synced transaction. Whenever the ledger cannot be read, written or trusted, nothing is
     released. It may be used from several threads, and after a fork.
+
+    >>> import tempfile, polars as pl
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger(f"{folder.name}/study.sqlite")
+    >>> budget = ledger.budget("visits-2026", epsilon=1.0)  # made, or opened again
+    >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=budget)
+    >>> out = frame.count(max_rows=2).release(epsilon=0.25, name="rows")
+    >>> Ledger(f"{folder.name}/study.sqlite").budget("visits-2026").remaining
+    Loss(epsilon=0.75, delta=0.0)
+    >>> ledger.verify()
+    {'visits-2026': 3}
+    >>> ledger.close(); folder.cleanup()
     """
 
     def __init__(

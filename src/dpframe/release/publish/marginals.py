@@ -110,6 +110,15 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
     columns that some table of the workload has, in any order, down to `out["a"]` and the total, `out[()]`. Iterating
     gives the tables that were asked for. A table that is changed by itself, `out["a", "b"].round()`, no longer agrees
     with the others; it warns of that, and its report says so. `cost` is the loss that all of them were charged, once.
+
+    >>> import polars as pl, dpframe as dp
+    >>> people = pl.DataFrame({"smokes": [True, False], "drives": [True, True], "old": [False, True]})
+    >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0, delta=1e-6))
+    >>> out = frame.marginals(["smokes", "drives", "old"]).release(epsilon=0.5, delta=1e-6)
+    >>> list(out)
+    [('smokes', 'drives'), ('smokes', 'old'), ('drives', 'old')]
+    >>> out["old", "smokes"].table.columns
+    ['old', 'False', 'True', 'All']
     """
 
     _habits = MARGINALS

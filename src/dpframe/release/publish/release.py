@@ -62,12 +62,28 @@ class Release(Hints, Generic[Table_co]):
 
     @property
     def table(self) -> Table_co:
-        """The released table, in the layout that was asked for."""
+        """The released table, in the layout that was asked for, and in the kind of table that was protected.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> dict(query.release(epsilon=0.5).table.schema)
+        {'city': String, 'count': Int64}
+        """
         return self._laid_out(self._kind)  # type: ignore[no-any-return]
 
     @property
     def value(self) -> Any:
-        """The one released number. Errors: UnsupportedOperation when there are several."""
+        """The one released number.
+
+        Errors: UnsupportedOperation when there are several
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> type(frame.count(max_rows=2).release(epsilon=0.5).value)
+        <class 'int'>
+        """
         if self._numbers.by or len(self._numbers.outputs) != 1:
             raise UnsupportedOperation("This release has more than one number; read its table: .table")
         return self._numbers.shown.item()
@@ -109,6 +125,13 @@ class Release(Hints, Generic[Table_co]):
         Errors: InvalidArgument for a ci that is no probability, or a column of the release that has such a name
                 already; UnsupportedOperation for a crosstab, which has them in `accuracy()`, and for a quantile whose
                 interval was not paid for
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> query.release(epsilon=0.5).with_ci(0.95).table.columns
+        ['city', 'count', 'count_low', 'count_high']
         """
         known, wanted = self._numbers, read_ci(ci)
         check_ci(wanted, known.by, known.outputs, known.layout)
@@ -126,6 +149,13 @@ class Release(Hints, Generic[Table_co]):
                 moved down by what lifts the negative ones, so that totals keep having no bias
         Warns:  DpFrameWarning for one of several marginals, which no longer agrees with the others
         Errors: UnsupportedOperation where no column can be meant
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> bool((query.release(epsilon=0.5).nonnegative().table["count"] >= 0).all())
+        True
         """
         return self._adjusted(nonnegative, known_nonnegative, "nonnegative", pl.Float64())
 
@@ -153,6 +183,12 @@ class Release(Hints, Generic[Table_co]):
                 margins still count what is suppressed. Of several such steps the strictest holds. Privacy does not ask
                 for this: the numbers are noisy already
         Errors: InvalidArgument; UnsupportedOperation where no number was released
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
+        >>> out.suppress(below=1e9).table["count"].to_list()
+        [None, None]
         """
         least = real(below)
         if least is None or not 0 < least <= 1e300:
@@ -206,20 +242,29 @@ class Release(Hints, Generic[Table_co]):
                 (without what is below 0, where post-processing says so); the error is the largest distance from the
                 value to its ends. Margins of a crosstab follow its cells, with "All" for the key; their error is at
                 most the sum of the cells'
-        Bound:  the error is the noise's: the interval holds the number that the release would have without its noise,
-                under the stated limits and bounds, times the factor by which `dp.Auto` scaled it. For counts, sums,
-                means, variances and standard deviations that is proved, and for a quantile of `release(..., ci=0.95)`
-                too, where alpha is at least 1 - ci: its interval is chosen from the data, for half of its price
-                (`dpframe.theory.formulas.error.quantile_interval`). Any other quantile is right in rank, and how far
-                that is in value depends on how densely values lie around it: its interval takes them to lie at least as
-                densely as they do on average between it and either of its bounds, which is so where they become rarer
-                towards the bounds, and not in a gap between two clusters. It takes their number from assume_rows, else
-                from a count in the same release; where there is none, or the number is so small that the choice may be
-                beyond all values, and for a minimum or maximum, it is all that is known: the bounds. A most frequent
-                value has no interval; its error is a number of rows: how many fewer than the truly most frequent one
-                (of those not yet listed) it may have. Groups that were found in the data are shown because their noisy
-                counts were large, which the interval does not undo. Where `dp.Auto` could not choose bounds, which the
-                report says, values may all be beyond those that were taken: the error is that of clipped values
+        Bound:  the interval holds the number that the release would have without its noise, under the stated limits and
+                bounds, times the factor by which `dp.Auto` scaled it. That is proved for counts, sums, means, variances
+                and standard deviations. It is proved for a quantile of `release(..., ci=0.95)` where alpha is at least
+                1 - ci: its interval was chosen from the data, for half of its price
+                (`dpframe.theory.formulas.error.quantile_interval`). Any other quantile is right in rank. How far off
+                its value is depends on how densely values lie around it. Its interval takes them to lie at least as
+                densely as on average between it and either bound. That is so where values become rarer towards the
+                bounds, and not in a gap between two clusters. The number of values is assume_rows, else a count of the
+                same release. Where there is none, or too small a one, and for a minimum or maximum, the interval is
+                that of the bounds. A most frequent value has no interval. Its error is a number of rows: how many fewer
+                than the truly most frequent one (of those not yet listed) it may have. Groups that were found in the
+                data are shown because their noisy counts were large; the interval does not undo that. Where `dp.Auto`
+                could not choose bounds, which the report says, the error is that of values clipped to those it took
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> errors = query.release(epsilon=0.5).accuracy()
+        >>> errors.columns
+        ['city', 'column', 'value', 'error', 'lower', 'upper']
+        >>> errors["error"].to_list()  # rows, in 95 of 100 releases
+        [12.0, 12.0]
         """
         rows = None if assume_rows is None else check_rows(assume_rows)
         return as_kind(error_table(self._numbers, check_alpha(alpha), rows), self._kind)  # type: ignore[no-any-return]
@@ -227,7 +272,15 @@ class Release(Hints, Generic[Table_co]):
     # In words
 
     def report(self) -> Report:
-        """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines."""
+        """The privacy statement of this release: prints as text, shows as HTML, `to_json()` for machines.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
+        >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("city", keys=["Bonn", "Kiel"], max_groups=2, max_rows=2).count()
+        >>> print(str(query.release(epsilon=0.5).report()).splitlines()[3])
+        Privacy loss: ε = 0.5: pure differential privacy (ε).
+        """
         steps = {"post_processing": list(self._steps)} if self._steps else {}
         errors = largest_errors(self._numbers, 0.05)
         return Report({**self._statement, **steps}, tuple((name, self._error_words(name, e)) for name, e in errors))
@@ -332,6 +385,12 @@ class Release(Hints, Generic[Table_co]):
         """The released table as CSV: a text, or a file where a path is given. A crosstab has one line of names.
 
         Durations are written as in ISO 8601: PT5H is five hours.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
+        >>> out.to_csv().splitlines()[0]
+        'city,count'
         """
         table = self.to_polars().with_columns(pl.selectors.duration().dt.to_string("iso"))
         if path is None:

@@ -27,7 +27,14 @@ __all__ = ["TableQuery", "distances", "empirical_sensitivity"]
 
 @runtime_checkable
 class TableQuery(Protocol):
-    """A question about a table that can be asked of any other table with the same columns, without noise."""
+    """A question about a table that can be asked of any other table with the same columns, without noise.
+
+    >>> import polars as pl, dpframe as dp
+    >>> rows = pl.DataFrame({"user": [1, 1, 2]})
+    >>> query = rows.dp(unit="user").count(max_rows=1)  # is one
+    >>> query.unit_columns, query.exact_totals(rows)["count"]
+    (('user',), {(): Fraction(2, 1)})
+    """
 
     @property
     def unit_columns(self) -> tuple[str, ...]:

@@ -56,7 +56,12 @@ def _converted(measurement: Measurement, measure: Measure, change: Callable[[Any
 
 
 def pure_to_approx(measurement: Measurement) -> Measurement:
-    """State a pure loss ε as the pair (ε, 0), so that it composes with approximate ones."""
+    """State a pure loss ε as the pair (ε, 0), so that it composes with approximate ones.
+
+    >>> import dpframe.theory as t
+    >>> t.pure_to_approx(t.laplace(t.AtomDomain(int), t.AbsoluteDistance(), scale=2.0)).map(1)
+    (0.5, 0.0)
+    """
     m = _same(measurement, (MaxDivergence(),), "pure_to_approx")
     return _converted(m, Approximate(MaxDivergence()), lambda epsilon: (epsilon, Fraction(0)))
 

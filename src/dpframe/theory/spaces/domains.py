@@ -26,7 +26,11 @@ _PLAIN: dict[type, np.dtype[Any]] = {
 
 
 class Domain:
-    """A set of values. Subclasses are frozen and compare by their facts."""
+    """A set of values. Subclasses are frozen and compare by their facts.
+
+    >>> AtomDomain(T=int, bounds=(0, 12)).member(13), AtomDomain(T=int, bounds=(0, 12)).within(AtomDomain(T=int))
+    (False, True)
+    """
 
     def member(self, value: Any) -> bool:
         """Whether a value belongs to the set."""

@@ -36,7 +36,11 @@ def probability(value: Any, name: str = "delta") -> Fraction:
 
 
 class Measure:
-    """A distance between output distributions. Two measures of the same kind are equal."""
+    """A distance between output distributions. Two measures of the same kind are equal.
+
+    >>> MaxDivergence() == MaxDivergence(), MaxDivergence().below(0.5, 1.0)
+    (True, True)
+    """
 
     def parse(self, loss: Any, name: str = "d_out") -> Any:
         """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
@@ -89,7 +93,12 @@ class MaxDivergence(_Scalar):
 
 @dataclass(frozen=True)
 class ZeroConcentratedDivergence(_Scalar):
-    """Zero-concentrated differential privacy (Bun and Steinke 2016): a loss is ρ, with Rényi divergence at most ρ·α."""
+    """Zero-concentrated differential privacy (Bun and Steinke 2016): a loss is ρ, with Rényi divergence at most ρ·α.
+
+    >>> import dpframe.theory as t
+    >>> t.gaussian(t.AtomDomain(int), t.AbsoluteDistance(), scale=5.0).map(1)  # ρ
+    0.02
+    """
 
     letter = "ρ"
 
@@ -220,6 +229,12 @@ class SmoothedMaxDivergence(Measure):
     """A privacy profile: for each ε the δ, the mass by which e^ε times one distribution can fail to cover the other.
 
     A profile is compared with a pair (ε, δ), or a list of pairs, that it must satisfy.
+
+    >>> import dpframe.theory as t
+    >>> space = t.AtomDomain(int), t.AbsoluteDistance()
+    >>> noise = t.gaussian(*space, scale=5.0, output_measure=t.SmoothedMaxDivergence())
+    >>> noise.check(1, (1.0, 1e-6)), noise.check(1, (0.5, 1e-6))
+    (True, False)
     """
 
     def parse(self, loss: Any, name: str = "d_out") -> Any:

@@ -27,7 +27,11 @@ __all__ = [
 
 
 class Metric:
-    """A distance between members of a domain. Two metrics of the same kind are equal."""
+    """A distance between members of a domain. Two metrics of the same kind are equal.
+
+    >>> SymmetricDistance().distance([12, 10, 8], [10, 8])
+    1
+    """
 
     def distance(self, a: Any, b: Any) -> Any:
         """The distance between two values; infinite when the metric does not compare them."""
