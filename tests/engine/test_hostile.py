@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from decimal import Decimal
 from fractions import Fraction
 
@@ -21,6 +22,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine.intake.buffers import sound
+from dpframe.engine.intake.cells import each, text, value_for
 from strategies import answer
 
 # Memory that nothing checked
@@ -254,7 +256,7 @@ _CELLS = {
     "zero": "a\0b",
     "lines": "a\nb",
     **{f"number {i}": n for i, n in enumerate([np.longdouble(1) / 3, 1j, np.complex128(1j), 10**5000, Fraction(1, 3)])},
-    **{f"decimal {n}": Decimal(n) for n in ("sNaN", "NaN", "Infinity", "1e400", "1e99999")},
+    **{f"decimal {n}": Decimal(n) for n in ("sNaN", "NaN", "Infinity", "1e400", "1e99999", "1e999999999")},
     "void": np.void(b"abc"),
     "years": np.datetime64("2020", "Y"),
     **{type(o).__name__: o for o in ([1], np.array([1, 2]), pd.DataFrame({"a": [1]}), int, len, ..., b"\xff")},
@@ -281,6 +283,34 @@ def test_an_object_of_any_kind_ends_nothing_and_changes_nobody(name, capfd):
         assert answer(table.count("x", max_rows=1))[0][()] >> 20 in (2, 3)
         assert answer(dp.protect(frame, unit="x").count_units())[0][()] in (1, 2)
     assert capfd.readouterr() == ("", "")
+
+
+_EXPONENTS = ("1e999999999999", "-3e999999999", "1e-999999999999", "0e999999999", "7" * 5000, f"0.{'7' * 5000}")
+
+
+@pytest.mark.parametrize("written", _EXPONENTS)
+def test_no_cell_takes_long_because_of_its_exponent(written):
+    """As a fraction 1e999999999 has a billion digits: one cell took all the memory there is."""
+    cell, started = Decimal(written), time.perf_counter()
+    frame = pd.DataFrame({"u": [1, 2], "x": pd.Series([cell, Decimal(1)], dtype=object)})
+    answer(dp.protect(frame, unit="u").count("x", max_rows=1))
+    answer(dp.protect(frame, unit="x").count_units())
+    for dtype in (pl.Int64(), pl.Boolean(), pl.Decimal(38, 2), pl.Float64()):
+        (read,) = each(value_for(dtype), [cell])
+        assert read == (float(written) if dtype == pl.Float64() else None if cell else 0)
+    assert time.perf_counter() - started < 5  # it is some milliseconds
+
+
+def test_numbers_that_no_float_holds_are_apart():
+    """By way of a float, 1e400 and 1e500 were one unit, "inf"; equal numbers are one, whatever their types."""
+    texts = [text(Decimal(n)) for n in ("1e400", "1e500", "Infinity", "1e-400", "0e400", "0")]
+    assert len(set(texts)) == 5
+    assert texts[-2:] == ["0", "0"]
+    for same in ([10**400, Decimal("1e400")], [Fraction(1, 10**400), Decimal("1e-400")], [1, Decimal("1.00"), 1.0]):
+        assert len({text(x) for x in same}) == 1
+    for long in (10**5000, Decimal("1e5000"), Fraction(1, 10**5000), Decimal("1e-5000")):
+        assert each(text, [long]) == [None]
+    assert text(Decimal("1" + "0" * 9000 + "e-9000")) == "1"  # the zeros at its end are no digits
 
 
 def test_a_table_that_is_changed_while_it_is_read():

@@ -233,6 +233,43 @@ def test_one_decimal_is_one_unit_however_it_is_written(made):
     assert answered(dp.protect(table, unit="u").count_units()) == [[2]]
 
 
+@pytest.mark.parametrize("dtype", ["numeric(39, 0)", "numeric(50, 5)", "numeric(1000, 400)"])
+def test_a_decimal_of_more_than_38_digits_is_read_as_any_other(made, dtype):
+    """There is no word for it in narwhals, which failed with a ValueError at protect."""
+    most = "9" * 39
+    table = made(f"u int, d {dtype}, x int", f"(1, 7, 1), (2, {most}, 2), (3, NULL, 3), (4, -7, 4), (5, 7.0, 5)")
+    assert values(table, c("d") + 0.0, c("d") > 0) == [[7.0, 1e39, None, -7.0, 7.0], [True, True, None, False, True]]
+    frame = dp.protect(table, unit="u")
+    assert answered(frame.count("d", max_rows=1)) == [[4 * 2**20]]
+    answered(frame.agg(s=dp.sum("d", bounds=(0, 10)), m=dp.median("d", bounds=(0, 10)), max_rows=1))
+    listed = frame.group_by("d", keys=[7.0, 1e39], max_groups=1).count_units()
+    assert answered(listed) == [[2, 1]]
+    assert answered(dp.protect(table, unit="d").count_units()) == [[3]]
+    derived = table.mutate(e=table.d.cast("decimal(60, 3)"))
+    assert answered(dp.protect(derived, unit="u").count("e", max_rows=1)) == [[4 * 2**20]]
+
+
+def test_lists_of_decimals_of_more_than_38_digits_are_not_read(made):
+    table = made("u int, d numeric(50, 1)[]", "(1, '{1}'), (2, NULL)")
+    frame = dp.protect(table, unit="u")
+    assert answered(frame.filter(~c("d").is_null()).count(max_rows=1)) == [[1]]
+    with pytest.raises(WrongType, match="cast it before"):
+        frame.sum("d", bounds=(0, 1), max_rows=1)
+
+
+def test_decimals_of_another_database_that_are_too_long_are_refused_by_their_name(monkeypatch):
+    from dpframe.engine.backends import ibis as ours
+
+    connection = ibis.duckdb.connect()
+    connection.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 1.5 AS d")
+    table = connection.table("t").mutate(d=ibis.literal("1.5").cast("decimal(50, 5)"))
+    monkeypatch.setattr(ours, "_DIALECTS", {})  # as any other database
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1))
+    assert frame.filter(c("u") > 0).count(max_rows=1)._ask is not None
+    with pytest.raises(WrongType, match=r"table\['d'\].cast\('float64'\)"):
+        frame.sum("d", bounds=(0, 1), max_rows=1)
+
+
 def test_dates_and_times_out_of_the_calendar_are_missing(made):
     days = ["'infinity'", "'-infinity'", "'0044-03-15 BC'", "'10000-01-01'", "'0001-01-01'", "'9999-12-31'", "NULL"]
     rows = ", ".join(f"({i}, {day}, {day})" for i, day in enumerate(days))

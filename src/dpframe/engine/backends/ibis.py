@@ -25,7 +25,7 @@ from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import ColumnDomain, Kind, kind
 
-__all__ = ["BACKEND", "Dialect", "fetched"]
+__all__ = ["BACKEND", "Dialect", "fetched", "is_wide"]
 
 # What Ibis calls a database, and its module beside this one.
 _DIALECTS: Mapping[str, str] = {"postgres": "postgres", "duckdb": "ibis_duckdb"}
@@ -67,11 +67,13 @@ class Dialect:
         Errors: UnsupportedOperation where the table as a whole cannot
         """
         _check_numbers(table)
-        return _loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
+        loose = _loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
+        schema = table.schema()
+        return loose | {name: _wide(name) for name in types if is_wide(schema[name])}
 
     def types(self, table: Any) -> dict[str, DType]:
-        """The types of the columns, as they are held."""
-        return dict(nw.from_native(table).collect_schema())
+        """The types of the columns, as they are held; Unknown where narwhals has no word for one."""
+        return {name: _type_of(name, dtype) for name, dtype in table.schema().items()}
 
     def held(self, value: Any, dtype: DType) -> Any:
         """A column of the user's as it is held: a time as its ticks, a text as text."""
@@ -143,7 +145,12 @@ class _Ibis(SqlBackend):
         against, opened = dialect.against(table, held), dialect.opened(table)
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
-            columns = {names[name]: dialect.held(opened[name], types[name]) for name in wanted}
+            columns = {
+                names[name]: _is_there(opened[name])
+                if kind(types[name]) == Kind.OTHER
+                else dialect.held(opened[name], types[name])
+                for name in wanted
+            }
             return opened.select(**(columns or {"s": ibis.literal(1)}))
 
         return Data("pandas", schema_of(self, held, against), scan, True, self.name, names)
@@ -218,6 +225,31 @@ class _Ibis(SqlBackend):
         if getattr(dtype, "time_zone", None) is not None:
             return "databases do not agree on zones: make it UTC without a zone before it comes to dpframe"
         return super().reason_against(dtype)
+
+
+def _type_of(name: str, dtype: Any) -> DType:
+    """What narwhals calls a type of Ibis: Unknown for a decimal of more than 38 digits, at which it fails."""
+    try:
+        return nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
+    except ValueError:
+        return nw.Unknown()
+
+
+def is_wide(dtype: Any) -> bool:
+    """Whether a type of Ibis is a decimal of more digits than narwhals has a type for."""
+    return bool(dtype.is_decimal() and (dtype.precision or 0) > 38)
+
+
+def _wide(name: str) -> str:
+    return f"decimals have 38 digits at most: cast it before, table.mutate(x=table[{name!r}].cast('float64'))"
+
+
+def _is_there(value: Any) -> Any:
+    """A column of which nothing can be asked but whether there is a value: a number that is null where there is none.
+
+    Its own type stays in the database, since there may be no word for it in narwhals.
+    """
+    return ibis.cases((value.notnull(), 1))
 
 
 def _held(value: Any, dtype: DType) -> Any:

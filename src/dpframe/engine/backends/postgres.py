@@ -36,7 +36,7 @@ import sqlglot.expressions as sge
 from ibis.backends.sql.compilers.postgres import PostgresCompiler
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.ibis import Dialect
+from dpframe.engine.backends.ibis import Dialect, is_wide
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
 
@@ -502,9 +502,11 @@ class _Postgres(Dialect):
         return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
 
     def types(self, table: Any) -> dict[str, DType]:
-        held = super().types(table)
-        texts = [name for name, dtype in table.schema().items() if dtype.is_uuid()]
-        return held | dict.fromkeys(texts, nw.String())
+        """A decimal may have a thousand digits there, of which dpframe reads what it needs."""
+        schema = table.schema().items()
+        texts = [name for name, dtype in schema if dtype.is_uuid()]
+        decimals = [name for name, dtype in schema if is_wide(dtype)]
+        return super().types(table) | dict.fromkeys(texts, nw.String()) | dict.fromkeys(decimals, nw.Decimal(38, 9))
 
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
         """A type that neither Ibis nor dpframe has a word for is read as text, where that is asked for."""
