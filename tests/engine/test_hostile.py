@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dp
+from dpframe.engine.backends.polars import _unicode
 from dpframe.engine.intake.buffers import sound
 from dpframe.engine.intake.cells import each, text, value_for
 from strategies import answer
@@ -105,6 +106,27 @@ def test_texts_that_are_none_are_null(name):
         (there,) = answer(frame.group_by("x", keys=["a", None], max_groups=1).count_units())
         assert there == {("a",): expected.count("a"), (None,): len(array) - len(expected)}
         assert answer(dp.protect(form(array), unit="x").count_units()) == [{(): len(set(expected))}]
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 4])
+def test_a_piece_of_nulls_alone_has_no_texts_beneath_them(pieces):
+    """There Polars checks no text, and its letters crashed: a lazy frame comes in a piece for each processor."""
+    column = _polars(_TEXTS["beneath a null"]())["x"]
+    nulls = pl.concat([column[i : i + 1] for i in (1, 3, 1, 3)][:pieces], rechunk=False)
+    assert _bytes_beneath(nulls) == {0xFF, 0xC3, 0xFE} - ({0xC3} if pieces == 1 else set())
+    assert _bytes_beneath(_unicode(nulls)) <= {0}
+    assert _unicode(nulls).str.to_lowercase().to_list() == [None] * pieces
+
+
+def _bytes_beneath(column):
+    """The bytes that lie beneath the nulls of a column of short texts."""
+    chunks = column.to_frame().to_arrow(compat_level=pl.CompatLevel.newest()).column(0).chunks
+    views = [memory[i : i + 16] for chunk in chunks for memory in (_views(chunk),) for i in range(0, len(memory), 16)]
+    return {byte for view in views for byte in view[4 : 4 + struct.unpack("<i", view[:4])[0]]}
+
+
+def _views(chunk):
+    return chunk.buffers()[1].to_pybytes()[16 * chunk.offset :][: 16 * len(chunk)]
 
 
 def test_numbers_and_times_that_are_none_are_null():
