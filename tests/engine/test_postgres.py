@@ -277,6 +277,8 @@ def test_dates_and_times_out_of_the_calendar_are_missing(made):
     day, time, year = values(table, c("d").dt.day(), c("t").cast("date").dt.day(), c("t").dt.year())
     assert day == time == [None, None, None, None, 1, 31, None]
     assert year == [None, None, None, None, 1, 9999, None]
+    assert answered(dp.protect(table, unit="d").count_units()) == [[2]]
+    assert answered(dp.protect(table, unit="t").count_units()) == [[2]]
 
 
 _TYPES = {
@@ -323,6 +325,58 @@ def test_a_type_works_or_is_refused_before_the_charge(made, backend, name):
     frame = dp.protect(table, unit="u", budget=budget)
     assert answered(frame.count("x", max_rows=1)) == [[2 * 2**20]]
     assert answered(frame.group_by("x", max_groups=1).count_units()) == [[2]]
+
+
+_ENDS = [x + d for x in (0, 2**7, -(2**7), 2**8, 2**15, -(2**15), 2**16, 2**31, -(2**31), 2**32) for d in (-1, 0, 1)]
+_ENDS += [2**63 - 1, -(2**63), None]
+_WHOLE_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+
+
+@pytest.mark.parametrize("dtype", _WHOLE_TYPES)
+def test_a_cast_to_a_whole_number_is_that_of_polars_and_so_is_what_comes_after(stored, dtype):
+    """PostgreSQL has no whole numbers of 8 bits and none without a sign; a cast to what it has instead would fail."""
+    floats = [*(None if x is None else float(x) for x in _ENDS), 127.9, -128.9, -0.9, 255.9, 1e300, -INF, NAN, LEAST]
+    integers = [*_ENDS, *[None] * (len(floats) - len(_ENDS))]
+    texts = [*(None if x is None else f"{x}" for x in integers[:-3]), "+5", "1e2", "9" * 30]
+    frame = pl.DataFrame({"u": range(len(floats)), "i": integers, "f": floats, "s": texts})
+    table = stored(frame.with_columns(b=pl.col("u") % 2 == 0))
+    frame = frame.with_columns(b=pl.col("u") % 2 == 0)
+    for name in ("i", "f", "s", "b"):
+        x = c(name).cast(dtype)
+        after = (x, x + 1, -x, x * x, x.abs(), x // 3, x % 3, x * 0.5, x.cast("int8"), x.cast("string"), x == 127)
+        after += (x.is_in([127, -128, 300]), x.fill_null(5), x.clip(-5, 100), dp.when(x > 0).then(x).otherwise(c("i")))
+        assert values(table, *after) == values(frame, *after)
+    for ask in (
+        lambda p: p.group_by("i", keys=[1, 127, None], max_groups=1).count_units(),
+        lambda p: p.agg(s=dp.sum("i", bounds=(0, 300)), m=dp.median("f", bounds=(0, 300)), max_rows=1),
+        lambda p: p.per_unit(m=dp.min("i"), t=dp.sum("f")).sum("m", bounds=(-200, 200)),
+    ):
+        assert answered(ask(dp.protect(table, unit="u").cast({"i": dtype, "f": dtype}))) == answered(
+            ask(dp.protect(frame, unit="u").cast({"i": dtype, "f": dtype}))
+        )
+
+
+def test_a_text_as_a_number_without_a_sign_is_refused_before_the_charge(stored):
+    """The text 9223372036854775808 failed after the charge, as a number of 64 bits with a sign."""
+    frame = pl.DataFrame({"u": [1, 2], "s": ["9223372036854775808", "5"]})
+    budget = dp.Budget(epsilon=1)
+    for cast in (lambda p: p.cast("s", "uint64"), lambda p: p.cast("s", "float64").cast("s", "uint64")):
+        with pytest.raises(UnsupportedOperation, match="uint64"):
+            cast(dp.protect(stored(frame), unit="u", budget=budget)).sum("s", bounds=(0, 5), max_rows=1).release(
+                epsilon=1
+            )
+    assert budget.spent.epsilon == 0
+
+
+def test_a_column_that_is_called_a_number_without_a_sign_is_not_read(made, backend):
+    name = made("u int, k numeric", "(1, 5), (2, 18446744073709551615), (3, NULL)").get_name()
+    table = backend.sql(f"SELECT * FROM {name}", schema={"u": "int32", "k": "uint64"})
+    frame = dp.protect(table, unit="u")
+    with pytest.raises(WrongType, match=r"table\['k'\].cast\('decimal'\)"):
+        frame.sum("k", bounds=(0, 5), max_rows=1)
+    with pytest.raises(WrongType, match="decimal"):
+        dp.protect(table, unit="k")
+    assert answered(frame.filter(~c("k").is_null()).count(max_rows=1)) == [[2]]
 
 
 # Texts

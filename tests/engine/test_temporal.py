@@ -452,3 +452,25 @@ def test_a_date_among_keys_stands_for_its_midnight_as_in_bounds(kind, unit):
     assert answer(midnight.count())[0] == {(first.date(),): 1}
     with pytest.raises(WrongType, match=r"datetime\.date"):
         days.group_by("day", keys=[first + LONG(hours=1)], max_groups=1, max_rows_per_group=1)
+
+
+# Days that not all engines have
+
+_OUTSIDE = "SELECT unnest([-719163, -719162, -719162, 0, 2932896, 2932897, 100000000, NULL]) AS day"
+
+
+@pytest.mark.parametrize("cast", ["d", "CAST(CASE WHEN day < 10000000 THEN d END AS TIMESTAMP)"])
+def test_a_day_outside_of_the_years_1_to_9999_identifies_nobody_on_any_engine(cast):
+    """It was a unit on some engines and none on others, so that totals differed."""
+    duckdb, ibis = pytest.importorskip("duckdb"), pytest.importorskip("ibis")
+    days = f"SELECT {cast} AS d FROM (SELECT day, DATE '1970-01-01' + CAST(day AS INTEGER) AS d FROM ({_OUTSIDE}))"
+    connection, other = duckdb.connect(), ibis.duckdb.connect()
+    other.raw_sql(f"CREATE TABLE t AS {days}")
+    ticks = [-719163, -719162, -719162, 0, 2932896, 2932897, 100000000, None]
+    held = pl.DataFrame({"d": pl.Series(ticks, dtype=pl.Int32).cast(pl.Date)})
+    if cast != "d":
+        held = held.with_columns(pl.when(pl.col("d").dt.year() < 20000).then(pl.col("d")).cast(pl.Datetime("us")))
+    for table in (held, held.lazy(), held.to_arrow(), connection.sql(days), other.table("t")):
+        frame = dp.protect(table, unit="d")
+        assert answer(frame.count_units()) == [{(): 3}]
+        assert answer(frame.count(max_rows=2)) == [{(): 4}]

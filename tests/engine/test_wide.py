@@ -7,6 +7,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import DpFrameError, WrongType
+from strategies import answer
 
 WIDE = {"HUGEINT": ("Int128", [2**63, -(2**127), 2**127 - 1]), "UHUGEINT": ("UInt128", [2**63, 2**127, 2**128 - 1])}
 
@@ -154,3 +155,41 @@ def test_every_type_of_duckdb_comes_out_or_is_refused_before_the_charge(tmp_path
             assert out.to_csv() is not None
             out.to_html()
             out.to_parquet(tmp_path / "out.parquet")
+
+
+_UNSIGNED = [2**63, 2**64 - 1, 2**63 - 1, 5, None, 2**63]
+
+
+def _unsigned(place):
+    frame = pl.DataFrame({"u": range(6), "k": pl.Series(_UNSIGNED, dtype=pl.UInt64)})
+    if place == "polars":
+        return frame
+    duckdb, ibis = pytest.importorskip("duckdb"), pytest.importorskip("ibis")
+    other = ibis.duckdb.connect()
+    connection = duckdb.connect() if place == "duckdb" else other.con
+    _HELD.append(connection)
+    connection.register("brought", frame.to_arrow())
+    connection.execute("CREATE TABLE t AS SELECT * FROM brought")
+    return connection.table("t") if place == "duckdb" else other.table("t")
+
+
+@pytest.mark.parametrize("place", ["polars", "duckdb", "ibis"])
+@pytest.mark.parametrize(
+    ("keys", "counts"),
+    [([5], [1]), ([2**63], [2]), ([2**63, 5, 2**64 - 1], [2, 1, 1]), ([2**63, None], [2, 1]), ([None, 5], [1, 1])],
+)
+def test_whole_numbers_without_a_sign_are_listed_keys_to_the_last(place, keys, counts):
+    """Ibis took each number of a list for one of 64 bits with a sign, and failed on 2^63."""
+    frame = _protected(_unsigned(place))
+    listed = frame.group_by("k", keys=keys, max_groups=1).count_units().release(epsilon=10**5).table
+    assert pl.DataFrame(listed)["count_units"].to_list() == counts
+    rows = pl.DataFrame({"k": pl.Series(keys, dtype=pl.UInt64)})
+    assert answer(frame.group_by("k", keys=rows, max_groups=1).count_units()) == [
+        {(key,): count for key, count in zip(keys, counts, strict=True)}
+    ]
+
+
+@pytest.mark.parametrize("place", ["polars", "duckdb", "ibis"])
+def test_a_whole_number_without_a_sign_takes_the_place_of_null(place):
+    frame = _protected(_unsigned(place)).fill_null("k", 2**63)
+    assert answer(frame.group_by("k", keys=[2**63], max_groups=1).count_units()) == [{(2**63,): 3}]

@@ -96,6 +96,10 @@ class Backend(ABC):
             return values
         return [value.encode() if isinstance(value, str) else value for value in values]
 
+    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
+        """Whether a column of a frame holds one of some values."""
+        return value.is_in(self.texts(frame, values))
+
     # Columns that the engine computes itself
 
     @abstractmethod

@@ -8,7 +8,7 @@ database is asked, on numbers and texts of ours, whether it fails on them before
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -142,18 +142,17 @@ class _Ibis(SqlBackend):
         types = dialect.types(table)
         names = our_names(types)
         held = {name: types[name] for name in names}
-        against, opened = dialect.against(table, held), dialect.opened(table)
+        schema, opened = schema_of(self, held, dialect.against(table, held)), dialect.opened(table)
+        unread = {name for name, facts in schema if kind(facts.dtype) == Kind.OTHER}
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
             columns = {
-                names[name]: _is_there(opened[name])
-                if kind(types[name]) == Kind.OTHER
-                else dialect.held(opened[name], types[name])
+                names[name]: _is_there(opened[name]) if name in unread else dialect.held(opened[name], types[name])
                 for name in wanted
             }
             return opened.select(**(columns or {"s": ibis.literal(1)}))
 
-        return Data("pandas", schema_of(self, held, against), scan, True, self.name, names)
+        return Data("pandas", schema, scan, True, self.name, names)
 
     def fetch(self, table: Any) -> pl.DataFrame:
         return fetched(table)  # a public table, as Ibis reads it
@@ -187,6 +186,10 @@ class _Ibis(SqlBackend):
     def to_text(self, frame: Frame, column: str, into: str) -> Frame:
         rows = frame.to_native()
         return _with(rows, _dialect(rows).to_text(rows[column]), into)
+
+    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
+        """By itself Ibis takes a whole number for one of 64 bits with a sign, and fails on a larger one."""
+        return value.is_in([ibis.literal(x, "uint64") if _is_large(x) else x for x in self.texts(frame, values)])
 
     # Columns
 
@@ -227,6 +230,11 @@ class _Ibis(SqlBackend):
         return super().reason_against(dtype)
 
 
+def _is_large(value: Any) -> bool:
+    """Whether a value is a whole number that needs 64 bits without a sign."""
+    return isinstance(value, int) and value >= 2**63
+
+
 def _type_of(name: str, dtype: Any) -> DType:
     """What narwhals calls a type of Ibis: Unknown for a decimal of more than 38 digits, at which it fails."""
     try:
@@ -255,8 +263,6 @@ def _is_there(value: Any) -> Any:
 def _held(value: Any, dtype: DType) -> Any:
     """A column of the user's as it is held: a time as its ticks, a text as text."""
     family = kind(dtype)
-    if BACKEND.reason_against(dtype):  # of which nothing can be asked but whether there is a value
-        return value
     if family == Kind.DATE:
         inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
         return ibis.cases((inside, value.delta(ibis.date(1970, 1, 1), unit="day")))

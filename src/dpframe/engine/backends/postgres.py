@@ -42,6 +42,9 @@ from dpframe.plan import Kind, integer_range, kind
 
 __all__ = ["DIALECT"]
 
+_NO_UINT64 = "cast: PostgreSQL has no uint64. Take 'int64', or 'float64'."
+_DIGITS_OF_WHOLE = 20  # more than any whole number of 64 bits has
+
 Reach = tuple[int, int]  # the exponents of two between which all values of a float lie that are not 0
 
 _LEAST, _MOST = -1074, 1023  # those of all floats
@@ -246,7 +249,9 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
         if to.is_float32() and not have.is_float32():
             return _once(_SINGLE, a=arg)
         if to.is_uint64():
-            raise UnsupportedOperation("cast: PostgreSQL has no uint64. Take 'int64', or 'float64'.")
+            raise UnsupportedOperation(_NO_UINT64)
+        if to.is_decimal() and have.is_integer() and to.precision - to.scale >= _DIGITS_OF_WHOLE:
+            return self.cast(arg, to)
         if to.is_integer():
             wide = _once(_TRUNCATED, a=arg) if have.is_floating() else arg
             low, high = to.bounds
@@ -517,7 +522,12 @@ class _Postgres(Dialect):
                 "make a query fail. Bring one in UTF8: CREATE DATABASE study ENCODING 'UTF8' TEMPLATE template0."
             )
         odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
-        return {name: f"it is not read: cast it before, table.mutate(x=table[{name!r}].cast('string'))" for name in odd}
+        large = [name for name, dtype in types.items() if isinstance(dtype, nw.UInt64)]
+        cast = "cast it before, table.mutate(x=table[{!r}].cast('{}'))"
+        return {
+            **{name: f"it is not read: {cast.format(name, 'string')}" for name in odd},
+            **{name: f"there is none: {cast.format(name, 'decimal')}" for name in large},
+        }
 
     def held(self, value: Any, dtype: DType) -> Any:
         family = kind(dtype)
@@ -560,6 +570,8 @@ class _Postgres(Dialect):
             return _written(text, _TIME, "int64")
         if family == Kind.FLOAT:
             return _written(text, _REAL, "decimal").cast("float64")
+        if isinstance(dtype, nw.UInt64):  # whose upper half would fail as a number of 64 bits with a sign
+            raise UnsupportedOperation(_NO_UINT64)
         low, high = integer_range(dtype)
         wide = _written(text, _INTEGER, "decimal")
         return _written(wide, f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", str(dtype).lower())

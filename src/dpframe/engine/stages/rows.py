@@ -110,7 +110,7 @@ def readable(
 def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
     """An identifier, exactly: whatever could tell two units apart is kept, NaN is null, -0.0 is 0.0.
 
-    A date or time outside of the years 1 to 9999 identifies nobody, as it is no value elsewhere: not all engines have it.
+    A date or time outside of the years 1 to 9999 identifies nobody, as it is no value elsewhere: some engines lack it.
     """
     value = nw.col(name)
     family = kind(column.facts.dtype)
