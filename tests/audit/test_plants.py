@@ -6,9 +6,11 @@ import contextlib
 import pickle
 import threading
 import traceback
+from decimal import Decimal
 from fractions import Fraction
 
 import duckdb
+import ibis
 import narwhals as nw
 import numpy as np
 import pandas as pd
@@ -29,7 +31,7 @@ from dpframe.budget.ledger import store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
 from dpframe.engine.backends import duckdb as on_duckdb
-from dpframe.engine.backends import lowest
+from dpframe.engine.backends import ibis_duckdb, lowest
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
@@ -452,6 +454,45 @@ def _none_of_texts():
 def texts_that_are_none_are_held(form=lambda table: table):
     """Nothing but counts, since a kernel of texts would end the process."""
     return exact(dp.protect(form(_none_of_texts()), unit="u").count("g", max_rows=1)) != [[2**20]]
+
+
+def nulls_of_texts_that_are_none_are_kept():
+    """What Arrow hands over is looked at byte by byte, since a kernel of texts would end the process."""
+    offsets = pa.py_buffer(np.array([0, 2], np.int64).tobytes())
+    nulls = pa.Array.from_buffers(pa.large_string(), 1, [pa.py_buffer(b"\0"), offsets, pa.py_buffer(b"\xff\xff")])
+    column = on_polars._unicode(pl.Series(pl.from_arrow(nulls)))
+    (chunk,) = column.to_frame("g").to_arrow(compat_level=pl.CompatLevel.newest()).column(0).chunks
+    return b"\xff" in chunk.buffers()[1].to_pybytes()
+
+
+def numbers_beyond_the_floats_are_one():
+    units = pd.Series([Decimal("1e400"), Decimal("1e500")], dtype=object)
+    return exact(dp.protect(pd.DataFrame({"u": units}), unit="u").count_units()) != [[2]]
+
+
+def days_of_one_engine_alone_are_units():
+    days = pl.DataFrame({"u": pl.Series([0, 2932897], dtype=pl.Int32).cast(pl.Date)})  # 1970, and 10000
+    relation = duckdb.sql("SELECT DATE '1970-01-01' + n AS u FROM (VALUES (0), (2932897)) AS v(n)")
+    other = ibis.duckdb.connect()
+    other.raw_sql("CREATE TABLE t AS SELECT DATE '1970-01-01' + n AS u FROM (VALUES (0), (2932897)) AS v(n)")
+    tables = (days, relation, other.table("t"))
+    return len({str(exact(dp.protect(table, unit="u").count_units())) for table in tables}) > 1
+
+
+def a_sum_of_the_users_own_fails():
+    """Ibis says that a sum of whole numbers has 64 bits, and DuckDB makes one of 128."""
+    connection = ibis.duckdb.connect()
+    connection.raw_sql(f"CREATE TABLE t AS SELECT 1 AS u, {2**62} AS i FROM range(4)")
+    rows = connection.table("t")
+    frame = dp.protect(rows.group_by("u").agg(z=rows.i.sum()), unit="u").with_columns(w=dp.col("z") // 7)
+    return raises(Exception, lambda: exact(frame.sum("w", (0, 9), max_rows=1)))
+
+
+def quantiles_end_at_64_bits():
+    """Of a hundred people with 2^64 - 1, the median is in the upper half of the numbers that are asked about."""
+    frame = protected({"u": range(100), "x": pl.Series([2**64 - 1] * 100, dtype=pl.UInt64)})
+    released = frame.median("x", bounds=(2**63, 2**64 - 1), max_rows=1).release(epsilon=100)
+    return float(released) < 1.5 * 2.0**63
 
 
 class _Interrupting:
@@ -1017,6 +1058,41 @@ PLANTS = [
         "raw.cast(pl.String)",
         "raw",
         lambda: texts_that_are_none_are_held(lambda table: pl.from_arrow(table).lazy()),
+    ),
+    Plant(
+        "there is nothing beneath a null",
+        on_polars._unicode,
+        "if column.null_count() == len(column):",
+        "if False:",
+        nulls_of_texts_that_are_none_are_kept,
+    ),
+    Plant(
+        "what is beyond the floats is infinite",
+        cells._finite,
+        "return Decimal.is_finite(value) if isinstance(value, Decimal) else math",
+        "return math",
+        numbers_beyond_the_floats_are_one,
+    ),
+    Plant(
+        "every day identifies somebody",
+        rows._identifier,
+        "return in_calendar(value, column.facts.dtype)",
+        "return value",
+        days_of_one_engine_alone_are_units,
+    ),
+    Plant(
+        "a column is of the type that Ibis says",
+        ibis_duckdb._as_said,
+        'return value.try_cast("decimal(38, 0)").try_cast(value.type())',
+        "return value",
+        a_sum_of_the_users_own_fails,
+    ),
+    Plant(
+        "a candidate of a quantile fits in 64 bits",
+        measures.Candidates.fits,
+        "self.lower >= -(2.0**63) and self.point(self.count - 1) < 2.0**63",
+        "True",
+        quantiles_end_at_64_bits,
     ),
     Plant(
         "an interrupt is from the keyboard",

@@ -621,6 +621,16 @@ def test_a_sum_of_the_users_own_is_a_decimal_and_fails_on_no_cell(made, cell):
     answered(frame.per_unit(m=dp.mean("z"), s=dp.sum("z")).sum("s", bounds=(0, 9)))
 
 
+def test_a_type_that_ibis_says_is_noticed_where_nothing_checks_it(made, monkeypatch):
+    from dpframe.engine.backends import postgres
+
+    monkeypatch.setattr(postgres, "_as_said", lambda value: value)
+    rows = made("u BIGINT, i BIGINT", f"(1, {2**62}), (1, {2**62}), (2, 1)")
+    frame = dp.protect(rows.group_by("u").agg(z=rows.i.sum()), unit="u").with_columns(w=c("z") // 7)
+    with pytest.raises(EngineError):
+        answered(frame.sum("w", bounds=(0, 9), max_rows=1))
+
+
 def test_a_float_of_the_users_own_that_is_a_decimal_fails_on_no_cell(made):
     rows = made("u BIGINT, i BIGINT", "(1, 0), (2, 1), (3, -1)")
     large = rows.mutate(z=rows.i * ibis.literal(1e300) * ibis.literal(1e300))
