@@ -57,6 +57,8 @@ class Backend(ABC):
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         """Frames of totals, computed together if the engine can; whole numbers as Int64."""
 
+    reads_once = False  # whether a frame has the same rows wherever it stands in one query, whatever its source is
+
     def shared(self, frame: Frame) -> Frame:
         """A frame that several others are made of, said so that they read and compute it once; as it is elsewhere."""
         return frame

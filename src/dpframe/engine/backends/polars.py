@@ -47,6 +47,8 @@ class PolarsBackend(Backend):
         engine: Any = "streaming" if streaming else "auto"
         return [native[0].collect(engine=engine)] if len(native) == 1 else pl.collect_all(native, engine=engine)
 
+    reads_once = True  # by the cache
+
     def shared(self, frame: Frame) -> Frame:
         """Polars finds by itself that two frames begin alike only where all that follows is alike too."""
         native: pl.LazyFrame = frame.to_native()
