@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import narwhals as nw
@@ -14,7 +15,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import Data, facts_of, polars_dtype
-from dpframe.plan import ColumnDomain, Kind, kind
+from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
 __all__ = ["BACKEND", "PolarsBackend"]
 
@@ -168,7 +169,7 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
     """A lazy frame, of rows that are in memory where these are given."""
     schema = frame.collect_schema()
     typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
-    facts = tuple((name, facts_of(typed[name]) if name in typed else ColumnDomain(nw.Unknown())) for name in schema)
+    facts = tuple((name, _facts(typed[name]) if name in typed else ColumnDomain(nw.Unknown())) for name in schema)
     wrong: dict[str, pl.Series | None] = {}  # texts that had to be mended, and None for those that need not be
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
@@ -186,6 +187,19 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
         return rows.with_columns(mended).lazy().select(names) if mended else frame.select(names)
 
     return Data("polars", facts, scan, rows is None)
+
+
+def _facts(dtype: DType) -> ColumnDomain:
+    """What a type is; whole numbers of 128 bits are not read where two of them could be one unit."""
+    if isinstance(dtype, (nw.Int128, nw.UInt128)) and not _wide_are_apart():
+        return ColumnDomain(Unread(f"{dtype} (Polars {pl.__version__} takes some for one another: cast it before)"))
+    return facts_of(dtype)
+
+
+@cache
+def _wide_are_apart() -> bool:
+    """Whether this version of Polars groups whole numbers of 128 bits by all of their bits: 1.30 does by 64."""
+    return pl.Series([0, 2**64], dtype=pl.Int128).to_frame("x").group_by("x").len().height == 2
 
 
 def _unicode_of(name: str) -> pl.Expr:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -45,6 +47,8 @@ def _arrow_facts(dtype: pa.DataType) -> ColumnDomain:
         )
     if pa.types.is_decimal256(dtype):  # which makes Polars panic, and write about it
         return ColumnDomain(Unread(f"{dtype} (first: table.cast, to decimal128 or float64)"))
+    if dtype == pa.string_view() and not _views_are_read():
+        return ColumnDomain(Unread(f"{dtype} (PyArrow {pa.__version__} cannot check it; bring it as string)"))
     if pa.types.is_interval(dtype):  # of which Polars would print that it panics
         return ColumnDomain(nw.Unknown())
     try:
@@ -54,6 +58,17 @@ def _arrow_facts(dtype: pa.DataType) -> ColumnDomain:
         raise
     except BaseException:  # Polars may panic
         return ColumnDomain(nw.Unknown())
+
+
+@cache
+def _views_are_read() -> bool:
+    """Whether this version of PyArrow makes an array of views from its buffers: 16 does not."""
+    views = pa.array(["a"], pa.string_view())
+    try:
+        pa.Array.from_buffers(views.type, 1, views.buffers())
+    except (pa.ArrowException, ValueError):
+        return False
+    return True
 
 
 def _is_zone(name: str) -> bool:
@@ -249,7 +264,7 @@ def _texts(series: Any) -> pa.Array:
 
     Arrow converts texts at once, and to the same as `cells.text`; anything else among them is left to it.
     """
-    objects = series.array
+    objects = _objects(series)
     (family,) = each(lambda cells: pd.api.types.infer_dtype(cells, skipna=True), [series])
     if family in ("string", "empty"):
         try:
@@ -257,6 +272,12 @@ def _texts(series: Any) -> pa.Array:
         except (pa.ArrowException, ValueError):
             pass  # a text that is no Unicode
     return pa.array(each(lambda i: text(objects[i]), range(len(objects))), type=pa.large_string())
+
+
+def _objects(series: Any) -> Any:
+    """The cells of a column of objects as they are now: before pandas 3, an object's own code can change the others."""
+    (cells,) = each(lambda array: np.array(array, dtype=object, copy=True), [series.array])
+    return cells if cells is not None and cells.shape == (len(series),) else series.array
 
 
 # Columns by the type that they have in the whole of a table
@@ -302,7 +323,8 @@ def partition_of(partition: Any, types: Mapping[str, Any]) -> pl.DataFrame:
 
 def _one_by_one(series: Any, wanted: pl.DataType) -> pl.Series:
     """A column cell by cell, as texts or as values of a type."""
-    array, read = series.array, text if wanted == pl.String else value_for(wanted)
+    array = _objects(series) if series.dtype == "object" else series.array
+    read = text if wanted == pl.String else value_for(wanted)
     cells = each(lambda i: read(array[i]), range(len(array)))
     times = isinstance(wanted, (pl.Date, pl.Datetime, pl.Duration))
     return pl.Series(cells, dtype=pl.Int64 if times else wanted).cast(wanted, strict=False)
