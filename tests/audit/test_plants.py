@@ -1062,7 +1062,7 @@ PLANTS = [
     Plant(
         "there is nothing beneath a null",
         on_polars._unicode,
-        "if column.null_count() == len(column):",
+        "if column.null_count() and column.dtype == pl.String:",
         "if False:",
         nulls_of_texts_that_are_none_are_kept,
     ),

@@ -210,12 +210,11 @@ def _unicode(column: pl.Series) -> pl.Series:
     """A column of texts; null where the bytes are no UTF-8, on which Polars' own code crashes.
 
     Polars trusts the memory that `pl.from_arrow` takes over, and PyArrow does not look at what it reads from a file.
-    A column that is sound, beneath its nulls too, is given back itself. Of categories the texts are looked at. Where
-    all cells are null, Polars does not look beneath them, and its code for letters does: such a column is made anew. A
-    lazy frame comes in pieces, and there are more of them where there are more processors.
+    A column that is sound is given back itself, with nothing left beneath its nulls, since Polars' operations compute
+    there too. Of categories the texts are looked at.
     """
-    if column.null_count() == len(column):
-        return column.cast(pl.String).clear(len(column))
+    if column.null_count() and column.dtype == pl.String:
+        column = column.fill_null("").set(column.is_null(), None)
     raw = column.cast(pl.String).cast(pl.Binary)
     try:
         raw.cast(pl.String)
