@@ -597,6 +597,20 @@ def test_a_probe_that_fails_says_so(monkeypatch):
         frame.group_by("s", keys=["a"], max_groups=1).count_units()
 
 
+def test_a_session_that_finds_other_functions_first_is_refused(made, backend):
+    """Where public comes before pg_catalog, a function of somebody's own is called in place of PostgreSQL's."""
+    table = made("u int, x float8", "(1, 5)")
+    with backend.con.cursor() as cursor:
+        cursor.execute("SET search_path TO public, pg_catalog")
+    try:
+        with pytest.raises(UnsupportedOperation, match="SET search_path"):
+            dp.protect(table, unit="u")
+    finally:
+        with backend.con.cursor() as cursor:
+            cursor.execute("RESET search_path")
+    dp.protect(table, unit="u")
+
+
 # What Ibis says of a column, and what it is
 
 

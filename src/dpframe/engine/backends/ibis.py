@@ -111,6 +111,10 @@ class Dialect:
         """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
         return _part(value, dtype, part)
 
+    def planned(self, rows: Any) -> pl.DataFrame:
+        """A query without its rows."""
+        return self.read(rows.limit(0))
+
     def read(self, rows: Any) -> pl.DataFrame:
         """The rows of a query, with truth as numbers on the way: some settings make it a type that Arrow lacks."""
         truths = [name for name, dtype in rows.schema().items() if dtype.is_boolean()]
@@ -171,7 +175,7 @@ class _Ibis(SqlBackend):
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
-        return [_dialect(rows).read(rows.limit(0)) for rows in native]
+        return [_dialect(rows).planned(rows) for rows in native]
 
     # Texts
 

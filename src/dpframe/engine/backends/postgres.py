@@ -521,6 +521,7 @@ class _Postgres(Dialect):
                 f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that is no Unicode could "
                 "make a query fail. Bring one in UTF8: CREATE DATABASE study ENCODING 'UTF8' TEMPLATE template0."
             )
+        _check_path(_backend_of(table))
         odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
         large = [name for name, dtype in types.items() if isinstance(dtype, nw.UInt64)]
         cast = "cast it before, table.mutate(x=table[{!r}].cast('{}'))"
@@ -579,7 +580,7 @@ class _Postgres(Dialect):
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         if kind(dtype) == Kind.DATE:
             day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
-            made = f"TO_CHAR({day}, 'YYYY-MM-DD')" if part == "text" else _OF_DAY[part].format(day)
+            made = f"TO_CHAR(CAST({day} AS TIMESTAMP), 'YYYY-MM-DD')" if part == "text" else _OF_DAY[part].format(day)
             return _written(value, _ON_DAY.format(made), "string" if part == "text" else "int64")
         if part in _OF_CLOCK:
             return _written(value, _AT_TIME.format(_OF_CLOCK[part].replace("a", f"(a + {_YEARS})", 1)), "int64")
@@ -638,6 +639,18 @@ def _column(name: str, cells: Any, dtype: Any) -> pl.Series:
 def _backend_of(rows: Any) -> Any:
     backends, _ = rows._find_backends()
     return backends[0] if backends else None
+
+
+def _check_path(backend: Any) -> None:
+    """Refuses a session where other functions take the place of PostgreSQL's. Errors: UnsupportedOperation."""
+    with backend.con.cursor() as cursor, backend.con.transaction():
+        (schemas,) = cursor.execute("SELECT pg_catalog.current_schemas(true)").fetchone()
+    first = next((name for name in schemas if not name.startswith("pg_temp")), "")  # which is no place of functions
+    if first != "pg_catalog":
+        raise UnsupportedOperation(
+            f"dp.protect: this session looks for functions in {first!r} before it looks in PostgreSQL's own, so what "
+            "dpframe computes could be something else. SET search_path to schemas of yours, without pg_catalog."
+        )
 
 
 _LETTERS: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
