@@ -37,7 +37,7 @@ from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import expressions, integers, keys, limits, rows
 from dpframe.engine.totals import _assembled, sealed
-from dpframe.errors import BudgetError, DpFrameError, EngineError, WrongType
+from dpframe.errors import BudgetError, DpFrameError, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits
 from dpframe.plan import columns, operations, types
 from dpframe.plan import totals as measures
@@ -493,6 +493,27 @@ def quantiles_end_at_64_bits():
     frame = protected({"u": range(100), "x": pl.Series([2**64 - 1] * 100, dtype=pl.UInt64)})
     released = frame.median("x", bounds=(2**63, 2**64 - 1), max_rows=1).release(epsilon=100)
     return float(released) < 1.5 * 2.0**63
+
+
+def random_rows_exceed_a_claim():
+    """A view with random numbers is another table wherever it stands in a query."""
+    connection = duckdb.connect()
+    connection.execute("CREATE VIEW v AS SELECT 1 AS u, CAST(floor(random() * 20) AS INT) AS g FROM range(200)")
+    frame = dp.protect(connection.table("v").select("u, g, random() AS x"), unit="u")
+    groups = frame.group_by("g", keys=list(range(20)), max_groups=2, max_rows_per_group=1, max_rows=2)
+    query = groups.agg(m=dp.median("x", (0, 1)))
+    most = query._ask.paid[0].measure.sensitivity.exact_l1
+    return any(sum(exact(query, salt)[0]) > most for salt in range(1, 21))
+
+
+def macros_move_a_sum_too_far():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT 1 AS u, 5.0::DOUBLE AS x")
+    connection.execute("CREATE MACRO sum(x) AS 1000000000::BIGINT")
+    with contextlib.suppress(UnsupportedOperation):
+        query = dp.protect(connection.table("t"), unit="u").sum("x", (0, 3), max_rows=1)
+        return exact(query)[0][0] > query._ask.paid[0].measure.sensitivity.exact_l1
+    return False
 
 
 class _Interrupting:
@@ -1058,6 +1079,20 @@ PLANTS = [
         "raw.cast(pl.String)",
         "raw",
         lambda: texts_that_are_none_are_held(lambda table: pl.from_arrow(table).lazy()),
+    ),
+    Plant(
+        "a table is the same wherever it stands in a query",
+        compiler._ranks,
+        "if not backend_of(joined).reads_once:",
+        "if False:",
+        random_rows_exceed_a_claim,
+    ),
+    Plant(
+        "a macro takes the place of a function that limits rest on",
+        on_duckdb.check_macros,
+        "if wrong:",
+        "if False:",
+        macros_move_a_sum_too_far,
     ),
     Plant(
         "there is nothing beneath a null",
