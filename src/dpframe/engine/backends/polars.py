@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 import hashlib
 from collections.abc import Callable, Sequence
@@ -100,6 +101,10 @@ class PolarsBackend(Backend):
         return nw.from_native(native.with_columns(made.alias(into)))
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
+        zone = getattr(dtype, "time_zone", None)
+        if zone is not None and part != "text":
+            native: pl.LazyFrame = frame.to_native()
+            frame = nw.from_native(native.with_columns(_clock(pl.col(column), zone).alias(column)))
         value = nw.col(column)
         made = value.cast(nw.String) if part == "text" else getattr(value.dt, part)().cast(nw.Int64)
         return frame.with_columns(made.alias(into))
@@ -148,6 +153,37 @@ class PolarsBackend(Backend):
 
     def ceil(self, value: nw.Expr) -> nw.Expr:
         return value.ceil()
+
+
+_LISTED = 2100  # the first year whose changes of clocks Polars does not list
+
+
+def _same_years() -> list[int]:
+    """For each of 400 years from 2100 on, the days from a year that is listed and has the same days of the week.
+
+    There are 14 kinds of years: by their first day of the week, and whether they are leap years. All are in 28 years.
+    """
+    kinds = {_kind_of_year(year): year for year in range(_LISTED - 28, _LISTED)}
+    years = range(_LISTED, _LISTED + 400)
+    return [(dt.date(y, 1, 1) - dt.date(kinds[_kind_of_year(y)], 1, 1)).days for y in years]
+
+
+def _kind_of_year(year: int) -> tuple[int, bool]:
+    return dt.date(year, 1, 1).weekday(), calendar.isleap(year)
+
+
+def _clock(time: pl.Expr, zone: str) -> pl.Expr:
+    """What the clocks of a zone show, without a zone. From 2100 on, they change as in the years that are listed.
+
+    A zone's rule for years to come says by a month and a day of the week when clocks change. So they change alike in
+    all years of a kind; after 400 years, which are whole weeks, all kinds come again.
+    """
+    moment = time.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    later = (moment.dt.year() - _LISTED).clip(0)
+    days = (later % 400).replace_strict(list(range(400)), _same_years(), return_dtype=pl.Int64) + later // 400 * 146_097
+    shift = pl.when(moment.dt.year() >= _LISTED).then(pl.duration(days=days)).otherwise(pl.duration(days=0))
+    listed = (moment - shift).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    return listed.dt.replace_time_zone(None) + shift
 
 
 def _applied(frame: Frame, keep: Callable[[pl.DataFrame], pl.DataFrame]) -> Frame:
