@@ -143,7 +143,11 @@ class _DuckDB(SqlBackend):
 
 
 def _check_macros(rows: DuckDBPyRelation) -> None:
-    check_macros(lambda sql: [name for (name,) in rows.query("_dpframe_beside", sql).fetchall()])
+    def names(sql: str) -> list[str]:
+        catalog = rows.query("_dpframe_beside", sql)
+        return [] if catalog is None else [name for (name,) in catalog.fetchall()]
+
+    check_macros(names)
 
 
 def check_macros(names: Callable[[str], list[str]]) -> None:

@@ -242,9 +242,10 @@ def _is_large(value: Any) -> bool:
 def _type_of(name: str, dtype: Any) -> DType:
     """What narwhals calls a type of Ibis: Unknown for a decimal of more than 38 digits, at which it fails."""
     try:
-        return nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
+        called: DType = nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
     except ValueError:
         return nw.Unknown()
+    return called
 
 
 def is_wide(dtype: Any) -> bool:
