@@ -195,6 +195,33 @@ def test_a_file_with_texts_that_are_none_ends_no_process(tmp_path):
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "2", "")
 
 
+_UNREAD = {
+    "struct": lambda: pa.array([{"a": 1}, None]),
+    "list": lambda: pa.array([[1], None]),
+    "map": lambda: pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+    "pairs": lambda: pa.array([[1, 2], None], pa.list_(pa.int64(), 2)),
+    "bytes": lambda: pa.array([b"a", None]),
+    "offset": lambda: pa.array([1, None], pa.timestamp("us", "+05:30")),
+    "no zone": lambda: pa.array([1, None], pa.timestamp("us", "Nowhere/Land")),
+    "time": lambda: pa.array([1, None], pa.time64("ns")),
+    "interval": lambda: pa.array([(1, 2, 3), None], pa.month_day_nano_interval()),
+    "long decimal": lambda: pa.array([1, None], pa.decimal256(60, 2)),
+    "null": lambda: pa.nulls(2),
+}
+
+
+@pytest.mark.parametrize("name", _UNREAD)
+def test_of_a_column_that_is_not_read_it_is_known_what_is_there(name, capfd):
+    """Cells of nested columns of Arrow were all null, and a zone of hours and minutes made Polars panic, and print."""
+    array = _UNREAD[name]()
+    table = pa.table({"u": [1, 2], "x": array})
+    pandas = pd.DataFrame({"u": [1, 2]}).assign(x=pd.arrays.ArrowExtensionArray(pa.chunked_array([array])))
+    for frame in (table, pandas):
+        there = dp.protect(frame, unit="u").filter(~dp.col("x").is_null())
+        assert answer(there.count_units()) == [{(): len(array) - array.null_count}]
+    assert capfd.readouterr() == ("", "")
+
+
 def test_types_that_polars_does_not_know_print_nothing(capfd):
     stamps = pa.array([1, 2], pa.timestamp("us", "+07:30"))
     spans = pa.array([(1, 2, 3), None], pa.month_day_nano_interval())

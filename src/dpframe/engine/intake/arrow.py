@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from dpframe.engine.intake.buffers import plain_type, sound
 from dpframe.engine.intake.cells import PER_SECOND, each, text, value_for
 from dpframe.engine.tables import Data, facts_of
-from dpframe.plan import ColumnDomain, Unread
+from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
 __all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type", "partition_of"]
 
@@ -141,6 +141,25 @@ def _seconds(column: Any) -> Any:
     return pc.if_else(fits, column, pa.scalar(None, column.type))
 
 
+def _unread_of(schema: Iterable[tuple[str, ColumnDomain]]) -> frozenset[str]:
+    return frozenset(name for name, facts in schema if kind(facts.dtype) == Kind.OTHER)
+
+
+def _is_there(column: Any) -> Any:
+    """A column of which nothing can be asked but whether there is a value: True, or null.
+
+    Its own type stays behind: Polars has none for some of them, and panics at others.
+    """
+    (there,) = each(lambda cells: pa.array(_valid(cells), pa.bool_()), [column])
+    if there is None or len(there) != len(column):
+        return pa.nulls(len(column), pa.bool_())
+    return pc.if_else(there, pa.scalar(True), pa.scalar(None, pa.bool_()))
+
+
+def _valid(column: Any) -> Any:
+    return column.is_valid().to_numpy() if isinstance(column, pa.ChunkedArray) else np.asarray(column.notna(), bool)
+
+
 def from_pyarrow(table: Any) -> Data | None:
     """A PyArrow Table; None for anything else."""
     if not isinstance(table, pa.Table):
@@ -150,9 +169,11 @@ def from_pyarrow(table: Any) -> Data | None:
 
     def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = table.slice(0, 0) if empty else table
-        return _from_arrow({name: _sound(rows.column(name)) for name in wanted}, rows.num_rows)
+        columns = {name: (_is_there if name in unread else _sound)(rows.column(name)) for name in wanted}
+        return _from_arrow(columns, rows.num_rows)
 
     schema = _arrow_schema([table.schema.field(name) for name in unique])
+    unread = _unread_of(schema)
     return Data("pyarrow", _and_unnamed(schema, names), scan)
 
 
@@ -170,10 +191,12 @@ def from_pandas(frame: Any) -> Data | None:
 
     def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = frame.iloc[:0] if empty else frame
-        return _from_arrow({name: _from_pandas(rows[name]) for name in wanted}, len(rows))
+        columns = {name: (_is_there if name in unread else _from_pandas)(rows[name]) for name in wanted}
+        return _from_arrow(columns, len(rows))
 
     schema = dict(_arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()]))
     schema |= {name: ColumnDomain(Unread(what)) for name, dtype in dtypes.items() if (what := _unread(name, dtype))}
+    unread = _unread_of(schema.items())
     return Data("pandas", _and_unnamed(tuple(schema.items()), frame.columns), scan)
 
 
