@@ -6,9 +6,11 @@ import contextlib
 import pickle
 import threading
 import traceback
+from decimal import Decimal
 from fractions import Fraction
 
 import duckdb
+import ibis
 import narwhals as nw
 import numpy as np
 import pandas as pd
@@ -29,13 +31,13 @@ from dpframe.budget.ledger import store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
 from dpframe.engine.backends import duckdb as on_duckdb
-from dpframe.engine.backends import lowest
+from dpframe.engine.backends import ibis_duckdb, lowest
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import expressions, integers, keys, limits, rows
 from dpframe.engine.totals import _assembled, sealed
-from dpframe.errors import BudgetError, DpFrameError, EngineError, WrongType
+from dpframe.errors import BudgetError, DpFrameError, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits
 from dpframe.plan import columns, operations, types
 from dpframe.plan import totals as measures
@@ -456,6 +458,66 @@ def _none_of_texts():
 def texts_that_are_none_are_held(form=lambda table: table):
     """Nothing but counts, since a kernel of texts would end the process."""
     return exact(dp.protect(form(_none_of_texts()), unit="u").count("g", max_rows=1)) != [[2**20]]
+
+
+def nulls_of_texts_that_are_none_are_kept():
+    """What Arrow hands over is looked at byte by byte, since a kernel of texts would end the process."""
+    offsets = pa.py_buffer(np.array([0, 2], np.int64).tobytes())
+    nulls = pa.Array.from_buffers(pa.large_string(), 1, [pa.py_buffer(b"\0"), offsets, pa.py_buffer(b"\xff\xff")])
+    column = on_polars._unicode(pl.Series(pl.from_arrow(nulls)))
+    (chunk,) = column.to_frame("g").to_arrow(compat_level=pl.CompatLevel.newest()).column(0).chunks
+    return b"\xff" in chunk.buffers()[1].to_pybytes()
+
+
+def numbers_beyond_the_floats_are_one():
+    units = pd.Series([Decimal("1e400"), Decimal("1e500")], dtype=object)
+    return exact(dp.protect(pd.DataFrame({"u": units}), unit="u").count_units()) != [[2]]
+
+
+def days_of_one_engine_alone_are_units():
+    days = pl.DataFrame({"u": pl.Series([0, 2932897], dtype=pl.Int32).cast(pl.Date)})  # 1970, and 10000
+    relation = duckdb.sql("SELECT DATE '1970-01-01' + n AS u FROM (VALUES (0), (2932897)) AS v(n)")
+    other = ibis.duckdb.connect()
+    other.raw_sql("CREATE TABLE t AS SELECT DATE '1970-01-01' + n AS u FROM (VALUES (0), (2932897)) AS v(n)")
+    tables = (days, relation, other.table("t"))
+    return len({str(exact(dp.protect(table, unit="u").count_units())) for table in tables}) > 1
+
+
+def a_sum_of_the_users_own_fails():
+    """Ibis says that a sum of whole numbers has 64 bits, and DuckDB makes one of 128."""
+    connection = ibis.duckdb.connect()
+    connection.raw_sql(f"CREATE TABLE t AS SELECT 1 AS u, {2**62} AS i FROM range(4)")
+    rows = connection.table("t")
+    frame = dp.protect(rows.group_by("u").agg(z=rows.i.sum()), unit="u").with_columns(w=dp.col("z") // 7)
+    return raises(Exception, lambda: exact(frame.sum("w", (0, 9), max_rows=1)))
+
+
+def quantiles_end_at_64_bits():
+    """Of a hundred unit_sizes with 2^64 - 1, the median is in the upper half of the numbers that are asked about."""
+    frame = protected({"u": range(100), "x": pl.Series([2**64 - 1] * 100, dtype=pl.UInt64)})
+    released = frame.median("x", bounds=(2**63, 2**64 - 1), max_rows=1).release(epsilon=100)
+    return float(released) < 1.5 * 2.0**63
+
+
+def random_rows_exceed_a_claim():
+    """A view with random numbers is another table wherever it stands in a query."""
+    connection = duckdb.connect()
+    connection.execute("CREATE VIEW v AS SELECT 1 AS u, CAST(floor(random() * 20) AS INT) AS g FROM range(200)")
+    frame = dp.protect(connection.table("v").select("u, g, random() AS x"), unit="u")
+    groups = frame.group_by("g", keys=list(range(20)), max_groups=2, max_rows_per_group=1, max_rows=2)
+    query = groups.agg(m=dp.median("x", (0, 1)))
+    most = query._question.allotments[0].total.sensitivity.exact_l1
+    return any(sum(exact(query, salt)[0]) > most for salt in range(1, 21))
+
+
+def macros_move_a_sum_too_far():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT 1 AS u, 5.0::DOUBLE AS x")
+    connection.execute("CREATE MACRO sum(x) AS 1000000000::BIGINT")
+    with contextlib.suppress(UnsupportedOperation):
+        query = dp.protect(connection.table("t"), unit="u").sum("x", (0, 3), max_rows=1)
+        return exact(query)[0][0] > query._question.allotments[0].total.sensitivity.exact_l1
+    return False
 
 
 class _Interrupting:
@@ -1023,6 +1085,55 @@ PLANTS = [
         "raw.cast(pl.String)",
         "raw",
         lambda: texts_that_are_none_are_held(lambda table: pl.from_arrow(table).lazy()),
+    ),
+    Plant(
+        "a table is the same wherever it stands in a query",
+        compiler._ranks,
+        "if not backend_of(joined).reads_once:",
+        "if False:",
+        random_rows_exceed_a_claim,
+    ),
+    Plant(
+        "a macro takes the place of a function that limits rest on",
+        on_duckdb.check_macros,
+        "if wrong:",
+        "if False:",
+        macros_move_a_sum_too_far,
+    ),
+    Plant(
+        "there is nothing beneath a null",
+        on_polars._unicode,
+        "if column.null_count() and column.dtype == pl.String:",
+        "if False:",
+        nulls_of_texts_that_are_none_are_kept,
+    ),
+    Plant(
+        "what is beyond the floats is infinite",
+        cells._finite,
+        "return Decimal.is_finite(value) if isinstance(value, Decimal) else math",
+        "return math",
+        numbers_beyond_the_floats_are_one,
+    ),
+    Plant(
+        "every day identifies somebody",
+        rows._identifier,
+        "return in_calendar(value, column.domain.dtype)",
+        "return value",
+        days_of_one_engine_alone_are_units,
+    ),
+    Plant(
+        "a column is of the type that Ibis says",
+        ibis_duckdb._as_said,
+        'return value.try_cast("decimal(38, 0)").try_cast(value.type())',
+        "return value",
+        a_sum_of_the_users_own_fails,
+    ),
+    Plant(
+        "a candidate of a quantile fits in 64 bits",
+        measures.Candidates.fits,
+        "self.lower >= -(2.0**63) and self.point(self.count - 1) < 2.0**63",
+        "True",
+        quantiles_end_at_64_bits,
     ),
     Plant(
         "an interrupt is from the keyboard",

@@ -40,8 +40,6 @@ def _special(cell: Any) -> bool:
     return any(len(x.upper()) > 1 or len(x.lower()) > 1 or x == "Σ" or unicodedata.category(x) == "Lt" for x in cell)
 
 
-_2037 = (2037 - 1970) * 365 * 86_400 * 10**9  # what a list of past changes of clocks ends with
-
 KNOWN: tuple[Known, ...] = (
     Known(
         ("duckdb", "ibis"),
@@ -49,12 +47,5 @@ KNOWN: tuple[Known, ...] = (
         _special,
         (dp.col("x").str.to_uppercase(), "string", "ß"),
         "DuckDB puts one letter for one letter; Polars, Spark and Python follow Unicode, where ß becomes SS.",
-    ),
-    Known(
-        ("polars", "pandas", "pyarrow"),
-        (".dt.",),
-        lambda cell: isinstance(cell, int) and cell > _2037,
-        (dp.col("x").dt.hour(), "datetime_berlin", 9_223_372_036_000_000_000),
-        "Polars knows changes of a zone's clock as far as its list goes; DuckDB and Python go on by the last rule.",
     ),
 )

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from decimal import Decimal
 from fractions import Fraction
 
@@ -20,7 +21,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpframe as dp
+from dpframe.engine.backends.polars import _unicode
+from dpframe.engine.intake import arrow
+from dpframe.engine.intake.arrow import _views_are_read
 from dpframe.engine.intake.buffers import sound
+from dpframe.engine.intake.cells import each, text, value_for
+from dpframe.errors import WrongType
 from strategies import answer
 
 # Memory that nothing checked
@@ -40,6 +46,7 @@ def _raw(dtype, length, *buffers, **about):
     return pa.Array.from_buffers(dtype, length, [b if b is None else pa.py_buffer(b) for b in buffers], **about)
 
 
+_NO_VIEWS = pytest.mark.skipif(not _views_are_read(), reason="this version of PyArrow makes no views from buffers")
 _BAD = b"a\xff\xfeb\xc3"  # "a", no text, "b", half a letter
 _LONG = b"a text that is longer than twelve bytes"
 _TEXTS = {
@@ -89,7 +96,7 @@ def _forms(name):
     return [*forms, _polars, lambda array: _polars(array).lazy()] if name in _IN_POLARS else forms
 
 
-@pytest.mark.parametrize("name", _TEXTS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=_NO_VIEWS if "view" in n else ()) for n in _TEXTS])
 def test_texts_that_are_none_are_null(name):
     array = _TEXTS[name]()
     expected = [cell for cell in sound(array).to_pylist() if cell is not None]
@@ -103,6 +110,37 @@ def test_texts_that_are_none_are_null(name):
         (there,) = answer(frame.group_by("x", keys=["a", None], max_groups=1).count_units())
         assert there == {("a",): expected.count("a"), (None,): len(array) - len(expected)}
         assert answer(dp.protect(form(array), unit="x").count_units()) == [{(): len(set(expected))}]
+
+
+def test_views_that_a_version_of_pyarrow_cannot_check_are_refused_by_their_type(monkeypatch):
+    """PyArrow 16 makes no array of views from its buffers: each text was null."""
+    monkeypatch.setattr(arrow, "_views_are_read", lambda: False)
+    table = pa.table({"u": [1, 2], "x": pa.array(["a", "b"], pa.string_view())})
+    for frame in (table, table.to_pandas(types_mapper=pd.ArrowDtype)):
+        with pytest.raises(WrongType, match="bring it as string"):
+            dp.protect(frame, unit="u").count("x", max_rows=1)
+        assert answer(dp.protect(frame, unit="u").count_units()) == [{(): 2}]
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 4])
+def test_a_piece_of_nulls_alone_has_no_texts_beneath_them(pieces):
+    """There Polars checks no text, and its letters crashed: a lazy frame comes in a piece for each processor."""
+    column = _polars(_TEXTS["beneath a null"]())["x"]
+    nulls = pl.concat([column[i : i + 1] for i in (1, 3, 1, 3)][:pieces], rechunk=False)
+    assert _bytes_beneath(nulls) == {0xFF, 0xC3, 0xFE} - ({0xC3} if pieces == 1 else set())
+    assert _bytes_beneath(_unicode(nulls)) <= {0}
+    assert _unicode(nulls).str.to_lowercase().to_list() == [None] * pieces
+
+
+def _bytes_beneath(column):
+    """The bytes that lie beneath the nulls of a column of short texts."""
+    chunks = column.to_frame().to_arrow(compat_level=pl.CompatLevel.newest()).column(0).chunks
+    views = [memory[i : i + 16] for chunk in chunks for memory in (_views(chunk),) for i in range(0, len(memory), 16)]
+    return {byte for view in views for byte in view[4 : 4 + struct.unpack("<i", view[:4])[0]]}
+
+
+def _views(chunk):
+    return chunk.buffers()[1].to_pybytes()[16 * chunk.offset :][: 16 * len(chunk)]
 
 
 def test_numbers_and_times_that_are_none_are_null():
@@ -156,6 +194,33 @@ def test_a_file_with_texts_that_are_none_ends_no_process(tmp_path):
     run = [sys.executable, *quiet, "-c", _SCRIPT, str(tmp_path / "t.parquet")]
     done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "2", "")
+
+
+_UNREAD = {
+    "struct": lambda: pa.array([{"a": 1}, None]),
+    "list": lambda: pa.array([[1], None]),
+    "map": lambda: pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+    "pairs": lambda: pa.array([[1, 2], None], pa.list_(pa.int64(), 2)),
+    "bytes": lambda: pa.array([b"a", None]),
+    "offset": lambda: pa.array([1, None], pa.timestamp("us", "+05:30")),
+    "no zone": lambda: pa.array([1, None], pa.timestamp("us", "Nowhere/Land")),
+    "time": lambda: pa.array([1, None], pa.time64("ns")),
+    "interval": lambda: pa.array([(1, 2, 3), None], pa.month_day_nano_interval()),
+    "long decimal": lambda: pa.array([1, None], pa.decimal256(60, 2)),
+    "null": lambda: pa.nulls(2),
+}
+
+
+@pytest.mark.parametrize("name", _UNREAD)
+def test_of_a_column_that_is_not_read_it_is_known_what_is_there(name, capfd):
+    """Cells of nested columns of Arrow were all null, and a zone of hours and minutes made Polars panic, and print."""
+    array = _UNREAD[name]()
+    table = pa.table({"u": [1, 2], "x": array})
+    pandas = pd.DataFrame({"u": [1, 2]}).assign(x=pd.arrays.ArrowExtensionArray(pa.chunked_array([array])))
+    for frame in (table, pandas):
+        there = dp.protect(frame, unit="u").filter(~dp.col("x").is_null())
+        assert answer(there.count_units()) == [{(): len(array) - array.null_count}]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_types_that_polars_does_not_know_print_nothing(capfd):
@@ -255,7 +320,7 @@ _CELLS = {
     "zero": "a\0b",
     "lines": "a\nb",
     **{f"number {i}": n for i, n in enumerate([np.longdouble(1) / 3, 1j, np.complex128(1j), 10**5000, Fraction(1, 3)])},
-    **{f"decimal {n}": Decimal(n) for n in ("sNaN", "NaN", "Infinity", "1e400", "1e99999")},
+    **{f"decimal {n}": Decimal(n) for n in ("sNaN", "NaN", "Infinity", "1e400", "1e99999", "1e999999999")},
     "void": np.void(b"abc"),
     "years": np.datetime64("2020", "Y"),
     **{type(o).__name__: o for o in ([1], np.array([1, 2]), pd.DataFrame({"a": [1]}), int, len, ..., b"\xff")},
@@ -282,6 +347,34 @@ def test_an_object_of_any_kind_ends_nothing_and_changes_nobody(name, capfd):
         assert answer(table.count("x", max_rows=1))[0][()] >> 20 in (2, 3)
         assert answer(dp.protect(frame, unit="x").count_units())[0][()] in (1, 2)
     assert capfd.readouterr() == ("", "")
+
+
+_EXPONENTS = ("1e999999999999", "-3e999999999", "1e-999999999999", "0e999999999", "7" * 5000, f"0.{'7' * 5000}")
+
+
+@pytest.mark.parametrize("written", _EXPONENTS)
+def test_no_cell_takes_long_because_of_its_exponent(written):
+    """As a fraction 1e999999999 has a billion digits: one cell took all the memory there is."""
+    cell, started = Decimal(written), time.perf_counter()
+    frame = pd.DataFrame({"u": [1, 2], "x": pd.Series([cell, Decimal(1)], dtype=object)})
+    answer(dp.protect(frame, unit="u").count("x", max_rows=1))
+    answer(dp.protect(frame, unit="x").count_units())
+    for dtype in (pl.Int64(), pl.Boolean(), pl.Decimal(38, 2), pl.Float64()):
+        (read,) = each(value_for(dtype), [cell])
+        assert read == (float(written) if dtype == pl.Float64() else None if cell else 0)
+    assert time.perf_counter() - started < 5  # it is some milliseconds
+
+
+def test_numbers_that_no_float_holds_are_apart():
+    """By way of a float, 1e400 and 1e500 were one unit, "inf"; equal numbers are one, whatever their types."""
+    texts = [text(Decimal(n)) for n in ("1e400", "1e500", "Infinity", "1e-400", "0e400", "0")]
+    assert len(set(texts)) == 5
+    assert texts[-2:] == ["0", "0"]
+    for same in ([10**400, Decimal("1e400")], [Fraction(1, 10**400), Decimal("1e-400")], [1, Decimal("1.00"), 1.0]):
+        assert len({text(x) for x in same}) == 1
+    for long in (10**5000, Decimal("1e5000"), Fraction(1, 10**5000), Decimal("1e-5000")):
+        assert each(text, [long]) == [None]
+    assert text(Decimal("1" + "0" * 9000 + "e-9000")) == "1"  # the zeros at its end are no digits
 
 
 def test_a_table_that_is_changed_while_it_is_read():

@@ -233,6 +233,43 @@ def test_one_decimal_is_one_unit_however_it_is_written(made):
     assert answered(dp.protect(table, unit="u").count_units()) == [[2]]
 
 
+@pytest.mark.parametrize("dtype", ["numeric(39, 0)", "numeric(50, 5)", "numeric(1000, 400)"])
+def test_a_decimal_of_more_than_38_digits_is_read_as_any_other(made, dtype):
+    """There is no word for it in narwhals, which failed with a ValueError at protect."""
+    most = "9" * 39
+    table = made(f"u int, d {dtype}, x int", f"(1, 7, 1), (2, {most}, 2), (3, NULL, 3), (4, -7, 4), (5, 7.0, 5)")
+    assert values(table, c("d") + 0.0, c("d") > 0) == [[7.0, 1e39, None, -7.0, 7.0], [True, True, None, False, True]]
+    frame = dp.protect(table, unit="u")
+    assert answered(frame.count("d", max_rows=1)) == [[4 * 2**20]]
+    answered(frame.agg(s=dp.sum("d", bounds=(0, 10)), m=dp.median("d", bounds=(0, 10)), max_rows=1))
+    listed = frame.group_by("d", keys=[7.0, 1e39], max_groups=1).count_units()
+    assert answered(listed) == [[2, 1]]
+    assert answered(dp.protect(table, unit="d").count_units()) == [[3]]
+    derived = table.mutate(e=table.d.cast("decimal(60, 3)"))
+    assert answered(dp.protect(derived, unit="u").count("e", max_rows=1)) == [[4 * 2**20]]
+
+
+def test_lists_of_decimals_of_more_than_38_digits_are_not_read(made):
+    table = made("u int, d numeric(50, 1)[]", "(1, '{1}'), (2, NULL)")
+    frame = dp.protect(table, unit="u")
+    assert answered(frame.filter(~c("d").is_null()).count(max_rows=1)) == [[1]]
+    with pytest.raises(WrongType, match="cast it before"):
+        frame.sum("d", bounds=(0, 1), max_rows=1)
+
+
+def test_decimals_of_another_database_that_are_too_long_are_refused_by_their_name(monkeypatch):
+    from dpframe.engine.backends import ibis as ours
+
+    connection = ibis.duckdb.connect()
+    connection.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 1.5 AS d")
+    table = connection.table("t").mutate(d=ibis.literal("1.5").cast("decimal(50, 5)"))
+    monkeypatch.setattr(ours, "_DIALECTS", {})  # as any other database
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1))
+    assert frame.filter(c("u") > 0).count(max_rows=1)._question is not None
+    with pytest.raises(WrongType, match=r"table\['d'\].cast\('float64'\)"):
+        frame.sum("d", bounds=(0, 1), max_rows=1)
+
+
 def test_dates_and_times_out_of_the_calendar_are_missing(made):
     days = ["'infinity'", "'-infinity'", "'0044-03-15 BC'", "'10000-01-01'", "'0001-01-01'", "'9999-12-31'", "NULL"]
     rows = ", ".join(f"({i}, {day}, {day})" for i, day in enumerate(days))
@@ -240,6 +277,8 @@ def test_dates_and_times_out_of_the_calendar_are_missing(made):
     day, time, year = values(table, c("d").dt.day(), c("t").cast("date").dt.day(), c("t").dt.year())
     assert day == time == [None, None, None, None, 1, 31, None]
     assert year == [None, None, None, None, 1, 9999, None]
+    assert answered(dp.protect(table, unit="d").count_units()) == [[2]]
+    assert answered(dp.protect(table, unit="t").count_units()) == [[2]]
 
 
 _TYPES = {
@@ -286,6 +325,58 @@ def test_a_type_works_or_is_refused_before_the_charge(made, backend, name):
     frame = dp.protect(table, unit="u", budget=budget)
     assert answered(frame.count("x", max_rows=1)) == [[2 * 2**20]]
     assert answered(frame.group_by("x", max_groups=1).count_units()) == [[2]]
+
+
+_ENDS = [x + d for x in (0, 2**7, -(2**7), 2**8, 2**15, -(2**15), 2**16, 2**31, -(2**31), 2**32) for d in (-1, 0, 1)]
+_ENDS += [2**63 - 1, -(2**63), None]
+_WHOLE_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+
+
+@pytest.mark.parametrize("dtype", _WHOLE_TYPES)
+def test_a_cast_to_a_whole_number_is_that_of_polars_and_so_is_what_comes_after(stored, dtype):
+    """PostgreSQL has no whole numbers of 8 bits and none without a sign; a cast to what it has instead would fail."""
+    floats = [*(None if x is None else float(x) for x in _ENDS), 127.9, -128.9, -0.9, 255.9, 1e300, -INF, NAN, LEAST]
+    integers = [*_ENDS, *[None] * (len(floats) - len(_ENDS))]
+    texts = [*(None if x is None else f"{x}" for x in integers[:-3]), "+5", "1e2", "9" * 30]
+    frame = pl.DataFrame({"u": range(len(floats)), "i": integers, "f": floats, "s": texts})
+    table = stored(frame.with_columns(b=pl.col("u") % 2 == 0))
+    frame = frame.with_columns(b=pl.col("u") % 2 == 0)
+    for name in ("i", "f", "s", "b"):
+        x = c(name).cast(dtype)
+        after = (x, x + 1, -x, x * x, x.abs(), x // 3, x % 3, x * 0.5, x.cast("int8"), x.cast("string"), x == 127)
+        after += (x.is_in([127, -128, 300]), x.fill_null(5), x.clip(-5, 100), dp.when(x > 0).then(x).otherwise(c("i")))
+        assert values(table, *after) == values(frame, *after)
+    for ask in (
+        lambda p: p.group_by("i", keys=[1, 127, None], max_groups=1).count_units(),
+        lambda p: p.agg(s=dp.sum("i", bounds=(0, 300)), m=dp.median("f", bounds=(0, 300)), max_rows=1),
+        lambda p: p.per_unit(m=dp.min("i"), t=dp.sum("f")).sum("m", bounds=(-200, 200)),
+    ):
+        assert answered(ask(dp.protect(table, unit="u").cast({"i": dtype, "f": dtype}))) == answered(
+            ask(dp.protect(frame, unit="u").cast({"i": dtype, "f": dtype}))
+        )
+
+
+def test_a_text_as_a_number_without_a_sign_is_refused_before_the_charge(stored):
+    """The text 9223372036854775808 failed after the charge, as a number of 64 bits with a sign."""
+    frame = pl.DataFrame({"u": [1, 2], "s": ["9223372036854775808", "5"]})
+    budget = dp.Budget(epsilon=1)
+    for cast in (lambda p: p.cast("s", "uint64"), lambda p: p.cast("s", "float64").cast("s", "uint64")):
+        with pytest.raises(UnsupportedOperation, match="uint64"):
+            cast(dp.protect(stored(frame), unit="u", budget=budget)).sum("s", bounds=(0, 5), max_rows=1).release(
+                epsilon=1
+            )
+    assert budget.spent.epsilon == 0
+
+
+def test_a_column_that_is_called_a_number_without_a_sign_is_not_read(made, backend):
+    name = made("u int, k numeric", "(1, 5), (2, 18446744073709551615), (3, NULL)").get_name()
+    table = backend.sql(f"SELECT * FROM {name}", schema={"u": "int32", "k": "uint64"})
+    frame = dp.protect(table, unit="u")
+    with pytest.raises(WrongType, match=r"table\['k'\].cast\('decimal'\)"):
+        frame.sum("k", bounds=(0, 5), max_rows=1)
+    with pytest.raises(WrongType, match="decimal"):
+        dp.protect(table, unit="k")
+    assert answered(frame.filter(~c("k").is_null()).count(max_rows=1)) == [[2]]
 
 
 # Texts
@@ -507,6 +598,20 @@ def test_a_probe_that_fails_says_so(monkeypatch):
         frame.group_by("s", keys=["a"], max_groups=1).count_units()
 
 
+def test_a_session_that_finds_other_functions_first_is_refused(made, backend):
+    """Where public comes before pg_catalog, a function of somebody's own is called in place of PostgreSQL's."""
+    table = made("u int, x float8", "(1, 5)")
+    with backend.con.cursor() as cursor:
+        cursor.execute("SET search_path TO public, pg_catalog")
+    try:
+        with pytest.raises(UnsupportedOperation, match="SET search_path"):
+            dp.protect(table, unit="u")
+    finally:
+        with backend.con.cursor() as cursor:
+            cursor.execute("RESET search_path")
+    dp.protect(table, unit="u")
+
+
 # What Ibis says of a column, and what it is
 
 
@@ -529,6 +634,16 @@ def test_a_sum_of_the_users_own_is_a_decimal_and_fails_on_no_cell(made, cell):
     answered(counted.agg(a=dp.sum("w", bounds=(0, 9)), b=dp.sum("q", bounds=(0, 9)), max_rows=1))
     answered(frame.group_by("z", max_groups=1, max_rows_per_group=1).agg(n=dp.count()))
     answered(frame.per_unit(m=dp.mean("z"), s=dp.sum("z")).sum("s", bounds=(0, 9)))
+
+
+def test_a_type_that_ibis_says_is_noticed_where_nothing_checks_it(made, monkeypatch):
+    from dpframe.engine.backends.postgres import dialect
+
+    monkeypatch.setattr(dialect, "_as_said", lambda value: value)
+    rows = made("u BIGINT, i BIGINT", f"(1, {2**62}), (1, {2**62}), (2, 1)")
+    frame = dp.protect(rows.group_by("u").agg(z=rows.i.sum()), unit="u").with_columns(w=c("z") // 7)
+    with pytest.raises(EngineError):
+        answered(frame.sum("w", bounds=(0, 9), max_rows=1))
 
 
 def test_a_float_of_the_users_own_that_is_a_decimal_fails_on_no_cell(made):

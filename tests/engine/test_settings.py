@@ -12,6 +12,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine as rooms
+from dpframe.errors import UnsupportedOperation
 
 duckdb = pytest.importorskip("duckdb")
 ibis = pytest.importorskip("ibis")
@@ -152,3 +153,48 @@ def test_settings_change_no_total(setting, right):
         for expected, answer in itertools.zip_longest(right[::every], _answers(table, every)):
             assert answer == expected, (place, answer[0])
     del held
+
+
+# Functions
+
+_MACROS = ("least(a, b) AS a", "SUM(x) AS 10", "hash(a, b := 0) AS 0::UBIGINT", "floor(x) AS 5")
+
+
+@pytest.mark.parametrize("macro", _MACROS)
+@pytest.mark.parametrize("temporary", ["", "TEMP "])
+@pytest.mark.parametrize("place", ["duckdb", "ibis"])
+def test_a_macro_with_the_name_of_a_function_is_refused_before_the_charge(place, temporary, macro):
+    """It takes the place of the function: without a `least` that is one, no sum is clipped, whatever is claimed."""
+    connection = ibis.duckdb.connect() if place == "ibis" else duckdb.connect()
+    run = connection.raw_sql if place == "ibis" else connection.execute
+    run("CREATE TABLE t AS SELECT 1 AS u, 5.0 AS x")
+    run("CREATE MACRO of_my_own(x) AS x + 1")
+    budget = dp.Budget(epsilon=1)
+    query = dp.protect(connection.table("t"), unit="u", budget=budget).sum("x", bounds=(0, 3), max_rows=1)
+    rooms.validate(query._question)
+    run(f"CREATE {temporary}MACRO {macro}")
+    for asked in (lambda: query.release(epsilon=1), lambda: dp.protect(connection.table("t"), unit="u")):
+        with pytest.raises(UnsupportedOperation, match=f"{macro.partition('(')[0]}.*DROP MACRO"):
+            asked()
+    assert budget.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("place", ["duckdb", "ibis"])
+def test_random_numbers_of_a_view_exceed_no_claim(place):
+    """A question reads its table more than once, and each time such a view is another table."""
+    connection = ibis.duckdb.connect() if place == "ibis" else duckdb.connect()
+    run = connection.raw_sql if place == "ibis" else connection.execute
+    run("CREATE VIEW v AS SELECT 1 AS u, CAST(floor(random() * 20) AS INT) AS g, random() AS x FROM range(200)")
+    frame = dp.protect(connection.table("v"), unit="u")
+    groups = frame.group_by("g", keys=list(range(20)), max_groups=2, max_rows_per_group=1, max_rows=2)
+    asked = (
+        groups.agg(m=dp.median("x", bounds=(0, 1))),
+        groups.agg(n=dp.count(), d=dp.n_unique("x"), s=dp.sum("x", bounds=(0, 1))),
+        frame.mode("g", keys=list(range(20)), max_rows=2),
+        frame.n_unique("g", max_rows=2),
+    )
+    for query in asked:
+        for salt in range(1, 6):
+            values = rooms.totals(query._question, salt).values
+            for paid, raw in zip(query._question.allotments, values, strict=True):
+                assert np.abs(np.array(raw, float)).sum() <= float(paid.total.sensitivity.exact_l1)

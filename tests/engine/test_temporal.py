@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import dpframe as dp
+from dpframe.engine.backends import backend_of
 from dpframe.engine.stages.rows import lower
 from dpframe.errors import DpFrameError, InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.types import ticks
@@ -452,3 +453,71 @@ def test_a_date_among_keys_stands_for_its_midnight_as_in_bounds(kind, unit):
     assert answer(midnight.count())[0] == {(first.date(),): 1}
     with pytest.raises(WrongType, match=r"datetime\.date"):
         days.group_by("day", keys=[first + LONG(hours=1)], max_groups=1, max_rows_per_group=1)
+
+
+# Clocks
+
+_YEARS = (1, 2, 1850, 1970, 2020, 2037, 2038, 2071, 2099, 2100, 2101, 2172, 2399, 2400, 2500, 4000, 9998)
+_ZONES = ("America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "Europe/Dublin", "UTC")
+
+
+@pytest.mark.parametrize("zone", _ZONES)
+@pytest.mark.parametrize("kind", ["polars", "lazy", "pyarrow", "duckdb"])
+def test_clocks_change_in_all_years_by_the_rule_of_their_zone(zone, kind):
+    """Polars lists the changes up to 2099, and then had winter for ever; Python and DuckDB go on by the rule."""
+    days = [(1, 1), (3, 10), (3, 28), (3, 31), (4, 5), (7, 1), (10, 5), (10, 28), (11, 5), (12, 31)]
+    times = [TIME(y, m, d, hour, 30) for y in _YEARS for m, d in days for hour in (0, 6, 15, 23)][8:]
+    local = [t.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)) for t in times]
+    wanted = [None, *(((t.year * 100 + t.month) * 100 + t.day) * 10_000 + t.hour * 100 + t.minute for t in local)]
+    moments = pl.Series([None, *times], dtype=pl.Datetime("us")).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    frame = pl.DataFrame({"u": range(len(moments)), "t": moments})
+    if kind == "duckdb":
+        connection = pytest.importorskip("duckdb").connect()
+        connection.execute(f"SET TimeZone = '{zone}'")
+        connection.register("brought", frame.to_arrow())
+        table = connection.sql("SELECT * FROM brought")
+    else:
+        table = brought(frame, kind)
+    part = dp.col("t").dt
+    day = (part.year() * 100 + part.month()) * 100 + part.day()
+    step = dp.protect(table, unit=dp.Rows(1)).with_columns(c=day * 10_000 + part.hour() * 100 + part.minute())._step
+    columns = [step.table.columns[name].id for name in ("u", "c")]
+    rows = lower(step, frozenset(columns))
+    (found,) = backend_of(rows).collect([rows])
+    assert found.sort(columns[0])[columns[1]].to_list() == wanted
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_clocks_of_nanoseconds_and_milliseconds_change_by_the_same_rule(unit):
+    times = [TIME(y, 7, 1, 12) for y in (1700, 2020, 2099, 2100, 2250)] + [
+        TIME(9000 if unit != "ns" else 2261, 7, 1, 12)
+    ]
+    moments = (
+        pl.Series(times, dtype=pl.Datetime(unit)).dt.replace_time_zone("UTC").dt.convert_time_zone("Europe/Berlin")
+    )
+    frame = dp.protect(pl.DataFrame({"u": range(6), "t": moments}), unit="u").with_columns(h=dp.col("t").dt.hour())
+    assert answer(frame.group_by("h", keys=[12, 13, 14], max_groups=1).count_units()) == [
+        {(12,): 1, (13,): 0, (14,): 5}
+    ]
+
+
+# Days that not all engines have
+
+_OUTSIDE = "SELECT unnest([-719163, -719162, -719162, 0, 2932896, 2932897, 100000000, NULL]) AS day"
+
+
+@pytest.mark.parametrize("cast", ["d", "CAST(CASE WHEN day < 10000000 THEN d END AS TIMESTAMP)"])
+def test_a_day_outside_of_the_years_1_to_9999_identifies_nobody_on_any_engine(cast):
+    """It was a unit on some engines and none on others, so that totals differed."""
+    duckdb, ibis = pytest.importorskip("duckdb"), pytest.importorskip("ibis")
+    days = f"SELECT {cast} AS d FROM (SELECT day, DATE '1970-01-01' + CAST(day AS INTEGER) AS d FROM ({_OUTSIDE}))"
+    connection, other = duckdb.connect(), ibis.duckdb.connect()
+    other.raw_sql(f"CREATE TABLE t AS {days}")
+    ticks = [-719163, -719162, -719162, 0, 2932896, 2932897, 100000000, None]
+    held = pl.DataFrame({"d": pl.Series(ticks, dtype=pl.Int32).cast(pl.Date)})
+    if cast != "d":
+        held = held.with_columns(pl.when(pl.col("d").dt.year() < 20000).then(pl.col("d")).cast(pl.Datetime("us")))
+    for table in (held, held.lazy(), held.to_arrow(), connection.sql(days), other.table("t")):
+        frame = dp.protect(table, unit="d")
+        assert answer(frame.count_units()) == [{(): 3}]
+        assert answer(frame.count(max_rows=2)) == [{(): 4}]

@@ -117,11 +117,21 @@ def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, T
 
 
 def _ranks(numbered: Frame, weights: Frame | None, units: Sequence[str], groups: Sequence[str]) -> Frame:
-    """Weighted rows per group and candidate."""
+    """Weighted rows per group and candidate.
+
+    The weights come from another reading of the rows, which a source with random numbers in it makes another table of.
+    Whatever was read, the parts of a unit in a group must be together at most its weight. So they are parts of as many
+    rows as there are in this reading, where those are more.
+    """
     if weights is None:
         return numbered.group_by(*groups, "b").agg(nw.len().cast(nw.Int64).alias("t"))
     per_unit = numbered.group_by(*units, *groups, "b").agg(nw.len().cast(nw.Int64).alias("d"))
     joined = per_unit.join(weights.select(*units, *groups, "n", "w"), on=[*units, *groups], how="inner")
+    if not backend_of(joined).reads_once:
+        joined = joined.with_columns(nw.col("d").sum().over(*units, *groups).cast(nw.Int64).alias("s"))
+        joined = joined.with_columns(
+            nw.when(nw.col("s") > nw.col("n")).then(nw.col("s")).otherwise(nw.col("n")).alias("n")
+        )
     weighted = joined.with_columns(spread(backend_of(joined), "d").alias("e"))
     return weighted.group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
 

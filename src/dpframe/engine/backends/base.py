@@ -57,6 +57,8 @@ class Backend(ABC):
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         """Frames of totals, computed together if the engine can; whole numbers as Int64."""
 
+    reads_once = False  # whether a frame has the same rows wherever it stands in one query, whatever its source is
+
     def shared(self, frame: Frame) -> Frame:
         """A frame that several others are made of, said so that they read and compute it once; as it is elsewhere."""
         return frame
@@ -95,6 +97,10 @@ class Backend(ABC):
         if not any(isinstance(value, str) for value in values) or not self.bytewise(frame):
             return values
         return [value.encode() if isinstance(value, str) else value for value in values]
+
+    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
+        """Whether a column of a frame holds one of some values."""
+        return value.is_in(self.texts(frame, values))
 
     # Columns that the engine computes itself
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,7 +18,7 @@ from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, kind
 
-__all__ = ["BACKEND"]
+__all__ = ["BACKEND", "check_macros"]
 
 _DAY = "DATE '1970-01-01'"
 _PARTS = {
@@ -51,6 +51,7 @@ class _DuckDB(SqlBackend):
     def adopt(self, table: Any) -> Data | None:
         if not isinstance(table, DuckDBPyRelation):
             return None
+        _check_macros(table)
         types = dict(nw.from_native(table).collect_schema())
         texts = {name for name, dtype in zip(table.columns, table.types, strict=True) if str(dtype) == "UUID"}
         types |= dict.fromkeys(texts, nw.String())
@@ -90,6 +91,8 @@ class _DuckDB(SqlBackend):
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         """Of what is then cut to no row, nothing is computed. A table cut to no row first takes long to optimise."""
+        for frame in frames:
+            _check_macros(frame.to_native())
         return [_totals(frame.to_native(), empty=True) for frame in frames]
 
     # Texts
@@ -137,6 +140,39 @@ class _DuckDB(SqlBackend):
                 value = f"timezone('{zone}', timezone('UTC', {value}))"
         made = _PARTS[part].format(value)
         return _with(frame, made if part == "text" else f"CAST({made} AS BIGINT)", into)
+
+
+def _check_macros(rows: DuckDBPyRelation) -> None:
+    def names(sql: str) -> list[str]:
+        catalog = rows.query("_dpframe_beside", sql)
+        return [] if catalog is None else [name for (name,) in catalog.fetchall()]
+
+    check_macros(names)
+
+
+def check_macros(names: Callable[[str], list[str]]) -> None:
+    """Refuses a database where a macro has the name of one of DuckDB's own functions, and takes its place.
+
+    Limits rest on these functions: where `least(a, b)` is a macro that gives a, no sum is clipped. The catalog of the
+    database is looked at, and no row.
+
+    Input:  names: what runs a query of one column
+    Errors: UnsupportedOperation
+    """
+    if not names(_MACROS):
+        return
+    wrong = ", ".join(sorted(names(_SHADOWS)))
+    if wrong:
+        raise UnsupportedOperation(
+            f"DuckDB: macros of this database take the place of functions that dpframe computes with: {wrong}. Give "
+            "them other names (DROP MACRO, CREATE MACRO), or bring the table as another: dp.protect(table.pl(), ...)."
+        )
+
+
+_MACROS = "SELECT function_name FROM duckdb_functions() WHERE NOT internal"
+_SHADOWS = """SELECT DISTINCT m.function_name FROM duckdb_functions() AS m
+JOIN duckdb_functions() AS f ON lower(f.function_name) = lower(m.function_name)
+WHERE NOT m.internal AND f.internal AND f.database_name = 'system'"""
 
 
 def _quoted(name: str) -> str:

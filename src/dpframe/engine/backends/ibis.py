@@ -8,7 +8,7 @@ database is asked, on numbers and texts of ours, whether it fails on them before
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -25,7 +25,7 @@ from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import ColumnDomain, Kind, kind
 
-__all__ = ["BACKEND", "Dialect", "fetched"]
+__all__ = ["BACKEND", "Dialect", "fetched", "is_wide"]
 
 # What Ibis calls a database, and its module beside this one.
 _DIALECTS: Mapping[str, str] = {"postgres": "postgres", "duckdb": "ibis_duckdb"}
@@ -67,11 +67,13 @@ class Dialect:
         Errors: UnsupportedOperation where the table as a whole cannot
         """
         _check_numbers(table)
-        return _loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
+        loose = _loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
+        schema = table.schema()
+        return loose | {name: _wide(name) for name in types if is_wide(schema[name])}
 
     def types(self, table: Any) -> dict[str, DType]:
-        """The types of the columns, as they are held."""
-        return dict(nw.from_native(table).collect_schema())
+        """The types of the columns, as they are held; Unknown where narwhals has no word for one."""
+        return {name: _type_of(name, dtype) for name, dtype in table.schema().items()}
 
     def held(self, value: Any, dtype: DType) -> Any:
         """A column of the user's as it is held: a time as its ticks, a text as text."""
@@ -109,6 +111,10 @@ class Dialect:
         """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
         return _part(value, dtype, part)
 
+    def planned(self, rows: Any) -> pl.DataFrame:
+        """A query without its rows."""
+        return self.read(rows.limit(0))
+
     def read(self, rows: Any) -> pl.DataFrame:
         """The rows of a query, with truth as numbers on the way: some settings make it a type that Arrow lacks."""
         truths = [name for name, dtype in rows.schema().items() if dtype.is_boolean()]
@@ -140,13 +146,17 @@ class _Ibis(SqlBackend):
         types = dialect.types(table)
         names = our_names(types)
         held = {name: types[name] for name in names}
-        against, opened = dialect.against(table, held), dialect.opened(table)
+        schema, opened = schema_of(self, held, dialect.against(table, held)), dialect.opened(table)
+        unread = {name for name, domain in schema if kind(domain.dtype) == Kind.OTHER}
 
         def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
-            columns = {names[name]: dialect.held(opened[name], types[name]) for name in wanted}
+            columns = {
+                names[name]: _is_there(opened[name]) if name in unread else dialect.held(opened[name], types[name])
+                for name in wanted
+            }
             return opened.select(**(columns or {"s": ibis.literal(1)}))
 
-        return Data("pandas", schema_of(self, held, against), scan, True, self.name, names)
+        return Data("pandas", schema, scan, True, self.name, names)
 
     def fetch(self, table: Any) -> pl.DataFrame:
         return fetched(table)  # a public table, as Ibis reads it
@@ -165,7 +175,7 @@ class _Ibis(SqlBackend):
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
-        return [_dialect(rows).read(rows.limit(0)) for rows in native]
+        return [_dialect(rows).planned(rows) for rows in native]
 
     # Texts
 
@@ -180,6 +190,10 @@ class _Ibis(SqlBackend):
     def to_text(self, frame: Frame, column: str, into: str) -> Frame:
         rows = frame.to_native()
         return _with(rows, _dialect(rows).to_text(rows[column]), into)
+
+    def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
+        """By itself Ibis takes a whole number for one of 64 bits with a sign, and fails on a larger one."""
+        return value.is_in([ibis.literal(x, "uint64") if _is_large(x) else x for x in self.texts(frame, values)])
 
     # Columns
 
@@ -220,11 +234,40 @@ class _Ibis(SqlBackend):
         return super().reason_against(dtype)
 
 
+def _is_large(value: Any) -> bool:
+    """Whether a value is a whole number that needs 64 bits without a sign."""
+    return isinstance(value, int) and value >= 2**63
+
+
+def _type_of(name: str, dtype: Any) -> DType:
+    """What narwhals calls a type of Ibis: Unknown for a decimal of more than 38 digits, at which it fails."""
+    try:
+        called: DType = nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
+    except ValueError:
+        return nw.Unknown()
+    return called
+
+
+def is_wide(dtype: Any) -> bool:
+    """Whether a type of Ibis is a decimal of more digits than narwhals has a type for."""
+    return bool(dtype.is_decimal() and (dtype.precision or 0) > 38)
+
+
+def _wide(name: str) -> str:
+    return f"decimals have 38 digits at most: cast it before, table.mutate(x=table[{name!r}].cast('float64'))"
+
+
+def _is_there(value: Any) -> Any:
+    """A column of which nothing can be asked but whether there is a value: a number that is null where there is none.
+
+    Its own type stays in the database, since there may be no word for it in narwhals.
+    """
+    return ibis.cases((value.notnull(), 1))
+
+
 def _held(value: Any, dtype: DType) -> Any:
     """A column of the user's as it is held: a time as its ticks, a text as text."""
     family = kind(dtype)
-    if BACKEND.reason_against(dtype):  # of which nothing can be asked but whether there is a value
-        return value
     if family == Kind.DATE:
         inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
         return ibis.cases((inside, value.delta(ibis.date(1970, 1, 1), unit="day")))

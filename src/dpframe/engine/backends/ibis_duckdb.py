@@ -10,6 +10,7 @@ import ibis.expr.operations as ops
 import polars as pl
 from narwhals.dtypes import DType
 
+from dpframe.engine.backends.duckdb import check_macros
 from dpframe.engine.backends.ibis import Dialect
 from dpframe.plan import Kind, kind
 
@@ -34,7 +35,12 @@ _TRIED = _function("try", "string", "string")
 class _DuckDBDialect(Dialect):
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
         """Nothing: floats do not fail there, and no collation says how bytes compare."""
+        _check_macros(table)
         return {}
+
+    def planned(self, rows: Any) -> pl.DataFrame:
+        _check_macros(rows)
+        return super().planned(rows)
 
     def held(self, value: Any, dtype: DType) -> Any:
         """A text as its bytes, null in place of what is no Unicode; a number that a query computes, as Ibis says."""
@@ -61,6 +67,12 @@ class _DuckDBDialect(Dialect):
         types = rows.schema().items()
         sums = {name: rows[name].cast("decimal(38, 0)").cast("int64") for name, dtype in types if dtype.is_int64()}
         return super().read(rows.mutate(**sums) if sums else rows)
+
+
+def _check_macros(rows: Any) -> None:
+    backends, _ = rows._find_backends()
+    if len(backends) == 1:
+        check_macros(lambda sql: [name for (name,) in backends[0].raw_sql(sql).fetchall()])
 
 
 def _as_said(value: Any) -> Any:

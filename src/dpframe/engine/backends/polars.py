@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import narwhals as nw
@@ -14,7 +16,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.tables import Data, domain_of, polars_dtype
-from dpframe.plan import ColumnDomain, Kind, kind
+from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
 __all__ = ["BACKEND", "PolarsBackend"]
 
@@ -46,6 +48,8 @@ class PolarsBackend(Backend):
         native: list[pl.LazyFrame] = [frame.to_native() for frame in frames]
         engine: Any = "streaming" if streaming else "auto"
         return [native[0].collect(engine=engine)] if len(native) == 1 else pl.collect_all(native, engine=engine)
+
+    reads_once = True  # by the cache
 
     def shared(self, frame: Frame) -> Frame:
         """Polars finds by itself that two frames begin alike only where all that follows is alike too."""
@@ -97,6 +101,10 @@ class PolarsBackend(Backend):
         return nw.from_native(native.with_columns(made.alias(into)))
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
+        zone = getattr(dtype, "time_zone", None)
+        if zone is not None and part != "text":
+            native: pl.LazyFrame = frame.to_native()
+            frame = nw.from_native(native.with_columns(_clock(pl.col(column), zone).alias(column)))
         value = nw.col(column)
         made = value.cast(nw.String) if part == "text" else getattr(value.dt, part)().cast(nw.Int64)
         return frame.with_columns(made.alias(into))
@@ -147,6 +155,37 @@ class PolarsBackend(Backend):
         return value.ceil()
 
 
+_LISTED = 2100  # the first year whose changes of clocks Polars does not list
+
+
+def _same_years() -> list[int]:
+    """For each of 400 years from 2100 on, the days from a year that is listed and has the same days of the week.
+
+    There are 14 kinds of years: by their first day of the week, and whether they are leap years. All are in 28 years.
+    """
+    kinds = {_kind_of_year(year): year for year in range(_LISTED - 28, _LISTED)}
+    years = range(_LISTED, _LISTED + 400)
+    return [(dt.date(y, 1, 1) - dt.date(kinds[_kind_of_year(y)], 1, 1)).days for y in years]
+
+
+def _kind_of_year(year: int) -> tuple[int, bool]:
+    return dt.date(year, 1, 1).weekday(), calendar.isleap(year)
+
+
+def _clock(time: pl.Expr, zone: str) -> pl.Expr:
+    """What the clocks of a zone show, without a zone. From 2100 on, they change as in the years that are listed.
+
+    A zone's rule for years to come says by a month and a day of the week when clocks change. So they change alike in
+    all years of a kind; after 400 years, which are whole weeks, all kinds come again.
+    """
+    moment = time.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    later = (moment.dt.year() - _LISTED).clip(0)
+    days = (later % 400).replace_strict(list(range(400)), _same_years(), return_dtype=pl.Int64) + later // 400 * 146_097
+    shift = pl.when(moment.dt.year() >= _LISTED).then(pl.duration(days=days)).otherwise(pl.duration(days=0))
+    listed = (moment - shift).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    return listed.dt.replace_time_zone(None) + shift
+
+
 def _applied(frame: Frame, keep: Callable[[pl.DataFrame], pl.DataFrame]) -> Frame:
     """A frame with some of its rows, chosen by all of them together: so nothing may be left out before."""
     native: pl.LazyFrame = frame.to_native()
@@ -166,7 +205,7 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
     """A lazy frame, of rows that are in memory where these are given."""
     schema = frame.collect_schema()
     typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
-    domain = tuple((name, domain_of(typed[name]) if name in typed else ColumnDomain(nw.Unknown())) for name in schema)
+    domain = tuple((name, _domain(typed[name]) if name in typed else ColumnDomain(nw.Unknown())) for name in schema)
     wrong: dict[str, pl.Series | None] = {}  # texts that had to be mended, and None for those that need not be
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
@@ -184,6 +223,19 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
         return rows.with_columns(mended).lazy().select(names) if mended else frame.select(names)
 
     return Data("polars", domain, scan, rows is None)
+
+
+def _domain(dtype: DType) -> ColumnDomain:
+    """What a type is; whole numbers of 128 bits are not read where two of them could be one unit."""
+    if isinstance(dtype, (nw.Int128, nw.UInt128)) and not _wide_are_apart():
+        return ColumnDomain(Unread(f"{dtype} (Polars {pl.__version__} takes some for one another: cast it before)"))
+    return domain_of(dtype)
+
+
+@cache
+def _wide_are_apart() -> bool:
+    """Whether this version of Polars groups whole numbers of 128 bits by all of their bits: 1.30 does by 64."""
+    return pl.Series([0, 2**64], dtype=pl.Int128).to_frame("x").group_by("x").len().height == 2
 
 
 def _unicode_of(name: str) -> pl.Expr:

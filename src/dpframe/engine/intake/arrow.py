@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -21,7 +23,7 @@ import pyarrow.compute as pc
 from dpframe.engine.intake.buffers import plain_type, sound
 from dpframe.engine.intake.cells import PER_SECOND, each, text, value_for
 from dpframe.engine.tables import Data, domain_of
-from dpframe.plan import ColumnDomain, Unread
+from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
 __all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type", "partition_of"]
 
@@ -45,6 +47,8 @@ def _arrow_domain(dtype: pa.DataType) -> ColumnDomain:
         )
     if pa.types.is_decimal256(dtype):  # which makes Polars panic, and write about it
         return ColumnDomain(Unread(f"{dtype} (first: table.cast, to decimal128 or float64)"))
+    if dtype == pa.string_view() and not _views_are_read():
+        return ColumnDomain(Unread(f"{dtype} (PyArrow {pa.__version__} cannot check it; bring it as string)"))
     if pa.types.is_interval(dtype):  # of which Polars would print that it panics
         return ColumnDomain(nw.Unknown())
     try:
@@ -54,6 +58,17 @@ def _arrow_domain(dtype: pa.DataType) -> ColumnDomain:
         raise
     except BaseException:  # Polars may panic
         return ColumnDomain(nw.Unknown())
+
+
+@cache
+def _views_are_read() -> bool:
+    """Whether this version of PyArrow makes an array of views from its buffers: 16 does not."""
+    views = pa.array(["a"], pa.string_view())
+    try:
+        pa.Array.from_buffers(views.type, 1, views.buffers())
+    except (pa.ArrowException, ValueError):
+        return False
+    return True
 
 
 def _is_zone(name: str) -> bool:
@@ -126,6 +141,25 @@ def _seconds(column: Any) -> Any:
     return pc.if_else(fits, column, pa.scalar(None, column.type))
 
 
+def _unread_of(schema: Iterable[tuple[str, ColumnDomain]]) -> frozenset[str]:
+    return frozenset(name for name, domain in schema if kind(domain.dtype) == Kind.OTHER)
+
+
+def _is_there(column: Any) -> Any:
+    """A column of which nothing can be asked but whether there is a value: True, or null.
+
+    Its own type stays behind: Polars has none for some of them, and panics at others.
+    """
+    (there,) = each(lambda cells: pa.array(_valid(cells), pa.bool_()), [column])
+    if there is None or len(there) != len(column):
+        return pa.nulls(len(column), pa.bool_())
+    return pc.if_else(there, pa.scalar(True), pa.scalar(None, pa.bool_()))
+
+
+def _valid(column: Any) -> Any:
+    return column.is_valid().to_numpy() if isinstance(column, pa.ChunkedArray) else np.asarray(column.notna(), bool)
+
+
 def from_pyarrow(table: Any) -> Data | None:
     """A PyArrow Table; None for anything else."""
     if not isinstance(table, pa.Table):
@@ -135,9 +169,11 @@ def from_pyarrow(table: Any) -> Data | None:
 
     def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = table.slice(0, 0) if empty else table
-        return _from_arrow({name: _sound(rows.column(name)) for name in wanted}, rows.num_rows)
+        columns = {name: (_is_there if name in unread else _sound)(rows.column(name)) for name in wanted}
+        return _from_arrow(columns, rows.num_rows)
 
     schema = _arrow_schema([table.schema.field(name) for name in unique])
+    unread = _unread_of(schema)
     return Data("pyarrow", _and_unnamed(schema, names), scan)
 
 
@@ -155,10 +191,12 @@ def from_pandas(frame: Any) -> Data | None:
 
     def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = frame.iloc[:0] if empty else frame
-        return _from_arrow({name: _from_pandas(rows[name]) for name in wanted}, len(rows))
+        columns = {name: (_is_there if name in unread else _from_pandas)(rows[name]) for name in wanted}
+        return _from_arrow(columns, len(rows))
 
     schema = dict(_arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()]))
     schema |= {name: ColumnDomain(Unread(what)) for name, dtype in dtypes.items() if (what := _unread(name, dtype))}
+    unread = _unread_of(schema.items())
     return Data("pandas", _and_unnamed(tuple(schema.items()), frame.columns), scan)
 
 
@@ -249,7 +287,7 @@ def _texts(series: Any) -> pa.Array:
 
     Arrow converts texts at once, and to the same as `cells.text`; anything else among them is left to it.
     """
-    objects = series.array
+    objects = _objects(series)
     (family,) = each(lambda cells: pd.api.types.infer_dtype(cells, skipna=True), [series])
     if family in ("string", "empty"):
         try:
@@ -257,6 +295,12 @@ def _texts(series: Any) -> pa.Array:
         except (pa.ArrowException, ValueError):
             pass  # a text that is no Unicode
     return pa.array(each(lambda i: text(objects[i]), range(len(objects))), type=pa.large_string())
+
+
+def _objects(series: Any) -> Any:
+    """The cells of a column of objects as they are now: before pandas 3, an object's own code can change the others."""
+    (cells,) = each(lambda array: np.array(array, dtype=object, copy=True), [series.array])
+    return cells if cells is not None and cells.shape == (len(series),) else series.array
 
 
 # Columns by the type that they have in the whole of a table
@@ -302,7 +346,8 @@ def partition_of(partition: Any, types: Mapping[str, Any]) -> pl.DataFrame:
 
 def _one_by_one(series: Any, wanted: pl.DataType) -> pl.Series:
     """A column cell by cell, as texts or as values of a type."""
-    array, read = series.array, text if wanted == pl.String else value_for(wanted)
+    array = _objects(series) if series.dtype == "object" else series.array
+    read = text if wanted == pl.String else value_for(wanted)
     cells = each(lambda i: read(array[i]), range(len(array)))
     times = isinstance(wanted, (pl.Date, pl.Datetime, pl.Duration))
     return pl.Series(cells, dtype=pl.Int64 if times else wanted).cast(wanted, strict=False)

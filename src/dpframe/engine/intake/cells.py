@@ -92,7 +92,7 @@ def _missing(value: object) -> bool:
 
 
 def _number_text(value: Any) -> str:
-    if not math.isfinite(value):
+    if not _finite(value):
         return str(float(value))
     exact = _exact(value)
     if exact.denominator == 1:
@@ -100,9 +100,44 @@ def _number_text(value: Any) -> str:
     return repr(float(exact)) if Fraction(float(exact)) == exact else f"{exact.numerator}/{exact.denominator}"
 
 
+def _finite(value: Any) -> bool:
+    """Whether a number is finite; one that is no float may be, and be larger than any float."""
+    if isinstance(value, (int, Fraction)):
+        return True
+    return Decimal.is_finite(value) if isinstance(value, Decimal) else math.isfinite(value)
+
+
+_MOST_BITS = 2**13  # those of a fraction's parts, some 2,400 digits; a number with more is null
+_MOST_DIGITS = 2**12  # above which a decimal surely has more bits
+
+
 def _exact(value: Any) -> Fraction:
-    """A finite number of Python or numpy, exactly."""
-    return Fraction(value if isinstance(value, (Decimal, int, float, Fraction)) else value.item())
+    """A finite number of Python or numpy, exactly.
+
+    Bound:  the time depends on the digits that are there and not on the exponent: as a fraction, Decimal("1e999999999")
+            would have a billion digits
+    Errors: OverflowError where the fraction would be longer than `_MOST_BITS`
+    """
+    if isinstance(value, Decimal):
+        exact = _exact_decimal(value)
+    else:
+        exact = Fraction(value if isinstance(value, (int, float, Fraction)) else value.item())
+    if max(exact.numerator.bit_length(), exact.denominator.bit_length()) > _MOST_BITS:
+        raise OverflowError
+    return exact
+
+
+def _exact_decimal(value: Decimal) -> Fraction:
+    """A decimal without the zeros at its end, so that 1 and 1.00 are one number whatever their exponents are."""
+    sign, digits, exponent = Decimal.as_tuple(value)
+    assert isinstance(exponent, int)
+    last = max((place for place, digit in enumerate(digits, 1) if digit), default=0)
+    if not last:
+        return Fraction(0)
+    power = exponent + len(digits) - last  # that of the last digit that is not 0
+    if power < -_MOST_DIGITS or last + power > _MOST_DIGITS:
+        raise OverflowError
+    return Fraction(Decimal((sign, digits[:last], power)))
 
 
 # As what a column of another type holds
@@ -139,7 +174,7 @@ def _or_null(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _number(value: Any) -> Fraction | None:
     if isinstance(value, np.generic):
         value = value.item()
-    if not isinstance(value, (numbers.Real, Decimal)) or not math.isfinite(value):
+    if not isinstance(value, (numbers.Real, Decimal)) or not _finite(value):
         return None
     return _exact(int(value) if isinstance(value, bool) else value)
 
@@ -162,11 +197,10 @@ def _within(number: int | None, low: int, high: int) -> int | None:
 
 
 def _float(value: Any) -> float | None:
+    if isinstance(value, (float, np.floating, Decimal)):
+        return float(value)  # rounded once, and infinite or 0 beyond the floats
     exact = _number(value)
-    if exact is not None:
-        return float(exact) if not isinstance(value, (float, np.floating)) else float(value)
-    infinite = isinstance(value, (float, np.floating, Decimal)) and math.isinf(value)
-    return float(value) if infinite else None
+    return None if exact is None else float(exact)
 
 
 def _decimal(exact: Fraction | None, digits: int, scale: int) -> Decimal | None:

@@ -32,7 +32,7 @@ from dpframe.plan import (
     ticks,
 )
 
-__all__ = ["LOWERED", "Lowering", "in_calendar", "int64", "not_nan", "to_float"]
+__all__ = ["LOWERED", "Lowering", "in_calendar", "int64", "not_nan", "to_float", "typed"]
 
 _WITHIN = 9.2e18  # a float sum, difference or product below this in size is surely inside int64: 2^63 is 9.223e18
 
@@ -45,6 +45,11 @@ def not_nan(value: nw.Expr) -> nw.Expr:
 def to_float(value: nw.Expr) -> nw.Expr:
     """A number as Float64."""
     return value.cast(nw.Float64)
+
+
+def typed(value: Any) -> Any:
+    """A value as it stands in an expression: by itself, Ibis takes a whole number for one of 64 bits with a sign."""
+    return nw.lit(value, nw.UInt64()) if isinstance(value, int) and value >= 2**63 else value
 
 
 def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)) -> nw.Expr:
@@ -225,8 +230,7 @@ def _is_in(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain
     elif family in TIMES:
         value = value.cast(nw.Int64)
         listed = [tick for x in listed if (tick := _tick(x, known[0].dtype)) is not None]
-    listed = here.engine.texts(here.frame, listed)
-    return value.is_in(listed) if listed else nw.when(~value.is_null()).then(nw.lit(False))
+    return here.engine.is_one_of(here.frame, value, listed) if listed else nw.when(~value.is_null()).then(nw.lit(False))
 
 
 def _tick(value: Any, dtype: DType) -> int | None:
@@ -244,7 +248,7 @@ def _fill_null(
     if kind(dtype) in TIMES:
         filled = here.engine.from_ticks(nw.lit(ticks(value, dtype, "")), dtype)
         return nw.when(args[0].is_null()).then(filled).otherwise(args[0])
-    return args[0].fill_null(float(value) if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL) else here.constant(value))
+    return args[0].fill_null(float(value) if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL) else typed(here.constant(value)))
 
 
 def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:

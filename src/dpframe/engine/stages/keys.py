@@ -14,6 +14,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
+from dpframe.engine.stages.expressions import typed
 from dpframe.engine.tables import polars_dtype
 from dpframe.plan import TIMES, Column, Kind, Question, Total, kind, ticks
 
@@ -69,7 +70,7 @@ def listed(frame: Frame, column: Column, values: Sequence[Any]) -> nw.Expr:
     """Whether a key is one of those listed; times are compared by their ticks, which are the same on every engine."""
     value, dtype = nw.col(column.id), column.domain.dtype
     if not isinstance(dtype, (nw.Date, nw.Datetime)):
-        return value.is_in(backend_of(frame).texts(frame, values))
+        return backend_of(frame).is_one_of(frame, value, values)
     return value.cast(nw.Int64).is_in([ticks(v, _in_milliseconds(dtype), "keys") for v in values])
 
 
@@ -83,7 +84,7 @@ def _filled(engine: Backend, value: nw.Expr, column: Column, some: Any) -> nw.Ex
     """A key column with a key where null was."""
     dtype = _in_milliseconds(column.domain.dtype)
     if kind(dtype) not in TIMES:
-        return _one_zero(value, column).fill_null(some)
+        return _one_zero(value, column).fill_null(typed(some))
     return nw.when(value.is_null()).then(engine.from_ticks(nw.lit(ticks(some, dtype, "keys")), dtype)).otherwise(value)
 
 

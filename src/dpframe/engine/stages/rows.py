@@ -101,9 +101,14 @@ def readable(frame: Frame, value: nw.Expr, domain: ColumnDomain, *, bytewise: bo
 
 
 def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
-    """An identifier, exactly: whatever could tell two units apart is kept, NaN is null, -0.0 is 0.0."""
+    """An identifier, exactly: whatever could tell two units apart is kept, NaN is null, -0.0 is 0.0.
+
+    A date or time outside of the years 1 to 9999 identifies nobody, as it is no value elsewhere: some engines lack it.
+    """
     value = nw.col(name)
     family = kind(column.domain.dtype)
+    if family in (Kind.DATE, Kind.DATETIME):
+        return in_calendar(value, column.domain.dtype)
     if family == Kind.FLOAT:
         return not_nan(value) + 0.0
     as_text = family == Kind.DECIMAL or (family == Kind.STRING and not bytewise)

@@ -14,7 +14,7 @@ from dpframe.engine.backends.postgres.reach import LEAST, MOST, listed_float, re
 from dpframe.engine.backends.postgres.written import bytewise, once, raw, sendable, sql_of
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["Compiler"]
+__all__ = ["Compiler", "check_held"]
 
 _TABLES = """Select Filter Project Aggregate JoinChain JoinLink JoinTable JoinReference SelfReference CTE Union Limit
 Distinct DropColumns DropNull FillNull SQLQueryResult DatabaseTable InMemoryTable DummyTable UnboundTable"""
@@ -27,6 +27,7 @@ _TOTAL = frozenset(f"{_TABLES} {_VALUES}".split())  # the operations that no cel
 
 
 _LARGEST_BASE = 2.0**100  # of a logarithm
+_DIGITS_OF_WHOLE = 20  # more than any whole number of 64 bits has
 
 
 class Compiler(PostgresCompiler):  # type: ignore[misc]
@@ -59,6 +60,7 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
     # Values
 
     def visit_Written(self, op: Any, *, arg: Any, text: str, dtype: Any) -> Any:  # noqa: N802
+        check_held(dtype)
         value = once(text, a=arg)
         return bytewise(value) if dtype.is_string() else self.cast(value, dtype)
 
@@ -87,8 +89,9 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
             return once(sql.FROM_DECIMAL, a=arg)
         if to.is_float32() and not have.is_float32():
             return once(sql.SINGLE, a=arg)
-        if to.is_uint64():
-            raise UnsupportedOperation("cast: PostgreSQL has no uint64. Take 'int64', or 'float64'.")
+        check_held(to)
+        if to.is_decimal() and have.is_integer() and to.precision - to.scale >= _DIGITS_OF_WHOLE:
+            return self.cast(arg, to)
         if to.is_integer():
             wide = once(sql.TRUNCATED, a=arg) if have.is_floating() else arg
             low, high = to.bounds
@@ -211,6 +214,12 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
             return self._plain(op, sign, left, right)
         safe = max(reach(op.left)[1], reach(op.right)[1]) < MOST
         return once(f"a {sign} b" if safe else sql.SUM.format(sign), a=left, b=right)
+
+
+def check_held(dtype: Any) -> None:
+    """Refuses whole numbers of 64 bits without a sign: in PostgreSQL's widest type a cell would not fit, and fail."""
+    if dtype.is_uint64():
+        raise UnsupportedOperation("cast: PostgreSQL has no uint64. Take 'int64', or 'float64'.")
 
 
 def _constant(op: Any) -> int | None:

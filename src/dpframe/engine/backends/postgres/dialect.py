@@ -10,7 +10,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.ibis import Dialect
+from dpframe.engine.backends.ibis import Dialect, is_wide
 from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
@@ -33,9 +33,11 @@ class _PostgresDialect(Dialect):
         return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
 
     def types(self, table: Any) -> dict[str, DType]:
-        held = super().types(table)
-        texts = [name for name, dtype in table.schema().items() if dtype.is_uuid()]
-        return held | dict.fromkeys(texts, nw.String())
+        """A decimal may have a thousand digits there, of which dpframe reads what it needs."""
+        schema = table.schema().items()
+        texts = [name for name, dtype in schema if dtype.is_uuid()]
+        decimals = [name for name, dtype in schema if is_wide(dtype)]
+        return super().types(table) | dict.fromkeys(texts, nw.String()) | dict.fromkeys(decimals, nw.Decimal(38, 9))
 
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
         """A type that neither Ibis nor dpframe has a word for is read as text, where that is asked for."""
@@ -45,8 +47,14 @@ class _PostgresDialect(Dialect):
                 f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that is no Unicode could "
                 "make a query fail. Bring one in UTF8: CREATE DATABASE study ENCODING 'UTF8' TEMPLATE template0."
             )
+        server.check_path(server.database_of(table))
         odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
-        return {name: f"it is not read: cast it before, table.mutate(x=table[{name!r}].cast('string'))" for name in odd}
+        large = [name for name, dtype in types.items() if isinstance(dtype, nw.UInt64)]
+        cast = "cast it before, table.mutate(x=table[{!r}].cast('{}'))"
+        return {
+            **{name: f"it is not read: {cast.format(name, 'string')}" for name in odd},
+            **{name: f"there is none: {cast.format(name, 'decimal')}" for name in large},
+        }
 
     def held(self, value: Any, dtype: DType) -> Any:
         family = kind(dtype)
@@ -96,7 +104,9 @@ class _PostgresDialect(Dialect):
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         if kind(dtype) == Kind.DATE:
             day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
-            shown = f"TO_CHAR({day}, 'YYYY-MM-DD')" if part == "text" else sql.OF_DAY[part].format(day)
+            shown = (
+                f"TO_CHAR(CAST({day} AS TIMESTAMP), 'YYYY-MM-DD')" if part == "text" else sql.OF_DAY[part].format(day)
+            )
             return written(value, sql.ON_DAY.format(shown), "string" if part == "text" else "int64")
         if part in sql.OF_CLOCK:
             return written(value, sql.AT_TIME.format(sql.OF_CLOCK[part].replace("a", f"(a + {sql.YEARS})", 1)), "int64")

@@ -7,13 +7,27 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
-__all__ = ["column_of", "database_of", "fetch_rows", "letters_of"]
+from dpframe.errors import UnsupportedOperation
+
+__all__ = ["check_path", "column_of", "database_of", "fetch_rows", "letters_of"]
 
 
 def database_of(rows: Any) -> Any:
     """The database that an Ibis table is in, as Ibis holds it; None where it is in none."""
     backends, _ = rows._find_backends()
     return backends[0] if backends else None
+
+
+def check_path(backend: Any) -> None:
+    """Refuses a session where other functions take the place of PostgreSQL's. Errors: UnsupportedOperation."""
+    with backend.con.cursor() as cursor, backend.con.transaction():
+        (schemas,) = cursor.execute("SELECT pg_catalog.current_schemas(true)").fetchone()
+    first = next((name for name in schemas if not name.startswith("pg_temp")), "")  # which is no place of functions
+    if first != "pg_catalog":
+        raise UnsupportedOperation(
+            f"dp.protect: this session looks for functions in {first!r} before it looks in PostgreSQL's own, so what "
+            "dpframe computes could be something else. SET search_path to schemas of yours, without pg_catalog."
+        )
 
 
 _SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # what texts are read and written by
