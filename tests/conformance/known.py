@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -33,23 +32,9 @@ class Known:
         )
 
 
-def _special(cell: Any) -> bool:
-    """Whether a text has a letter whose other case is several letters, or depends on those beside it."""
-    if not isinstance(cell, str):
-        return False
-    return any(len(x.upper()) > 1 or len(x.lower()) > 1 or x == "Σ" or unicodedata.category(x) == "Lt" for x in cell)
-
-
 _2037 = (2037 - 1970) * 365 * 86_400 * 10**9  # what a list of past changes of clocks ends with
 
 KNOWN: tuple[Known, ...] = (
-    Known(
-        ("duckdb", "ibis"),
-        ("to_uppercase", "to_lowercase"),
-        _special,
-        (dp.col("x").str.to_uppercase(), "string", "ß"),
-        "DuckDB puts one letter for one letter; Polars, Spark and Python follow Unicode, where ß becomes SS.",
-    ),
     Known(
         ("polars", "pandas", "pyarrow"),
         (".dt.",),

@@ -347,7 +347,7 @@ def _collations(table, backend):
     columns = {n: frame._step.table.columns[n].id for n in frame.columns if n not in ("u", "x")}
     rows = lower(frame._step, frozenset(columns.values())).to_native()
     backend._run_pre_execute_hooks(rows)
-    written = postgres._Compiler(postgres._letters_of(backend)).to_sqlglot(rows).sql("postgres")
+    written = postgres._Compiler().to_sqlglot(rows).sql("postgres")
     asked = ", ".join(f'pg_collation_for("{column}")' for column in columns.values())
     (found,) = backend.con.execute(f"SELECT {asked} FROM ({written}) AS t LIMIT 1").fetchall()
     return dict(zip(columns, found, strict=True))
@@ -379,19 +379,6 @@ def test_texts_that_another_type_takes_for_one_are_told_apart_or_are_one(made):
     assert answered(frame.group_by("k", keys=["a", "A", "é"], max_groups=1).count_units()) == [[2, 1, 2]]
     assert answered(frame.group_by("s", keys=["a", "a ", "A"], max_groups=1).count_units()) == [[1, 1, 1]]
     assert answered(frame.filter(c("s") == "a").count(max_rows=1)) == [[1]]
-
-
-def test_letters_need_a_collation_that_knows_them(made, monkeypatch):
-    from dpframe.engine.backends import postgres
-
-    table = made("u int, s text", "(1, 'ÉA')")
-    assert values(table, c("s").str.to_lowercase()) == [["éa"]]
-    monkeypatch.setattr(postgres, "_letters_of", lambda backend: "")
-    budget = dp.Budget(epsilon=1)
-    frame = dp.protect(table, unit="u", budget=budget).with_columns(y=c("s").str.to_lowercase())
-    with pytest.raises(UnsupportedOperation, match=r"str\.to_lowercase"):
-        frame.count("y", max_rows=1).release(epsilon=0.5)
-    assert budget.spent.epsilon == 0
 
 
 def test_a_text_that_postgresql_cannot_hold_is_refused_before_the_charge(made):

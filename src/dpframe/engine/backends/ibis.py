@@ -105,6 +105,16 @@ class Dialect:
         """Text as a number, or as the ticks of a date or time; null where the text is none."""
         return _parsed(rows, column, dtype)
 
+    def cased(self, value: Any, *, capital: bool) -> Any:
+        """A text in capital or in small letters, by the table of `dpframe.engine.letters`.
+
+        Errors: UnsupportedOperation where nobody has tried that the database looks them up in it
+        """
+        raise UnsupportedOperation(
+            "str.to_lowercase and str.to_uppercase: databases differ in the letters that have another case. Change the "
+            "texts before they come to dpframe, as in table.mutate(s=table.s.lower())."
+        )
+
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
         return _part(value, dtype, part)
@@ -198,6 +208,10 @@ class _Ibis(SqlBackend):
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
         rows = frame.to_native()
         return _with(rows, _dialect(rows).parsed(rows, column, dtype), into)
+
+    def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
+        rows = frame.to_native()
+        return _with(rows, _dialect(rows).cased(rows[column], capital=capital), into)
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         if kind(dtype) == Kind.DATETIME:

@@ -24,7 +24,6 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import ibis
 import ibis.expr.datatypes as types
@@ -37,6 +36,7 @@ from ibis.backends.sql.compilers.postgres import PostgresCompiler
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.ibis import Dialect
+from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
 
@@ -145,6 +145,10 @@ THEN ({_DATE}) * 86400000000 + CAST(SUBSTR(a, 12, 2) AS BIGINT) * 3600000000
 _LONGEST = 2**24  # bytes of a text; a longer one is missing
 _TEXT = f"CASE WHEN OCTET_LENGTH(CAST(a AS TEXT)) <= {_LONGEST} THEN CAST(a AS TEXT) END"
 
+# Letters are looked up in our table, in a short one where it does; what is in ASCII needs none.
+_CASED = """CASE WHEN a ~ '^[\\u0001-\\u007f]*$' THEN {function}(a COLLATE "C")
+WHEN a ~ '^[{near}]*$' THEN TRANSLATE(a, '{near_have}', '{near_want}') ELSE TRANSLATE(a, '{have}', '{want}') END"""
+
 # Times as their ticks, and back.
 _DAYS = "CASE WHEN a BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN CAST(a - DATE '1970-01-01' AS BIGINT) END"
 _MICROSECONDS = """CASE WHEN a BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'
@@ -183,18 +187,12 @@ _VALUES = """Field Literal Alias Written Cast Add Subtract Multiply Divide Modul
 Equals NotEquals Less LessEqual Greater GreaterEqual And Or Not IsNull NotNull IsNan InValues
 Coalesce Greatest Least Clip IfElse SearchedCase Count CountStar CountDistinct Sum Min Max Any
 WindowFunction WindowBoundary RowNumber MinRank SortKey Hash HexDigest
-Lowercase Uppercase StringLength StringContains StartsWith EndsWith Substring StringConcat RegexSearch"""
+StringLength StringContains StartsWith EndsWith Substring StringConcat RegexSearch"""
 _TOTAL = frozenset(f"{_TABLES} {_VALUES}".split())  # the operations that no cell makes fail, as they are written here
 
 
 class _Compiler(PostgresCompiler):  # type: ignore[misc]
     """Ibis' own compiler, with each operation that a value could make fail written so that none can."""
-
-    __slots__ = ("letters",)
-
-    def __init__(self, letters: str = "") -> None:
-        super().__init__()
-        self.letters = letters  # a collation that knows capital and small letters; "" where the database has none
 
     def visit_node(self, op: Any, **parts: Any) -> Any:
         name = type(op).__name__
@@ -326,12 +324,6 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
 
     # Texts
 
-    def visit_Lowercase(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
-        return self._letters("LOWER", arg)
-
-    def visit_Uppercase(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
-        return self._letters("UPPER", arg)
-
     def visit_RegexSearch(self, op: Any, *, arg: Any, pattern: Any) -> Any:  # noqa: N802
         """The end of a text is called differently by others."""
         assert isinstance(op.pattern, ops.Literal)
@@ -349,14 +341,6 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
         return _bytewise(_raw(f"({' || '.join(map(_sql, arg))})"))
 
     # Parts of these
-
-    def _letters(self, function: str, arg: Any) -> Any:
-        if not self.letters:
-            raise UnsupportedOperation(
-                "str.to_lowercase and str.to_uppercase: this PostgreSQL database has no collation that knows letters "
-                'beyond a to z, such as "C.utf8": CREATE COLLATION one, or change the texts before they come here.'
-            )
-        return _bytewise(_once(f'{function}(a COLLATE "{self.letters}")', a=arg))
 
     def _plain(self, op: Any, sign: str, left: Any, right: Any) -> Any:
         if not op.dtype.is_integer():
@@ -562,6 +546,19 @@ class _Postgres(Dialect):
         wide = _written(text, _INTEGER, "decimal")
         return _written(wide, f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", str(dtype).lower())
 
+    def cased(self, value: Any, *, capital: bool) -> Any:
+        have, want = letters(capital=capital)
+        near_have, near_want = letters(capital=capital, most=0x17F)
+        text = _CASED.format(
+            function="UPPER" if capital else "LOWER",
+            near=NEAR,
+            near_have=near_have,
+            near_want=near_want,
+            have=have,
+            want=want,
+        )
+        return _written(value, text, "string")
+
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         if kind(dtype) == Kind.DATE:
             day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
@@ -577,7 +574,7 @@ class _Postgres(Dialect):
         backend = _backend_of(rows)
         assert backend is not None
         backend._run_pre_execute_hooks(rows)
-        written = _Compiler(_letters_of(backend)).to_sqlglot(rows).sql("postgres")
+        written = _Compiler().to_sqlglot(rows).sql("postgres")
         values = _fetched(backend.con, written)
         columns = zip(*values, strict=True) if values else [()] * len(rows.columns)
         schema = rows.schema().items()
@@ -624,32 +621,6 @@ def _column(name: str, cells: Any, dtype: Any) -> pl.Series:
 def _backend_of(rows: Any) -> Any:
     backends, _ = rows._find_backends()
     return backends[0] if backends else None
-
-
-_LETTERS: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
-_KNOW_LETTERS = """SELECT c.collname FROM pg_catalog.pg_collation AS c
-WHERE c.collname IN ('pg_unicode_fast', 'pg_c_utf8', 'und-x-icu', 'C.utf8', 'C.UTF-8', 'en_US.utf8', 'en_US.UTF-8')
-AND c.collencoding IN (-1, (SELECT d.encoding FROM pg_catalog.pg_database AS d WHERE d.datname = current_database()))
-AND pg_catalog.pg_collation_is_visible(c.oid) ORDER BY c.collname"""
-
-
-def _letters_of(backend: Any) -> str:
-    """A collation of a database that knows which letters are the capitals of which; "" where it has none."""
-    if backend not in _LETTERS:
-        with backend.con.cursor() as cursor, backend.con.transaction():
-            names = [name for (name,) in cursor.execute(_KNOW_LETTERS).fetchall()]
-        _LETTERS[backend] = next((name for name in names if _knows_letters(backend, name)), "")
-    return _LETTERS[backend]
-
-
-def _knows_letters(backend: Any, collation: str) -> bool:
-    """Whether a database can use a collation that it lists, and finds small letters by it."""
-    try:
-        with backend.con.cursor() as cursor, backend.con.transaction():
-            (small,) = cursor.execute(f"""SELECT LOWER('\u00c9\u0416' COLLATE "{collation}")""").fetchone()
-    except Exception:  # it is of another encoding, or of a library that this server does not have
-        return False
-    return bool(small == "\u00e9\u0436")
 
 
 DIALECT = _Postgres()
