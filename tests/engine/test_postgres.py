@@ -370,6 +370,15 @@ def test_a_text_that_is_not_collated_by_bytes_is_noticed(made, backend, monkeypa
     assert set(_collations(table, backend).values()) != {'"C"'}
 
 
+def test_the_last_microsecond_of_a_day_is_of_that_day(made):
+    """A number of microseconds that no float holds, which PostgreSQL makes one to multiply an interval by it."""
+    table = made("u int, t timestamp", "(1, '9999-12-31 23:59:59.999999'), (2, '0001-01-01 00:00:00.000001')")
+    parts = [
+        getattr(c("t").dt, part)() for part in ("year", "month", "day", "weekday", "ordinal_day", "hour", "minute")
+    ]
+    assert values(table, *parts) == [[9999, 1], [12, 1], [31, 1], [5, 1], [365, 1], [23, 0], [59, 0]]
+
+
 def test_texts_that_another_type_takes_for_one_are_told_apart_or_are_one(made):
     """Blanks at the end of a char(n) are no part of it."""
     table = made(

@@ -566,7 +566,8 @@ class _Postgres(Dialect):
             return _written(value, _ON_DAY.format(made), "string" if part == "text" else "int64")
         if part in _OF_CLOCK:
             return _written(value, _AT_TIME.format(_OF_CLOCK[part].replace("a", f"(a + {_YEARS})", 1)), "int64")
-        day = "(TIMESTAMP '1970-01-01 00:00:00' + a * INTERVAL '1 microsecond')"
+        # Of whole numbers: PostgreSQL multiplies an interval by a float, which rounds the last microsecond of a day up.
+        day = f"(DATE '1970-01-01' + CAST((a + {_YEARS}) / 86400000000 - 730000 AS INTEGER))"
         return _written(value, _AT_TIME.format(_OF_DAY[part].format(day)), "int64")
 
     def read(self, rows: Any) -> pl.DataFrame:
