@@ -134,7 +134,10 @@ def check_bound(value: object, what: str) -> Any:
         )
     most = 2**64 - 1 if isinstance(end, int) else 1e270
     if not -most <= end <= most:
-        raise InvalidBounds(f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits.")
+        raise InvalidBounds(
+            f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits. Give one such as "
+            "1e270."
+        )
     return end
 
 

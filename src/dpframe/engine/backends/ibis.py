@@ -230,7 +230,7 @@ class _Ibis(SqlBackend):
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_zone", None) is not None:
-            return "databases do not agree on zones: make it UTC without a zone before it comes to dpframe"
+            return "databases do not agree on zones: before dp.protect(...), make it x AT TIME ZONE 'UTC'"
         return super().reason_against(dtype)
 
 
@@ -287,7 +287,7 @@ def _loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
         asked = (
             f"dpframe asked whether its collation tells all texts apart, and that failed with {type(error).__name__}"
         )
-        return dict.fromkeys(texts, f"{asked}: make it a number before it comes to dpframe")
+        return dict.fromkeys(texts, f"{asked}: make it a number before dp.protect(...)")
     apart = len(_APART)
     return {
         text: _LOOSE

@@ -183,7 +183,11 @@ class _Spark(SqlBackend):
 
     def reason_against(self, dtype: DType) -> str:
         wide = isinstance(dtype, (nw.UInt64, nw.Int128, nw.UInt128))
-        return "Spark has no whole numbers beyond 64 bits with a sign" if wide else super().reason_against(dtype)
+        return (
+            "Spark has no whole numbers beyond 64 bits with a sign: cast to 'int64'"
+            if wide
+            else super().reason_against(dtype)
+        )
 
 
 def _quoted(name: str) -> str:

@@ -15,7 +15,7 @@ from dpframe.plan.expressions import Call, Name, Node
 from dpframe.plan.operations import clip_facts
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quantile, Sum
 from dpframe.plan.totals import ReleasedColumn, UnitLimits
-from dpframe.plan.types import TIMES, Kind, cast_first, kind, mean_type, show
+from dpframe.plan.types import TIMES, Kind, cast_first, cast_to, kind, mean_type, show
 
 __all__ = ["Feature", "Pick", "feature", "small"]
 
@@ -126,7 +126,7 @@ def _clipped(
     if kind(facts.dtype) not in kinds:
         raise WrongType(
             f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(facts.dtype)}."
-            f"{cast_first(facts.dtype, column)}"
+            f"{cast_first(facts.dtype, column) or cast_to(facts.dtype, *kinds)}"
         )
     if isinstance(bounds, Auto):
         raise UnsupportedOperation(f"{asked}: a feature of a unit needs bounds that are said, no dp.Auto().")
