@@ -370,6 +370,16 @@ def test_a_text_that_is_not_collated_by_bytes_is_noticed(made, backend, monkeypa
     assert set(_collations(table, backend).values()) != {'"C"'}
 
 
+def test_a_text_as_an_unsigned_number_of_64_bits_is_refused_before_the_charge(made):
+    """PostgreSQL's widest whole number ends at 2^63 - 1, and a text of 2^63 would make the query fail."""
+    budget = dp.Budget(epsilon=1)
+    frame = dp.protect(made("u int, s text", "(1, '9223372036854775808')"), unit="u", budget=budget)
+    for asked in (c("s").cast("uint64"), c("s").cast("int64").cast("uint64")):
+        with pytest.raises(UnsupportedOperation, match="no uint64"):
+            frame.with_columns(x=asked).sum("x", bounds=(0, 1), max_rows=1).release(epsilon=0.5)
+    assert budget.spent.epsilon == 0
+
+
 def test_the_last_microsecond_of_a_day_is_of_that_day(made):
     """A number of microseconds that no float holds, which PostgreSQL makes one to multiply an interval by it."""
     table = made("u int, t timestamp", "(1, '9999-12-31 23:59:59.999999'), (2, '0001-01-01 00:00:00.000001')")

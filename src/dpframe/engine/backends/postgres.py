@@ -215,6 +215,7 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
     # Values
 
     def visit_Written(self, op: Any, *, arg: Any, text: str, dtype: Any) -> Any:  # noqa: N802
+        _check_held(dtype)
         made = _once(text, a=arg)
         return _bytewise(made) if dtype.is_string() else self.cast(made, dtype)
 
@@ -243,8 +244,7 @@ class _Compiler(PostgresCompiler):  # type: ignore[misc]
             return _once(_FROM_DECIMAL, a=arg)
         if to.is_float32() and not have.is_float32():
             return _once(_SINGLE, a=arg)
-        if to.is_uint64():
-            raise UnsupportedOperation("cast: PostgreSQL has no uint64. Take 'int64', or 'float64'.")
+        _check_held(to)
         if to.is_integer():
             wide = _once(_TRUNCATED, a=arg) if have.is_floating() else arg
             low, high = to.bounds
@@ -462,11 +462,18 @@ def _bytewise(text: Any) -> Any:
     return _raw(f'({_sql(text)} COLLATE "C")')
 
 
+def _check_held(dtype: Any) -> None:
+    """Refuses whole numbers of 64 bits without a sign: in PostgreSQL's widest type a cell would not fit, and fail."""
+    if dtype.is_uint64():
+        raise UnsupportedOperation("cast: PostgreSQL has no uint64. Take 'int64', or 'float64'.")
+
+
 def _sendable(text: str) -> str:
     """A text that PostgreSQL can hold."""
     if "\0" in text or text.encode("utf-8", "replace").decode() != text:
         raise UnsupportedOperation(
-            "PostgreSQL holds no text with a zero byte, or one that is no Unicode: leave it out."
+            "PostgreSQL holds no text with a zero byte, or one that is no Unicode: leave it out, as with "
+            r"text.replace('\0', '')."
         )
     return text
 
