@@ -36,7 +36,7 @@ _2037 = (2037 - 1970) * 365 * 86_400 * 10**9  # what a list of past changes of c
 
 KNOWN: tuple[Known, ...] = (
     Known(
-        ("polars", "pandas", "pyarrow"),
+        ("polars", "pandas", "pyarrow", "dask"),
         (".dt.",),
         lambda cell: isinstance(cell, int) and cell > _2037,
         (dp.col("x").dt.hour(), "datetime_berlin", 9_223_372_036_000_000_000),

@@ -13,7 +13,7 @@ from narwhals.dtypes import DType
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import ColumnDomain
 from dpframe.plan.expressions import check_bound, comparable
-from dpframe.plan.types import TIMES, Kind, cast_first, kind, number, show, ticks
+from dpframe.plan.types import TIMES, Kind, cast_first, cast_to, kind, number, show, ticks
 
 __all__ = ["Intervals"]
 
@@ -68,10 +68,11 @@ class Intervals:
             return [ticks(edge, dtype, f"{asked}: bins") for edge in self.edges]
         if kind(dtype) not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL):
             raise WrongType(
-                f"{asked}: needs a number or a time, not a column of type {show(dtype)}.{cast_first(dtype)}"
+                f"{asked}: needs a number or a time, not a column of type {show(dtype)}."
+                f"{cast_first(dtype) or cast_to(dtype, Kind.INTEGER, Kind.DATETIME)}"
             )
         if not all(isinstance(edge, (int, float)) for edge in self.edges):
-            raise WrongType(f"{asked}: a column of type {show(dtype)} goes with bins of numbers, not of times.")
+            raise WrongType(f"{asked}: a column of type {show(dtype)} goes with bins of numbers, such as [0, 18].")
         return [float(edge) for edge in self.edges]
 
     def facts(self, origin: str) -> ColumnDomain:

@@ -150,7 +150,10 @@ def _key(value: object, facts: ColumnDomain, name: str, asked: str) -> Scalar | 
     if isinstance(value, dt.datetime):
         _check_moment(value, facts.dtype, f"{asked}: a key of {name!r}")
     if isinstance(facts.dtype, nw.Enum) and value not in facts.dtype.categories:
-        raise WrongType(f"{asked}: a key of {name!r} is not one of its Enum's categories.")
+        raise WrongType(
+            f"{asked}: a key of {name!r} is not one of its Enum's categories. Give one of these, or .cast({name!r}, "
+            "'string') before."
+        )
     return value
 
 

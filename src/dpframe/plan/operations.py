@@ -216,7 +216,9 @@ def clip_facts(asked: str, facts: ColumnDomain, lower: Any, upper: Any, origin: 
             facts.dtype, facts.nullable, _finite(inside.clamp(known.lower), inside.clamp(known.upper)), origin=origin
         )
     if kind(facts.dtype) == Kind.BOOLEAN:
-        raise WrongType(f"{asked}: true and false lie between 0 and 1 as they are; leave it out.")
+        raise WrongType(
+            f"{asked}: true and false lie between 0 and 1 as they are; leave it out, or .cast('int64') before."
+        )
     _need(asked, facts, *_NUMBERS)
     if any(isinstance(x, (dt.date, dt.timedelta)) for x in (lower, upper)):
         raise WrongType(f"{asked}: a column of type {show(facts.dtype)} goes with numbers, not with times.")
