@@ -25,7 +25,7 @@ _COMMON = (
     "\U0001f300\U0001faff",
 )
 # What a text of these matches, with ß: of that one an engine makes ẞ, or nothing, and nothing else becomes ẞ.
-ALIKE = rf"^[\x00ß{''.join(f'{first}-{last}' for first, last in _COMMON)}]*$"
+ALIKE = rf"^[\x00ß{''.join(f'{ends[0]}-{ends[1]}' for ends in _COMMON)}]*$"
 
 
 @cache

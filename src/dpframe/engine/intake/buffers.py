@@ -32,7 +32,7 @@ def plain_type(dtype: pa.DataType) -> pa.DataType:
 
 
 def _encoded(dtype: pa.DataType) -> bool:
-    return pa.types.is_dictionary(dtype) or pa.types.is_run_end_encoded(dtype)
+    return bool(pa.types.is_dictionary(dtype) or pa.types.is_run_end_encoded(dtype))
 
 
 def sound(column: Any) -> pa.ChunkedArray:
