@@ -133,7 +133,7 @@ def _clipped(
     if bounds is None:
         return Name(column), facts
     if kind(facts.dtype) == Kind.BOOLEAN:
-        raise WrongType(f"{asked}: true and false need no bounds.")
+        raise WrongType(f"{asked}: true and false need no bounds; leave bounds= out.")
     options: Mapping[str, Any] = {"lower": bounds.lower, "upper": bounds.upper}
     return Call("clip", (Name(column),), tuple(options.items())), clip_facts(asked, facts, *bounds)
 
