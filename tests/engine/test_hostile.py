@@ -119,7 +119,8 @@ def test_runs_that_do_not_follow_each_other_are_null():
     for ends in ([2, 1, 3], [0, 1, 3], [1, 2, 2], [-1, 2, 3]):
         numbers = np.array([1, 2, 3], np.int32)
         column = pa.Array.from_buffers(pa.int32(), 3, [None, pa.py_buffer(numbers)])
-        array = pa.RunEndEncodedArray.from_arrays(column, pa.array([7, 8, 9]))
+        dtype, children = pa.run_end_encoded(pa.int32(), pa.int64()), [column, pa.array([7, 8, 9])]
+        array = pa.RunEndEncodedArray.from_buffers(dtype, 3, [None], 0, 0, children)
         assert sound(array).to_pylist() == [7, 8, 9]
         numbers[:] = ends
         assert sound(array).to_pylist() == [None] * 3
