@@ -21,8 +21,8 @@ from dpframe.plan.types import kind
 
 MOST = ("int8", "int64", "uint64", "int128", "float64", "decimal38_10", "string", "boolean", "date", "datetime_us")
 QUICK = {  # the types that are asked each time
-    **{"polars": MOST, "duckdb": ("int128", "float64", "date"), "postgres": ("float64",)},
-    **{"dask": ("int64", "string"), "pandas nullable": ("uint64", "string", "boolean")},
+    **{"polars": ("int64", "int128", "float64", "string", "date"), "duckdb": ("float64",), "postgres": ("float64",)},
+    **{"dask": ("int64", "string"), "pandas nullable": ("uint64", "boolean")},
 }
 
 

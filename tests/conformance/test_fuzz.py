@@ -4,7 +4,7 @@ Each case is a table, an engine, a chain of steps with expressions in them, and 
 the charge a typed refusal is right, if the table without rows has the same one. After it nothing is: an error there
 may be one that a cell caused. Where limits leave no choice, the raw totals are those of Polars.
 
-How to run it. `pytest tests/conformance/test_fuzz.py` takes some twenty seconds: two cases on each engine but Spark.
+How to run it. `pytest tests/conformance/test_fuzz.py` takes some twenty seconds: a case or two on each engine but Spark.
 With `-m long` it takes about twenty minutes of one core, and asks every engine, Spark too. The numbers of the cases are
 fixed, so each run is the same. `DPFRAME_FUZZ_SEED=1000000` goes on from there, in both tiers: other numbers, other
 cases. A failing case names its engine and its number, and `hold_case("duckdb", 21)` is that case again.
@@ -31,7 +31,7 @@ from dpframe.noise import bits
 from dpframe.plan import Question
 
 ALL = (*ENGINES, *READERS)
-FEW = 2  # cases on each engine in each run of the tests
+FEW = 2  # cases on each engine in each run of the tests, 1 where SQL is written
 CASES = 160  # in the long tier; fewer where one takes longer
 POLARS = ENGINES[0]
 START = int(os.environ.get("DPFRAME_FUZZ_SEED", "0"))
@@ -228,14 +228,15 @@ EVERY = [pytest.param(e, id=e.name, marks=[pytest.mark.long, *group(e)]) for e i
 
 @pytest.mark.parametrize("engine", QUICK)
 def test_nothing_is_raised_after_a_charge(engine):
-    for number in range(first(engine), first(engine) + FEW):
+    few = 1 if engine.name.startswith(("duckdb", "ibis", "postgres")) else FEW
+    for number in range(first(engine), first(engine) + few):
         hold_case(engine.name, number)
 
 
 @pytest.mark.parametrize("engine", EVERY)
 def test_nothing_is_raised_after_a_charge_at_length(engine):
     cases = CASES // (8 if engine.long else 2 if engine.needs else 1)
-    for number in range(first(engine) + FEW, first(engine) + cases):
+    for number in range(first(engine) + 1, first(engine) + cases):
         hold_case(engine.name, number)
 
 
