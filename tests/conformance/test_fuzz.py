@@ -4,7 +4,7 @@ Each case is a table, an engine, a chain of steps with expressions in them, and 
 the charge a typed refusal is right, if the table without rows has the same one. After it nothing is: an error there
 may be one that a cell caused. Where limits leave no choice, the raw totals are those of Polars.
 
-How to run it. `pytest tests/conformance/test_fuzz.py` takes some twenty seconds: a case or two on each engine but Spark.
+How to run it. `pytest tests/conformance/test_fuzz.py` takes twenty seconds: a case or two on each engine but Spark.
 With `-m long` it takes about twenty minutes of one core, and asks every engine, Spark too. The numbers of the cases are
 fixed, so each run is the same. `DPFRAME_FUZZ_SEED=1000000` goes on from there, in both tiers: other numbers, other
 cases. A failing case names its engine and its number, and `hold_case("duckdb", 21)` is that case again.
