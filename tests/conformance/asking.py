@@ -21,7 +21,7 @@ from reference import family
 import dpframe as dp
 from dpframe.plan.types import kind
 
-__all__ = ["AFTER", "Side", "a_question", "a_step", "a_table", "aggregates"]
+__all__ = ["AFTER", "BOUNDS", "EDGES", "Side", "a_question", "a_step", "a_table", "aggregates"]
 
 BOUNDS = {
     "integer": [(-3, 10), (0, 0), (-(2**63), 2**63), (100, 2**64 - 1), (0.5, 7.25)],
@@ -176,7 +176,7 @@ def _cast(rng: random.Random, side: Side) -> Step:
 
 EDGES = {
     "integer": [(0, 1, 10), (-(2**63), 0, 2**63 - 1), (-0.5, 2**53, 2**53 + 2, 1e30)],
-    "float": [(0, 1, 10), (-1e308, -5e-324, 0.0, 5e-324, 1e308), (0.1, 0.30000000000000004, 0.5)],
+    "float": [(0, 1, 10), (-1e308, 0.0, 1e308), (-1e270, -5e-324, 0.0, 5e-324, 1e270), (0.1, 0.30000000000000004, 0.5)],
     "date": [(dt.date(1, 1, 1), dt.date(1970, 1, 1), dt.date(9999, 12, 31))],
     "datetime": [(dt.datetime(1, 1, 1), dt.datetime(2021, 3, 28, 1), dt.datetime(9999, 12, 31))],
     "duration": [(dt.timedelta(days=-400), dt.timedelta(0), dt.timedelta(hours=1))],

@@ -1,7 +1,7 @@
 """The cells: for each type of column those that make some engine or other fail, wrap, round or compare its own way.
 
 A cell is what `reference` calls a value, before it is read: floats with NaN, decimals as `Decimal`, dates in days and
-times in nanoseconds, whatever their year.
+times in nanoseconds, whatever their year, or infinite; texts that are no Unicode as their bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import narwhals as nw
 from reference import DAY, FIRST, LAST, whole_range
 
-__all__ = ["FAMILIES", "LONG_TEXT", "TYPES", "Cells", "pairs"]
+__all__ = ["FAMILIES", "LONG_TEXTS", "TYPES", "Cells", "pairs", "singles"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,6 @@ def _scaled(whole: int, scale: int) -> Decimal:
     return Decimal((int(whole < 0), digits, -scale))
 
 
-LONG_TEXT = "ä" * 1_000_000
 _TEXTS = (
     *(
         "",
@@ -242,6 +241,8 @@ _TEXTS = (
         "x" * 5000,
         None,
     ),
+    # Bytes that are no Unicode: a start without its end, an end alone, half of a pair, a long zero, one too far out.
+    *(b"\xff\xfe", b"a\xc3", b"\x80b", b"\xed\xa0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80"),
 )
 _DAYS = (
     *(
@@ -269,6 +270,7 @@ _DAYS = (
         (dt.date(y, m, d) - dt.date(1970, 1, 1)).days
         for y, m, d in ((2018, 12, 31), (2020, 12, 31), (2021, 1, 3), (1677, 9, 21), (2262, 4, 12))
     ),
+    *(math.inf, -math.inf),
     None,
 )
 
@@ -313,7 +315,7 @@ def _moments(unit: int, *, zoned: bool) -> tuple[int | None, ...]:
     nano += [(FIRST - 1) * DAY, (LAST + 1) * DAY, FIRST * DAY - 1000]
     nano += [-(2**63) + 1, 2**63 - 1, -1, 1, 999_999_999, -999] if unit == 1 else []
     fits = [x // unit * unit for x in nano if -(2**63) < x // unit < 2**63]
-    return (*dict.fromkeys(fits), None)
+    return (*dict.fromkeys(fits), math.inf, -math.inf, None)
 
 
 _ENDS = [0, 1, -1, 999_999_999, -1_000_000_001, 86_400 * 10**9, 10**15, -(10**15)]
@@ -341,6 +343,7 @@ def _all() -> list[Cells]:
     return made
 
 
+LONG_TEXTS = Cells("a_string", nw.String(), ("ä" * 1_000_000, "ä" * 1_000_000 + "b", "a", None))
 TYPES: Mapping[str, Cells] = {made.name: made for made in _all()}
 FAMILIES = {
     "numbers": [name for name, made in TYPES.items() if made.dtype.is_numeric()],

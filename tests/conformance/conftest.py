@@ -9,20 +9,28 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that these tests can import what is beside them
 
-from engines import SPARK
+from engines import STARTED
 from suite import TALLY
 
-from engine.conftest import spark_session
+from engine.conftest import dask_here, in_postgres, spark_session
 
-__all__ = ["spark_session"]
+__all__ = ["dask_here", "in_postgres", "spark_session"]
 
 
 @pytest.fixture(autouse=True)
-def spark_started(request):
-    """Spark is started by the first test that asks it."""
+def started(request):
+    """What an engine needs beside it is started by the first test that asks it."""
     engine = getattr(request.node, "callspec", None) and request.node.callspec.params.get("engine")
-    if engine is not None and engine.name.startswith("spark"):
-        SPARK["session"] = request.getfixturevalue("spark_session")
+    if engine is not None and engine.needs:
+        STARTED[engine.needs] = request.getfixturevalue(engine.needs)
+
+
+@pytest.fixture(autouse=True)
+def silent(started, capfd):
+    """No engine writes anything: it could hold cells."""
+    yield
+    out, err = capfd.readouterr()
+    assert not out + err
 
 
 def pytest_sessionfinish(session):
@@ -40,3 +48,5 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.section("conformance of engines")
         for line in TALLY.lines():
             terminalreporter.write_line(line)
+        failed = len(terminalreporter.stats.get("failed", ()))
+        terminalreporter.write_line(f"{failed} tests failed: by other values, or by an error where nothing was refused")

@@ -1,13 +1,15 @@
 """The engines: how each of them is given a table of hostile cells, and how rows of it are read back.
 
 To add one: a line in `ENGINES`. An engine gives the table and the cells that it holds after its users' own conversion:
-a pandas column of numpy's integers has no null, for example. Columns of a type that it has not are left out.
+a pandas column of numpy's integers has no null, for example. Columns of a type that it has not are left out, and a cell
+that its format cannot store is null there: `plain` and `finite` say which.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,9 +21,13 @@ import pyarrow as pa
 from cells import Cells
 from reference import NANO, family
 
+from dpframe.engine.backends import backend_of
+from dpframe.engine.intake import partition_of
 from dpframe.engine.stages.rows import lower
+from dpframe.engine.tables import Data
+from dpframe.plan.steps import exchanged, source_of
 
-__all__ = ["ENGINES", "READERS", "Brought", "Engine", "Table", "rows_of"]
+__all__ = ["ENGINES", "READERS", "STARTED", "Brought", "Engine", "Table", "plain_values", "rows_of"]
 
 Table = Mapping[str, Cells]
 _NUMBER = itertools.count()
@@ -38,11 +44,12 @@ class Brought:
 
 @dataclass(frozen=True)
 class Engine:
-    """A name; how a table is brought; how many expressions one query takes; whether it is quick."""
+    """A name; how a table is brought; how many expressions one query takes; what is started before; if it is slow."""
 
     name: str
     make: Callable[[Table], tuple[Any, Table]]
     batch: int
+    needs: str = ""  # the fixture of what runs beside the tests, which is then in `STARTED`
     long: bool = False
 
     def bring(self, table: Table) -> Brought:
@@ -55,7 +62,11 @@ class Engine:
 
 def column(cells: Cells) -> pa.Array:
     """Cells as Arrow holds them; whole numbers beyond 64 bits as texts."""
-    dtype, values = cells.dtype, list(cells.cells)
+    dtype = cells.dtype
+    values = [None if _infinite(dtype, x) else x for x in cells.cells]
+    if family(dtype) == "string":  # also those that are no Unicode, at which Arrow does not look
+        raw = [x.encode() if isinstance(x, str) else x for x in values]
+        return pa.array(raw, pa.binary()).view(pa.string())
     if isinstance(dtype, (nw.Int128, nw.UInt128)):
         return pa.array([None if x is None else str(x) for x in values], pa.string())
     if family(dtype) == "integer":
@@ -73,7 +84,6 @@ def column(cells: Cells) -> pa.Array:
             values, (pa.decimal128 if dtype.precision <= 38 else pa.decimal256)(dtype.precision, dtype.scale)
         )
     types = {
-        "string": pa.string(),
         "boolean": pa.bool_(),
         "float": pa.float32() if isinstance(dtype, nw.Float32) else pa.float64(),
     }
@@ -83,6 +93,27 @@ def column(cells: Cells) -> pa.Array:
 def arrow(table: Table) -> pa.Table:
     """A table as Arrow holds it."""
     return pa.table({name: column(cells) for name, cells in table.items()})
+
+
+def _infinite(dtype: Any, cell: Any) -> bool:
+    """Whether a cell is the date or time before or after all others, which only DuckDB and PostgreSQL have."""
+    return family(dtype) in ("date", "datetime") and cell in (math.inf, -math.inf)
+
+
+def finite(table: Table) -> Table:
+    """Without infinite dates and times."""
+    return _left_out(table, _infinite)
+
+
+def plain(table: Table) -> Table:
+    """Without texts that are no Unicode, and infinite dates and times: none of them is a value of Python."""
+    return _left_out(table, lambda dtype, cell: _infinite(dtype, cell) or isinstance(cell, bytes))
+
+
+def _left_out(table: Table, lacks: Callable[[Any, Any], bool]) -> Table:
+    return {
+        name: replace(c, cells=tuple(None if lacks(c.dtype, x) else x for x in c.cells)) for name, c in table.items()
+    }
 
 
 def without(table: Table, *lacking: Callable[[Any], bool]) -> Table:
@@ -121,7 +152,7 @@ def zoned_elsewhere(zone: str) -> Callable[[Any], bool]:
 
 def polars(table: Table) -> tuple[pl.DataFrame, Table]:
     """Decimals of 76 digits are Arrow's alone."""
-    table = without(table, wide_decimal)
+    table = finite(without(table, wide_decimal))
     frame = pl.from_arrow(arrow(table))
     casts = [pl.col(name).cast(getattr(pl, str(c.dtype))) for name, c in table.items() if wide(c.dtype)]
     return frame.with_columns(casts), table
@@ -134,7 +165,7 @@ def lazy(table: Table) -> tuple[pl.LazyFrame, Table]:
 
 def pyarrow(change: Callable[[pa.Table], pa.Table]) -> Callable[[Table], tuple[pa.Table, Table]]:
     def made(table: Table) -> tuple[pa.Table, Table]:
-        table = without(table, wide)
+        table = finite(without(table, wide))
         return change(arrow(table)), table
 
     return made
@@ -177,7 +208,7 @@ def chunked(array: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def pandas_numpy(table: Table) -> tuple[pd.DataFrame, Table]:
     """Whole numbers and truths of numpy have no null: there stands another cell."""
-    table = without(table, wide, lambda d: family(d) in ("decimal", "date"))
+    table = plain(without(table, wide, lambda d: family(d) in ("decimal", "date")))
     held = {name: _filled(c) if family(c.dtype) in ("integer", "boolean") else c for name, c in table.items()}
     frame = arrow(held).to_pandas(types_mapper={pa.string(): pd.StringDtype("python", na_value=float("nan"))}.get)
     return frame, held
@@ -189,7 +220,7 @@ def _filled(cells: Cells) -> Cells:
 
 
 def pandas_nullable(table: Table) -> tuple[pd.DataFrame, Table]:
-    table = without(table, wide, lambda d: family(d) in ("decimal", "date"))
+    table = plain(without(table, wide, lambda d: family(d) in ("decimal", "date")))
     types = {
         **{getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in ("Int8", "Int16", "Int32", "Int64")},
         **{
@@ -205,7 +236,7 @@ def pandas_nullable(table: Table) -> tuple[pd.DataFrame, Table]:
 
 
 def pandas_pyarrow(table: Table) -> tuple[pd.DataFrame, Table]:
-    table = without(table, wide, wide_decimal)
+    table = finite(without(table, wide, wide_decimal))
     return arrow(table).to_pandas(types_mapper=pd.ArrowDtype), table
 
 
@@ -220,7 +251,15 @@ def pandas_object(table: Table) -> tuple[pd.DataFrame, Table]:
     return frame, held
 
 
+def dask(table: Table) -> tuple[Any, Table]:
+    """Three partitions, read as pandas' Arrow columns."""
+    frame, held = pandas_pyarrow(table)
+    return STARTED["dask_here"].from_pandas(frame, npartitions=3 if len(frame) else 1, sort=False), held
+
+
 # Databases
+
+STARTED: dict[str, Any] = {}  # what runs beside the tests, once a test has started it
 
 
 @functools.cache
@@ -238,11 +277,29 @@ def stored(connection: Any, table: Table) -> str:
     """The name of a table of a DuckDB connection with these columns."""
     name = f"t{next(_NUMBER)}"
     brought = arrow(table)
+    for n, c in table.items():
+        if any(_infinite(c.dtype, x) for x in c.cells):
+            signs = [math.copysign(1, x) if _infinite(c.dtype, x) else 0 for x in c.cells]
+            brought = brought.append_column(f"{n} infinite", pa.array(signs, pa.int8()))
     connection.register("brought", brought)
-    columns = (f'CAST("{n}" AS HUGEINT) AS "{n}"' if wide(c.dtype) else f'"{n}"' for n, c in table.items())
+    columns = (_in_duckdb(n, c, f"{n} infinite" in brought.column_names) for n, c in table.items())
     connection.execute(f"CREATE TABLE {name} AS SELECT {', '.join(columns)} FROM brought")
     connection.unregister("brought")
     return name
+
+
+def _in_duckdb(name: str, cells: Cells, infinite: bool) -> str:
+    if wide(cells.dtype):
+        return f'CAST("{name}" AS HUGEINT) AS "{name}"'
+    if not infinite:
+        return f'"{name}"'
+    end = "CASE \"{0} infinite\" WHEN 1 THEN CAST('infinity' AS {1}) WHEN -1 THEN CAST('-infinity' AS {1}) "
+    zoned = getattr(cells.dtype, "time_zone", None) is not None
+    dtype = "DATE" if family(cells.dtype) == "date" else "TIMESTAMPTZ" if zoned else _TIMESTAMPS[cells.dtype.time_unit]
+    return end.format(name, dtype) + f'ELSE "{name}" END AS "{name}"'
+
+
+_TIMESTAMPS = {"ms": "TIMESTAMP_MS", "us": "TIMESTAMP", "ns": "TIMESTAMP_NS"}
 
 
 def duckdb(*settings: str, zone: str = "UTC") -> Callable[[Table], tuple[Any, Table]]:
@@ -273,20 +330,99 @@ def ibis(*settings: str) -> Callable[[Table], tuple[Any, Table]]:
     return made
 
 
+def postgres(table: Table) -> tuple[Any, Table]:
+    """Whole numbers are of the next type that PostgreSQL has. Its texts have no zero byte, its times no nanoseconds."""
+    backend = STARTED["in_postgres"]
+    table = without(table, wide, wide_decimal, duration, zoned_elsewhere("UTC"), nanoseconds)
+    held = {name: _in_postgres(cells) for name, cells in table.items()}
+    name = f"t{next(_NUMBER)}"
+    kinds = {n: family(c.dtype) for n, c in held.items()}
+    raw = ", ".join(f'"{n}" {"text" if kinds[n] in _ENDLESS else _written(c.dtype)}' for n, c in held.items())
+    made = ", ".join(_ENDLESS.get(kinds[n], "{0}").format(f'"{n}"', _written(c.dtype)) for n, c in held.items())
+    with backend.con.cursor() as cursor, backend.con.transaction():
+        cursor.execute(f"CREATE TEMPORARY TABLE {name}_raw ({raw})")
+        with cursor.copy(f"COPY {name}_raw FROM STDIN") as copy:
+            for row in zip(*(_ticked(c) for c in held.values()), strict=True):
+                copy.write_row(row)
+        cursor.execute(f"CREATE TEMPORARY TABLE {name} AS SELECT {made} FROM {name}_raw")
+        cursor.execute(f"DROP TABLE {name}_raw")
+    return backend.table(name), held
+
+
+def nanoseconds(dtype: Any) -> bool:
+    return family(dtype) == "datetime" and dtype.time_unit == "ns"
+
+
+_NEXT = {
+    **{"Int8": nw.Int16(), "UInt8": nw.Int16(), "UInt16": nw.Int32(), "UInt32": nw.Int64()},
+    "UInt64": nw.Decimal(20, 0),
+}
+_SQL = {
+    **{"Int16": "smallint", "Int32": "integer", "Int64": "bigint", "Float32": "real", "Float64": "double precision"},
+    **{"String": "text", "Boolean": "boolean", "Date": "date"},
+}
+_END = "CASE WHEN {0} LIKE '%infinity' THEN CAST({0} AS {1}) ELSE "
+_DAYS_AND_CLOCK = (
+    "CAST({0} AS BIGINT) / 86400000000 * INTERVAL '1 day' + CAST({0} AS BIGINT) % 86400000000 * INTERVAL '1 us'"
+)
+_ENDLESS = {  # dates from days, times from microseconds
+    "date": _END + "DATE '1970-01-01' + CAST({0} AS INTEGER) END AS {0}",
+    "datetime": _END + f"CAST('1970-01-01 00:00:00' AS {{1}}) + {_DAYS_AND_CLOCK} END AS {{0}}",
+}
+
+
+def _in_postgres(cells: Cells) -> Cells:
+    lacking = lambda x: isinstance(x, bytes) or (isinstance(x, str) and "\0" in x)  # noqa: E731
+    dtype = _NEXT.get(str(cells.dtype), cells.dtype)
+    if family(dtype) == "datetime":
+        dtype = nw.Datetime("us", dtype.time_zone)
+    return replace(cells, dtype=dtype, cells=tuple(None if lacking(x) else x for x in cells.cells))
+
+
+def _written(dtype: Any) -> str:
+    if family(dtype) == "decimal":
+        return f"numeric({dtype.precision}, {dtype.scale})"
+    if family(dtype) == "datetime":
+        return "timestamp" if dtype.time_zone is None else "timestamptz"
+    return _SQL[str(dtype)]
+
+
+def _ticked(cells: Cells) -> list[Any]:
+    """Cells as COPY takes them; days and microseconds, or the words of infinite ones, as texts."""
+    if family(cells.dtype) not in _ENDLESS:
+        return list(cells.cells)
+    unit = 1000 if family(cells.dtype) == "datetime" else 1
+    words = {math.inf: "infinity", -math.inf: "-infinity"}
+    return [None if x is None else words.get(x) or str(x // unit) for x in cells.cells]
+
+
 def spark(**settings: str) -> Callable[[Table], tuple[Any, Table]]:
+    """Spark has no nanoseconds, and neither Arrow's whole numbers without a sign nor its durations."""
+
     def made(table: Table) -> tuple[Any, Table]:
-        session = SPARK["session"]
-        for name, value in settings.items():
-            session.conf.set(f"spark.sql.{name.replace('__', '.')}", value)
+        session = STARTED["spark_session"]
+        for setting in _SPARK_SETTINGS:
+            session.conf.set(setting, settings.get(setting.rpartition(".")[2], _SPARK_SETTINGS[setting]))
         table = without(
-            table, wide, wide_decimal, zoned, duration, lambda d: family(d) == "integer" and str(d)[0] == "U"
+            table,
+            wide,
+            wide_decimal,
+            zoned,
+            duration,
+            nanoseconds,
+            lambda d: family(d) == "integer" and str(d)[0] == "U",
         )
+        table = finite(table)
         return session.createDataFrame(arrow(table)), table
 
     return made
 
 
-SPARK: dict[str, Any] = {}  # the session, once a test has started it
+_SPARK_SETTINGS = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
 
 READERS = (  # how tables enter Polars: the same computation follows, so few operations are asked of each
     Engine("pandas numpy", pandas_numpy, 100),
@@ -310,18 +446,31 @@ ENGINES = (
     Engine("duckdb new york", duckdb(zone="America/New_York"), 60),
     Engine("ibis", ibis(), 40),
     Engine("ibis nocase", ibis("SET default_collation = 'nocase'"), 40),
-    Engine("spark", spark(), 60, long=True),
-    Engine("spark ansi", spark(ansi__enabled="true"), 60, long=True),
-    Engine("spark new york", spark(session__timeZone="America/New_York", caseSensitive="true"), 60, long=True),
+    Engine("postgres", postgres, 40, needs="in_postgres"),
+    Engine("dask", dask, 100, needs="dask_here"),
+    Engine("spark", spark(), 60, needs="spark_session", long=True),
+    Engine("spark ansi", spark(enabled="true"), 60, needs="spark_session", long=True),
+    Engine(
+        "spark new york",
+        spark(timeZone="America/New_York", caseSensitive="true"),
+        60,
+        needs="spark_session",
+        long=True,
+    ),
 )
 
 
-def rows_of(frame: Any, names: list[str]) -> dict[str, list[Any]]:
-    """The values of some columns of a protected table as its engine computes them, in the order of "r"."""
-    columns = {name: frame._step.table.columns[name] for name in ["r", *names]}
-    rows = lower(frame._step, {column.id for column in columns.values()}).to_native()
-    read = _read(rows)
-    order = sorted(range(len(read[columns["r"].id])), key=read[columns["r"].id].__getitem__)
+def rows_of(frame: Any, names: list[str], by: str = "r") -> dict[str, list[Any]]:
+    """The values of some columns of a protected table as its engine computes them, in the order of another one."""
+    columns = {name: frame._step.table.columns[name] for name in [by, *names]}
+    step = frame._step
+    if source_of(step).data.engine == "dask":
+        step = exchanged(step, _gathered)
+    lowered = lower(step, {column.id for column in columns.values()})
+    rows = lowered.to_native()
+    postgres = type(rows).__module__.startswith("ibis") and rows.get_backend().name == "postgres"
+    read = backend_of(lowered).collect([lowered])[0].to_dict(as_series=False) if postgres else _read(rows)
+    order = sorted(range(len(read[columns[by].id])), key=read[columns[by].id].__getitem__)
     made = {}
     for name in names:
         values, dtype = read[columns[name].id], columns[name].domain.dtype
@@ -331,10 +480,22 @@ def rows_of(frame: Any, names: list[str]) -> dict[str, list[Any]]:
     return made
 
 
+def _gathered(source: Any) -> Any:
+    """A table of Dask as Polars computes it: its partitions as workers read them, one below the other."""
+    native = source.data.scan([name for name, _ in source.schema])
+    parts = [part.compute() for part in native.to_delayed()]
+    rows = pl.concat([partition_of(part, native._meta.dtypes.to_dict()) for part in parts])
+
+    def scan(names: Any, *, empty: bool = False) -> pl.LazyFrame:
+        return (rows.head(0) if empty else rows).lazy().select(names)
+
+    return replace(source, data=Data(source.data.kind, source.data.schema, scan))
+
+
 def _read(rows: Any) -> dict[str, list[Any]]:
     """A native frame's columns as Python values; times of Polars in nanoseconds."""
     if isinstance(rows, pl.LazyFrame):
-        return {column.name: _plain(column) for column in rows.collect()}
+        return {column.name: plain_values(column) for column in rows.collect()}
     if type(rows).__module__.startswith("pyspark"):
         return dict(zip(rows.columns, map(list, zip(*rows.collect(), strict=True)), strict=True))
     if hasattr(rows, "fetchall"):
@@ -352,7 +513,8 @@ def _columns(rows: list[Any], width: int) -> list[list[Any]]:
     return [[x.decode() if isinstance(x, bytes) else x for x in column] for column in columns]
 
 
-def _plain(column: pl.Series) -> list[Any]:
+def plain_values(column: pl.Series) -> list[Any]:
+    """Values of Polars as `reference` has them: dates in days, times in nanoseconds."""
     if column.dtype == pl.Date:
         return column.to_physical().to_list()
     if isinstance(column.dtype, (pl.Datetime, pl.Duration)):

@@ -69,8 +69,11 @@ def whole_range(dtype: Any) -> tuple[int, int]:
 
 
 def held(dtype: Any, cell: Any) -> Typed:
-    """A cell of a table as operations see it: NaN is missing, a decimal is the nearest float, odd years are missing."""
-    if cell is None:
+    """A cell of a table as operations see it: NaN, odd years and texts that are no Unicode are missing.
+
+    A decimal is the nearest float.
+    """
+    if cell is None or isinstance(cell, bytes):
         return Typed(dtype, None)
     kind = family(dtype)
     if kind in ("float", "decimal"):
@@ -424,6 +427,11 @@ def text(dtype, function):
     return rule
 
 
+def cased(written: str, other: Callable[[str], str]) -> str:
+    """A letter for a letter; one whose other case is several letters stays."""
+    return "".join(y if len(y := other(x)) == 1 else x for x in written)
+
+
 def part(function):
     def rule(args, options):
         x = args[0]
@@ -467,8 +475,8 @@ RULES: dict[str, Callable[..., Typed]] = {
     "clip": clip,
     "cast": cast,
     "case": case,
-    "str.to_lowercase": text(nw.String(), lambda x, _: x.lower()),
-    "str.to_uppercase": text(nw.String(), lambda x, _: x.upper()),
+    "str.to_lowercase": text(nw.String(), lambda x, _: cased(x, str.lower)),
+    "str.to_uppercase": text(nw.String(), lambda x, _: cased(x, str.upper)),
     "str.len_chars": text(nw.Int64(), lambda x, _: len(x)),
     "str.contains": text(nw.Boolean(), lambda x, o: o["literal"] in x),
     "str.starts_with": text(nw.Boolean(), lambda x, o: x.startswith(o["literal"])),

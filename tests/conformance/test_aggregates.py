@@ -12,22 +12,28 @@ from asking import aggregates
 from cells import TYPES, singles
 from engines import ENGINES, READERS
 from reference import NANO, family, held, number
-from suite import TALLY
+from suite import TALLY, refused
 
 import dpframe as dp
 from dpframe import engine as asked
 from dpframe.errors import DpFrameError
 from dpframe.plan.types import kind
 
-QUICK = ("polars", "duckdb", "pandas nullable")
-LONG = [pytest.param(e, id=e.name, marks=[] if e.name in QUICK else [pytest.mark.long]) for e in (*ENGINES, *READERS)]
+MOST = ("int8", "int64", "uint64", "int128", "float64", "decimal38_10", "string", "boolean", "date", "datetime_us")
+QUICK = {  # the types that are asked each time
+    **{"polars": ("int64", "int128", "float64", "string", "date"), "duckdb": ("float64",), "postgres": ("float64",)},
+    **{"dask": ("int64", "string"), "pandas nullable": ("uint64", "boolean")},
+}
 
 
-@pytest.fixture(autouse=True)
-def silent(capfd):
-    yield
-    out, err = capfd.readouterr()
-    assert not out + err
+def _marks(engine, *, quick):
+    shared = [pytest.mark.xdist_group(engine.needs)] if engine.needs else []
+    return shared if quick else [*shared, pytest.mark.long]
+
+
+EVERY = (*ENGINES, *READERS)
+SOME = [pytest.param(e, id=e.name, marks=_marks(e, quick=e.name in QUICK)) for e in EVERY]
+LONG = [pytest.param(e, id=e.name, marks=_marks(e, quick=False)) for e in EVERY]
 
 
 def ticks(dtype, cell):
@@ -128,7 +134,7 @@ def hold(engine, names, unit, *, each):
                 grouped.agg(x=aggregate)
                 accepted.append(aggregate)
             except DpFrameError as error:
-                TALLY.refusals[f"{engine.name}: {type(aggregate).__name__.lower()}: {type(error).__name__}"] += 1
+                failures += refused(engine.name, f"aggregate {type(aggregate).__name__.lower()}", error)
     for start in range(0, len(accepted), 30):
         ask = grouped.agg(**{f"x{i}": aggregate for i, aggregate in enumerate(accepted[start : start + 30])})._question
         asked.validate(ask)
@@ -152,17 +158,11 @@ def hold(engine, names, unit, *, each):
     assert not failures, f"{len(failures)} failures on {engine.name}\n" + "\n".join(failures[:20])
 
 
-@pytest.mark.parametrize("engine", LONG)
+@pytest.mark.parametrize("engine", SOME)
 def test_every_aggregate_sees_each_cell(engine):
-    hold(
-        engine,
-        ["int8", "int64", "uint64", "int128", "float64", "decimal38_10", "string", "boolean", "date", "datetime_us"],
-        "r",
-        each=5,
-    )
+    hold(engine, QUICK.get(engine.name, MOST), "r", each=5)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("unit", ["r", dp.Rows(1)], ids=["unit", "rows"])
 @pytest.mark.parametrize("engine", LONG)
 def test_every_aggregate_of_every_type_sees_each_cell(engine, unit):

@@ -12,6 +12,7 @@ from engines import ENGINES, READERS
 from reference import NANO
 
 import dpframe as dp
+from dpframe.errors import WrongType
 
 
 @pytest.mark.parametrize(
@@ -49,3 +50,13 @@ def test_a_time_at_the_end_of_64_bits_does_not_wrap():
     frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=1000))
     bounds = (dt.timedelta(days=-1), dt.timedelta(days=106_751_991))
     assert frame.max("x", bounds=bounds).release(epsilon=100).value > dt.timedelta(days=106_000_000)
+
+
+def test_rows_are_not_dropped_by_some_of_the_columns_without_a_word():
+    """DuckDB reads no nanoseconds: `drop_nulls()` left such a column out, and dropped other rows than elsewhere."""
+    table = {"w": Cells("w", nw.Datetime("ns"), (0, None)), "x": Cells("x", nw.Int64(), (None, 1))}
+    duckdb = next(engine for engine in ENGINES if engine.name == "duckdb")
+    frame = dp.protect(duckdb.bring(table).native, unit=dp.Rows(1))
+    with pytest.raises(WrongType, match=r"drop_nulls\('r', 'x'\)"):
+        frame.drop_nulls()
+    assert frame.drop_nulls("x").columns == ["r", "w", "x"]

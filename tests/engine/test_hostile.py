@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -47,6 +48,13 @@ def _raw(dtype, length, *buffers, **about):
 
 
 _NO_VIEWS = pytest.mark.skipif(not _views_are_read(), reason="this version of PyArrow makes no views from buffers")
+
+
+def _in_runs():
+    """Texts of which each stands for a run of two rows."""
+    return pc.run_end_encode(_raw(pa.string(), 6, None, _offsets(0, 1, 2, 3, 4, 5, 6), b"aa\xff\xffbb"))
+
+
 _BAD = b"a\xff\xfeb\xc3"  # "a", no text, "b", half a letter
 _LONG = b"a text that is longer than twelve bytes"
 _TEXTS = {
@@ -67,6 +75,9 @@ _TEXTS = {
         for dtype in (pa.int8(), pa.uint8(), pa.int32(), pa.uint64())
     },
     "code below": lambda: pa.DictionaryArray.from_arrays(pa.array([0, -1], pa.int8()), pa.array(["a"]), safe=False),
+    "runs": lambda: pc.run_end_encode(_TEXTS["string"]()),
+    "runs of large ones": lambda: pc.run_end_encode(_TEXTS["large"]()),
+    "a slice of runs": lambda: _in_runs().slice(1),
     "a slice": lambda: pa.concat_arrays([pa.array(["x"]), _TEXTS["string"]()]).slice(1),
 }
 
@@ -141,6 +152,18 @@ def _bytes_beneath(column):
 
 def _views(chunk):
     return chunk.buffers()[1].to_pybytes()[16 * chunk.offset :][: 16 * len(chunk)]
+
+
+def test_runs_that_do_not_follow_each_other_are_null():
+    """PyArrow looks at the ends of runs when it makes a column of them, and not at what is written there later."""
+    for ends in ([2, 1, 3], [0, 1, 3], [1, 2, 2], [-1, 2, 3]):
+        numbers = np.array([1, 2, 3], np.int32)
+        column = pa.Array.from_buffers(pa.int32(), 3, [None, pa.py_buffer(numbers)])
+        dtype, children = pa.run_end_encoded(pa.int32(), pa.int64()), [column, pa.array([7, 8, 9])]
+        array = pa.RunEndEncodedArray.from_buffers(dtype, 3, [None], 0, 0, children)
+        assert sound(array).to_pylist() == [7, 8, 9]
+        numbers[:] = ends
+        assert sound(array).to_pylist() == [None] * 3
 
 
 def test_numbers_and_times_that_are_none_are_null():

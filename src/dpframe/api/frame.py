@@ -13,7 +13,7 @@ from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
 from dpframe.api.settings import check_budget, check_same_budget
 from dpframe.engine import Table_co
-from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation
+from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation, WrongType
 from dpframe.plan import (
     FRAME,
     NO_ROWS,
@@ -271,10 +271,20 @@ class PrivateFrame(Questions[Table_co]):
         return self._then(step)
 
     def drop_nulls(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
-        """Drop the rows in which one of these columns (by default any column) is missing (null or NaN)."""
-        readable = [name for name, c in self._step.table.columns.items() if kind(c.domain.dtype) != Kind.OTHER]
-        names = self._names(columns, "drop_nulls") or tuple(readable)
-        return self._then(steps.DropNulls(self._step, names))
+        """Drop the rows in which one of these columns (by default any column) is missing (null or NaN).
+
+        Errors: UnknownColumn; WrongType where a column cannot be read, also where none is named
+        """
+        names = self._names(columns, "drop_nulls")
+        domain = {name: column.domain for name, column in self._step.table.columns.items()}
+        readable = tuple(name for name in domain if kind(domain[name].dtype) != Kind.OTHER)
+        if not names and len(readable) < len(domain):
+            name = next(name for name in domain if name not in readable)
+            raise WrongType(
+                f"drop_nulls(): a column of type {show(domain[name].dtype)}, {name!r}, cannot be read. Name the "
+                f"others: drop_nulls({', '.join(map(repr, readable))})."
+            )
+        return self._then(steps.DropNulls(self._step, names or readable))
 
     def cast(self, column: str | Mapping[str, Any], dtype: Any = None) -> PrivateFrame[Table_co]:
         """Another type: `cast("age", "int64")` or `cast({"age": pl.Int64})`. What does not convert is null.

@@ -223,11 +223,11 @@ class TextNamespace(Hints):
     _expr: Expr
 
     def to_lowercase(self) -> Expr:
-        """Lower case."""
+        """Small letters, a letter for a letter; "İ", whose small letter is two characters, stays as it is."""
         return self._expr._call("str.to_lowercase")
 
     def to_uppercase(self) -> Expr:
-        """Upper case."""
+        """Capital letters, a letter for a letter; "ß", whose capital would be two letters, stays as it is."""
         return self._expr._call("str.to_uppercase")
 
     def len_chars(self) -> Expr:

@@ -13,7 +13,7 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, InvalidBounds, WrongType, kind_of
 from dpframe.plan.columns import ColumnDomain
-from dpframe.plan.types import TIMES, Kind, cast_first, kind, kind_of_scalar, number, plain, real, show, ticks
+from dpframe.plan.types import TIMES, Kind, cast_first, cast_to, kind, kind_of_scalar, number, plain, real, show, ticks
 
 __all__ = ["Intervals", "check_bound", "check_interval", "comparable"]
 
@@ -68,10 +68,11 @@ class Intervals:
             return [ticks(edge, dtype, f"{asked}: bins") for edge in self.edges]
         if kind(dtype) not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL):
             raise WrongType(
-                f"{asked}: needs a number or a time, not a column of type {show(dtype)}.{cast_first(dtype)}"
+                f"{asked}: needs a number or a time, not a column of type {show(dtype)}."
+                f"{cast_first(dtype) or cast_to(dtype, Kind.INTEGER, Kind.DATETIME)}"
             )
         if not all(isinstance(edge, (int, float)) for edge in self.edges):
-            raise WrongType(f"{asked}: a column of type {show(dtype)} goes with bins of numbers, not of times.")
+            raise WrongType(f"{asked}: a column of type {show(dtype)} goes with bins of numbers, such as [0, 18].")
         return [float(edge) for edge in self.edges]
 
     def domain(self, origin: str) -> ColumnDomain:
@@ -109,7 +110,10 @@ def check_bound(value: object, what: str) -> Any:
         )
     most = 2**64 - 1 if isinstance(end, int) else 1e270
     if not -most <= end <= most:
-        raise InvalidBounds(f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits.")
+        raise InvalidBounds(
+            f"{what}: a bound must be finite and at most 1e270; a whole number must fit in 64 bits. Give one such as "
+            "1e270."
+        )
     return end
 
 

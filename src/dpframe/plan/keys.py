@@ -16,7 +16,7 @@ import numpy as np
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import ColumnDomain
 from dpframe.plan.computed import warn_of_computed_keys
-from dpframe.plan.types import Kind, Scalar, as_held, check_scalar, in_order, integer_range, kind, plain, show
+from dpframe.plan.types import GIVE, Kind, Scalar, as_held, check_scalar, in_order, integer_range, kind, plain, show
 
 __all__ = ["Key", "Keys", "read_keys", "read_other"]
 
@@ -158,7 +158,10 @@ def _key(value: object, domain: ColumnDomain, name: str, asked: str) -> Scalar |
     if isinstance(value, dt.datetime):
         _check_moment(value, domain.dtype, f"{asked}: a key of {name!r}")
     if isinstance(domain.dtype, nw.Enum) and value not in domain.dtype.categories:
-        raise WrongType(f"{asked}: a key of {name!r} is not one of its Enum's categories.")
+        raise WrongType(
+            f"{asked}: a key of {name!r} is not one of its Enum's categories. Give one of these, or .cast({name!r}, "
+            "'string') before."
+        )
     return value
 
 
@@ -167,13 +170,13 @@ def _check_moment(value: dt.datetime, dtype: Any, what: str) -> None:
     if value.tzinfo is not None:
         back = value.astimezone(dt.UTC).astimezone(value.tzinfo).replace(tzinfo=None)
         if back != value.replace(tzinfo=None):
-            raise WrongType(f"{what} is a time that its time zone skips.")
+            raise WrongType(f"{what} is a time that its time zone skips. Give it in UTC: tzinfo=datetime.timezone.utc.")
     if getattr(dtype, "time_unit", "us") in ("ms", "s") and value.microsecond % 1000:
-        raise WrongType(f"{what} is finer than the column's type, {show(dtype)}.")
+        raise WrongType(f"{what} is finer than the column's type, {show(dtype)}. Give {GIVE[kind(dtype)]}.")
     if (value.tzinfo is not None and not 1 < value.year < 9999) or (
         getattr(dtype, "time_unit", "us") == "ns" and not 1678 <= value.year <= 2261
     ):
-        raise WrongType(f"{what} is outside of the column's type, {show(dtype)}.")
+        raise WrongType(f"{what} is outside of the column's type, {show(dtype)}. Give {GIVE[kind(dtype)]}.")
 
 
 def _rows(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], asked: str) -> tuple[Key, ...]:

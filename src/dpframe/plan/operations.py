@@ -24,6 +24,7 @@ from dpframe.plan.types import (
     Null,
     Scalar,
     cast_first,
+    cast_to,
     check_cast,
     check_scalar,
     integer_range,
@@ -56,7 +57,8 @@ def _nullable(args: Sequence[ColumnDomain]) -> bool:
 def _need(asked: str, domain: ColumnDomain, *kinds: str) -> None:
     if kind(domain.dtype) not in kinds:
         number = cast_first(domain.dtype) if Kind.FLOAT in kinds else ""
-        raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}.{number}")
+        typed = number or cast_to(domain.dtype, *kinds)
+        raise WrongType(f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}.{typed}")
 
 
 def overflows(bounds: Bounds | None) -> bool:
@@ -114,7 +116,7 @@ def _by_constant(bounded: Callable[[Bounds, int], Bounds]) -> Rule:
         _need(asked, args[0], "integer")
         by = options["by"]
         if isinstance(by, bool) or not isinstance(by, int) or not 1 <= by < 2**62:
-            raise WrongType(f"{asked}: the divisor must be a whole number of at least 1.")
+            raise WrongType(f"{asked}: the divisor must be a whole number of at least 1, as in dp.col('x') // 10.")
         wide = isinstance(args[0].dtype, (nw.UInt64, nw.Int128, nw.UInt128))
         return ColumnDomain(nw.Int64(), args[0].nullable or wide, args[0].bounds and bounded(args[0].bounds, by))
 
@@ -214,7 +216,9 @@ def clip_domain(asked: str, domain: ColumnDomain, lower: Any, upper: Any, origin
             domain.dtype, domain.nullable, _finite(inside.clamp(known.lower), inside.clamp(known.upper)), origin=origin
         )
     if kind(domain.dtype) == Kind.BOOLEAN:
-        raise WrongType(f"{asked}: true and false lie between 0 and 1 as they are; leave it out.")
+        raise WrongType(
+            f"{asked}: true and false lie between 0 and 1 as they are; leave it out, or .cast('int64') before."
+        )
     _need(asked, domain, *_NUMBERS)
     if any(isinstance(x, (dt.date, dt.timedelta)) for x in (lower, upper)):
         raise WrongType(f"{asked}: a column of type {show(domain.dtype)} goes with numbers, not with times.")
@@ -246,7 +250,10 @@ def fill_domain(asked: str, domain: ColumnDomain, value: object, origin: str = "
     if kind(dtype) == Kind.INTEGER:
         first, last = integer_range(dtype)
         if not isinstance(value, int) or not first <= value <= last:
-            raise WrongType(f"{asked}: the value is not a whole number of type {show(dtype)}.")
+            raise WrongType(
+                f"{asked}: the value is not a whole number of type {show(dtype)}. Give one from {first} to {last}, or "
+                "cast the column before, as in dp.col('x').cast('float64')."
+            )
     if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL):
         dtype, value = nw.Float64(), float(value)  # type: ignore[arg-type]
     number = ticks(value, dtype, asked) if kind(dtype) in TIMES else value
@@ -302,7 +309,9 @@ def _case(asked: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
     numbers = kinds <= set(_NUMBERS)
     times = {str(f.dtype) for f in known if kind(f.dtype) in (Kind.DATETIME, Kind.DURATION)}
     if (len(kinds) > 1 and not numbers) or len(times) > 1:
-        raise WrongType(f"{asked}: the branches have different types.")
+        types = " and ".join(show(f.dtype) for f in known)
+        typed = cast_to(known[-1].dtype, kind(known[0].dtype))
+        raise WrongType(f"{asked}: the branches have different types, {types}.{typed}")
     whole = kinds == {Kind.INTEGER}
     limits = [f.bounds if whole or not numbers else _as_floats(f.bounds) for f in known]
     corners = [edge for limit in limits if limit for edge in limit]

@@ -291,7 +291,7 @@ def square_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: 
     half = (Fraction(bounds.upper) - Fraction(bounds.lower)) / 2
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     if half**2 > 10**270:
-        raise InvalidBounds(f"{what}: squares of values this far apart are beyond floats; keep bounds 1e135 apart.")
+        raise InvalidBounds(f"{what}: squares of values this far apart are beyond floats. Give bounds=(-1e134, 1e134).")
     limits = None if unit_limits.one_row_each and not column.domain.nullable else unit_limits.contribution(what)
     grid = grid_for(Bounds(0, float(half**2)), whole=False, centred=True, limit=limits.rows_per_group if limits else 1)
     fraction = FRACTION_BITS if unit_limits.weighted else 0

@@ -25,6 +25,7 @@ __all__ = [
     "as_dtype",
     "as_held",
     "cast_first",
+    "cast_to",
     "check_cast",
     "check_choice",
     "check_key",
@@ -289,13 +290,14 @@ def ticks(value: object, dtype: DType, what: str) -> int:
         since = value
     else:
         wanted = {"date": "a date", "datetime": "a date or a time", "duration": "a timedelta"}.get(family, "a number")
-        raise WrongType(f"{what}: a column of type {show(dtype)} goes with {wanted}, not with {kind_of(value)}.")
+        give = f" Give {GIVE[family]}." if family in GIVE else ""
+        raise WrongType(f"{what}: a column of type {show(dtype)} goes with {wanted}, not with {kind_of(value)}.{give}")
     micro = since // dt.timedelta(microseconds=1)
     count, rest = divmod(micro * _PER_SECOND[getattr(dtype, "time_unit", "us")], 10**6)
     if rest:
-        raise WrongType(f"{what}: the time is finer than the column's type, {show(dtype)}.")
+        raise WrongType(f"{what}: the time is finer than the column's type, {show(dtype)}. Give {GIVE[family]}.")
     if not -(2**63) < count < 2**63 - 1:
-        raise WrongType(f"{what}: the time is outside of the column's type, {show(dtype)}.")
+        raise WrongType(f"{what}: the time is outside of the column's type, {show(dtype)}. Give {GIVE[family]}.")
     return count
 
 
@@ -339,7 +341,10 @@ def _since_epoch(value: dt.datetime, zone: str | None, what: str) -> dt.timedelt
     if (value.tzinfo is None) != (zone is None):
         raise _other_zone(what, zoned=zone is None)
     if zone is not None and not 1 < value.year < 9999:
-        raise WrongType(f"{what}: a time with a zone must be in the years 2 to 9998.")
+        raise WrongType(
+            f"{what}: a time with a zone must be in the years 2 to 9998, such as datetime.datetime(9998, 12, 31, "
+            "tzinfo=datetime.timezone.utc)."
+        )
     return value - dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)
 
 
@@ -413,4 +418,20 @@ def check_key(dtype: DType, name: str, what: str) -> None:
 def check_cast(source: DType, target: DType, what: str) -> None:
     """Refuse a conversion that engines do differently or cannot do row by row."""
     if kind(target) not in _MAY_CONVERT.get(kind(source), set()):
-        raise WrongType(f"{what}: {show(source)} does not convert to {show(target)} in the same way on every engine.")
+        typed = cast_to(source, *sorted(_MAY_CONVERT.get(kind(source), {kind(target)})))
+        raise WrongType(
+            f"{what}: {show(source)} does not convert to {show(target)} in the same way on every engine.{typed}"
+        )
+
+
+_CAST = {"integer": "int64", "float": "float64"}  # what to type for a kind that is no type
+
+
+def cast_to(source: DType, *kinds: str) -> str:
+    """What to type where a column of one of some kinds is needed, as the end of a message."""
+    typed = [repr(_CAST.get(name, name)) for name in kinds if name in _MAY_CONVERT.get(kind(source), set())]
+    if typed:
+        others = f", or to {' or '.join(typed[1:])}" if typed[1:] else ""
+        return f" Cast it, as in dp.col('x').cast({typed[0]}){others}."
+    told = isinstance(source, nw.Unknown) and type(source) is not nw.Unknown  # a type that says itself what to do
+    return "" if told else f" Make it {' or '.join(kinds)} before dp.protect(...)."

@@ -141,6 +141,10 @@ class Backend(ABC):
         """A part of a date or time, "year" to "minute", as Int64; the "text" of a date."""
 
     @abstractmethod
+    def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
+        """Text in capital or in small letters, by the table of `dpframe.engine.letters`."""
+
+    @abstractmethod
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         """⌊column / by⌋ in whole numbers, exactly, for any Int64 and 0 < by < 2^62."""
 

@@ -107,6 +107,16 @@ class Dialect:
         """Text as a number, or as the ticks of a date or time; null where the text is none."""
         return _parsed(rows, column, dtype)
 
+    def cased(self, value: Any, *, capital: bool) -> Any:
+        """A text in capital or in small letters, by the table of `dpframe.engine.letters`.
+
+        Errors: UnsupportedOperation where nobody has tried that the database looks them up in it
+        """
+        raise UnsupportedOperation(
+            "str.to_lowercase and str.to_uppercase: databases differ in the letters that have another case. Change the "
+            "texts before they come to dpframe, as in table.mutate(s=table.s.lower())."
+        )
+
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
         return _part(value, dtype, part)
@@ -213,6 +223,10 @@ class _Ibis(SqlBackend):
         rows = frame.to_native()
         return _with(rows, _dialect(rows).parsed(rows, column, dtype), into)
 
+    def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
+        rows = frame.to_native()
+        return _with(rows, _dialect(rows).cased(rows[column], capital=capital), into)
+
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         if kind(dtype) == Kind.DATETIME:
             frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
@@ -230,7 +244,7 @@ class _Ibis(SqlBackend):
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_zone", None) is not None:
-            return "databases do not agree on zones: make it UTC without a zone before it comes to dpframe"
+            return "databases do not agree on zones: before dp.protect(...), make it x AT TIME ZONE 'UTC'"
         return super().reason_against(dtype)
 
 
@@ -316,7 +330,7 @@ def _loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
         asked = (
             f"dpframe asked whether its collation tells all texts apart, and that failed with {type(error).__name__}"
         )
-        return dict.fromkeys(texts, f"{asked}: make it a number before it comes to dpframe")
+        return dict.fromkeys(texts, f"{asked}: make it a number before dp.protect(...)")
     apart = len(_APART)
     return {
         text: _LOOSE

@@ -12,6 +12,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends.duckdb import check_macros
 from dpframe.engine.backends.ibis import Dialect
+from dpframe.engine.letters import ALIKE, letters
 from dpframe.plan import Kind, kind
 
 __all__ = ["DIALECT"]
@@ -58,6 +59,11 @@ class _DuckDBDialect(Dialect):
 
     def to_text(self, value: Any) -> Any:
         return _DECODED(value)
+
+    def cased(self, value: Any, *, capital: bool) -> Any:
+        """As DuckDB's own relations have it."""
+        own = value.upper().replace("ẞ", "ß") if capital else value.lower()
+        return value.re_search(ALIKE).ifelse(own, value.translate(*letters(capital=capital)))
 
     def read(self, rows: Any) -> pl.DataFrame:
         """DuckDB makes sums in 128 bits, which Ibis takes for 64, and by a setting they are a type that Arrow lacks.

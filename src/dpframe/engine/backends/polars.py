@@ -15,6 +15,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
+from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data, domain_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
@@ -108,6 +109,11 @@ class PolarsBackend(Backend):
         value = nw.col(column)
         made = value.cast(nw.String) if part == "text" else getattr(value.dt, part)().cast(nw.Int64)
         return frame.with_columns(made.alias(into))
+
+    def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
+        native: pl.LazyFrame = frame.to_native()
+        have, want = map(list, letters(capital=capital))
+        return nw.from_native(native.with_columns(pl.col(column).str.replace_many(have, want).alias(into)))
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         return frame.with_columns((nw.col(column) // by).alias(into))

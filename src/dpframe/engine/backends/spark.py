@@ -17,6 +17,7 @@ from pyspark.sql import functions, types
 
 from dpframe.engine.backends.base import Frame
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
+from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
 from dpframe.plan import Kind, integer_range, kind
 
@@ -156,6 +157,10 @@ class _Spark(SqlBackend):
         inside = whole if high == 2**63 - 1 else f"CASE WHEN {whole} BETWEEN {low} AND {high} THEN {whole} END"
         return _with(frame, inside, into)
 
+    def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
+        have, want = letters(capital=capital)
+        return _with(frame, f"translate({column}, '{have}', '{want}')", into)
+
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         return _with(frame, f"{column} div {by} - CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END", into)
 
@@ -178,7 +183,11 @@ class _Spark(SqlBackend):
 
     def reason_against(self, dtype: DType) -> str:
         wide = isinstance(dtype, (nw.UInt64, nw.Int128, nw.UInt128))
-        return "Spark has no whole numbers beyond 64 bits with a sign" if wide else super().reason_against(dtype)
+        return (
+            "Spark has no whole numbers beyond 64 bits with a sign: cast to 'int64'"
+            if wide
+            else super().reason_against(dtype)
+        )
 
 
 def _quoted(name: str) -> str:

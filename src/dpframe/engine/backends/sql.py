@@ -117,15 +117,17 @@ class SqlBackend(Backend):
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_unit", "") == "ns":
-            return "times are held in microseconds there: cast it before it comes to dpframe"
+            return "times are held in microseconds there: before dp.protect(...), CAST(x AS TIMESTAMP)"
         if kind(dtype) == Kind.DURATION:
-            return "a duration has no fixed length there: make it a number before it comes to dpframe"
+            return "a duration has no fixed length there: make it a number before dp.protect(...)"
         return ""
 
     def reason_against_cast(self, dtype: DType) -> str:
-        """Those of 128 bits are what databases make of too large sums, and differ in how they are cast and read."""
+        """Whole numbers of 128 bits are what databases make of too large sums, and differ in how they are read."""
         if isinstance(dtype, (nw.Int128, nw.UInt128)):
             return "whole numbers are made in 64 bits there: cast to 'int64', or to 'float64'"
+        if getattr(dtype, "time_unit", "") == "ns":
+            return "times are held in microseconds there: cast to 'datetime'"
         return self.reason_against(dtype)
 
 

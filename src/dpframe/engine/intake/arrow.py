@@ -31,12 +31,7 @@ __all__ = ["from_modin", "from_pandas", "from_pyarrow", "of_type", "partition_of
 
 
 def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, ColumnDomain], ...]:
-    return tuple((field.name, _arrow_domain(_decoded_type(field.type))) for field in fields)
-
-
-def _decoded_type(dtype: pa.DataType) -> pa.DataType:
-    """The type of the values, whatever way they are encoded."""
-    return plain_type(dtype.value_type if pa.types.is_run_end_encoded(dtype) else dtype)
+    return tuple((field.name, _arrow_domain(plain_type(field.type))) for field in fields)
 
 
 def _arrow_domain(dtype: pa.DataType) -> ColumnDomain:
@@ -110,21 +105,7 @@ def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
 
 
 def _sound(column: Any) -> Any:
-    return _seconds(sound(_runs_decoded(column)))
-
-
-def _runs_decoded(column: Any) -> Any:
-    """Values that stand once for a run of rows, row by row; null where the runs are none."""
-    if not pa.types.is_run_end_encoded(column.type):
-        return column
-    dtype, chunks = column.type.value_type, []
-    for chunk in column.chunks:
-        try:
-            chunk.validate(full=True)
-            chunks.append(pc.run_end_decode(chunk))
-        except pa.ArrowException:
-            chunks.append(pa.nulls(len(chunk), dtype))
-    return pa.chunked_array(chunks, type=dtype)
+    return _seconds(sound(column))
 
 
 def _seconds(column: Any) -> Any:

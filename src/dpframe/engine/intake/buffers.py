@@ -7,7 +7,8 @@ of somebody else, and nothing is refused, since a refusal would tell that there 
 
 What is checked: offsets and views point into their buffers; texts are UTF-8, also beneath a null, where kernels look
 too; decimals have no more digits than their type; a date in milliseconds is a whole day; codes are those of a
-dictionary; nulls are counted anew. Whole numbers, floats, Booleans, days and ticks hold whatever their bits are.
+dictionary; runs end one after the other; nulls are counted anew. Whole numbers, floats, Booleans, days and ticks hold
+whatever their bits are.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,15 +27,21 @@ _BLOCK = 4096  # cells that are looked at one by one where one of them is wrong
 
 
 def plain_type(dtype: pa.DataType) -> pa.DataType:
-    """The type of the cells of a column, which a dictionary may hold."""
-    return plain_type(dtype.value_type) if pa.types.is_dictionary(dtype) else dtype
+    """The type of the cells of a column, which a dictionary or runs may hold."""
+    return plain_type(dtype.value_type) if _encoded(dtype) else dtype
+
+
+def _encoded(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(dtype) or pa.types.is_run_end_encoded(dtype))
 
 
 def sound(column: Any) -> pa.ChunkedArray:
-    """A column without dictionaries, with null for each cell that does not hold in its type.
+    """A column without dictionaries and runs, with null for each cell that does not hold in its type.
 
-    Input:  an Array or ChunkedArray of numbers, Booleans, texts, dates, times or durations, or a dictionary of them
-    Output: as many cells, of the plain type; dictionaries of texts as large ones, which no number of cells overflows
+    Input:  an Array or ChunkedArray of numbers, Booleans, texts, dates, times or durations, or of a dictionary or runs
+            of them
+    Output: as many cells, of the plain type; texts of dictionaries and runs as large ones, which no number of cells
+            overflows
     Errors: none
     """
     dtype = _roomy(column.type)
@@ -43,7 +51,7 @@ def sound(column: Any) -> pa.ChunkedArray:
 
 def _roomy(dtype: pa.DataType) -> pa.DataType:
     """The type in which the cells of a column are given."""
-    if pa.types.is_dictionary(dtype) and _is_text(plain_type(dtype)):
+    if _encoded(dtype) and _is_text(plain_type(dtype)):
         return pa.large_string()
     return plain_type(dtype)
 
@@ -57,6 +65,9 @@ def _sound(chunk: Any) -> Iterator[Any]:
         return
     if pa.types.is_dictionary(chunk.type):
         yield from _decoded(chunk)
+        return
+    if pa.types.is_run_end_encoded(chunk.type):
+        yield from _unrolled(chunk)
         return
     plain = _plain(chunk)
     if plain is None:
@@ -118,3 +129,16 @@ def _decoded(chunk: Any) -> Iterator[Any]:
         codes = pc.if_else(pa.array(inside), codes, pa.scalar(None, codes.type))
     values = values.cast(dtype) if values.type != dtype else values
     yield from values.take(codes).chunks
+
+
+def _unrolled(chunk: Any) -> Iterator[Any]:
+    """The cells of runs; null where a value does not hold, and everywhere where the ends of the runs do not."""
+    dtype, ends, values = _roomy(chunk.type), _plain(chunk.run_ends, nulls=False), sound(chunk.values)
+    last = None if ends is None else ends.to_numpy()
+    rising = last is not None and len(last) and last[0] > 0 and bool(np.all(np.diff(last.astype(np.int64)) > 0))
+    if last is None or not rising or last[-1] < chunk.offset + len(chunk) or len(values) < len(last):
+        yield pa.nulls(len(chunk), dtype)
+        return
+    values = values.cast(dtype) if values.type != dtype else values
+    runs = np.searchsorted(last, np.arange(chunk.offset, chunk.offset + len(chunk)), side="right")
+    yield from values.take(pa.array(runs)).chunks

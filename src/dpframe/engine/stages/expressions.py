@@ -110,6 +110,11 @@ class Lowering:
         """A part of a date or time, through the engine's own calendar."""
         return self._through(value, lambda frame, a, b: self.engine.part(frame, a, dtype, part, b))
 
+    def cased(self, value: nw.Expr, *, capital: bool) -> nw.Expr:
+        """A text in capital or in small letters, through the engine's own way to look them up."""
+        made = self._through(self.read(value), lambda frame, a, b: self.engine.cased(frame, a, capital, b))
+        return self.held(made)
+
     def divided(self, value: nw.Expr, by: int) -> nw.Expr:
         """A whole number divided by another, rounded down."""
         return self._through(value, lambda frame, a, b: self.engine.divided(frame, a, by, b))
@@ -372,8 +377,8 @@ LOWERED: Mapping[str, Lower] = {
     "clip": _clip,
     "cast": _cast,
     "case": _case,
-    "str.to_lowercase": _text(lambda s, o: s.to_lowercase()),
-    "str.to_uppercase": _text(lambda s, o: s.to_uppercase()),
+    "str.to_lowercase": lambda here, args, _, __: here.cased(args[0], capital=False),
+    "str.to_uppercase": lambda here, args, _, __: here.cased(args[0], capital=True),
     "str.len_chars": _of_text(lambda s, o: s.len_chars().cast(nw.Int64)),
     "str.contains": _of_text(lambda s, o: s.contains(o["literal"], literal=True)),
     "str.starts_with": _of_text(lambda s, o: s.starts_with(o["literal"])),

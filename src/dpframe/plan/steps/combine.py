@@ -95,7 +95,7 @@ def key_types(
         else:
             raise WrongType(
                 f"{asked}: {name!r} is of type {show(first.dtype)} here and {show(second.dtype)} there; cast one of "
-                "them so that they can be equal."
+                f"them so that they can be equal, as in .cast({name!r}, 'string')."
             )
     return tuple(types)
 
@@ -398,7 +398,8 @@ def _joint(domain: Sequence[ColumnDomain], name: str) -> ColumnDomain:
         dtype = nw.Float64()
     else:
         raise WrongType(
-            f"concat: {name!r} is of types {' and '.join(sorted({show(t) for t in types}))}; cast it first."
+            f"concat: {name!r} is of types {' and '.join(sorted({show(t) for t in types}))}. "
+            f"Cast it first, as in .cast({name!r}, 'string')."
         )
     ends = [f.bounds for f in domain if f.bounds is not None]
     bounds = None

@@ -15,7 +15,7 @@ from dpframe.plan.nodes import Call, Name, Node
 from dpframe.plan.operations import clip_domain
 from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quantile, Sum
 from dpframe.plan.totals import ReleasedColumn
-from dpframe.plan.types import TIMES, Kind, cast_first, kind, mean_type, show
+from dpframe.plan.types import TIMES, Kind, cast_first, cast_to, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
 
 __all__ = ["Feature", "Pick", "feature", "small"]
@@ -127,14 +127,14 @@ def _clipped(
     if kind(domain.dtype) not in kinds:
         raise WrongType(
             f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}."
-            f"{cast_first(domain.dtype, column)}"
+            f"{cast_first(domain.dtype, column) or cast_to(domain.dtype, *kinds)}"
         )
     if isinstance(bounds, Auto):
         raise UnsupportedOperation(f"{asked}: a feature of a unit needs bounds that are said, no dp.Auto().")
     if bounds is None:
         return Name(column), domain
     if kind(domain.dtype) == Kind.BOOLEAN:
-        raise WrongType(f"{asked}: true and false need no bounds.")
+        raise WrongType(f"{asked}: true and false need no bounds; leave bounds= out.")
     options: Mapping[str, Any] = {"lower": bounds.lower, "upper": bounds.upper}
     return Call("clip", (Name(column),), tuple(options.items())), clip_domain(asked, domain, *bounds)
 

@@ -22,7 +22,7 @@ _VALUES = """Field Literal Alias Written Cast Add Subtract Multiply Divide Modul
 Equals NotEquals Less LessEqual Greater GreaterEqual And Or Not IsNull NotNull IsNan InValues
 Coalesce Greatest Least Clip IfElse SearchedCase Count CountStar CountDistinct Sum Min Max Any
 WindowFunction WindowBoundary RowNumber MinRank SortKey Hash HexDigest
-Lowercase Uppercase StringLength StringContains StartsWith EndsWith Substring StringConcat RegexSearch"""
+StringLength StringContains StartsWith EndsWith Substring StringConcat RegexSearch"""
 _TOTAL = frozenset(f"{_TABLES} {_VALUES}".split())  # the operations that no cell makes fail, as they are written here
 
 
@@ -32,12 +32,6 @@ _DIGITS_OF_WHOLE = 20  # more than any whole number of 64 bits has
 
 class Compiler(PostgresCompiler):  # type: ignore[misc]
     """Ibis' own compiler, with each operation that a value could make fail written so that none can."""
-
-    __slots__ = ("letters",)
-
-    def __init__(self, letters: str = "") -> None:
-        super().__init__()
-        self.letters = letters  # a collation that knows capital and small letters; "" where the database has none
 
     def visit_node(self, op: Any, **parts: Any) -> Any:
         name = type(op).__name__
@@ -170,12 +164,6 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
 
     # Texts
 
-    def visit_Lowercase(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
-        return self._letters("LOWER", arg)
-
-    def visit_Uppercase(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
-        return self._letters("UPPER", arg)
-
     def visit_RegexSearch(self, op: Any, *, arg: Any, pattern: Any) -> Any:  # noqa: N802
         """The end of a text is called differently by others."""
         assert isinstance(op.pattern, ops.Literal)
@@ -193,14 +181,6 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
         return bytewise(raw(f"({' || '.join(map(sql_of, arg))})"))
 
     # What several operations share
-
-    def _letters(self, function: str, arg: Any) -> Any:
-        if not self.letters:
-            raise UnsupportedOperation(
-                "str.to_lowercase and str.to_uppercase: this PostgreSQL database has no collation that knows letters "
-                'beyond a to z, such as "C.utf8": CREATE COLLATION one, or change the texts before they come here.'
-            )
-        return bytewise(once(f'{function}(a COLLATE "{self.letters}")', a=arg))
 
     def _plain(self, op: Any, sign: str, left: Any, right: Any) -> Any:
         if not op.dtype.is_integer():

@@ -15,6 +15,7 @@ from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
 from dpframe.engine.backends.postgres.written import written
+from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
 
@@ -101,6 +102,19 @@ class _PostgresDialect(Dialect):
         wide = written(text, sql.INTEGER, "decimal")
         return written(wide, f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", str(dtype).lower())
 
+    def cased(self, value: Any, *, capital: bool) -> Any:
+        have, want = letters(capital=capital)
+        near_have, near_want = letters(capital=capital, most=0x17F)
+        text = sql.CASED.format(
+            function="UPPER" if capital else "LOWER",
+            near=NEAR,
+            near_have=near_have,
+            near_want=near_want,
+            have=have,
+            want=want,
+        )
+        return written(value, text, "string")
+
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         if kind(dtype) == Kind.DATE:
             day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
@@ -110,7 +124,8 @@ class _PostgresDialect(Dialect):
             return written(value, sql.ON_DAY.format(shown), "string" if part == "text" else "int64")
         if part in sql.OF_CLOCK:
             return written(value, sql.AT_TIME.format(sql.OF_CLOCK[part].replace("a", f"(a + {sql.YEARS})", 1)), "int64")
-        day = "(TIMESTAMP '1970-01-01 00:00:00' + a * INTERVAL '1 microsecond')"
+        # Of whole numbers: PostgreSQL multiplies an interval by a float, which rounds the last microsecond of a day up.
+        day = f"(DATE '1970-01-01' + CAST((a + {sql.YEARS}) / 86400000000 - 730000 AS INTEGER))"
         return written(value, sql.AT_TIME.format(sql.OF_DAY[part].format(day)), "int64")
 
     def read(self, rows: Any) -> pl.DataFrame:
@@ -118,7 +133,7 @@ class _PostgresDialect(Dialect):
         backend = server.database_of(rows)
         assert backend is not None
         backend._run_pre_execute_hooks(rows)
-        query = Compiler(server.letters_of(backend)).to_sqlglot(rows).sql("postgres")
+        query = Compiler().to_sqlglot(rows).sql("postgres")
         values = server.fetch_rows(backend.con, query)
         columns = zip(*values, strict=True) if values else [()] * len(rows.columns)
         schema = rows.schema().items()

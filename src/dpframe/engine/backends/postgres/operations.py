@@ -10,6 +10,7 @@ import re
 
 __all__ = [
     "AT_TIME",
+    "CASED",
     "DATE",
     "DAYS",
     "FLOAT_OF",
@@ -131,6 +132,10 @@ THEN ({DATE}) * 86400000000 + CAST(SUBSTR(a, 12, 2) AS BIGINT) * 3600000000
 # PostgreSQL's functions of texts fail on what takes them beyond 1 GiB, some of them with 4 bytes for each letter.
 _LONGEST = 2**24  # bytes of a text; a longer one is missing
 TEXT = f"CASE WHEN OCTET_LENGTH(CAST(a AS TEXT)) <= {_LONGEST} THEN CAST(a AS TEXT) END"
+
+# Letters are looked up in our table, in a short one where it does; what is in ASCII needs none.
+CASED = """CASE WHEN a ~ '^[\\u0001-\\u007f]*$' THEN {function}(a COLLATE "C")
+WHEN a ~ '^[{near}]*$' THEN TRANSLATE(a, '{near_have}', '{near_want}') ELSE TRANSLATE(a, '{have}', '{want}') END"""
 
 # Times as their ticks, and back.
 DAYS = "CASE WHEN a BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN CAST(a - DATE '1970-01-01' AS BIGINT) END"

@@ -74,6 +74,7 @@ def sendable(text: str) -> str:
     """A text that PostgreSQL can hold."""
     if "\0" in text or text.encode("utf-8", "replace").decode() != text:
         raise UnsupportedOperation(
-            "PostgreSQL holds no text with a zero byte, or one that is no Unicode: leave it out."
+            "PostgreSQL holds no text with a zero byte, or one that is no Unicode: leave it out, as with "
+            r"text.replace('\0', '')."
         )
     return text

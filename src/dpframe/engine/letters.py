@@ -1,0 +1,44 @@
+"""Capital and small letters: one table for every engine, a letter for a letter.
+
+Engines differ in the letters that have another case, by their version of Unicode, their locale, and by whether "ß"
+becomes "SS", "ẞ" or stays. So none is asked for letters beyond those that all agree on. The table is that of Unicode
+as this Python has it. A letter whose other case would be several letters stays as it is: "ß" is its own capital.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+
+__all__ = ["ALIKE", "NEAR", "letters"]
+
+NEAR = "\u0001-\u017f"  # the characters of most texts in Latin letters, as a range of a regular expression
+
+# Characters of which every engine has the same other case: scripts whose letters have long had theirs, each of them one
+# letter, and characters that have none. Ends of ranges, both within.
+_COMMON = (
+    *("\u0001\u00de", "\u00e0\u012f", "\u0132\u0148", "\u014a\u017e"),  # without ß, İ, ı, ŉ and ſ
+    *("\u0391\u03a1", "\u03a3\u03a9", "\u03b1\u03c1", "\u03c3\u03c9", "\u0386\u0386", "\u0388\u038a"),
+    *("\u038c\u038c", "\u038e\u038f", "\u03ac\u03af", "\u03cc\u03ce"),  # Greek, without ς and letters of two accents
+    *("\u0400\u052f", "\u0531\u0556", "\u0561\u0586"),  # Cyrillic, Armenian
+    *("\u0591\u0fff", "\u1ea0\u1eff", "\u2010\u203b", "\u20a0\u20bf", "\u3000\u9fff", "\uac00\ud7a3"),
+    "\U0001f300\U0001faff",
+)
+# What a text of these matches, with ß: of that one an engine makes ẞ, or nothing, and nothing else becomes ẞ.
+ALIKE = rf"^[\x00ß{''.join(f'{ends[0]}-{ends[1]}' for ends in _COMMON)}]*$"
+
+
+@cache
+def letters(*, capital: bool, most: int = sys.maxunicode) -> tuple[str, str]:
+    """The letters that have another case, and that of each, in the order of their numbers.
+
+    Input:  capital: whether capital letters are asked for; most: the last letter that is listed (its number)
+
+    >>> letters(capital=True, most=0x7F)[1]
+    'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
+    >>> "ß" in letters(capital=True)[0]
+    False
+    """
+    pairs = [(x, x.upper() if capital else x.lower()) for x in map(chr, range(most + 1))]
+    other = [(x, y) for x, y in pairs if x != y and len(y) == 1]
+    return "".join(x for x, _ in other), "".join(y for _, y in other)
