@@ -7,8 +7,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.exact import Root, exact, root_above, square, upward
 from dpframe.theory.formulas.loss import laplace as laplace_maps
@@ -16,6 +14,7 @@ from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Measurement
 from dpframe.theory.measurements.grid_noise import Additive, Law, checked_granularity, checked_scale
+from dpframe.theory.measurements.vector_noise import noisy_array
 from dpframe.theory.spaces import (
     AbsoluteDistance,
     AtomDomain,
@@ -65,25 +64,29 @@ def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, nam
             raise MetricMismatch(
                 f"{name}: the input metric is {metric!r}; the noise of a vector is measured by {vector!r}."
             )
-        if noise.atom.is_float and domain.size is None:
+        if noise.charge and domain.size is None and noise.atom.is_float:
             raise DomainMismatch(
-                f"{name}: the input domain is {domain!r}; each float is rounded to a grid and the map charges all of "
-                "them, so their number must be public: VectorDomain(atom, size=...)."
+                f"{name}: the input domain is {domain!r}; with a granularity each float is rounded to the grid and the "
+                "map charges all of them, so their number must be public: VectorDomain(atom, size=...). Without a "
+                "granularity it need not be."
             )
         cells = domain.size
-        if noise.charge and cells is None:
-            raise DomainMismatch(f"{name}: with granularity above 1 a vector needs a public size: {domain!r}.")
     else:
         if metric != AbsoluteDistance():
             raise MetricMismatch(
                 f"{name}: the input metric is {metric!r}; the noise of one number is measured by AbsoluteDistance()."
             )
         cells = 1
-    step, count = noise.charge, cells or 0
+    step = noise.charge
 
     def grown(d_in: Length) -> Length:
         if step == 0 or square(d_in) == 0:
             return d_in
+        count = cells
+        if not noise.atom.is_float:  # integers that differ do so by 1 or more: at most l1, or l2², of them
+            moved = math.floor(d_in if isinstance(vector, L1Distance) and isinstance(d_in, Fraction) else square(d_in))
+            count = moved if count is None else min(count, moved)
+        assert count is not None
         if isinstance(vector, L1Distance) and isinstance(d_in, Fraction):
             return d_in + count * step
         return statistics.lengthened(d_in, step, count)
@@ -95,10 +98,7 @@ def _function(domain: Domain, noise: Additive) -> Callable[[Any], Any]:
     """Add noise to every finite entry; an infinite one stays, since no noise would move it."""
 
     def run_vector(values: Any) -> Any:
-        entries = values.tolist() if hasattr(values, "tolist") else list(values)
-        finite = [v for v in entries if math.isfinite(v)]
-        noisy = iter(noise.release(noise.noisy(finite)))
-        return like(np.array([next(noisy) if math.isfinite(v) else v for v in entries], dtype=noise.atom.dtype), values)
+        return like(noisy_array(noise, values), values)
 
     def run_number(value: Any) -> Any:
         return noise.release(noise.noisy([value]))[0] if math.isfinite(value) else value
@@ -122,15 +122,17 @@ def laplace(
 ) -> Measurement:
     """Add Laplace noise to a number or to every entry of a vector.
 
-    Input:  a number under AbsoluteDistance(), or a vector under L1Distance() (of public size when its entries are
-            floats); scale > 0 in the unit of the numbers; granularity: the step of the grid, a power of two, or None
+    Input:  a number under AbsoluteDistance(), or a vector under L1Distance(); scale > 0 in the unit of the numbers;
+            granularity: the step of the grid, a power of two from 2^-1074 on, or None. A vector of floats needs a
+            public size where there is a granularity
     Output: the same type, with real Laplace noise for floats and discrete Laplace noise for integers, clipped to the
             range of the type
     Bound:  ε = d_in/scale. Without granularity a float is not rounded before the noise, and rounding the sum afterwards
             costs nothing; with it, two entries are brought up to one step further apart, and d_in grows by one step per
-            entry. `output_measure` may be MaxDivergence() (the default); ZeroConcentratedDivergence(): ρ = ε + e^-ε - 1
-            for real noise, ε·tanh(ε/2) for discrete noise; RenyiDivergence() or RenyiDivergence(alpha): exact; or, for
-            one number, SmoothedMaxDivergence(): the exact δ = 1 - e^((ε' - ε)/2) at ε' for real noise
+            entry (for integers: per entry that can differ). A granularity below 2^-61 of the scale is finer than the
+            grid of the noise, asks for no rounding and costs nothing. `output_measure` may be MaxDivergence() (the
+            default); ZeroConcentratedDivergence(): ρ = ε + e^-ε - 1 for real noise, ε·tanh(ε/2) for discrete noise;
+            RenyiDivergence() or RenyiDivergence(alpha): exact; or, for one number, SmoothedMaxDivergence(): the exact δ = 1 - e^((ε' - ε)/2) at ε' for real noise
     Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`,
             `theory.formulas.loss.laplace`
     Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
@@ -212,8 +214,8 @@ def gaussian(
 ) -> Measurement:
     """Add Gaussian noise to a number or to every entry of a vector.
 
-    Input:  a number under AbsoluteDistance(), or a vector under L2Distance() (of public size when its entries are
-            floats); scale: the standard deviation > 0, in the unit of the numbers; granularity as in `laplace`
+    Input:  a number under AbsoluteDistance(), or a vector under L2Distance(); scale: the standard deviation > 0, in the
+            unit of the numbers; granularity as in `laplace`
     Output: the same type, with real Gaussian noise, for integers rounded to the nearest one (which keeps the exact
             profile of the real noise), clipped to the range of the type
     Bound:  ρ = d_in²/(2·scale²), d_in grown by √entries·granularity where that is given. `output_measure` may be

@@ -159,7 +159,7 @@ def _function(noise: Additive, limit: Fraction) -> Callable[[Any], dict[Any, Any
     """Noise, then the threshold on exact numbers, then the type's own precision."""
     step = noise.step
     bound = math.ceil(abs(limit) / step)
-    if noise.atom.is_float and noise.granularity is None:
+    if noise.atom.is_float and not noise.rounds_first:
         bound += 1  # a value rounded up to the threshold had not reached it
     sign = -1 if limit < 0 else 1
 

@@ -180,15 +180,26 @@ class AtomDomain(Domain):
         return bool(self.bounds[0] <= value <= self.bounds[1])
 
     def members(self, values: np.ndarray[Any, Any]) -> bool:
-        """Whether every entry of an array of this dtype is a member; the vectorised `member`."""
-        if self.dtype.kind not in "iuf" or values.size == 0:
+        """Whether every entry of an array is a member; the vectorised `member`."""
+        if values.size == 0:
             return True
-        low, high = self.bounds if self.bounds is not None else (None, None)
-        if self.is_float and (missing := np.isnan(values)).any():
-            if not self.nan:
-                return False
-            values = values[~missing]
-        return low is None or values.size == 0 or bool((values.min() >= low) and (values.max() <= high))
+        kind, own = values.dtype.kind, self.dtype.kind
+        if kind not in "biuf" or own not in "biuf" or values.dtype.itemsize > 8:
+            return all(self.member(v) for v in values.tolist())
+        if "b" in (kind, own) or (kind == "f" and own != "f"):
+            return bool(kind == own)
+        if kind == "f":
+            missing = np.isnan(values)
+            if missing.any():
+                if not self.nan:
+                    return False
+                values = values[~missing]
+            if values.dtype.itemsize > self.dtype.itemsize:  # infinities are members, numbers beyond the range are not
+                finite = values[np.isfinite(values)]
+                if finite.size and not (self.member(finite.min()) and self.member(finite.max())):
+                    return False
+        # What lies between two members is one: a domain is all of a type, or an interval of it.
+        return values.size == 0 or (self.member(values.min()) and self.member(values.max()))
 
     def within(self, other: Domain) -> bool:
         """Same type, bounds inside the other's, NaN only where the other admits it."""
@@ -201,6 +212,23 @@ class AtomDomain(Domain):
 
 def _is_vector(value: Any) -> bool:
     return isinstance(value, Collection) or (hasattr(value, "__iter__") and hasattr(value, "__len__"))
+
+
+_PLAIN_LISTS = {bool: np.bool_, int: np.int64, float: np.float64}
+
+
+def _numbers(vector: Any) -> np.ndarray[Any, Any] | None:
+    """The array that holds the entries as they are: bool, integers or floats of one type. None for another vector."""
+    if hasattr(vector, "__array__"):
+        array = np.asarray(vector)
+        return array if array.ndim == 1 and array.dtype.kind in "biuf" else None
+    kinds = set(map(type, vector)) if isinstance(vector, list | tuple) else set()
+    if len(kinds) != 1 or (kind := kinds.pop()) not in _PLAIN_LISTS:
+        return None
+    try:
+        return np.array(vector, dtype=_PLAIN_LISTS[kind])
+    except OverflowError:  # integers of more than 64 bits
+        return None
 
 
 @dataclass(frozen=True)
@@ -235,11 +263,11 @@ class VectorDomain(Domain):
             return False
         if self.size is not None and len(value) != self.size:
             return False
-        if isinstance(value, np.ndarray):
-            if value.ndim != 1:
-                return False
-            if value.dtype == self.element_domain.dtype and value.dtype.kind in "iufb":
-                return self.element_domain.members(value)
+        if isinstance(value, np.ndarray) and value.ndim != 1:
+            return False
+        array = _numbers(value)
+        if array is not None:
+            return self.element_domain.members(array)
         return all(self.element_domain.member(v) for v in value)
 
     def within(self, other: Domain) -> bool:
