@@ -14,7 +14,10 @@ A `Transformation` or `Measurement` promises that inputs within d_in have output
 like say how far off a release may be.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from dpframe.theory.accuracy import gaussian_error, gaussian_scale_for_error, laplace_error, laplace_scale_for_error
+from dpframe.theory.calls import unknown_name as _unknown_name
 from dpframe.theory.checks import (
     TableQuery,
     empirical_sensitivity,
@@ -178,3 +181,11 @@ __all__ = [
     "zcdp_to_delta",
     "zcdp_to_epsilon",
 ]
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Names of other libraries, and misspelt ones, say what to type."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(_unknown_name(name, __all__))

@@ -12,6 +12,7 @@ import numpy as np
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.noise import bernoulli_exp, exponential_choice, permute_and_flip, uniform_index
 from dpframe.noise import randomized_response as drawn_response
+from dpframe.theory.calls import ordered
 from dpframe.theory.exact import exact
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
@@ -106,6 +107,7 @@ def _options(domain: Domain | None, categories: Any) -> list[Any]:
     return options
 
 
+@ordered
 def noisy_max(
     input_domain: Domain,
     input_metric: Metric,

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.theory.calls import ordered
 from dpframe.theory.exact import Root, exact, root_above, square, upward
 from dpframe.theory.formulas.loss import laplace as laplace_maps
 from dpframe.theory.formulas.loss import loss as privacy
@@ -21,6 +22,7 @@ from dpframe.theory.spaces import (
     Domain,
     L1Distance,
     L2Distance,
+    MapDomain,
     MaxDivergence,
     Measure,
     Metric,
@@ -41,9 +43,18 @@ Length = Fraction | Root
 def number_domain(domain: Domain, name: str) -> AtomDomain:
     """The atoms that noise is added to: numbers without NaN. Errors: DomainMismatch."""
     atom = domain.element_domain if isinstance(domain, VectorDomain) else domain
+    if isinstance(domain, MapDomain):
+        if domain.possible_keys is None:
+            raise DomainMismatch(
+                f"{name}: the keys of {domain!r} are private, and noise does not hide which of them there are. Say "
+                f"what they can be: count_by(..., keys=[...]); or hide rare ones: {name}_threshold(domain, metric, "
+                "scale=..., threshold=...)."
+            )
+        atom = domain.value_domain
     if not isinstance(atom, AtomDomain):
         raise DomainMismatch(
-            f"{name}: the input domain is {domain!r}; noise is added to a number or a vector of numbers."
+            f"{name}: the input domain is {domain!r}; noise is added to a number, a vector of numbers, "
+            "or a mapping to numbers."
         )
     return noisy_atom(atom, name)
 
@@ -59,18 +70,19 @@ def noisy_atom(atom: AtomDomain, name: str) -> AtomDomain:
 
 def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, name: str) -> Callable[[Length], Length]:
     """How the distance grows by rounding to the grid; checks that metric and domain belong together."""
-    if isinstance(domain, VectorDomain):
+    keys = domain.possible_keys if isinstance(domain, MapDomain) else None
+    if isinstance(domain, VectorDomain | MapDomain):
         if metric != vector:
             raise MetricMismatch(
-                f"{name}: the input metric is {metric!r}; the noise of a vector is measured by {vector!r}."
+                f"{name}: the input metric is {metric!r}; the noise of several numbers is measured by {vector!r}."
             )
-        if noise.charge and domain.size is None and noise.atom.is_float:
+        cells = len(keys) if keys is not None else domain.size if isinstance(domain, VectorDomain) else None
+        if noise.charge and cells is None and noise.atom.is_float:
             raise DomainMismatch(
                 f"{name}: the input domain is {domain!r}; with a granularity each float is rounded to the grid and the "
                 "map charges all of them, so their number must be public: VectorDomain(atom, size=...). Without a "
                 "granularity it need not be."
             )
-        cells = domain.size
     else:
         if metric != AbsoluteDistance():
             raise MetricMismatch(
@@ -103,7 +115,14 @@ def _function(domain: Domain, noise: Additive) -> Callable[[Any], Any]:
     def run_number(value: Any) -> Any:
         return noise.release(noise.noisy([value]))[0] if math.isfinite(value) else value
 
-    return run_vector if isinstance(domain, VectorDomain) else run_number
+    if not isinstance(domain, MapDomain):
+        return run_vector if isinstance(domain, VectorDomain) else run_number
+    keys, zero = domain.possible_keys or (), noise.atom.dtype.type(0).item()
+
+    def run_mapping(values: Any) -> Any:
+        return dict(zip(keys, run_vector([values.get(k, zero) for k in keys]), strict=True))
+
+    return run_mapping
 
 
 def _additive(domain: Domain, law: Law, scale: Any, granularity: Any, name: str) -> Additive:
@@ -113,6 +132,7 @@ def _additive(domain: Domain, law: Law, scale: Any, granularity: Any, name: str)
     return noise
 
 
+@ordered
 def laplace(
     input_domain: Domain,
     input_metric: Metric,
@@ -122,17 +142,18 @@ def laplace(
 ) -> Measurement:
     """Add Laplace noise to a number or to every entry of a vector.
 
-    Input:  a number under AbsoluteDistance(), or a vector under L1Distance(); scale > 0 in the unit of the numbers;
-            granularity: the step of the grid, a power of two from 2^-1074 on, or None. A vector of floats needs a
-            public size where there is a granularity
+    Input:  a number under AbsoluteDistance(), or a vector, or a mapping whose possible keys are public, under
+            L1Distance(); scale > 0 in the unit of the numbers; granularity: the step of the grid, a power of two from
+            2^-1074 on, or None. A vector of floats needs a public size where there is a granularity
     Output: the same type, with real Laplace noise for floats and discrete Laplace noise for integers, clipped to the
-            range of the type
+            range of the type; of a mapping every possible key, the absent ones with the noise of a 0
     Bound:  ε = d_in/scale. Without granularity a float is not rounded before the noise, and rounding the sum afterwards
             costs nothing; with it, two entries are brought up to one step further apart, and d_in grows by one step per
             entry (for integers: per entry that can differ). A granularity below 2^-61 of the scale is finer than the
             grid of the noise, asks for no rounding and costs nothing. `output_measure` may be MaxDivergence() (the
             default); ZeroConcentratedDivergence(): ρ = ε + e^-ε - 1 for real noise, ε·tanh(ε/2) for discrete noise;
-            RenyiDivergence() or RenyiDivergence(alpha): exact; or, for one number, SmoothedMaxDivergence(): the exact δ = 1 - e^((ε' - ε)/2) at ε' for real noise
+            RenyiDivergence() or RenyiDivergence(alpha): exact; or, for one number, SmoothedMaxDivergence(): the exact
+            δ = 1 - e^((ε' - ε)/2) at ε' for real noise
     Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`,
             `theory.formulas.loss.laplace`
     Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
@@ -163,7 +184,7 @@ def laplace(
             curve = _laplace_curve(noise, grown(d_in))
             return curve if order is None else curve(order)
 
-    elif measure == SmoothedMaxDivergence() and not isinstance(input_domain, VectorDomain):
+    elif measure == SmoothedMaxDivergence() and isinstance(input_domain, AtomDomain):
 
         def privacy_map(d_in: Length) -> Any:
             return _laplace_profile(noise, grown(d_in))
@@ -205,6 +226,7 @@ def _laplace_profile(noise: Additive, l1: Length) -> PrivacyProfile:
     )
 
 
+@ordered
 def gaussian(
     input_domain: Domain,
     input_metric: Metric,
@@ -214,8 +236,8 @@ def gaussian(
 ) -> Measurement:
     """Add Gaussian noise to a number or to every entry of a vector.
 
-    Input:  a number under AbsoluteDistance(), or a vector under L2Distance(); scale: the standard deviation > 0, in the
-            unit of the numbers; granularity as in `laplace`
+    Input:  a number under AbsoluteDistance(), or a vector or a mapping as in `laplace` under L2Distance(); scale: the
+            standard deviation > 0, in the unit of the numbers; granularity as there
     Output: the same type, with real Gaussian noise, for integers rounded to the nearest one (which keeps the exact
             profile of the real noise), clipped to the range of the type
     Bound:  ρ = d_in²/(2·scale²), d_in grown by √entries·granularity where that is given. `output_measure` may be

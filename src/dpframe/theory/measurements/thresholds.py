@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpframe.errors import DomainMismatch, MetricMismatch
+from dpframe.theory.calls import ordered
 from dpframe.theory.exact import Root, exact, square, upward
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
@@ -37,6 +38,7 @@ Length = Fraction | Root
 Triple = tuple[int, Length, Length]
 
 
+@ordered
 def laplace_threshold(
     input_domain: Domain, input_metric: Metric, scale: Any, threshold: Any, granularity: Any = None
 ) -> Measurement:
@@ -67,6 +69,7 @@ def laplace_threshold(
     )
 
 
+@ordered
 def gaussian_threshold(
     input_domain: Domain, input_metric: Metric, scale: Any, threshold: Any, granularity: Any = None
 ) -> Measurement:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnsupportedOperation, WrongType
+from dpframe.theory.calls import ordered
 from dpframe.theory.exact import exact
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
@@ -21,6 +22,7 @@ from dpframe.theory.vectors import as_array, dataset
 __all__ = ["count", "mean", "sum", "variance"]
 
 
+@ordered
 def count(input_domain: Domain, input_metric: Metric) -> Transformation:
     """The number of records.
 
@@ -69,6 +71,7 @@ def _integers(atom: AtomDomain) -> bool:
     return atom.dtype.kind in "biu"
 
 
+@ordered
 def sum(input_domain: Domain, input_metric: Metric) -> Transformation:
     """The sum of bounded numbers.
 
@@ -155,6 +158,7 @@ def _nearest(value: Fraction, step: Fraction) -> float:
     return float(math.floor(value / step + Fraction(1, 2)) * step)
 
 
+@ordered
 def mean(input_domain: Domain, input_metric: Metric) -> Transformation:
     """The mean of bounded numbers, their number being public.
 
@@ -190,6 +194,7 @@ def mean(input_domain: Domain, input_metric: Metric) -> Transformation:
     )
 
 
+@ordered
 def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Transformation:
     """The variance of bounded numbers, their number being public.
 
