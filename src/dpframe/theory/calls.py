@@ -31,6 +31,12 @@ _LINES = {
     "sum": "",
     "mean": "",
     "variance": "",
+    "sum_squared_deviations": "",
+    "quantile_scores": "candidates=[0, 50, 100], alpha=0.5",
+    "tree": "branching=2",
+    "interval_choice": "alpha=0.5, scale=1.0",
+    "canonical_noise": "d_in=1.0, d_out=(1.0, 1e-7)",
+    "select_keys": "epsilon=1.0, delta=1e-6",
 }
 
 
@@ -115,6 +121,11 @@ _KNOWN = {
     "impute_uniform_float": "impute",
     "cast_default": "cast",
     "cast_inherent": "cast",
+    "quantile_score_candidates": "quantile_scores",
+    "private_quantile": "interval_choice",
+    "b_ary_tree": "tree",
+    "consistent_b_ary_tree": "consistent_tree",
+    "canonical_noise": "canonical_noise",
     "gaussian_noise": "gaussian",
     "laplace_noise": "laplace",
 }

@@ -44,6 +44,8 @@ def dataset(domain: Domain, metric: Metric, name: str) -> tuple[VectorDomain, Re
     """The input of a transformation of datasets, checked. Errors: DomainMismatch, MetricMismatch."""
     if not isinstance(domain, VectorDomain):
         raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a VectorDomain.")
+    if not isinstance(domain.element_domain, AtomDomain) and name != "count":
+        raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a vector of single values.")
     return domain, relation_of(metric, name)
 
 

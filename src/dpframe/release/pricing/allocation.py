@@ -309,7 +309,8 @@ def _laplace_for_rho(paid: Allotment, rho: Fraction) -> Noise:
 
 def _gaussian_for_rho(paid: Allotment, rho: Fraction) -> Noise:
     """Gaussian noise of ρ on one total: σ² >= l2² / 2ρ."""
-    return Noise(paid, Gaussian(calibration.gaussian_scale_rho(l2_squared=paid.measure.sensitivity.l2_squared, rho=rho)))
+    square = paid.measure.sensitivity.l2_squared
+    return Noise(paid, Gaussian(calibration.gaussian_scale_rho(l2_squared=square, rho=rho)))
 
 
 def gaussians_of(weighted: Sequence[tuple[Allotment, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:

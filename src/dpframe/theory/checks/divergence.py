@@ -199,12 +199,19 @@ def _intervals(over: Any) -> list[tuple[float, float]]:
 
 
 def event_mass(p: Any, over: Any) -> float:
-    """P[S] of a continuous distribution, from whichever tail loses no digits.
+    """P[S], of a continuous distribution from whichever tail loses no digits.
 
-    Input:  p: a frozen scipy distribution; over: an interval (lower, upper), or a list of disjoint ones
+    Input:  p and over as in `max_divergence`
     Output: float in [0, 1]
-    Errors: InvalidArgument for what is no such set
+    Errors: InvalidArgument for what is no such distribution or set
+
+    >>> event_mass({"a": 0.5, "b": 0.25, "c": 0.25}, {"a", "b"})
+    0.75
     """
+    if not _continuous(p):
+        table = _finite(p)
+        inside = _membership(over, table)
+        return math.fsum(v for k, v in table.items() if inside(k))
     middle = float(p.median())
     return math.fsum(
         float(p.sf(a) - p.sf(b)) if a > middle else float(p.cdf(b) - p.cdf(a)) for a, b in _intervals(over)

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.calls import ordered
-from dpframe.theory.exact import Root, exact, root_above, square, upward
+from dpframe.theory.exact import Root, exact, square, upward
 from dpframe.theory.formulas.loss import laplace as laplace_maps
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
@@ -32,6 +32,7 @@ from dpframe.theory.spaces import (
     SmoothedMaxDivergence,
     VectorDomain,
     ZeroConcentratedDivergence,
+    gaussian_profile,
 )
 from dpframe.theory.vectors import like
 
@@ -267,7 +268,7 @@ def gaussian(
     elif measure == SmoothedMaxDivergence():
 
         def privacy_map(d_in: Length) -> Any:
-            return gaussian_profile(square(grown(d_in)), noise.scale)
+            return gaussian_profile(square(grown(d_in)) / noise.scale**2)
 
     elif measure != ZeroConcentratedDivergence():
         raise InvalidArgument(
@@ -279,15 +280,3 @@ def gaussian(
 
 def _renyi_curve(rho: Fraction) -> RenyiCurve:
     return RenyiCurve(lambda alpha: upward(rho * exact(alpha, "alpha")))
-
-
-def gaussian_profile(l2_squared: Fraction, scale: Fraction) -> PrivacyProfile:
-    """The exact privacy profile of Gaussian noise for a given square of the L2 distance."""
-    if l2_squared == 0:
-        return PrivacyProfile(lambda epsilon: 0.0, lambda delta: 0.0, "no loss")
-    mu = root_above(l2_squared / scale**2)  # not to a float, so that a scale solved for (ε, δ) passes its own check
-    return PrivacyProfile(
-        lambda epsilon: privacy.gaussian_delta(exact(epsilon, "epsilon"), mu),
-        lambda delta: math.inf if delta == 0 else privacy.gaussian_epsilon(exact(delta, "delta"), mu),
-        f"Gaussian, μ={float(mu):.6g}",
-    )

@@ -19,12 +19,10 @@ from dpframe.theory.spaces.measures import (
     Approximate,
     MaxDivergence,
     Measure,
-    PrivacyProfile,
     RenyiCurve,
     RenyiDivergence,
     SmoothedMaxDivergence,
     ZeroConcentratedDivergence,
-    probability,
 )
 from dpframe.theory.spaces.metrics import (
     ChangeOneDistance,
@@ -32,7 +30,14 @@ from dpframe.theory.spaces.metrics import (
     HammingDistance,
     InsertDeleteDistance,
     Metric,
+    PairDistance,
     SymmetricDistance,
+)
+from dpframe.theory.spaces.profiles import (
+    PrivacyProfile,
+    gaussian_profile,
+    grouped,
+    probability,
 )
 
 __all__ = [
@@ -53,6 +58,7 @@ __all__ = [
     "MaxDivergence",
     "Measure",
     "Metric",
+    "PairDistance",
     "PrivacyProfile",
     "RenyiCurve",
     "RenyiDivergence",
@@ -61,5 +67,7 @@ __all__ = [
     "TupleDomain",
     "VectorDomain",
     "ZeroConcentratedDivergence",
+    "gaussian_profile",
+    "grouped",
     "probability",
 ]

@@ -219,7 +219,7 @@ def _numbers(vector: Any) -> np.ndarray[Any, Any] | None:
 
 @dataclass(frozen=True)
 class VectorDomain(Domain):
-    """Vectors (list, tuple, numpy array, pandas or Polars Series) of members of one atom domain.
+    """Vectors (list, tuple, numpy array, pandas or Polars Series) of members of one domain: atoms, or rows (tuples).
 
     `size` is the length when it is public knowledge, which makes many maps tighter; None when it is not.
 
@@ -227,19 +227,21 @@ class VectorDomain(Domain):
     False
     """
 
-    element_domain: AtomDomain
+    element_domain: Any
     size: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.element_domain, AtomDomain):
-            raise InvalidArgument(f"VectorDomain({self.element_domain!r}): give the AtomDomain of its elements.")
+        if not isinstance(self.element_domain, AtomDomain | TupleDomain):
+            raise InvalidArgument(
+                f"VectorDomain({self.element_domain!r}): give the AtomDomain of its elements, or a TupleDomain of rows."
+            )
         if self.size is not None:
             if isinstance(self.size, bool) or not isinstance(self.size, int | np.integer) or self.size < 1:
                 raise InvalidArgument(f"size={self.size!r}: a public size is a whole number of at least 1.")
             object.__setattr__(self, "size", int(self.size))
 
     @property
-    def atom(self) -> AtomDomain:
+    def atom(self) -> Any:
         """The domain of the elements."""
         return self.element_domain
 
@@ -251,9 +253,9 @@ class VectorDomain(Domain):
             return False
         if isinstance(value, np.ndarray) and value.ndim != 1:
             return False
-        array = _numbers(value)
+        array = _numbers(value) if isinstance(self.element_domain, AtomDomain) else None
         if array is not None:
-            return self.element_domain.members(array)
+            return bool(self.element_domain.members(array))
         return all(self.element_domain.member(v) for v in value)
 
     def within(self, other: Domain) -> bool:

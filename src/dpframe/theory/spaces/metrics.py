@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.errors import InvalidArgument
-from dpframe.theory.exact import exact
+from dpframe.theory.exact import Joint, exact
 
 __all__ = [
     "ChangeOneDistance",
@@ -21,6 +21,7 @@ __all__ = [
     "HammingDistance",
     "InsertDeleteDistance",
     "Metric",
+    "PairDistance",
     "SymmetricDistance",
     "whole",
 ]
@@ -149,3 +150,29 @@ class DiscreteDistance(_Counting):
         if value > 1:
             raise InvalidArgument(f"{name}={distance!r}: a DiscreteDistance is 0 or 1.")
         return value
+
+
+@dataclass(frozen=True)
+class PairDistance(Metric):
+    """The distances of two tables side by side: (records on the left, records on the right).
+
+    >>> PairDistance().distance(([1, 2], [3]), ([1], [3, 4]))
+    (1, 1)
+    """
+
+    inner_metric: Metric = SymmetricDistance()
+
+    def distance(self, a: Any, b: Any) -> Joint:
+        """(count, count)."""
+        return Joint(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))
+
+    def parse(self, distance: Any, name: str = "d_in") -> tuple[int, int]:
+        """A pair of counts. Errors: InvalidArgument for anything else."""
+        if not isinstance(distance, tuple | list) or len(distance) != 2:
+            raise InvalidArgument(f"{name}={distance!r}: {self!r} is a pair (left, right).")
+        left, right = (self.inner_metric.parse(part, f"{name}[{i}]") for i, part in enumerate(distance))
+        return left, right
+
+    def show(self, distance: Any) -> Joint:
+        """The pair of counts."""
+        return Joint(int(part) for part in distance)
