@@ -32,6 +32,7 @@ from dpframe.theory.spaces.metrics import (
     Metric,
     PairDistance,
     SymmetricDistance,
+    UnitDistance,
 )
 from dpframe.theory.spaces.profiles import (
     PrivacyProfile,
@@ -65,6 +66,7 @@ __all__ = [
     "SmoothedMaxDivergence",
     "SymmetricDistance",
     "TupleDomain",
+    "UnitDistance",
     "VectorDomain",
     "ZeroConcentratedDivergence",
     "gaussian_profile",

@@ -23,6 +23,7 @@ __all__ = [
     "Metric",
     "PairDistance",
     "SymmetricDistance",
+    "UnitDistance",
     "whole",
 ]
 
@@ -176,3 +177,26 @@ class PairDistance(Metric):
     def show(self, distance: Any) -> Joint:
         """The pair of counts."""
         return Joint(int(part) for part in distance)
+
+
+@dataclass(frozen=True)
+class UnitDistance(_Counting):
+    """How many units must join or leave to turn one table into the other; the first entry of a row says whose it is.
+
+    A unit whose rows differ leaves and joins again: it counts twice. The order of rows does not matter.
+
+    >>> UnitDistance().distance([(1, "a"), (1, "b"), (2, "a")], [(2, "a")])
+    1
+    """
+
+    def distance(self, a: Any, b: Any) -> int:
+        """Count of units that join or leave."""
+        left, right = self._rows(a), self._rows(b)
+        return sum((u in left) + (u in right) for u in {**left, **right} if left.get(u) != right.get(u))
+
+    def _rows(self, table: Any) -> dict[Any, Counter[Any]]:
+        """The rows of each unit, with multiplicity."""
+        units: dict[Any, Counter[Any]] = {}
+        for row in table:
+            units.setdefault(_key(row[0]), Counter())[tuple(map(_key, row[1:]))] += 1
+        return units

@@ -29,6 +29,12 @@ from dpframe.theory.transformations.trees import (
     consistent_tree,
     tree,
 )
+from dpframe.theory.transformations.units import (
+    grouped_counts,
+    grouped_pairs,
+    grouped_sums,
+    grouped_units,
+)
 
 __all__ = [
     "cast",
@@ -36,6 +42,10 @@ __all__ = [
     "consistent_tree",
     "count",
     "count_by",
+    "grouped_counts",
+    "grouped_pairs",
+    "grouped_sums",
+    "grouped_units",
     "histogram",
     "impute",
     "join",

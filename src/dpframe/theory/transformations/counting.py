@@ -30,10 +30,10 @@ from dpframe.theory.spaces import (
 )
 from dpframe.theory.vectors import as_array, dataset
 
-__all__ = ["count_by", "histogram"]
+__all__ = ["count_by", "histogram", "reading"]
 
 
-def _reading(metric: Metric, name: str) -> Callable[[Sensitivity], Any]:
+def reading(metric: Metric, name: str) -> Callable[[Sensitivity], Any]:
     """What a metric on cells reads from a sensitivity. Errors: MetricMismatch."""
     if isinstance(metric, L1Distance):
         return lambda s: s.exact_l1
@@ -94,7 +94,7 @@ def histogram(
         cells, run = _bins(atom, list(bins or []))
     cells += bool(null_category)
     metric = L1Distance() if output_metric is None else output_metric
-    read = _reading(metric, "histogram")
+    read = reading(metric, "histogram")
 
     def counted(values: Any) -> list[int]:
         result = run(values)
@@ -184,7 +184,7 @@ def count_by(
     if atom.nan:
         raise DomainMismatch(f"count_by: the records may be NaN ({atom!r}), which is no key. Use impute first.")
     metric = L01InfDistance(AbsoluteDistance()) if output_metric is None else output_metric
-    read = _reading(metric, "count_by")
+    read = reading(metric, "count_by")
 
     output = MapDomain(atom, AtomDomain(int), keys)  # type: ignore[arg-type]  # any iterable; it is made a tuple there
     public = None if output.keys is None else set(output.keys)
