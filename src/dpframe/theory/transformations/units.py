@@ -198,8 +198,12 @@ def _grouped(
 ) -> Transformation:
     """Totals by group of each unit's part, in the groups that it is kept in."""
     domain, metric, name, keys, output_metric = asked
-    row: Any = domain.element_domain if isinstance(domain, VectorDomain) else None
-    if not isinstance(row, TupleDomain) or len(row.domains) < columns or any(d.nan for d in row.domains):
+    row = domain.element_domain if isinstance(domain, VectorDomain) else None
+    if (
+        not isinstance(row, TupleDomain)
+        or len(row.domains) < columns
+        or any(getattr(d, "nan", False) for d in row.domains)
+    ):
         raise DomainMismatch(
             f"{name}: the input domain is {domain!r}; it works on tables of rows without NaN. Type "
             f"VectorDomain(TupleDomain(AtomDomain(int), AtomDomain(str){', AtomDomain(float)' * (columns > 2)}))."
@@ -237,7 +241,7 @@ def _kept(unit: Any, groups: Iterable[Any], limit: int, salt: bytes) -> list[Any
 def _weighted_sum(values: list[Any], most: int, lower: Fraction, upper: Fraction) -> Fraction:
     """The sum of clamped values, times most/n where there are n, more than most; rounded toward zero."""
     total = sum((max(lower, min(upper, Fraction(v))) for v in values), Fraction(0))
-    return Fraction(math.trunc(total * min(1, Fraction(most, len(values))) * _GRID), _GRID)
+    return Fraction(math.trunc(total * min(Fraction(1), Fraction(most, len(values))) * _GRID), _GRID)
 
 
 def _limits(max_groups: Any, rows: Any) -> Contribution:
