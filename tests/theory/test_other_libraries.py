@@ -46,6 +46,7 @@ FIGURES = {
     "randomized response of four": (lambda: t.randomized_response([0, 1, 2, 3], prob=0.6).map(1), 1.5040773967762742),
     "noisy max": (lambda: t.noisy_max(INTS, t.LinfDistance(), 2.0).map(1), 1.0),
     "noisy max, monotonic": (lambda: t.noisy_max(INTS, t.LinfDistance(monotonic=True), 2.0).map(1), 0.5),
+    "noisy top 2": (lambda: t.noisy_top_k(INTS, t.LinfDistance(), 2, 1.0).map(1), 4.0),
     "noisy max in zcdp": (
         lambda: t.noisy_max(INTS, t.LinfDistance(), 2.0, output_measure=t.ZeroConcentratedDivergence()).map(1),
         0.125,
@@ -78,6 +79,18 @@ FIGURES = {
     "canonical noise": (lambda: t.canonical_noise(FLOAT, A, 1.0, (1.0, 1e-7)).map(1.0)[1], 1e-7),
     "composition": (lambda: t.compose([t.laplace(FLOAT, A, 2.0)] * 2).map(1.0), 1.0),
     "the least scale": (lambda: t.binary_search_param(lambda s: t.laplace(FLOAT, A, s), 1.0, 0.5), 2.0),
+    "a profile of zcdp at δ = 1e-3": (
+        lambda: t.zcdp_to_approx(t.gaussian(FLOAT, A, 4.0)).map(1).epsilon(1e-3),
+        0.6880024554878085,
+    ),
+    "a profile of zcdp at ε = 0": (
+        lambda: t.zcdp_to_approx(t.gaussian(FLOAT, A, 4.0)).map(1).delta(0),
+        0.1508457845622862,
+    ),
+    "count by, with a threshold": (
+        lambda: (t.count_by(TEXTS, S) >> t.laplace_threshold(COUNTS, t.L01InfDistance(), 2.0, 28)).map(1)[0],
+        0.5,
+    ),
     # Tumult Core
     "exponential of a quantile": (lambda: t.interval_choice(bounded(0, 9), S, 0.5, 1.0).map(1), 1.0),
     "a private join": (

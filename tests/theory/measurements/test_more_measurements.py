@@ -248,3 +248,33 @@ def test_masses_of_events():
     assert t.event_mass(stats.norm(), (-1.959963984540054, 1.959963984540054)) == pytest.approx(0.95, rel=1e-12)
     assert t.event_mass(stats.binom(10, 0.5), {5}) == pytest.approx(252 / 1024, rel=1e-12)
     assert t.zcdp_to_epsilon(t.rho_within(1, 1e-6), 1e-6) <= 1
+
+
+# The k best
+
+
+@pytest.mark.parametrize(
+    ("measure", "loss"), [(t.MaxDivergence(), 4), (t.ZeroConcentratedDivergence(), 1)], ids=["pure", "zcdp"]
+)
+def test_the_k_best(measure, loss):
+    m = t.noisy_top_k(t.VectorDomain(t.AtomDomain(int)), t.LinfDistance(), 2, 1.0, output_measure=measure)
+    assert m.map(1) == loss
+    assert m([0, 0, 100, 200]) == [3, 2]
+    assert m([7]) == [0]
+    assert sorted(m([5, 5])) == [0, 1]
+    for k in (0, 1.5, True):
+        with pytest.raises(errors.InvalidArgument):
+            t.noisy_top_k(t.VectorDomain(t.AtomDomain(int)), t.LinfDistance(), k, 1.0)
+
+
+def test_the_second_best_has_its_law():
+    """Exponential mechanism in two rounds over three scores; 4,000 draws, chi-square, false alarm 1e-7."""
+    zcdp = t.ZeroConcentratedDivergence()
+    m = t.noisy_top_k(t.VectorDomain(t.AtomDomain(int)), t.LinfDistance(), 2, 1.0, output_measure=zcdp)
+    weights = [1.0, math.exp(1), math.exp(2)]
+    pairs = list(itertools.permutations(range(3), 2))
+    law = [weights[i] / sum(weights) * weights[j] / (sum(weights) - weights[i]) for i, j in pairs]
+    drawn = [tuple(m([0, 1, 2])) for _ in range(4000)]
+    counts = [drawn.count(pair) for pair in pairs]
+    assert stats.chisquare(counts, [4000 * p for p in law]).pvalue > 1e-7
+    assert stats.chisquare(counts, [4000 / 6] * 6).pvalue < 1e-7

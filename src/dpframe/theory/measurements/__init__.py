@@ -3,6 +3,7 @@
 from dpframe.theory.measurements.canonical import canonical_noise
 from dpframe.theory.measurements.choices import (
     noisy_max,
+    noisy_top_k,
     randomized_response,
 )
 from dpframe.theory.measurements.grid_noise import (
@@ -29,6 +30,7 @@ __all__ = [
     "laplace",
     "laplace_threshold",
     "noisy_max",
+    "noisy_top_k",
     "randomized_response",
     "select_keys",
     "threshold_keep_probability",

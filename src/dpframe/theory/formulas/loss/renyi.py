@@ -34,6 +34,8 @@ def renyi_to_delta(curve: Curve, epsilon: Number) -> float:
         return (order - 1) * (curve(order) - float(loss)) - math.log(order - 1) + order * math.log1p(-1 / order)
 
     alpha = Fraction(_least(exponent))
+    if math.isinf(curve(float(alpha))):
+        return 1.0
     reached = Fraction(curve(float(alpha)))
     above = ball(alpha - 1)
     bound = upper(lambda: (above * ball(reached - loss) + ball(alpha) * ball(1 - 1 / alpha).log()).exp() / above)
@@ -59,6 +61,8 @@ def renyi_to_epsilon(curve: Curve, delta: Number) -> float:
         return curve(order) + (cost - math.log(order)) / (order - 1) + math.log1p(-1 / order)
 
     alpha = Fraction(_least(reached))
+    if math.isinf(curve(float(alpha))):
+        return math.inf
     rest = Fraction(curve(float(alpha)))
     return upper(
         lambda: (
