@@ -127,6 +127,18 @@ def test_two_laplace_noises_together_are_never_below_the_truth(scale):
         assert ours.delta(epsilon) == pytest.approx(float(truth), rel=5e-3, abs=1e-9)
 
 
+def test_a_profile_that_keeps_a_delta_is_composed():
+    """Laplace noise that fails with chance 1e-4: the δ of two is at least 1 - (1 - 1e-4)², and hardly more at ε = 2."""
+    pytest.importorskip("dp_accounting")
+    space = t.VectorDomain(t.AtomDomain(int)), t.SymmetricDistance()
+    leaky = t.PrivacyProfile(lambda epsilon: 1e-4 + (1 - 1e-4) * t.laplace_delta(epsilon, 1, 1))
+    m = t.Measurement(*space, SMOOTH, lambda x: 0, lambda d_in: leaky)
+    both = t.compose([m, m]).map(1)
+    assert 1 - (1 - 1e-4) ** 2 <= both.delta(2.0) <= 1.01 * (1 - (1 - 1e-4) ** 2)
+    none = t.Measurement(*space, SMOOTH, lambda x: 0, lambda d_in: t.PrivacyProfile(lambda epsilon: 1.0))
+    assert t.compose([m, none]).map(1).delta(5.0) == 1
+
+
 def test_nothing_and_everything_compose():
     assert t.compose([gauss(1.0), laplace(1.0)]).map(0).delta(0.0) == 0
     assert t.compose([gauss(1.0), gauss(1.0)]).map(0).epsilon(0.5) == 0

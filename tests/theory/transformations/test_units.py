@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 
 import dpframe.theory as t
@@ -81,6 +82,13 @@ def test_groups_of_a_unit_are_chosen_without_the_others():
     more = counts([(2, "a"), *unit[::-1], (3, "h")])
     assert sum(more.values()) == 3
     assert all(more[k] >= n for k, n in alone.items())
+
+
+def test_equal_tables_have_equal_totals_whatever_their_types():
+    counts = t.grouped_units(t.VectorDomain(t.TupleDomain(t.AtomDomain(int), t.AtomDomain(float))), UNITS, 1)
+    plain = [(1, 0.0), (1, 1.0), (1, 2.0), (1, 3.0)]
+    assert counts(plain) == counts([(np.int64(u), np.float64(-0.0 if k == 0 else k)) for u, k in plain])
+    assert counts(plain) == counts([(u, int(k)) for u, k in plain])
 
 
 def test_tables_of_units_refuse():

@@ -18,6 +18,7 @@ from dpframe.theory.formulas.loss import loss as privacy
 __all__ = ["PrivacyProfile", "composed", "gaussian_profile", "grouped", "probability"]
 
 _POINTS = 1500  # of a profile, on either side of 0
+_FAR = 1024.0  # an ε that says nothing
 _SLACK = 1e-11  # of δ, kept back for the rounding of the Fourier transforms of dp-accounting
 
 
@@ -167,16 +168,17 @@ def composed(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
 
 
 def _end(profile: PrivacyProfile) -> float:
-    """An ε at which δ is negligible; infinite where there is none below 1000."""
+    """An ε from which on δ hardly falls; infinite where there is no privacy."""
+    least = profile.delta(_FAR)
+    if least > 1 - 1e-9:
+        return math.inf
     end = 1.0
-    while profile.delta(end) > 1e-14:
+    while profile.delta(end) > least + 1e-14:
         end *= 2
-        if end > 1000:
-            return math.inf if profile.delta(1000.0) > 1 - 1e-9 else 1000.0
     low = 0.0
     for _ in range(8):
         middle = (low + end) / 2
-        low, end = (middle, end) if profile.delta(middle) > 1e-14 else (low, middle)
+        low, end = (middle, end) if profile.delta(middle) > least + 1e-14 else (low, middle)
     return end
 
 

@@ -13,6 +13,7 @@ from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AtomDomain, Metric, PairDistance, SymmetricDistance, TupleDomain, VectorDomain
+from dpframe.theory.vectors import plain_value
 
 __all__ = ["join"]
 
@@ -79,8 +80,7 @@ def _kept(rows: Any, limit: int, salt: bytes) -> dict[Any, list[Row]]:
     seen: dict[bytes, int] = defaultdict(int)
     ranked: dict[Any, list[tuple[bytes, Row]]] = defaultdict(list)
     for row in rows:
-        plain = tuple(v.item() if hasattr(v, "item") else v for v in row)
-        plain = tuple(0.0 if isinstance(v, float) and v == 0 else v for v in plain)
+        plain = tuple(map(plain_value, row))
         text = repr(plain).encode()
         seen[text] += 1
         digest = hashlib.blake2b(b"%d:%b" % (seen[text], text), key=salt, digest_size=16).digest()

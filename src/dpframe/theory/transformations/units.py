@@ -32,6 +32,7 @@ from dpframe.theory.spaces import (
     VectorDomain,
 )
 from dpframe.theory.transformations.counting import reading
+from dpframe.theory.vectors import plain_value
 
 __all__ = ["grouped_counts", "grouped_pairs", "grouped_sums", "grouped_units"]
 
@@ -234,7 +235,10 @@ def _grouped(
 
 def _kept(unit: Any, groups: Iterable[Any], limit: int, salt: bytes) -> list[Any]:
     """The groups of a unit with the smallest hashes."""
-    ranked = sorted((hashlib.blake2b(repr((unit, k)).encode(), key=salt).digest(), i, k) for i, k in enumerate(groups))
+    ranked = sorted(
+        (hashlib.blake2b(repr((plain_value(unit), plain_value(k))).encode(), key=salt).digest(), i, k)
+        for i, k in enumerate(groups)
+    )
     return [k for _, _, k in ranked[:limit]]
 
 
