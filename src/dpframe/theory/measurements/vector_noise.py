@@ -144,8 +144,7 @@ def _terms(noise: Additive, x: Array) -> tuple[Array, Array, Array]:
         rest = np.zeros(len(x))
     multiple = _scaled(multiple, exponent)
     large = np.abs(x) >= math.ldexp(1.0, exponent + 52)  # multiples of the step already
-    np.copyto(multiple, x, where=large)
-    np.copyto(rest, 0.0, where=large)
+    multiple, rest = np.where(large, x, multiple), np.where(large, 0.0, rest)
     if scale <= _WIDE:
         draw = rounded_gaussian if noise.law == "gaussian" else rounded_laplace
         first = _scaled(draw(scale, len(x)), exponent)
