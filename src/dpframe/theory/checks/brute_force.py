@@ -88,34 +88,41 @@ def empirical_sensitivity(
         return _table_sensitivity(query, universe, size, int(distance), relation, progress, limit)
     columns = _columns(universe) if isinstance(query, str) or isinstance(universe, Mapping) else None
     if columns is not None:
+        options: dict[str, Any] = {"replacement": replacement, "metric": metric, "progress": progress, "limit": limit}
         return {
-            name: empirical_sensitivity(
-                query,
-                values,
-                size,
-                distance,
-                neighbors,
-                replacement=replacement,
-                metric=metric,
-                progress=progress,
-                limit=limit,
-            )
+            name: empirical_sensitivity(query, values, size, distance, neighbors, **options)
             for name, values in columns.items()
         }
     records, shape = _records(universe)
-    exact = None if isinstance(query, Transformation) else exact_statistic(query)
-    if exact is not None:
-        records, shape = [_exactly(r) for r in records], list
-    every = Universe.of(records, size, replacement)
-    ask, compare = _asked(query if exact is None else exact, metric)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # a query of nothing, or of too few, warns and is undefined
-        largest = _answered(every, int(distance), relation, lambda rows: ask(shape(rows)), compare, progress, limit)
+    largest = _of_records(
+        query, records, shape, (size, replacement), (int(distance), relation), metric, progress, limit
+    )
     if largest is None:
         raise InvalidArgument(
             "empirical_sensitivity: no two neighbours have a defined answer; is the universe too small?"
         )
     return largest
+
+
+def _of_records(
+    query: Any,
+    records: list[Any],
+    shape: Callable[[list[Any]], Any],
+    drawn: tuple[int, bool],
+    near: tuple[int, Relation],
+    metric: Metric | None,
+    progress: bool | None,
+    limit: int,
+) -> Any:
+    """The largest change of a query of datasets of these records; None when no two neighbours have an answer."""
+    exact = None if isinstance(query, Transformation) else exact_statistic(query)
+    if exact is not None:
+        records, shape = [_exactly(r) for r in records], list
+    every = Universe.of(records, *drawn)
+    ask, compare = _asked(query if exact is None else exact, metric)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # a query of nothing, or of too few, warns and is undefined
+        return _answered(every, *near, lambda rows: ask(shape(rows)), compare, progress, limit)
 
 
 def _relation(neighbors: str) -> Relation:

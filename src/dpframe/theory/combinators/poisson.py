@@ -72,31 +72,34 @@ def poisson_sample(measurement: Measurement, rate: Any, input_metric: Metric | N
     if not 0 < q <= 1:
         raise InvalidArgument(f"poisson_sample: rate={rate!r} is a probability above 0 and at most 1.")
 
-    def change(d_in: int) -> Any:
-        met = 1 - (1 - q) ** d_in
-        if m.output_measure == smooth:
-            return _profile(m.exact_map(steps * d_in), met)
-        if d_in == 0:
-            return Fraction(0) if m.output_measure == pure else (Fraction(0), Fraction(0))
-
-        def loss_of(places: int) -> tuple[Any, Any]:
-            loss = m.exact_map(steps * places)
-            return (loss, 0) if m.output_measure == pure else loss
-
-        best = amplified(loss_of(d_in), met)
-        if d_in > 1:
-            one = amplified(loss_of(1), q)
-            if not math.isinf(one[0]):
-                best = min(best, composition.group_privacy(*one, d_in))
-        return best[0] if m.output_measure == pure else best
-
     def run(data: Any) -> Any:
         kept = bernoulli(q, len(data))
         if isinstance(data, np.ndarray):
             return m.function(data[kept])
         return m.function([v for v, k in zip(data, kept.tolist(), strict=True) if k])
 
-    return Measurement(domain, metric, m.output_measure, run, change)
+    return Measurement(domain, metric, m.output_measure, run, lambda d_in: _sampled(m, d_in, steps, q))
+
+
+def _sampled(m: Measurement, d_in: int, steps: int, rate: Fraction) -> Any:
+    """The loss for datasets that differ in d_in places, each of which is `steps` of the measurement's distance."""
+    met = 1 - (1 - rate) ** d_in
+    if m.output_measure == SmoothedMaxDivergence():
+        return _profile(m.exact_map(steps * d_in), met)
+    pure = m.output_measure == MaxDivergence()
+    if d_in == 0:
+        return Fraction(0) if pure else (Fraction(0), Fraction(0))
+
+    def loss_of(places: int) -> tuple[Any, Any]:
+        loss = m.exact_map(steps * places)
+        return (loss, 0) if pure else loss
+
+    best = amplified(loss_of(d_in), met)
+    if d_in > 1:
+        one = amplified(loss_of(1), rate)
+        if not math.isinf(one[0]):
+            best = min(best, composition.group_privacy(*one, d_in))
+    return best[0] if pure else best
 
 
 def _profile(profile: PrivacyProfile, chance: Fraction) -> PrivacyProfile:

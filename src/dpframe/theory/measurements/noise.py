@@ -150,13 +150,11 @@ def laplace(
             range of the type; of a mapping every possible key, the absent ones with the noise of a 0
     Bound:  ε = d_in/scale. Without granularity a float is not rounded before the noise, and rounding the sum afterwards
             costs nothing; with it, two entries are brought up to one step further apart, and d_in grows by one step per
-            entry (for integers: per entry that can differ). A granularity below 2^-61 of the scale is finer than the
-            grid of the noise, asks for no rounding and costs nothing. `output_measure` may be MaxDivergence() (the
-            default); ZeroConcentratedDivergence(): ρ = ε + e^-ε - 1 for real noise, ε·tanh(ε/2) for discrete noise;
-            RenyiDivergence() or RenyiDivergence(alpha): exact; or, for one number, SmoothedMaxDivergence(): the exact
-            δ = 1 - e^((ε' - ε)/2) at ε' for real noise
-    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`,
-            `theory.formulas.loss.laplace`
+            entry (for integers: per entry that can differ); below 2^-61 of the scale it asks for no rounding. As
+            `output_measure`, besides MaxDivergence(): ZeroConcentratedDivergence(), ρ = ε + e^-ε - 1 for real noise and
+            ε·tanh(ε/2) for discrete noise; RenyiDivergence() or RenyiDivergence(alpha), exact; or, for one number,
+            SmoothedMaxDivergence(), the exact δ = 1 - e^((ε' - ε)/2) at ε' for real noise
+    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `loss.laplace`
     Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
 
     >>> m = laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0)
