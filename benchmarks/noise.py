@@ -1,5 +1,8 @@
 """Nanoseconds per sample: dpframe, OpenDP, numpy's insecure generators, and the random bits alone, in one go.
 
+Beside the samplers stand the measurements of `dpframe.theory` on arrays: a million integers and floats, with the ratio
+to the sampler underneath (at most 3 is the goal) and to OpenDP's measurement on the same numbers.
+
     python benchmarks/noise.py                # everything: about six minutes, nearly all of them OpenDP's
     python benchmarks/noise.py --lengths 1 1000 100000
 
@@ -64,6 +67,49 @@ def dpframe_rows(lengths):
                 "random bits": lambda n=length: os.urandom(8 * n),
             }.items():
                 yield name, scale, length, nanoseconds(draw, length)
+            for name, measure, sampler in measurements(scale, length, on_grid):
+                mine, beside = taking_turns(measure, sampler, length)
+                yield f"measured {name}", scale, length, mine
+                yield f"sampler of {name}", scale, length, beside
+
+
+def taking_turns(one, other, length, rounds=9):
+    """Nanoseconds of processor time per sample, the least of several runs in turns: what else runs hits both alike."""
+    least = [math.inf, math.inf]
+    for _ in range(rounds):
+        for place, draw in enumerate((one, other)):
+            before = time.process_time()
+            draw()
+            least[place] = min(least[place], time.process_time() - before)
+    return [value / length * 1e9 for value in least]
+
+
+def measurements(scale, length, on_grid):
+    """(name, call, sampler) of the measurements on arrays: floats of one size, and of very different sizes."""
+    import numpy as np
+
+    import dpframe.theory as t
+    from dpframe import noise
+
+    samplers = {
+        "integer laplace": lambda: noise.discrete_laplace(scale, length),
+        "integer gaussian": lambda: noise.rounded_gaussian(scale, length),
+        "float laplace": on_grid(noise.rounded_laplace, scale, length),
+        "float gaussian": on_grid(noise.rounded_gaussian, scale, length),
+    }
+
+    rng = np.random.default_rng(1)
+    arrays = {
+        "integer": rng.integers(0, 100, length),
+        "float": rng.random(length) * 100,
+        "wide float": rng.standard_cauchy(length) * 10.0 ** rng.integers(-100, 100, length),
+    }
+    for kind, values in arrays.items():
+        domain = t.VectorDomain(t.AtomDomain(int if kind == "integer" else float), size=length)
+        for law, metric in (("laplace", t.L1Distance()), ("gaussian", t.L2Distance())):
+            measurement = getattr(t, law)(domain, metric, scale)
+            sampler = samplers[f"{kind.removeprefix('wide ')} {law}"]
+            yield f"{kind} {law}", lambda m=measurement, v=values: m(v), sampler
 
 
 def opendp_rows(lengths):
@@ -139,6 +185,22 @@ def report(ours, theirs, lengths):
             f"{name:18} at most {max(shares):.2f} of 2.5 × numpy ({ours[insecure, scale, longest]:.1f} ns)"
             f" + random bits ({ours['random bits', scale, longest]:.1f} ns)"
         )
+    print()
+    print(f"{'measurement':26}{'scale':>8}{'dpframe':>12}{'sampler':>12}{'ratio':>8}{'OpenDP':>12}{'ratio':>8}")
+    for kind in ("integer", "float", "wide float"):
+        for law in ("laplace", "gaussian"):
+            for scale in SCALES:
+                support = kind.removeprefix("wide ")
+                mine = ours[f"measured {kind} {law}", scale, longest]
+                sampler, other = (
+                    ours[f"sampler of {kind} {law}", scale, longest],
+                    theirs[f"{support} {law}", scale, longest],
+                )
+                shown = "2^30" if scale == 2.0**30 else f"{scale:g}"
+                print(
+                    f"{kind + ' ' + law:26}{shown:>8}{mine:>9.1f} ns{sampler:>9.1f} ns{mine / sampler:>8.2f}"
+                    f"{other:>9.0f} ns{other / mine:>8.0f}"
+                )
     if 1 in lengths:
         single = max(value for (name, _, length), value in ours.items() if length == 1 and name in TARGETS)
         print(f"one draw of one value: at most {single / 1000:.0f} µs (target 60)")

@@ -311,7 +311,7 @@ SIGMA = {
 def test_least_sigma(epsilon):
     for delta, quoted in zip((1e-3, 1e-5, 1e-6, 1e-9), SIGMA[epsilon], strict=True):
         assert t.gaussian_scale(1, epsilon, delta) == pytest.approx(quoted, rel=1e-9)
-        sigma = Fraction(t.gaussian_scale(9, Fraction(str(epsilon)), Fraction(str(delta))))  # the float as it is
+        sigma = Fraction(t.gaussian_scale(3, Fraction(str(epsilon)), Fraction(str(delta))))  # the float as it is
         at = t.gaussian(t.AtomDomain(float), ABSOLUTE, sigma, output_measure=t.SmoothedMaxDivergence())
         assert at.check(3, (epsilon, delta))
         assert not at.check(3, (epsilon * (1 - 1e-9), delta))

@@ -39,6 +39,7 @@ from dpframe.noise.selection import (
     randomized_response,
     uniform_index,
 )
+from dpframe.noise.shifted import shifted_gaussian, shifted_laplace
 from dpframe.noise.tails import (
     TAILS,
     discrete_gaussian_tail,
@@ -86,6 +87,8 @@ __all__ = [
     "rounded_gaussian_tail",
     "rounded_laplace",
     "rounded_laplace_tail",
+    "shifted_gaussian",
+    "shifted_laplace",
     "smallest_float",
     "solve",
     "truncated_geometric_keep",

@@ -37,7 +37,7 @@ from dpframe.noise.cells import place
 from dpframe.noise.certified import Ball, ball, precision
 from dpframe.noise.inversion import BLOCK, UNIT, by_size, combine, magnitude_bits, uniform_ball
 
-__all__ = ["normal_balls", "normal_pairs", "pair_bits", "rounded_gaussian"]
+__all__ = ["cell_mass", "normal_balls", "normal_pairs", "pair_bits", "rounded_gaussian", "whole_cells"]
 
 _HALF_TURN = math.pi / 2 * 2.0**-63
 
@@ -206,7 +206,7 @@ def _split(scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> Wide
         variance = rate * rate
 
         def distribution(i: int, x: Ball, cell: NDArray[np.int64] = cell, rate: Floats = rate) -> Ball:
-            return _between(int(cell[i]), x, float(rate[i])) / _between(int(cell[i]), ball(1), float(rate[i]))
+            return cell_mass(int(cell[i]), x, float(rate[i])) / cell_mass(int(cell[i]), ball(1), float(rate[i]))
 
         inside[block] = place(words, exponents[block], cell / variance, 0.5 / variance, 0.0, _half, distribution)
     return combine(cells, exponent, inside)
@@ -216,12 +216,17 @@ def _half(_: int) -> Ball:
     return ball(0.5)
 
 
-def _between(cell: int, x: Ball, scale: float) -> Ball:
-    """Return a multiple of the mass of (cell, cell + x) under the normal law, without loss in the tails."""
+def cell_mass(cell: int, x: Ball, scale: float) -> Ball:
+    """A multiple of the mass of (cell, cell + x) under the normal law, without loss in the tails."""
     start, root = ball(cell), scale * ball(2).sqrt()
     if cell >= 0:
         return (start / root).erfc() - ((start + x) / root).erfc()
     return (-(start + x) / root).erfc() - (-start / root).erfc()
+
+
+def whole_cells(scale: float, size: int) -> NDArray[np.int64]:
+    """⌊Z⌋ for independent normal Z of a standard deviation up to 2^31."""
+    return _direct(scale, size, -0.5)
 
 
 def _huge(scale: float) -> int:

@@ -47,7 +47,7 @@ from dpframe.noise.inversion import (
     uniform_ball,
 )
 
-__all__ = ["discrete_laplace", "rounded_laplace"]
+__all__ = ["discrete_laplace", "lower_cells", "rounded_laplace"]
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,11 @@ def _exact(rule: _Rounding, scale: float, known: int, count: int) -> int:
                 return int(whole)
         known = known << 64 | int(bits.random_words(1)[0])
         count += 64
+
+
+def lower_cells(scale: float, size: int) -> NDArray[np.int64]:
+    """⌊|Z|⌋ for independent Laplace Z of a scale up to 2^31."""
+    return np.abs(_direct(_DOWN, scale, size))
 
 
 def _split(rule: _Rounding, scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> WideIntegers:

@@ -29,10 +29,14 @@ Who stands on what:
 So a mistake in a map of the framework is none in a release; a mistake in a formula that both call is one in both.
 """
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from dpframe.theory.accuracy import gaussian_error, gaussian_scale_for_error, laplace_error, laplace_scale_for_error
+from dpframe.theory.calls import unknown_name as _unknown_name
 from dpframe.theory.checks import (
     TableQuery,
     empirical_sensitivity,
+    event_mass,
     hockey_stick_divergence,
     max_divergence,
     plots,
@@ -41,10 +45,13 @@ from dpframe.theory.checks import (
 from dpframe.theory.combinators import (
     compose,
     fix_delta,
+    for_several_units,
     optimal_compose,
     parallel,
+    poisson_sample,
     pure_to_approx,
     pure_to_zcdp,
+    renyi_to_approx,
     sample,
     zcdp_to_approx,
 )
@@ -65,18 +72,27 @@ from dpframe.theory.formulas.loss import (
     laplace_delta,
     laplace_renyi,
     laplace_scale,
+    renyi_to_delta,
+    renyi_to_epsilon,
+    rho_within,
     threshold,
     zcdp_to_delta,
     zcdp_to_epsilon,
 )
 from dpframe.theory.framework import Measurement, Transformation
 from dpframe.theory.measurements import (
+    KeySelection,
+    canonical_noise,
     gaussian,
     gaussian_threshold,
+    interval_choice,
     laplace,
     laplace_threshold,
     noisy_max,
+    noisy_top_k,
     randomized_response,
+    select_keys,
+    threshold_keep_probability,
 )
 from dpframe.theory.search import binary_search, binary_search_chain, binary_search_param
 from dpframe.theory.spaces import (
@@ -97,16 +113,38 @@ from dpframe.theory.spaces import (
     MaxDivergence,
     Measure,
     Metric,
+    PairDistance,
     PrivacyProfile,
     RenyiCurve,
     RenyiDivergence,
     SmoothedMaxDivergence,
     SymmetricDistance,
     TupleDomain,
+    UnitDistance,
     VectorDomain,
     ZeroConcentratedDivergence,
 )
-from dpframe.theory.transformations import cast, clamp, count, count_by, histogram, impute, mean, resize, sum, variance
+from dpframe.theory.transformations import (
+    cast,
+    clamp,
+    consistent_tree,
+    count,
+    count_by,
+    grouped_counts,
+    grouped_pairs,
+    grouped_sums,
+    grouped_units,
+    histogram,
+    impute,
+    join,
+    mean,
+    quantile_scores,
+    resize,
+    sum,
+    sum_squared_deviations,
+    tree,
+    variance,
+)
 
 __all__ = [
     "AbsoluteDistance",
@@ -118,6 +156,7 @@ __all__ = [
     "HammingDistance",
     "InsertDeleteDistance",
     "Joint",
+    "KeySelection",
     "L01InfDistance",
     "L02InfDistance",
     "L1Distance",
@@ -128,6 +167,7 @@ __all__ = [
     "Measure",
     "Measurement",
     "Metric",
+    "PairDistance",
     "PrivacyProfile",
     "RenyiCurve",
     "RenyiDivergence",
@@ -136,6 +176,7 @@ __all__ = [
     "TableQuery",
     "Transformation",
     "TupleDomain",
+    "UnitDistance",
     "VectorDomain",
     "ZeroConcentratedDivergence",
     "amplification_by_sampling",
@@ -143,17 +184,21 @@ __all__ = [
     "binary_search",
     "binary_search_chain",
     "binary_search_param",
+    "canonical_noise",
     "cast",
     "clamp",
     "compose",
     "composition_delta",
     "composition_epsilon",
+    "consistent_tree",
     "count",
     "count_by",
     "discrete_laplace_delta",
     "discrete_laplace_renyi",
     "empirical_sensitivity",
+    "event_mass",
     "fix_delta",
+    "for_several_units",
     "gaussian",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -164,9 +209,15 @@ __all__ = [
     "gaussian_threshold",
     "group_privacy",
     "group_privacy_rho",
+    "grouped_counts",
+    "grouped_pairs",
+    "grouped_sums",
+    "grouped_units",
     "histogram",
     "hockey_stick_divergence",
     "impute",
+    "interval_choice",
+    "join",
     "laplace",
     "laplace_delta",
     "laplace_error",
@@ -177,19 +228,38 @@ __all__ = [
     "max_divergence",
     "mean",
     "noisy_max",
+    "noisy_top_k",
     "optimal_compose",
     "parallel",
     "plots",
+    "poisson_sample",
     "pure_to_approx",
     "pure_to_zcdp",
+    "quantile_scores",
     "randomized_response",
     "renyi_divergence",
+    "renyi_to_approx",
+    "renyi_to_delta",
+    "renyi_to_epsilon",
     "resize",
+    "rho_within",
     "sample",
+    "select_keys",
     "sum",
+    "sum_squared_deviations",
     "threshold",
+    "threshold_keep_probability",
+    "tree",
     "variance",
     "zcdp_to_approx",
     "zcdp_to_delta",
     "zcdp_to_epsilon",
 ]
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Names of other libraries, and misspelt ones, say what to type."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(_unknown_name(name, __all__))

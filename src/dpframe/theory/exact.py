@@ -34,10 +34,10 @@ def exact(value: Any, name: str) -> Fraction:
         return value
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | Decimal | np.integer | np.floating):
         raise InvalidArgument(f"{name} is a finite real number; {value!r} is not.")
-    if not math.isfinite(value):
-        raise InvalidArgument(f"{name} is a finite real number; {value!r} is not.")
     if isinstance(value, int | np.integer):
         return Fraction(int(value))
+    if not math.isfinite(value):
+        raise InvalidArgument(f"{name} is a finite real number; {value!r} is not.")
     if isinstance(value, Decimal):
         return Fraction(value)
     return Fraction(repr(value) if type(value) is float else str(value))

@@ -19,7 +19,7 @@ from dpframe.theory.spaces import (
     VectorDomain,
 )
 
-__all__ = ["as_array", "dataset", "like", "relation_of"]
+__all__ = ["as_array", "dataset", "like", "plain_value", "relation_of"]
 
 _RELATIONS: dict[type[Metric], Relation] = {
     SymmetricDistance: "add-remove",
@@ -44,6 +44,8 @@ def dataset(domain: Domain, metric: Metric, name: str) -> tuple[VectorDomain, Re
     """The input of a transformation of datasets, checked. Errors: DomainMismatch, MetricMismatch."""
     if not isinstance(domain, VectorDomain):
         raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a VectorDomain.")
+    if not isinstance(domain.element_domain, AtomDomain) and name != "count":
+        raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a vector of single values.")
     return domain, relation_of(metric, name)
 
 
@@ -61,3 +63,13 @@ def like(array: np.ndarray[Any, Any], given: Any) -> Any:
     if isinstance(given, np.ndarray) or (hasattr(given, "__array__") and not isinstance(given, list | tuple)):
         return array
     return array.tolist()
+
+
+def plain_value(value: Any) -> Any:
+    """A value as the one that stands for all that are equal to it, whatever their type: what a hash is taken of.
+
+    >>> plain_value(np.float64(2.0)), plain_value(-0.0), plain_value("a")
+    (2, 0, 'a')
+    """
+    plain = value.item() if hasattr(value, "item") else value
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain

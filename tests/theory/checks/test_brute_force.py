@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 import dpframe.theory as t
 from dpframe import errors
+from dpframe.theory.checks import brute_force, common_part
 from dpframe.theory.checks.brute_force import TableQuery
 from dpframe.theory.checks.universes import Universe
 
@@ -231,3 +233,57 @@ def test_progress_is_silent_unless_it_is_asked_for(capsys):
     assert capsys.readouterr().err == ""
     t.empirical_sensitivity("mean", range(6), 3, progress=True)
     assert "datasets" in capsys.readouterr().err
+
+
+# By common parts, and by every pair
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("seed", range(12))
+def test_common_parts_find_what_every_pair_finds(seed, neighbors):
+    """Random answers for random universes, a third of them undefined: both ways see the same largest change."""
+    rng = np.random.default_rng(seed)
+    items = list(range(int(rng.integers(1, 5))))
+    records = items + [int(i) for i in rng.choice(items, rng.integers(0, 3))]
+    replacement = bool(seed % 2)
+    size = int(rng.integers(1, min(4, len(records)) + 1))
+    every = Universe.of(records, size, replacement)
+    table = {}
+
+    def ask(rows):
+        key = tuple(sorted(rows))
+        if key not in table:
+            table[key] = None if rng.random() < 1 / 3 else Fraction(int(rng.integers(0, 50)), 7)
+        return table[key]
+
+    for distance in (1, 2, 3):
+        slow = brute_force._largest(every, distance, neighbors, ask, lambda a, b: abs(a - b), False)
+        assert common_part.largest_number(every, distance, neighbors, ask, False) == slow
+
+
+def test_neighbours_are_no_more_than_there_are_datasets():
+    every = Universe.of(range(12), 3)
+    assert every.changes(3, "replace") == every.datasets - 1 == 219
+    assert every.changes(1, "replace") == 132  # vectors; 27 of them lead from a given dataset to another
+    counted = max(sum(1 for _ in every.neighbours(d, 2, "add-remove")) for d in every)
+    assert counted <= every.changes(2, "add-remove")
+    # 7,332 vectors for each of 364 datasets are 2.7 million pairs, but there are 132,000.
+    many = Universe.of(range(12), 3, replacement=True)
+    assert many.datasets * (many.changes(3, "replace") + 1) == 364**2
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("name", ["mean", "std", "median", "percentile 90"])
+def test_the_work_grows_with_datasets_not_with_pairs(name, neighbors):
+    """1.3 million pairs and more; the answers are known for the two ends of the range."""
+    assert common_part.common_part_work(Universe.of(range(12), 4, True), 3, neighbors) < 60_000
+    found = t.empirical_sensitivity(name, range(12), 4, 3, neighbors, replacement=True, progress=False)
+    if neighbors == "replace" and name == "mean":
+        assert found == 11 * 3 / 4
+    assert 0 < found <= 11
+
+
+def test_answers_that_are_no_numbers_are_compared_in_pairs():
+    assert t.empirical_sensitivity(lambda x: [len(x), 0], [1, 2, 3], 2) == 1
+    assert t.empirical_sensitivity(lambda x: math.inf if 3 in x else 0, [1, 2, 3], 2, neighbors="replace") == math.inf
+    assert t.empirical_sensitivity(lambda x: True, [1, 2, 3], 2) == 0

@@ -132,3 +132,39 @@ def test_hockey_stick_of_laplace_distributions(scale):
         true = t.laplace_delta(epsilon, 1, scale)
         assert t.hockey_stick_divergence(p, q, epsilon) == pytest.approx(true, rel=1e-9, abs=1e-15)
         assert t.hockey_stick_divergence(q, p, epsilon) == pytest.approx(true, rel=1e-9, abs=1e-15)
+
+
+# Densities that are NaN far out
+
+
+class _Torn:
+    """A Laplace law, as scipy's frozen ones, whose density is NaN beyond a point."""
+
+    def __init__(self, edge, scale=1.0, side=1):
+        self.law, self.edge, self.side = stats.laplace(scale=scale), edge, side
+
+    def __getattr__(self, name):
+        if name == "dist":
+            raise AttributeError(name)
+        return getattr(self.law, name)
+
+    def logpdf(self, x):
+        density = -np.abs(x) / self.law.kwds["scale"] - math.log(2 * self.law.kwds["scale"])
+        return np.where(self.side * np.asarray(x) > self.edge, np.nan, density)
+
+
+@pytest.mark.parametrize("edge", [25.0, 60.0, 500.0])
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_density_that_is_nan_far_out_is_no_obstacle_where_the_ratio_falls(edge, side):
+    p, q = _Torn(edge, 1.0, side), stats.laplace(scale=2.0)
+    assert t.max_divergence(p, q) == pytest.approx(math.log(2), rel=1e-9)  # the largest ratio is at 0
+    assert t.max_divergence(stats.laplace(scale=1.0), _Torn(edge, 2.0, side)) == pytest.approx(math.log(2), rel=1e-9)
+
+
+@pytest.mark.parametrize("edge", [-1.0, 3.0, 25.0, 60.0])
+def test_a_density_that_is_nan_where_the_ratio_rises_is_a_typed_error(edge):
+    for p, q in ((_Torn(edge, 2.0), stats.laplace(scale=1.0)), (stats.laplace(scale=2.0), _Torn(edge, 1.0))):
+        with pytest.raises(errors.UnsupportedOperation, match="NaN"):
+            t.max_divergence(p, q)
+        within = math.log(math.expm1(-0.5) / math.expm1(-1))
+        assert t.max_divergence(p, q, over=(-1, 1)) == pytest.approx(within, rel=1e-12)

@@ -1,5 +1,6 @@
 """Noise on numbers: the maps, the law of what is drawn, and the rounding that is or is not charged."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from scipy import stats
 import dpframe.theory as t
 from dpframe import errors
 from dpframe.noise.bits import substitute
+from dpframe.theory.exact import limit
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.measurements.grid_noise import Additive
 
@@ -203,7 +205,7 @@ def test_the_rare_path_rounds_where_it_should():
             return lambda count: np.array([next(queue) for _ in range(count)], dtype=np.uint64)
 
         with substitute(fixed()):
-            noise._sampler()(noise.sampler_scale, 0)
+            noise.sampler()(noise.sampler_scale, 0)
             low = noise.noisy([step * 2.0**-40])[0]
         with substitute(fixed()):
             high = noise.noisy([step / 2])[0]
@@ -233,7 +235,27 @@ def test_scales_that_cannot_be(make, scale):
         make(t.AtomDomain(float), ABSOLUTE, scale)
 
 
-@pytest.mark.parametrize("granularity", [0, -1, 3, 0.1, math.nan, math.inf, "a"])
+@pytest.mark.parametrize("make", [t.laplace, t.gaussian])
+@pytest.mark.parametrize("kind", FLOATS)
+def test_every_power_of_two_is_a_granularity(kind, make):
+    for k in (*range(-1074, 1024, 37), -1073, -24, -10, 0, 1, 23, 24, 52, 53, 60, 61, 1023):
+        m = make(t.AtomDomain(kind), ABSOLUTE, scale=1.0, granularity=2.0**k)
+        step = Fraction(2) ** k
+        charged = 1 + (step if k >= -61 else 0)  # finer steps than that of the noise ask for no rounding
+        reached = charged if make is t.laplace else charged**2 / 2
+        if k < 500:
+            assert reached <= limit(m.map(1), "loss") <= reached * (1 + Fraction(1, 2**50))
+    for step in (2**20, Fraction(1, 2**24), np.float64(2.0**-24), np.float32(2.0**-24), 2.0**-1074):
+        assert t.laplace(t.AtomDomain(kind), ABSOLUTE, 1, granularity=step).map(0) == 0
+
+
+@pytest.mark.parametrize("k", [-1074, -61, -24, 0, 60])
+def test_releases_lie_on_the_grid_that_was_asked_for(k):
+    noisy = t.laplace(t.AtomDomain(float), ABSOLUTE, scale=2.0**10, granularity=2.0**k)
+    assert all((Fraction(noisy(v)) / Fraction(2) ** k).denominator == 1 for v in (0.1, 1e-300, -3.75, 2.0**70))
+
+
+@pytest.mark.parametrize("granularity", [0, -1, 3, 0.1, math.nextafter(2.0**-24, 1), math.nan, math.inf, "a"])
 def test_granularities_that_cannot_be(granularity):
     with pytest.raises(errors.InvalidArgument):
         t.laplace(t.AtomDomain(float), ABSOLUTE, 1, granularity=granularity)
@@ -245,7 +267,6 @@ def test_granularities_that_cannot_be(granularity):
         (t.AtomDomain(str), ABSOLUTE, errors.DomainMismatch),
         (t.AtomDomain(bool), ABSOLUTE, errors.DomainMismatch),
         (t.AtomDomain(float, nan=True), ABSOLUTE, errors.DomainMismatch),
-        (t.VectorDomain(t.AtomDomain(float)), t.L1Distance(), errors.DomainMismatch),
         (t.MapDomain(t.AtomDomain(str), t.AtomDomain(int)), t.L1Distance(), errors.DomainMismatch),
         (t.AtomDomain(int), t.L1Distance(), errors.MetricMismatch),
         (t.VectorDomain(t.AtomDomain(int)), ABSOLUTE, errors.MetricMismatch),
@@ -258,12 +279,42 @@ def test_laplace_refuses_what_it_cannot_hide(domain, metric, error):
 
 
 def test_a_grid_that_does_not_suit_the_scale_is_refused():
-    with pytest.raises(errors.InvalidArgument, match="granularity"):
-        t.laplace(t.AtomDomain(float), ABSOLUTE, 1e300, granularity=2.0**-1000)
+    with pytest.raises(errors.InvalidArgument, match="no float"):
+        t.laplace(t.AtomDomain(float), ABSOLUTE, 10**400)
     with pytest.raises(errors.InvalidArgument):
         t.laplace(t.AtomDomain(int), ABSOLUTE, 1, granularity=0.5)
-    with pytest.raises(errors.DomainMismatch):
-        t.laplace(t.VectorDomain(t.AtomDomain(int)), t.L1Distance(), 4, granularity=2)
+    with pytest.raises(errors.DomainMismatch, match="public"):
+        t.laplace(t.VectorDomain(t.AtomDomain(float)), t.L1Distance(), 4, granularity=2)
+    with pytest.raises(errors.DomainMismatch, match="public"):
+        t.gaussian(t.VectorDomain(t.AtomDomain(float)), t.L2Distance(), 4, granularity=2.0**-10)
+    with pytest.raises(errors.DomainMismatch, match="public"):
+        t.gaussian(t.VectorDomain(t.AtomDomain(float)), t.L2Distance(), 4, granularity=2)
+
+
+@pytest.mark.parametrize("kind", FLOATS + INTEGERS)
+def test_the_length_of_a_vector_may_be_private(kind):
+    domain = t.VectorDomain(t.AtomDomain(kind))
+    assert t.laplace(domain, t.L1Distance(), 4).map(3) == 0.75
+    assert t.gaussian(domain, t.L2Distance(), 3).map(3) == 0.5
+    assert len(t.laplace(domain, t.L1Distance(), 4)([1, 2, 3])) == 3
+    assert t.laplace(domain, t.L1Distance(), 4, granularity=2.0**-100 if kind in FLOATS else 1).map(3) == 0.75
+    # Vectors of different length are infinitely far apart in either metric: nothing is promised for them.
+    assert t.L1Distance().distance([1, 2], [1]) == t.L2Distance().distance([1, 2], [1]) == math.inf
+
+
+def test_integers_that_differ_pay_for_their_rounding():
+    """At most l1 integers differ, so a coarse grid needs no public length; held against all small vectors."""
+    for granularity, size in ((2, None), (4, None), (4, 2), (4, 50)):
+        domain = t.VectorDomain(t.AtomDomain(int), size)
+        one = t.laplace(domain, t.L1Distance(), 1, granularity=granularity)
+        two = t.gaussian(domain, t.L2Distance(), 1, granularity=granularity)
+        rounded = {v: math.floor(v / granularity + 0.5) * granularity for v in range(-6, 7)}
+        for a, b in itertools.product(itertools.product(range(-3, 4), repeat=2), repeat=2):
+            l1, l2 = (metric.distance(a, b) for metric in (t.L1Distance(), t.L2Distance()))
+            moved = [abs(rounded[x] - rounded[y]) for x, y in zip(a, b, strict=True)]
+            assert sum(moved) <= one.map(l1)
+            assert Fraction(sum(m * m for m in moved), 2) <= limit(two.map(math.nextafter(l2, 9)), "ρ")
+    assert t.laplace(t.VectorDomain(t.AtomDomain(int)), t.L1Distance(), 1, granularity=4).map(3) == 15
 
 
 def test_exact_losses_are_those_of_the_shared_formulas():

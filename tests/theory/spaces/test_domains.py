@@ -152,3 +152,39 @@ def test_a_bound_is_a_member_however_it_is_typed():
     ]
     assert not t.AtomDomain(np.float32).member(10**39)
     assert t.AtomDomain(float).member(math.inf)
+
+
+NUMBERS = [bool, int, float, np.int8, np.uint8, np.uint64, np.int64, np.float32, np.float64]
+
+
+@pytest.mark.parametrize("own", NUMBERS)
+@pytest.mark.parametrize("stored", [*NUMBERS, object])
+def test_arrays_are_members_when_each_entry_is(own, stored):
+    """The vectorised question and the one about single values agree, for every type of array, list and domain."""
+    pool = [0, 1, -1, 5, 100, 255, 2**40, 2**63 - 1, 0.5, -0.0, 1e30, 3.4e38, 1e300, math.nan, math.inf, -math.inf]
+    domains = [t.AtomDomain(own)]
+    if own is not bool:
+        domains.append(t.AtomDomain(own, bounds=(0, 5)))
+    if domains[0].is_float:
+        domains += [t.AtomDomain(own, nan=True), t.AtomDomain(own, bounds=(0, 1e30), nan=True)]
+    rng = np.random.default_rng(2)
+    for _ in range(60):
+        chosen = [pool[i] for i in rng.integers(0, len(pool), rng.integers(0, 4))]
+        if stored in (bool, object) or np.dtype(stored).kind == "f":
+            with np.errstate(over="ignore"):
+                array = np.array(chosen, dtype=stored)
+        else:
+            limits = np.iinfo(stored)
+            array = np.array([int(v) for v in chosen if math.isfinite(v) and limits.min <= v <= limits.max], stored)
+        for domain in domains:
+            each = all(domain.member(v) for v in array)
+            assert t.VectorDomain(domain).member(array) == each, (domain, array)
+            assert t.VectorDomain(domain).member(array.tolist()) == all(domain.member(v) for v in array.tolist())
+
+
+def test_a_list_of_two_types_is_asked_one_by_one():
+    assert t.VectorDomain(t.AtomDomain(float, bounds=(0, 2**53))).member([0.5, 1, np.float32(2)])
+    assert not t.VectorDomain(t.AtomDomain(float, bounds=(0, 2**53))).member([0.5, 2**53 + 1])
+    assert not t.VectorDomain(t.AtomDomain(int)).member([1, True])
+    assert not t.VectorDomain(t.AtomDomain(int)).member([1, 2**80])
+    assert t.VectorDomain(t.AtomDomain(float)).member([2**80])

@@ -326,7 +326,8 @@ def _laplace_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
 
 def _gaussian_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
     """Gaussian noise of ρ on one total: σ² >= l2² / 2ρ."""
-    return Noise(allotment, Gaussian(calibration.gaussian_scale_rho(allotment.total.sensitivity.l2_squared, rho)))
+    square = allotment.total.sensitivity.l2_squared
+    return Noise(allotment, Gaussian(calibration.gaussian_scale_rho(l2_squared=square, rho=rho)))
 
 
 def gaussians_of(weighted: Sequence[tuple[Allotment, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:

@@ -6,6 +6,7 @@ from dpframe.theory.checks.brute_force import (
     empirical_sensitivity,
 )
 from dpframe.theory.checks.divergence import (
+    event_mass,
     hockey_stick_divergence,
     max_divergence,
     renyi_divergence,
@@ -24,6 +25,7 @@ __all__ = [
     "Universe",
     "distances",
     "empirical_sensitivity",
+    "event_mass",
     "histograms",
     "hockey_stick_divergence",
     "max_divergence",

@@ -6,6 +6,7 @@ maps of `dpframe.theory` against it.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +17,12 @@ import numpy as np
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.progress import watched
+from dpframe.theory.checks.common_part import NotNumbers, common_part_work, largest_number
 from dpframe.theory.checks.exact_statistics import exact_statistic
 from dpframe.theory.checks.universes import Universe
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.framework import Transformation
-from dpframe.theory.spaces import L1Distance, Metric
+from dpframe.theory.spaces import AbsoluteDistance, L1Distance, Metric
 
 __all__ = ["TableQuery", "distances", "empirical_sensitivity"]
 
@@ -97,15 +99,35 @@ def empirical_sensitivity(
             for name, values in columns.items()
         }
     records, shape = _records(universe)
-    every = Universe.of(records, size, replacement)
-    _refuse(every, int(distance), relation, limit)
-    ask, compare = _asked(query, metric)
-    largest = _largest(every, int(distance), relation, lambda rows: ask(shape(rows)), compare, progress)
+    largest = _of_records(
+        query, records, shape, (size, replacement), (int(distance), relation), metric, progress, limit
+    )
     if largest is None:
         raise InvalidArgument(
             "empirical_sensitivity: no two neighbours have a defined answer; is the universe too small?"
         )
     return largest
+
+
+def _of_records(
+    query: Any,
+    records: list[Any],
+    shape: Callable[[list[Any]], Any],
+    drawn: tuple[int, bool],
+    near: tuple[int, Relation],
+    metric: Metric | None,
+    progress: bool | None,
+    limit: int,
+) -> Any:
+    """The largest change of a query of datasets of these records; None when no two neighbours have an answer."""
+    exact = None if isinstance(query, Transformation) else exact_statistic(query)
+    if exact is not None:
+        records, shape = [_exactly(r) for r in records], list
+    every = Universe.of(records, *drawn)
+    ask, compare = _asked(query if exact is None else exact, metric)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # a query of nothing, or of too few, warns and is undefined
+        return _answered(every, *near, lambda rows: ask(shape(rows)), compare, progress, limit)
 
 
 def _relation(neighbors: str) -> Relation:
@@ -162,20 +184,16 @@ def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[Any], Any], Cal
     if isinstance(query, Transformation):
         compare = (metric or query.output_metric).distance
         return lambda data: query.invoke(data) if query.input_domain.member(data) else None, compare
-    exact = exact_statistic(query)
-    function = query if exact is None else lambda data: exact([_exactly(v) for v in data])
-    if not callable(function):
+    if not callable(query):
         raise InvalidArgument(f"query={query!r}: give a function of a dataset, or the name of a statistic.")
 
     def ask(data: Any) -> Any:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore", RuntimeWarning)
-            if len(data) > 0:
-                return _defined(function(data))
-            try:
-                return _defined(function(data))
-            except (ValueError, IndexError, ArithmeticError):
-                return None
+        if len(data) > 0:
+            return _defined(query(data))
+        try:
+            return _defined(query(data))
+        except (ValueError, IndexError, ArithmeticError):
+            return None
 
     return ask, metric.distance if metric is not None else _difference
 
@@ -191,8 +209,8 @@ def _exactly(value: Any) -> int | Fraction:
 
 
 def _defined(answer: Any) -> Any:
-    if answer is None:
-        return None
+    if answer is None or isinstance(answer, int | Fraction):
+        return answer
     if hasattr(answer, "to_numpy"):
         answer = answer.to_numpy()
     if np.ndim(answer) == 0 and not isinstance(answer, Mapping):
@@ -211,6 +229,25 @@ def _difference(a: Any, b: Any) -> float:
 
 
 # The search
+
+
+def _answered(
+    every: Universe,
+    distance: int,
+    relation: Relation,
+    ask: Callable[[list[Any]], Any],
+    compare: Callable[[Any, Any], Any],
+    progress: bool | None,
+    limit: int,
+) -> Any:
+    """The largest change: of numbers by their common parts, of anything else by trying every pair of neighbours."""
+    numbers = compare is _difference or isinstance(getattr(compare, "__self__", None), AbsoluteDistance)
+    if numbers and common_part_work(every, distance, relation) <= limit:
+        with contextlib.suppress(NotNumbers):
+            change = largest_number(every, distance, relation, ask, progress)
+            return None if change is None else compare(change, 0)
+    _refuse(every, distance, relation, limit)
+    return _largest(every, distance, relation, ask, compare, progress)
 
 
 def _largest(

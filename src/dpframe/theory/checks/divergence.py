@@ -199,12 +199,19 @@ def _intervals(over: Any) -> list[tuple[float, float]]:
 
 
 def event_mass(p: Any, over: Any) -> float:
-    """P[S] of a continuous distribution, from whichever tail loses no digits.
+    """P[S], of a continuous distribution from whichever tail loses no digits.
 
-    Input:  p: a frozen scipy distribution; over: an interval (lower, upper), or a list of disjoint ones
+    Input:  p and over as in `max_divergence`
     Output: float in [0, 1]
-    Errors: InvalidArgument for what is no such set
+    Errors: InvalidArgument for what is no such distribution or set
+
+    >>> event_mass({"a": 0.5, "b": 0.25, "c": 0.25}, {"a", "b"})
+    0.75
     """
+    if not _continuous(p):
+        table = _finite(p)
+        inside = _membership(over, table)
+        return math.fsum(v for k, v in table.items() if inside(k))
     middle = float(p.median())
     return math.fsum(
         float(p.sf(a) - p.sf(b)) if a > middle else float(p.cdf(b) - p.cdf(a)) for a, b in _intervals(over)
@@ -282,6 +289,7 @@ def _searched_supremum(p: Any, q: Any) -> float:
     ratio = _ratio(p, q, points)
     if np.isposinf(ratio).any():
         return math.inf
+    points, ratio = _numbers_only(p, points, ratio)
     best = int(np.argmax(ratio))
     tails = [
         _tail_supremum(p, q, float(quantile(1e-100)))
@@ -292,6 +300,32 @@ def _searched_supremum(p: Any, q: Any) -> float:
         return math.inf
     around = _refined(p, q, points[max(0, best - 1)], points[min(len(points) - 1, best + 1)])
     return max(0.0, float(ratio[best]), around, *tails)
+
+
+def _numbers_only(p: Any, points: np.ndarray[Any, Any], ratio: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+    """The points at which both densities are numbers. Errors: UnsupportedOperation where that leaves too much open.
+
+    A density that is NaN far out says nothing there. The largest ratio is known all the same where the ratios fall
+    toward the last points that are left, on either side.
+    """
+    numbers = ~np.isnan(ratio)
+    if numbers.all():
+        return points, ratio
+    inner = np.flatnonzero(numbers)
+    holes = len(inner) == 0 or not numbers[inner[0] : inner[-1] + 1].all()
+    mass = 0.0 if holes else float(p.cdf(points[inner[-1]]) - p.cdf(points[inner[0]]))
+    rises = mass < 1 - 1e-6 or not math.isfinite(mass)
+    if not rises:
+        left, right = ratio[inner[:3]], ratio[inner[-3:]]
+        cut_left, cut_right = not numbers[0], not numbers[-1]
+        rises = bool((cut_left and left[0] >= left.max()) or (cut_right and right[-1] >= right.max()))
+        rises = rises and not (np.ptp(left) == 0 and np.ptp(right) == 0)
+    if holes or rises:
+        raise UnsupportedOperation(
+            "max_divergence: a density is NaN where the largest ratio may lie, so nobody can tell. Give distributions "
+            "whose logpdf is a number there, or ask over=... an interval, which needs cdf and sf alone."
+        )
+    return points[inner], ratio[inner]
 
 
 def _refined(p: Any, q: Any, low: float, high: float) -> float:
@@ -310,10 +344,10 @@ def _tail_supremum(p: Any, q: Any, start: float) -> float:
     with np.errstate(over="ignore"):
         points = middle + (start - middle) * 2.0 ** np.arange(400)
     with np.errstate(all="ignore"):
-        usable = np.isfinite(points) & np.isfinite(_log_density(p, points))
+        usable = np.isfinite(points) & np.isfinite(_log_density(p, points)) & ~np.isnan(_log_density(q, points))
     points = points[: int(np.argmin(usable)) if not usable.all() else len(points)]
     if len(points) < 3:
-        return 0.0
+        return 0.0  # what the quantiles say is all there is
     ratio = _ratio(p, q, points)
     best = int(np.argmax(ratio))
     if math.isinf(ratio[best]) or best < len(points) - 1:

@@ -22,20 +22,20 @@ Statistic = Callable[[Sequence[Number]], Any]
 
 
 def _mean(x: Sequence[Number]) -> Fraction:
-    return Fraction(sum(x)) / len(x)
+    return Fraction(sum(x), len(x))
 
 
 def _var(x: Sequence[Number]) -> Fraction:
-    total = Fraction(sum(x))
-    return Fraction(sum(v * v for v in x)) / len(x) - (total / len(x)) ** 2
+    total, count = sum(x), len(x)
+    return Fraction(count * sum(v * v for v in x) - total * total, count * count)
 
 
 def _percentile(x: Sequence[Number], percent: Fraction) -> Fraction:
     ordered = sorted(x)
-    place = percent / 100 * (len(x) - 1)
-    below = math.floor(place)
+    parts = 100 * percent.denominator
+    below, rest = divmod(percent.numerator * (len(x) - 1), parts)
     above = min(below + 1, len(x) - 1)
-    return Fraction(ordered[below]) + (place - below) * (ordered[above] - ordered[below])
+    return Fraction(ordered[below] * parts + rest * (ordered[above] - ordered[below]), parts)
 
 
 _NAMED: dict[str, Statistic] = {

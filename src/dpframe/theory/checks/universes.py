@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -67,7 +67,21 @@ class Universe:
         return ways[self.size]
 
     def changes(self, distance: int, relation: Relation) -> int:
-        """The number of vectors that lead to a neighbour, whether it exists for a given dataset or not."""
+        """How many neighbours a dataset may have: vectors that lead to one, or the other datasets if these are fewer.
+
+        >>> u = Universe.of([1, 2, 3], size=2)
+        >>> u.changes(5, "replace"), u.changes(5, "add-remove")
+        (2, 7)
+        """
+        return min(self._vectors(distance, relation), self._others(distance, relation))
+
+    def _others(self, distance: int, relation: Relation) -> int:
+        """The other datasets of the sizes that neighbours have."""
+        reach = 0 if relation == "replace" else distance
+        sizes = range(max(0, self.size - reach), min(sum(self.limits), self.size + reach) + 1)
+        return sum(replace(self, size=s).datasets for s in sizes) - 1
+
+    def _vectors(self, distance: int, relation: Relation) -> int:
         k = len(self.items)
         if relation == "add-remove":
             # Choose j items that change, signs, and how the distance is spread: a ball in the L1 metric.

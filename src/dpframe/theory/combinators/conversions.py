@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.noise import whole
 from dpframe.theory.exact import exact, upward
-from dpframe.theory.formulas.loss import composition
+from dpframe.theory.formulas.loss import composition, renyi
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Measurement
@@ -20,17 +21,31 @@ from dpframe.theory.spaces import (
     MaxDivergence,
     Measure,
     PrivacyProfile,
+    RenyiCurve,
+    RenyiDivergence,
     SmoothedMaxDivergence,
     VectorDomain,
     ZeroConcentratedDivergence,
+    grouped,
     probability,
 )
 from dpframe.theory.vectors import relation_of
 
-__all__ = ["fix_delta", "pure_to_approx", "pure_to_zcdp", "sample", "zcdp_to_approx"]
+__all__ = [
+    "amplified",
+    "fix_delta",
+    "for_several_units",
+    "pure_to_approx",
+    "pure_to_zcdp",
+    "renyi_to_approx",
+    "same_measure",
+    "sample",
+    "zcdp_to_approx",
+]
 
 
-def _same(measurement: Any, measures: tuple[Measure, ...], name: str) -> Measurement:
+def same_measure(measurement: Any, measures: tuple[Measure, ...], name: str) -> Measurement:
+    """The measurement, when its measure is one of these. Errors: InvalidArgument, MetricMismatch."""
     if not isinstance(measurement, Measurement):
         raise InvalidArgument(f"{name}: {measurement!r} is not a measurement.")
     if measurement.output_measure not in measures:
@@ -62,7 +77,7 @@ def pure_to_approx(measurement: Measurement) -> Measurement:
     >>> t.pure_to_approx(t.laplace(t.AtomDomain(int), t.AbsoluteDistance(), scale=2.0)).map(1)
     (0.5, 0.0)
     """
-    m = _same(measurement, (MaxDivergence(),), "pure_to_approx")
+    m = same_measure(measurement, (MaxDivergence(),), "pure_to_approx")
     return _converted(m, Approximate(MaxDivergence()), lambda epsilon: (epsilon, Fraction(0)))
 
 
@@ -77,7 +92,7 @@ def pure_to_zcdp(measurement: Any) -> Any:
     """
     if _is_number(measurement):
         return privacy.pure_to_zcdp(exact(measurement, "epsilon"))
-    m = _same(measurement, (MaxDivergence(),), "pure_to_zcdp")
+    m = same_measure(measurement, (MaxDivergence(),), "pure_to_zcdp")
     return _converted(m, ZeroConcentratedDivergence(), lambda e: math.inf if math.isinf(e) else privacy.pure_to_zcdp(e))
 
 
@@ -100,10 +115,61 @@ def zcdp_to_approx(measurement: Any) -> Any:
     if _is_number(measurement):
         return _profile(ZeroConcentratedDivergence().parse(measurement, "rho"))
     zcdp, approximate = ZeroConcentratedDivergence(), Approximate(ZeroConcentratedDivergence())
-    m = _same(measurement, (zcdp, approximate), "zcdp_to_approx")
+    m = same_measure(measurement, (zcdp, approximate), "zcdp_to_approx")
     if m.output_measure == zcdp:
         return _converted(m, SmoothedMaxDivergence(), _profile)
     return _converted(m, Approximate(SmoothedMaxDivergence()), lambda loss: (_profile(loss[0]), loss[1]))
+
+
+def renyi_to_approx(measurement: Any) -> Any:
+    """State a Rényi curve as a privacy profile: every (ε, δ) that it implies.
+
+    Input:  a measurement in RenyiDivergence(), or a `RenyiCurve`, whose PrivacyProfile is returned
+    Output: the same in SmoothedMaxDivergence(): map(d_in) has .delta(epsilon=) and .epsilon(delta=)
+    Bound:  the smallest δ that one order implies, over all orders
+    Source: Canonne, Kamath and Steinke 2020, arXiv:2004.00010, proposition 12; `renyi.renyi_to_delta`
+    Errors: MetricMismatch for another measure
+
+    >>> from dpframe.theory import RenyiCurve
+    >>> round(renyi_to_approx(RenyiCurve(lambda order: 0.5 * order)).epsilon(delta=1e-6), 4)
+    5.2215
+    """
+    if isinstance(measurement, RenyiCurve):
+        return _of_curve(measurement)
+    m = same_measure(measurement, (RenyiDivergence(),), "renyi_to_approx")
+    return _converted(m, SmoothedMaxDivergence(), _of_curve)
+
+
+def for_several_units(loss: Any, size: int) -> Any:
+    """The loss for several units at once, from that for one.
+
+    Input:  a PrivacyProfile, a RenyiCurve, a pair (ε, δ), or a number ε; size: how many units move together (count)
+    Output: the same kind
+    Bound:  profiles of Gaussian noise exactly, others at ε/size per step; curves by the weak triangle inequality; pairs
+            by `group_privacy`; ε times size. The map of a measurement at a larger d_in is often better: ask it first
+    Source: `profiles.grouped`, `renyi.group_renyi`, `composition.group_privacy`
+    Errors: InvalidArgument
+
+    >>> from dpframe.theory import RenyiCurve
+    >>> for_several_units(0.5, 3), round(for_several_units(RenyiCurve(lambda order: 0.5 * order), 2)(2.0), 6)
+    (1.5, 4.5)
+    """
+    count = whole("size", size, 1)
+    if isinstance(loss, PrivacyProfile):
+        return grouped(loss, count)
+    if isinstance(loss, RenyiCurve):
+        return RenyiCurve(lambda alpha: renyi.group_renyi(loss, exact(alpha, "alpha"), count))
+    if isinstance(loss, tuple | list) and len(loss) == 2:
+        return composition.group_privacy(exact(loss[0], "epsilon"), exact(loss[1], "delta"), count)
+    return MaxDivergence().show(count * MaxDivergence().parse(loss, "loss"))
+
+
+def _of_curve(curve: RenyiCurve) -> PrivacyProfile:
+    return PrivacyProfile(
+        lambda epsilon: renyi.renyi_to_delta(curve, exact(epsilon, "epsilon")),
+        lambda delta: math.inf if delta == 0 else renyi.renyi_to_epsilon(curve, exact(delta, "delta")),
+        "of a Rényi curve",
+    )
 
 
 def _profile(rho: Any) -> PrivacyProfile:
@@ -138,7 +204,7 @@ def fix_delta(measurement: Any, delta: Any) -> Any:
     if isinstance(measurement, PrivacyProfile):
         return measure.show((_epsilon_at(measurement, target), target))
     smooth, approximate = SmoothedMaxDivergence(), Approximate(SmoothedMaxDivergence())
-    m = _same(measurement, (smooth, approximate), "fix_delta")
+    m = same_measure(measurement, (smooth, approximate), "fix_delta")
 
     def change(loss: Any) -> tuple[Any, Fraction]:
         profile, spent = (loss, Fraction(0)) if m.output_measure == smooth else (loss[0], probability(loss[1]))
@@ -175,7 +241,7 @@ def sample(measurement: Measurement, population_size: Any) -> Measurement:
     >>> m.check(2, 0.4941), m.check(2, 0.494)
     (True, False)
     """
-    m = _same(measurement, (MaxDivergence(), Approximate(MaxDivergence())), "sample")
+    m = same_measure(measurement, (MaxDivergence(), Approximate(MaxDivergence())), "sample")
     domain = m.input_domain
     if not isinstance(domain, VectorDomain) or domain.size is None:
         raise DomainMismatch(f"sample: the input domain is {domain!r}; the size of the sample must be public.")
@@ -194,9 +260,9 @@ def sample(measurement: Measurement, population_size: Any) -> Measurement:
         if k == 0:
             return Fraction(0) if pure else (Fraction(0), Fraction(0))
         met = 1 - Fraction(math.comb(population - k, n), math.comb(population, n))
-        best = _amplified(loss_of(min(k, n)), met)
+        best = amplified(loss_of(min(k, n)), met)
         if k > 1:
-            steps = _amplified(loss_of(1), Fraction(n, population))
+            steps = amplified(loss_of(1), Fraction(n, population))
             if not math.isinf(steps[0]):
                 best = min(best, composition.group_privacy(*steps, k))
         return best[0] if pure else best
@@ -204,7 +270,7 @@ def sample(measurement: Measurement, population_size: Any) -> Measurement:
     return Measurement(domain, m.input_metric, m.output_measure, m.function, change)
 
 
-def _amplified(loss: tuple[Any, Any], chance: Fraction) -> tuple[float, float]:
+def amplified(loss: tuple[Any, Any], chance: Fraction) -> tuple[float, float]:
     """The loss of a mechanism that sees any difference only with this chance."""
     if math.isinf(loss[0]):
         return math.inf, 1.0

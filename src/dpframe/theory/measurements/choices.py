@@ -12,6 +12,7 @@ import numpy as np
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
 from dpframe.noise import bernoulli_exp, exponential_choice, permute_and_flip, uniform_index
 from dpframe.noise import randomized_response as drawn_response
+from dpframe.theory.calls import ordered
 from dpframe.theory.exact import exact
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
@@ -30,7 +31,7 @@ from dpframe.theory.spaces import (
     ZeroConcentratedDivergence,
 )
 
-__all__ = ["noisy_max", "randomized_response"]
+__all__ = ["noisy_max", "noisy_top_k", "randomized_response"]
 
 
 def randomized_response(
@@ -106,6 +107,7 @@ def _options(domain: Domain | None, categories: Any) -> list[Any]:
     return options
 
 
+@ordered
 def noisy_max(
     input_domain: Domain,
     input_metric: Metric,
@@ -158,6 +160,43 @@ def noisy_max(
     return Measurement(
         input_domain, input_metric, measure, lambda scores: _choose(scores, atom, width, negate, flips), privacy_map
     )
+
+
+@ordered
+def noisy_top_k(
+    input_domain: Domain,
+    input_metric: Metric,
+    k: int,
+    scale: Any,
+    negate: bool = False,
+    output_measure: Measure | None = None,
+) -> Measurement:
+    """Choose the indices of k large entries of a vector of scores, one after the other, the largest first.
+
+    Input:  as in `noisy_max`; k (count, at least 1)
+    Output: list of int: each round chooses by `noisy_max` among the entries that are left; fewer where there are fewer
+    Bound:  k times the loss of `noisy_max`: given the earlier choices, a round is one choice among the others, whose
+            scores move no further
+    Source: as `noisy_max`; Dwork et al. 2006, for the rounds one after the other
+    Errors: as `noisy_max`; InvalidArgument for k
+
+    >>> noisy_top_k(VectorDomain(AtomDomain(int)), LinfDistance(), k=2, scale=1.0).map(1)
+    4.0
+    """
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise InvalidArgument(f"noisy_top_k: k={k!r} is a whole number of at least 1.")
+    one = noisy_max(input_domain, input_metric, scale, negate, output_measure)
+    rounds = int(k)
+
+    def run(scores: Any) -> list[int]:
+        entries = scores.tolist() if hasattr(scores, "tolist") else list(scores)
+        left = list(range(len(entries)))
+        return [left.pop(one.function([entries[i] for i in left])) for _ in range(min(rounds, len(entries)))]
+
+    def privacy_map(d_in: Any) -> Any:
+        return rounds * one.output_measure.parse(one.exact_map(d_in), "loss")
+
+    return Measurement(input_domain, input_metric, one.output_measure, run, privacy_map)
 
 
 def _choose(scores: Any, atom: AtomDomain, scale: Fraction, negate: bool, flips: bool) -> int:

@@ -4,7 +4,8 @@ Integers get integer noise. A float x gets real noise Z, and the sum is rounded 
 post-processing of the textbook mechanism, so it costs nothing as long as it is drawn exactly. The grid is 2^-61 of the
 scale. Where x lies on it, round(x + Z) = x + round(Z) and one call of the sampler does; the rare x with bits below the
 grid are drawn by inversion in ball arithmetic. With an explicit `granularity` x is rounded to that grid first, which
-can move two values apart by one step more; the maps charge it.
+can move two values apart by one step more; the maps charge it. Here one value is taken after the other, in exact
+fractions; `vector_noise` does whole arrays.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -50,7 +52,10 @@ def checked_granularity(granularity: Any, atom: AtomDomain) -> Fraction | None:
     """The grid step, exact: a power of two, at least 1 for integers. Errors: InvalidArgument."""
     if granularity is None:
         return None
-    step = exact(granularity, "granularity")
+    if isinstance(granularity, float | np.floating) and math.isfinite(granularity):
+        step = Fraction(float(granularity))  # its bits: the shortest decimal of 2.0**-24 is no power of two
+    else:
+        step = exact(granularity, "granularity")
     power = step > 0 and step.numerator & (step.numerator - 1) == 0 and step.denominator & (step.denominator - 1) == 0
     if not power:
         raise InvalidArgument(f"granularity={granularity!r} is the step of the grid, a power of two such as 2.0**-10.")
@@ -72,43 +77,63 @@ class Additive:
     atom: AtomDomain
     granularity: Fraction | None
 
-    @property
-    def step(self) -> Fraction:
-        """The grid that releases lie on (unit of the values)."""
-        if self.granularity is not None:
-            return self.granularity
+    @cached_property
+    def exponent(self) -> int:
+        """The grid that releases lie on, as the exponent of its step, a power of two (unit of the values)."""
+        asked = None if self.granularity is None else _exponent(self.granularity)
         if not self.atom.is_float:
-            return Fraction(1)
-        return Fraction(2) ** (math.frexp(float_up(self.scale))[1] - 1 - _FINE)
+            return asked or 0
+        fine = math.frexp(float_up(self.scale))[1] - 1 - _FINE
+        return fine if asked is None else max(asked, fine)
+
+    @cached_property
+    def step(self) -> Fraction:
+        """The step of that grid, exact (unit of the values)."""
+        return Fraction(2) ** self.exponent
+
+    @property
+    def rounds_first(self) -> bool:
+        """Whether values are rounded to the grid before the noise.
+
+        A granularity below 2^-61 of the scale asks for nothing: the points of the grid that noise is rounded to are
+        multiples of it already.
+        """
+        return self.granularity is not None and self.granularity == self.step
 
     @property
     def charge(self) -> Fraction:
         """How much further apart rounding to the grid can move two values (unit of the values)."""
-        if self.granularity is None or (self.granularity == 1 and not self.atom.is_float):
+        if not self.rounds_first or (self.step == 1 and not self.atom.is_float):
             return Fraction(0)
-        return self.granularity
+        return self.step
 
-    @property
+    @cached_property
     def sampler_scale(self) -> float:
         """The scale in units of the grid, rounded up: never less noise than was asked for. Errors: InvalidArgument."""
         units = float_up(self.scale / self.step)
         if not 0 < units < math.inf:
-            raise InvalidArgument("granularity: the grid is too fine, or too coarse, for this scale.")
+            raise InvalidArgument(f"scale={float_up(self.scale)!r}: the scale, in steps of the grid, is no float.")
         return units
 
     def noisy(self, values: list[Any]) -> list[int]:
         """The values plus noise, in units of the grid. Values are finite."""
-        step, scale = self.step, self.sampler_scale
-        points = [_fraction(v) / step for v in values]
-        if self.granularity is not None:
+        return self.added(values, self.sampler()(self.sampler_scale, len(values)).tolist())
+
+    def added(self, values: list[Any], noise: list[int]) -> list[int]:
+        """The values plus noise that was drawn on the grid; a value between grid points is drawn anew, with its rest.
+
+        The noise that is not used is independent of everything, so leaving it out changes no law.
+        """
+        points = [_fraction(v) / self.step for v in values]
+        if self.rounds_first:
             points = [Fraction(math.floor(p + Fraction(1, 2))) for p in points]
-        noise = self._sampler()(scale, len(points))
         return [
-            p.numerator + int(w) if p.denominator == 1 else _inverted(self.law, scale, p)
-            for p, w in zip(points, noise.tolist(), strict=True)
+            p.numerator + w if p.denominator == 1 else _inverted(self.law, self.sampler_scale, p)
+            for p, w in zip(points, noise, strict=True)
         ]
 
-    def _sampler(self) -> Callable[[float, int], Any]:
+    def sampler(self) -> Callable[[float, int], Any]:
+        """The noise of the grid, in whole steps: real noise rounded, or discrete Laplace noise for integers."""
         if self.law == "gaussian":
             return rounded_gaussian
         return rounded_laplace if self.atom.is_float else discrete_laplace
@@ -121,6 +146,11 @@ class Additive:
             return [max(int(low), min(int(high), int(v))) for v in values]
         kind = self.atom.dtype.type
         return [float(kind(float(max(Fraction(low), min(Fraction(high), v))))) for v in values]
+
+
+def _exponent(power: Fraction) -> int:
+    """K of the fraction 2^k."""
+    return power.numerator.bit_length() - power.denominator.bit_length()
 
 
 def _fraction(value: Any) -> Fraction:

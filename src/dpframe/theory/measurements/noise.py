@@ -7,21 +7,22 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
-from dpframe.theory.exact import Root, exact, root_above, square, upward
+from dpframe.theory.calls import ordered
+from dpframe.theory.exact import Root, exact, square, upward
 from dpframe.theory.formulas.loss import laplace as laplace_maps
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Measurement
 from dpframe.theory.measurements.grid_noise import Additive, Law, checked_granularity, checked_scale
+from dpframe.theory.measurements.vector_noise import noisy_array
 from dpframe.theory.spaces import (
     AbsoluteDistance,
     AtomDomain,
     Domain,
     L1Distance,
     L2Distance,
+    MapDomain,
     MaxDivergence,
     Measure,
     Metric,
@@ -31,6 +32,7 @@ from dpframe.theory.spaces import (
     SmoothedMaxDivergence,
     VectorDomain,
     ZeroConcentratedDivergence,
+    gaussian_profile,
 )
 from dpframe.theory.vectors import like
 
@@ -42,9 +44,18 @@ Length = Fraction | Root
 def number_domain(domain: Domain, name: str) -> AtomDomain:
     """The atoms that noise is added to: numbers without NaN. Errors: DomainMismatch."""
     atom = domain.element_domain if isinstance(domain, VectorDomain) else domain
+    if isinstance(domain, MapDomain):
+        if domain.possible_keys is None:
+            raise DomainMismatch(
+                f"{name}: the keys of {domain!r} are private, and noise does not hide which of them there are. Say "
+                f"what they can be: count_by(..., keys=[...]); or hide rare ones: {name}_threshold(domain, metric, "
+                "scale=..., threshold=...)."
+            )
+        atom = domain.value_domain
     if not isinstance(atom, AtomDomain):
         raise DomainMismatch(
-            f"{name}: the input domain is {domain!r}; noise is added to a number or a vector of numbers."
+            f"{name}: the input domain is {domain!r}; noise is added to a number, a vector of numbers, "
+            "or a mapping to numbers."
         )
     return noisy_atom(atom, name)
 
@@ -60,30 +71,35 @@ def noisy_atom(atom: AtomDomain, name: str) -> AtomDomain:
 
 def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, name: str) -> Callable[[Length], Length]:
     """How the distance grows by rounding to the grid; checks that metric and domain belong together."""
-    if isinstance(domain, VectorDomain):
+    keys = domain.possible_keys if isinstance(domain, MapDomain) else None
+    if isinstance(domain, VectorDomain | MapDomain):
         if metric != vector:
             raise MetricMismatch(
-                f"{name}: the input metric is {metric!r}; the noise of a vector is measured by {vector!r}."
+                f"{name}: the input metric is {metric!r}; the noise of several numbers is measured by {vector!r}."
             )
-        if noise.atom.is_float and domain.size is None:
+        cells = len(keys) if keys is not None else domain.size if isinstance(domain, VectorDomain) else None
+        if noise.charge and cells is None and noise.atom.is_float:
             raise DomainMismatch(
-                f"{name}: the input domain is {domain!r}; each float is rounded to a grid and the map charges all of "
-                "them, so their number must be public: VectorDomain(atom, size=...)."
+                f"{name}: the input domain is {domain!r}; with a granularity each float is rounded to the grid and the "
+                "map charges all of them, so their number must be public: VectorDomain(atom, size=...). Without a "
+                "granularity it need not be."
             )
-        cells = domain.size
-        if noise.charge and cells is None:
-            raise DomainMismatch(f"{name}: with granularity above 1 a vector needs a public size: {domain!r}.")
     else:
         if metric != AbsoluteDistance():
             raise MetricMismatch(
                 f"{name}: the input metric is {metric!r}; the noise of one number is measured by AbsoluteDistance()."
             )
         cells = 1
-    step, count = noise.charge, cells or 0
+    step = noise.charge
 
     def grown(d_in: Length) -> Length:
         if step == 0 or square(d_in) == 0:
             return d_in
+        count = cells
+        if not noise.atom.is_float:  # integers that differ do so by 1 or more: at most l1, or l2², of them
+            moved = math.floor(d_in if isinstance(vector, L1Distance) and isinstance(d_in, Fraction) else square(d_in))
+            count = moved if count is None else min(count, moved)
+        assert count is not None
         if isinstance(vector, L1Distance) and isinstance(d_in, Fraction):
             return d_in + count * step
         return statistics.lengthened(d_in, step, count)
@@ -95,15 +111,19 @@ def _function(domain: Domain, noise: Additive) -> Callable[[Any], Any]:
     """Add noise to every finite entry; an infinite one stays, since no noise would move it."""
 
     def run_vector(values: Any) -> Any:
-        entries = values.tolist() if hasattr(values, "tolist") else list(values)
-        finite = [v for v in entries if math.isfinite(v)]
-        noisy = iter(noise.release(noise.noisy(finite)))
-        return like(np.array([next(noisy) if math.isfinite(v) else v for v in entries], dtype=noise.atom.dtype), values)
+        return like(noisy_array(noise, values), values)
 
     def run_number(value: Any) -> Any:
         return noise.release(noise.noisy([value]))[0] if math.isfinite(value) else value
 
-    return run_vector if isinstance(domain, VectorDomain) else run_number
+    if not isinstance(domain, MapDomain):
+        return run_vector if isinstance(domain, VectorDomain) else run_number
+    keys, zero = domain.possible_keys or (), noise.atom.dtype.type(0).item()
+
+    def run_mapping(values: Any) -> Any:
+        return dict(zip(keys, run_vector([values.get(k, zero) for k in keys]), strict=True))
+
+    return run_mapping
 
 
 def _additive(domain: Domain, law: Law, scale: Any, granularity: Any, name: str) -> Additive:
@@ -113,6 +133,7 @@ def _additive(domain: Domain, law: Law, scale: Any, granularity: Any, name: str)
     return noise
 
 
+@ordered
 def laplace(
     input_domain: Domain,
     input_metric: Metric,
@@ -122,17 +143,18 @@ def laplace(
 ) -> Measurement:
     """Add Laplace noise to a number or to every entry of a vector.
 
-    Input:  a number under AbsoluteDistance(), or a vector under L1Distance() (of public size when its entries are
-            floats); scale > 0 in the unit of the numbers; granularity: the step of the grid, a power of two, or None
+    Input:  a number under AbsoluteDistance(), or a vector, or a mapping whose possible keys are public, under
+            L1Distance(); scale > 0 in the unit of the numbers; granularity: the step of the grid, a power of two from
+            2^-1074 on, or None. A vector of floats needs a public size where there is a granularity
     Output: the same type, with real Laplace noise for floats and discrete Laplace noise for integers, clipped to the
-            range of the type
+            range of the type; of a mapping every possible key, the absent ones with the noise of a 0
     Bound:  ε = d_in/scale. Without granularity a float is not rounded before the noise, and rounding the sum afterwards
             costs nothing; with it, two entries are brought up to one step further apart, and d_in grows by one step per
-            entry. `output_measure` may be MaxDivergence() (the default); ZeroConcentratedDivergence(): ρ = ε + e^-ε - 1
-            for real noise, ε·tanh(ε/2) for discrete noise; RenyiDivergence() or RenyiDivergence(alpha): exact; or, for
-            one number, SmoothedMaxDivergence(): the exact δ = 1 - e^((ε' - ε)/2) at ε' for real noise
-    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`,
-            `theory.formulas.loss.laplace`
+            entry (for integers: per entry that can differ); below 2^-61 of the scale it asks for no rounding. As
+            `output_measure`, besides MaxDivergence(): ZeroConcentratedDivergence(), ρ = ε + e^-ε - 1 for real noise and
+            ε·tanh(ε/2) for discrete noise; RenyiDivergence() or RenyiDivergence(alpha), exact; or, for one number,
+            SmoothedMaxDivergence(), the exact δ = 1 - e^((ε' - ε)/2) at ε' for real noise
+    Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `loss.laplace`
     Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
 
     >>> m = laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0)
@@ -161,7 +183,7 @@ def laplace(
             curve = _laplace_curve(noise, grown(d_in))
             return curve if order is None else curve(order)
 
-    elif measure == SmoothedMaxDivergence() and not isinstance(input_domain, VectorDomain):
+    elif measure == SmoothedMaxDivergence() and isinstance(input_domain, AtomDomain):
 
         def privacy_map(d_in: Length) -> Any:
             return _laplace_profile(noise, grown(d_in))
@@ -203,6 +225,7 @@ def _laplace_profile(noise: Additive, l1: Length) -> PrivacyProfile:
     )
 
 
+@ordered
 def gaussian(
     input_domain: Domain,
     input_metric: Metric,
@@ -212,8 +235,8 @@ def gaussian(
 ) -> Measurement:
     """Add Gaussian noise to a number or to every entry of a vector.
 
-    Input:  a number under AbsoluteDistance(), or a vector under L2Distance() (of public size when its entries are
-            floats); scale: the standard deviation > 0, in the unit of the numbers; granularity as in `laplace`
+    Input:  a number under AbsoluteDistance(), or a vector or a mapping as in `laplace` under L2Distance(); scale: the
+            standard deviation > 0, in the unit of the numbers; granularity as there
     Output: the same type, with real Gaussian noise, for integers rounded to the nearest one (which keeps the exact
             profile of the real noise), clipped to the range of the type
     Bound:  ρ = d_in²/(2·scale²), d_in grown by √entries·granularity where that is given. `output_measure` may be
@@ -243,7 +266,7 @@ def gaussian(
     elif measure == SmoothedMaxDivergence():
 
         def privacy_map(d_in: Length) -> Any:
-            return gaussian_profile(square(grown(d_in)), noise.scale)
+            return gaussian_profile(square(grown(d_in)) / noise.scale**2)
 
     elif measure != ZeroConcentratedDivergence():
         raise InvalidArgument(
@@ -255,15 +278,3 @@ def gaussian(
 
 def _renyi_curve(rho: Fraction) -> RenyiCurve:
     return RenyiCurve(lambda alpha: upward(rho * exact(alpha, "alpha")))
-
-
-def gaussian_profile(l2_squared: Fraction, scale: Fraction) -> PrivacyProfile:
-    """The exact privacy profile of Gaussian noise for a given square of the L2 distance."""
-    if l2_squared == 0:
-        return PrivacyProfile(lambda epsilon: 0.0, lambda delta: 0.0, "no loss")
-    mu = root_above(l2_squared / scale**2)  # not to a float, so that a scale solved for (ε, δ) passes its own check
-    return PrivacyProfile(
-        lambda epsilon: privacy.gaussian_delta(exact(epsilon, "epsilon"), mu),
-        lambda delta: math.inf if delta == 0 else privacy.gaussian_epsilon(exact(delta, "delta"), mu),
-        f"Gaussian, μ={float(mu):.6g}",
-    )

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from dpframe.errors import DomainMismatch, MetricMismatch
+from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.theory.calls import ordered
 from dpframe.theory.exact import Root, exact, square, upward
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
@@ -37,17 +38,25 @@ Length = Fraction | Root
 Triple = tuple[int, Length, Length]
 
 
+@ordered
 def laplace_threshold(
-    input_domain: Domain, input_metric: Metric, scale: Any, threshold: Any, granularity: Any = None
+    input_domain: Domain,
+    input_metric: Metric,
+    scale: Any,
+    threshold: Any,
+    granularity: Any = None,
+    negate: bool | None = None,
 ) -> Measurement:
     """Add Laplace noise to every value of a mapping and keep the keys whose noisy value reaches the threshold.
 
     Input:  mappings to integers or floats under L01InfDistance(AbsoluteDistance()): (l0 keys, l1 and l∞ in the unit of
             the values); scale > 0; threshold T: a key is kept when noisy >= T, or, for T < 0, when noisy <= T;
-            granularity as in `laplace`
+            granularity as in `laplace`; negate: which of the two it is, whatever the sign of T. With a δ above 1/2 a
+            threshold that keys must reach from below may be negative: negate=False
     Output: mapping from the keys that are kept to their noisy values
-    Bound:  (ε, δ) = (Δ1/scale, 1 - (1 - P[noise >= |T| - Δ∞])^Δ0), after Δ1 <= Δ0·Δ∞ and Δ∞ <= Δ1 tighten each
-            other. The tail is that of the discrete law for integers, which makes "reaches" include equality.
+    Bound:  (ε, δ) = (Δ1/scale, 1 - (1 - P[noise >= T - Δ∞])^Δ0), with -T for T where negated, after Δ1 <= Δ0·Δ∞ and
+            Δ∞ <= Δ1 tighten each other. The tail is that of the discrete law for integers, which makes
+            "reaches" include equality.
             Granularity adds a step per key to Δ1 and one to Δ∞
     Source: Korolova et al. 2009; Wilson et al. 2019, arXiv:1909.01917, theorem 2; `privacy.threshold_delta`
     Errors: InvalidArgument for scale, threshold and granularity; DomainMismatch, MetricMismatch
@@ -61,22 +70,30 @@ def laplace_threshold(
         input_domain,
         input_metric,
         L01InfDistance(),
-        ("laplace", scale, threshold, granularity),
+        ("laplace", scale, threshold, granularity, negate),
         statistics.laplace_loss,
         MaxDivergence(),
     )
 
 
+@ordered
 def gaussian_threshold(
-    input_domain: Domain, input_metric: Metric, scale: Any, threshold: Any, granularity: Any = None
+    input_domain: Domain,
+    input_metric: Metric,
+    scale: Any,
+    threshold: Any,
+    granularity: Any = None,
+    negate: bool | None = None,
 ) -> Measurement:
     """Add Gaussian noise to every value of a mapping and keep the keys whose noisy value reaches the threshold.
 
     Input:  mappings to integers or floats under L02InfDistance(AbsoluteDistance()): (l0 keys, l2 and l∞ in the unit of
-            the values); scale: the standard deviation > 0; threshold and granularity as in `laplace_threshold`
+            the values); scale: the standard deviation > 0; threshold, granularity and negate as in
+            `laplace_threshold`
     Output: mapping from the keys that are kept to their noisy values
-    Bound:  (ρ, δ) = (Δ2²/(2·scale²), 1 - (1 - P[noise >= |T| - Δ∞])^Δ0), after Δ2 <= √Δ0·Δ∞ and Δ∞ <= Δ2 tighten each
-            other. For integers the noise is the real one rounded, so the tail begins half a unit lower
+    Bound:  (ρ, δ) = (Δ2²/(2·scale²), 1 - (1 - P[noise >= T - Δ∞])^Δ0), with -T for T where negated, after
+            Δ2 <= √Δ0·Δ∞ and Δ∞ <= Δ2 tighten each other. For integers the noise is the real one
+            rounded, so the tail begins half a unit lower
     Source: Bun and Steinke 2016; Wilson et al. 2019, arXiv:1909.01917, theorem 2; `privacy.threshold_delta`
     Errors: as `laplace_threshold`
 
@@ -90,7 +107,7 @@ def gaussian_threshold(
         input_domain,
         input_metric,
         L02InfDistance(),
-        ("gaussian", scale, threshold, granularity),
+        ("gaussian", scale, threshold, granularity, negate),
         statistics.gaussian_loss,
         ZeroConcentratedDivergence(),
     )
@@ -100,11 +117,11 @@ def _thresholded(
     domain: Domain,
     metric: Metric,
     wanted: Metric,
-    settings: tuple[Law, Any, Any, Any],
+    settings: tuple[Law, Any, Any, Any, bool | None],
     loss: Callable[[Length, Fraction], Fraction],
     inner: Measure,
 ) -> Measurement:
-    law, scale, threshold, granularity = settings
+    law, scale, threshold, granularity, negate = settings
     name = f"{law}_threshold"
     if not isinstance(domain, MapDomain):
         raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a MapDomain(keys, values).")
@@ -116,14 +133,17 @@ def _thresholded(
     noise = Additive(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
     noise.sampler_scale  # noqa: B018  # refuses a grid that does not suit the scale now rather than at the first call
     limit = exact(threshold, "threshold")
+    if not isinstance(negate, bool | None):
+        raise InvalidArgument(f"{name}: negate={negate!r} is True, False or None.")
+    sign = -1 if (limit < 0 if negate is None else negate) else 1
 
     def privacy_map(d_in: Triple) -> tuple[Any, float]:
         l0, middle, linf = _with_rounding(d_in, noise.charge, isinstance(wanted, L01InfDistance))
         if l0 == 0 or square(linf) == 0:
             return Fraction(0), 0.0
-        return loss(middle, noise.scale), privacy.threshold_delta(_tail(noise, abs(limit), linf), l0)
+        return loss(middle, noise.scale), privacy.threshold_delta(_tail(noise, sign * limit, linf), l0)
 
-    return Measurement(domain, metric, Approximate(inner), _function(noise, limit), privacy_map)
+    return Measurement(domain, metric, Approximate(inner), _function(noise, sign * limit, sign), privacy_map)
 
 
 def _with_rounding(d_in: Triple, charge: Fraction, sums: bool) -> Triple:
@@ -155,13 +175,12 @@ def _tail(noise: Additive, limit: Fraction, linf: Length) -> float:
     return whole(scale / noise.step, math.ceil((limit - reach) / noise.step))
 
 
-def _function(noise: Additive, limit: Fraction) -> Callable[[Any], dict[Any, Any]]:
+def _function(noise: Additive, limit: Fraction, sign: int) -> Callable[[Any], dict[Any, Any]]:
     """Noise, then the threshold on exact numbers, then the type's own precision."""
     step = noise.step
-    bound = math.ceil(abs(limit) / step)
-    if noise.atom.is_float and noise.granularity is None:
+    bound = math.ceil(limit / step)
+    if noise.atom.is_float and not noise.rounds_first:
         bound += 1  # a value rounded up to the threshold had not reached it
-    sign = -1 if limit < 0 else 1
 
     def run(mapping: Any) -> dict[Any, Any]:
         keys = sorted((k for k, v in mapping.items() if v != 0), key=lambda k: (str(type(k)), k))

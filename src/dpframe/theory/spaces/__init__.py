@@ -19,12 +19,10 @@ from dpframe.theory.spaces.measures import (
     Approximate,
     MaxDivergence,
     Measure,
-    PrivacyProfile,
     RenyiCurve,
     RenyiDivergence,
     SmoothedMaxDivergence,
     ZeroConcentratedDivergence,
-    probability,
 )
 from dpframe.theory.spaces.metrics import (
     ChangeOneDistance,
@@ -32,7 +30,15 @@ from dpframe.theory.spaces.metrics import (
     HammingDistance,
     InsertDeleteDistance,
     Metric,
+    PairDistance,
     SymmetricDistance,
+    UnitDistance,
+)
+from dpframe.theory.spaces.profiles import (
+    PrivacyProfile,
+    gaussian_profile,
+    grouped,
+    probability,
 )
 
 __all__ = [
@@ -53,13 +59,17 @@ __all__ = [
     "MaxDivergence",
     "Measure",
     "Metric",
+    "PairDistance",
     "PrivacyProfile",
     "RenyiCurve",
     "RenyiDivergence",
     "SmoothedMaxDivergence",
     "SymmetricDistance",
     "TupleDomain",
+    "UnitDistance",
     "VectorDomain",
     "ZeroConcentratedDivergence",
+    "gaussian_profile",
+    "grouped",
     "probability",
 ]

@@ -7,22 +7,18 @@ bounds, the absence of NaN, and the size of a vector.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dpframe.errors import InvalidArgument, InvalidBounds
+from dpframe.theory.spaces.types import dtype_of, inferred, plain_type
 
 __all__ = ["AtomDomain", "Domain", "MapDomain", "TupleDomain", "VectorDomain"]
 
-_PLAIN: dict[type, np.dtype[Any]] = {
-    bool: np.dtype(np.bool_),
-    int: np.dtype(np.int64),
-    float: np.dtype(np.float64),
-    str: np.dtype(object),
-}
+_ENUMERATED = 1 << 20  # as many keys as are listed one by one
 
 
 class Domain:
@@ -41,45 +37,35 @@ class Domain:
         return self == other
 
 
-def _dtype(kind: Any) -> np.dtype[Any]:
-    """The storage of a type of atoms: numpy's, or object for strings."""
-    if isinstance(kind, type) and kind in _PLAIN:
-        return _PLAIN[kind]
-    dtype: np.dtype[Any]
-    try:
-        dtype = np.dtype(kind)
-    except TypeError:
-        dtype = np.dtype("V1")
-    if dtype.kind == "U":
-        return _PLAIN[str]
-    if dtype.kind not in "biuf" or dtype.itemsize > 8 or kind is None:
-        raise InvalidArgument(
-            f"T={kind!r}: atoms are bool, int, float, str, or a numpy integer or float type of at most 64 bits."
-        )
-    return dtype
-
-
 @dataclass(frozen=True)
 class AtomDomain(Domain):
     """Single values of one type.
 
-    `T` is bool, int, float, str, or a numpy type (`np.int8` … `np.uint64`, `np.float32`, `np.float64`); int is stored
-    in 64 bits and float is `np.float64`. `bounds=(L, U)` limits numbers to L <= x <= U; both are finite and members of
+    `T` is bool, int, float, str, or a numpy type (`np.int8` … `np.uint64`, `np.float32`, `np.float64`), or the name of
+    one ("f32", "i64"); int is stored in 64 bits and float is `np.float64`. Without T the type is that of the bounds:
+    int when both are whole, else float. `bounds=(L, U)` limits numbers to L <= x <= U; both are finite and members of
     T. `nan=True` admits NaN, for floats only.
 
     >>> AtomDomain(T=int, bounds=(0, 12)).member(13)
     False
     >>> AtomDomain(float).member(float("nan")), AtomDomain(float, nan=True).member(float("nan"))
     (False, True)
+    >>> AtomDomain(bounds=(-2, 2))
+    AtomDomain(int, bounds=(-2, 2))
     """
 
-    T: Any
+    T: Any = None
     bounds: tuple[Any, Any] | None = None
     nan: bool = False
     dtype: np.dtype[Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        dtype = _dtype(self.T)
+        if isinstance(self.T, Domain | tuple | list):
+            raise InvalidArgument(
+                f"AtomDomain: the type comes first, not {self.T!r}. Type AtomDomain(T=float, bounds=(0, 1))."
+            )
+        object.__setattr__(self, "T", inferred(self.bounds, self.nan) if self.T is None else plain_type(self.T))
+        dtype = dtype_of(self.T)
         object.__setattr__(self, "dtype", dtype)
         if self.nan and dtype.kind != "f":
             raise InvalidArgument(f"nan=True with T={self._name}: only floats can be NaN.")
@@ -184,15 +170,26 @@ class AtomDomain(Domain):
         return bool(self.bounds[0] <= value <= self.bounds[1])
 
     def members(self, values: np.ndarray[Any, Any]) -> bool:
-        """Whether every entry of an array of this dtype is a member; the vectorised `member`."""
-        if self.dtype.kind not in "iuf" or values.size == 0:
+        """Whether every entry of an array is a member; the vectorised `member`."""
+        if values.size == 0:
             return True
-        low, high = self.bounds if self.bounds is not None else (None, None)
-        if self.is_float and (missing := np.isnan(values)).any():
-            if not self.nan:
-                return False
-            values = values[~missing]
-        return low is None or values.size == 0 or bool((values.min() >= low) and (values.max() <= high))
+        kind, own = values.dtype.kind, self.dtype.kind
+        if kind not in "biuf" or own not in "biuf" or values.dtype.itemsize > 8:
+            return all(self.member(v) for v in values.tolist())
+        if "b" in (kind, own) or (kind == "f" and own != "f"):
+            return bool(kind == own)
+        if kind == "f":
+            missing = np.isnan(values)
+            if missing.any():
+                if not self.nan:
+                    return False
+                values = values[~missing]
+            if values.dtype.itemsize > self.dtype.itemsize:  # infinities are members, numbers beyond the range are not
+                finite = values[np.isfinite(values)]
+                if finite.size and not (self.member(finite.min()) and self.member(finite.max())):
+                    return False
+        # What lies between two members is one: a domain is all of a type, or an interval of it.
+        return values.size == 0 or (self.member(values.min()) and self.member(values.max()))
 
     def within(self, other: Domain) -> bool:
         """Same type, bounds inside the other's, NaN only where the other admits it."""
@@ -207,9 +204,26 @@ def _is_vector(value: Any) -> bool:
     return isinstance(value, Collection) or (hasattr(value, "__iter__") and hasattr(value, "__len__"))
 
 
+_PLAIN_LISTS = {bool: np.bool_, int: np.int64, float: np.float64}
+
+
+def _numbers(vector: Any) -> np.ndarray[Any, Any] | None:
+    """The array that holds the entries as they are: bool, integers or floats of one type. None for another vector."""
+    if hasattr(vector, "__array__"):
+        array = np.asarray(vector)
+        return array if array.ndim == 1 and array.dtype.kind in "biuf" else None
+    kinds = set(map(type, vector)) if isinstance(vector, list | tuple) else set()
+    if len(kinds) != 1 or (kind := kinds.pop()) not in _PLAIN_LISTS:
+        return None
+    try:
+        return np.array(vector, dtype=_PLAIN_LISTS[kind])
+    except OverflowError:  # integers of more than 64 bits
+        return None
+
+
 @dataclass(frozen=True)
 class VectorDomain(Domain):
-    """Vectors (list, tuple, numpy array, pandas or Polars Series) of members of one atom domain.
+    """Vectors (list, tuple, numpy array, pandas or Polars Series) of members of one domain: atoms, or rows (tuples).
 
     `size` is the length when it is public knowledge, which makes many maps tighter; None when it is not.
 
@@ -217,19 +231,21 @@ class VectorDomain(Domain):
     False
     """
 
-    element_domain: AtomDomain
+    element_domain: Any
     size: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.element_domain, AtomDomain):
-            raise InvalidArgument(f"VectorDomain({self.element_domain!r}): give the AtomDomain of its elements.")
+        if not isinstance(self.element_domain, AtomDomain | TupleDomain):
+            raise InvalidArgument(
+                f"VectorDomain({self.element_domain!r}): give the AtomDomain of its elements, or a TupleDomain of rows."
+            )
         if self.size is not None:
             if isinstance(self.size, bool) or not isinstance(self.size, int | np.integer) or self.size < 1:
                 raise InvalidArgument(f"size={self.size!r}: a public size is a whole number of at least 1.")
             object.__setattr__(self, "size", int(self.size))
 
     @property
-    def atom(self) -> AtomDomain:
+    def atom(self) -> Any:
         """The domain of the elements."""
         return self.element_domain
 
@@ -239,11 +255,11 @@ class VectorDomain(Domain):
             return False
         if self.size is not None and len(value) != self.size:
             return False
-        if isinstance(value, np.ndarray):
-            if value.ndim != 1:
-                return False
-            if value.dtype == self.element_domain.dtype and value.dtype.kind in "iufb":
-                return self.element_domain.members(value)
+        if isinstance(value, np.ndarray) and value.ndim != 1:
+            return False
+        array = _numbers(value) if isinstance(self.element_domain, AtomDomain) else None
+        if array is not None:
+            return bool(self.element_domain.members(array))
         return all(self.element_domain.member(v) for v in value)
 
     def within(self, other: Domain) -> bool:
@@ -262,16 +278,40 @@ class VectorDomain(Domain):
 class MapDomain(Domain):
     """Mappings from keys to values, such as counts per group. A key that is absent stands for the value 0.
 
+    `keys` are all the keys that there can be, when that is public knowledge: noise alone then hides who is where. They
+    are known by themselves where the key domain is bool, or whole numbers within bounds (`possible_keys`).
+
     >>> MapDomain(AtomDomain(str), AtomDomain(int)).member({"a": 3})
     True
+    >>> MapDomain(AtomDomain(str), AtomDomain(int), keys=["a", "b"]).member({"c": 3})
+    False
     """
 
     key_domain: AtomDomain
     value_domain: AtomDomain
+    keys: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.key_domain, AtomDomain) and isinstance(self.value_domain, AtomDomain)):
             raise InvalidArgument("MapDomain(key, value): give the AtomDomain of its keys and that of its values.")
+        if self.keys is None:
+            return
+        keys = tuple(self.keys) if isinstance(self.keys, Iterable) and not isinstance(self.keys, str | bytes) else ()
+        if not keys or len(set(keys)) != len(keys) or not all(self.key_domain.member(k) for k in keys):
+            raise InvalidArgument(f"MapDomain: keys are one or more distinct values of {self.key_domain!r}.")
+        object.__setattr__(self, "keys", keys)
+
+    @property
+    def possible_keys(self) -> tuple[Any, ...] | None:
+        """Every key that there can be; None when nobody knows."""
+        if self.keys is not None:
+            return self.keys
+        if self.key_domain.dtype.kind == "b":
+            return (False, True)
+        if self.key_domain.is_integer and self.key_domain.bounds is not None:
+            low, high = self.key_domain.bounds
+            return tuple(range(low, high + 1)) if high - low < _ENUMERATED else None
+        return None
 
     @property
     def key(self) -> AtomDomain:
@@ -285,9 +325,9 @@ class MapDomain(Domain):
 
     def member(self, value: Any) -> bool:
         """Whether it is a mapping whose every key and value is a member."""
-        return isinstance(value, Mapping) and all(
-            self.key_domain.member(k) and self.value_domain.member(v) for k, v in value.items()
-        )
+        if not isinstance(value, Mapping) or (self.keys is not None and not set(value) <= set(self.keys)):
+            return False
+        return all(self.key_domain.member(k) and self.value_domain.member(v) for k, v in value.items())
 
     def within(self, other: Domain) -> bool:
         """Keys within the other's keys and values within the other's values."""
@@ -295,10 +335,12 @@ class MapDomain(Domain):
             isinstance(other, MapDomain)
             and self.key_domain.within(other.key_domain)
             and self.value_domain.within(other.value_domain)
+            and (other.keys is None or (self.keys is not None and set(self.keys) <= set(other.keys)))
         )
 
     def __repr__(self) -> str:
-        return f"MapDomain({self.key_domain!r}, {self.value_domain!r})"
+        keys = "" if self.keys is None else f", keys={list(self.keys)}"
+        return f"MapDomain({self.key_domain!r}, {self.value_domain!r}{keys})"
 
 
 @dataclass(frozen=True)

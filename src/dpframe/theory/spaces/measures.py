@@ -14,25 +14,17 @@ from typing import Any
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.theory.exact import Joint, exact, limit, upward
+from dpframe.theory.spaces.profiles import PrivacyProfile, composed, probability
 
 __all__ = [
     "Approximate",
     "MaxDivergence",
     "Measure",
-    "PrivacyProfile",
     "RenyiCurve",
     "RenyiDivergence",
     "SmoothedMaxDivergence",
     "ZeroConcentratedDivergence",
 ]
-
-
-def probability(value: Any, name: str = "delta") -> Fraction:
-    """An exact number in [0, 1]. Errors: InvalidArgument outside it."""
-    delta = limit(value, name)
-    if not 0 <= delta <= 1:
-        raise InvalidArgument(f"{name}={value!r}: a probability lies between 0 and 1.")
-    return delta
 
 
 class Measure:
@@ -176,54 +168,6 @@ class RenyiDivergence(Measure):
         return RenyiCurve(total)
 
 
-class PrivacyProfile:
-    """Every (ε, δ) that a mechanism satisfies: `delta(epsilon)` and `epsilon(delta)`, both rounded up.
-
-    >>> PrivacyProfile(delta=lambda epsilon: 0.5).delta(epsilon=1.0)
-    0.5
-    """
-
-    def __init__(
-        self, delta: Callable[[Any], float], epsilon: Callable[[float], float] | None = None, label: str = ""
-    ) -> None:
-        self._delta = delta
-        self._epsilon = epsilon
-        self._label = label
-
-    def delta(self, epsilon: float | Fraction) -> float:
-        """The smallest known δ at this ε >= 0. Errors: InvalidArgument."""
-        if epsilon == math.inf and isinstance(epsilon, float):
-            return 0.0
-        if exact(epsilon, "epsilon") < 0:
-            raise InvalidArgument(f"epsilon={epsilon!r}: ε is at least 0.")
-        return min(1.0, float(self._delta(epsilon)))
-
-    def epsilon(self, delta: float) -> float:
-        """The smallest known ε at this δ in [0, 1]; infinite when there is none. Errors: InvalidArgument."""
-        probability(delta)
-        if delta == 1:
-            return 0.0
-        if self._epsilon is not None:
-            return float(self._epsilon(delta))
-        return self._searched(float(delta))
-
-    def _searched(self, delta: float) -> float:
-        if self.delta(0.0) <= delta:
-            return 0.0
-        high = 1.0
-        while self.delta(high) > delta:
-            high *= 2
-            if high > 1e6:
-                return math.inf
-        low = 0.0
-        while (middle := (low + high) / 2) not in (low, high):
-            low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
-        return high
-
-    def __repr__(self) -> str:
-        return f"PrivacyProfile({self._label or 'ε ↔ δ'})"
-
-
 @dataclass(frozen=True)
 class SmoothedMaxDivergence(Measure):
     """A privacy profile: for each ε the δ, the mass by which e^ε times one distribution can fail to cover the other.
@@ -259,10 +203,7 @@ class SmoothedMaxDivergence(Measure):
 
     def add(self, losses: list[Any]) -> Any:
         """The loss of running several mechanisms on the same data, in exact form."""
-        raise UnsupportedOperation(
-            "Privacy profiles do not add up. Fix a δ for each with fix_delta(measurement, delta), or compose before "
-            "zcdp_to_approx."
-        )
+        return composed([self.parse(loss) for loss in losses])
 
 
 def _pair(inner: Measure, loss: Any, name: str) -> tuple[Any, Fraction]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpframe.errors import InvalidArgument
-from dpframe.theory.exact import exact
+from dpframe.theory.exact import Joint, exact
 
 __all__ = [
     "ChangeOneDistance",
@@ -21,7 +21,9 @@ __all__ = [
     "HammingDistance",
     "InsertDeleteDistance",
     "Metric",
+    "PairDistance",
     "SymmetricDistance",
+    "UnitDistance",
     "whole",
 ]
 
@@ -153,3 +155,52 @@ class DiscreteDistance(_Counting):
         if value > 1:
             raise InvalidArgument(f"{name}={distance!r}: a DiscreteDistance is 0 or 1.")
         return value
+
+
+@dataclass(frozen=True)
+class PairDistance(Metric):
+    """The distances of two tables side by side: (records on the left, records on the right).
+
+    >>> PairDistance().distance(([1, 2], [3]), ([1], [3, 4]))
+    (1, 1)
+    """
+
+    inner_metric: Metric = SymmetricDistance()
+
+    def distance(self, a: Any, b: Any) -> Joint:
+        """(count, count)."""
+        return Joint(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))
+
+    def parse(self, distance: Any, name: str = "d_in") -> tuple[int, int]:
+        """A pair of counts. Errors: InvalidArgument for anything else."""
+        if not isinstance(distance, tuple | list) or len(distance) != 2:
+            raise InvalidArgument(f"{name}={distance!r}: {self!r} is a pair (left, right).")
+        left, right = (self.inner_metric.parse(part, f"{name}[{i}]") for i, part in enumerate(distance))
+        return left, right
+
+    def show(self, distance: Any) -> Joint:
+        """The pair of counts."""
+        return Joint(int(part) for part in distance)
+
+
+@dataclass(frozen=True)
+class UnitDistance(_Counting):
+    """How many units must join or leave to turn one table into the other; the first entry of a row says whose it is.
+
+    A unit whose rows differ leaves and joins again: it counts twice. The order of rows does not matter.
+
+    >>> UnitDistance().distance([(1, "a"), (1, "b"), (2, "a")], [(2, "a")])
+    1
+    """
+
+    def distance(self, a: Any, b: Any) -> int:
+        """Count of units that join or leave."""
+        left, right = self._rows(a), self._rows(b)
+        return sum((u in left) + (u in right) for u in {**left, **right} if left.get(u) != right.get(u))
+
+    def _rows(self, table: Any) -> dict[Any, Counter[Any]]:
+        """The rows of each unit, with multiplicity."""
+        units: dict[Any, Counter[Any]] = {}
+        for row in table:
+            units.setdefault(_key(row[0]), Counter())[tuple(map(_key, row[1:]))] += 1
+        return units

@@ -4,11 +4,18 @@ from dpframe.theory.transformations.aggregates import (
     count,
     mean,
     sum,
+    sum_squared_deviations,
     variance,
 )
 from dpframe.theory.transformations.counting import (
     count_by,
     histogram,
+)
+from dpframe.theory.transformations.joins import (
+    join,
+)
+from dpframe.theory.transformations.ranks import (
+    quantile_scores,
 )
 from dpframe.theory.transformations.resizing import (
     resize,
@@ -18,16 +25,35 @@ from dpframe.theory.transformations.rowwise import (
     clamp,
     impute,
 )
+from dpframe.theory.transformations.trees import (
+    consistent_tree,
+    tree,
+)
+from dpframe.theory.transformations.units import (
+    grouped_counts,
+    grouped_pairs,
+    grouped_sums,
+    grouped_units,
+)
 
 __all__ = [
     "cast",
     "clamp",
+    "consistent_tree",
     "count",
     "count_by",
+    "grouped_counts",
+    "grouped_pairs",
+    "grouped_sums",
+    "grouped_units",
     "histogram",
     "impute",
+    "join",
     "mean",
+    "quantile_scores",
     "resize",
     "sum",
+    "sum_squared_deviations",
+    "tree",
     "variance",
 ]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnsupportedOperation, WrongType
+from dpframe.theory.calls import ordered
 from dpframe.theory.exact import exact
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
@@ -18,9 +19,10 @@ from dpframe.theory.grids import integer_total, sum_grid
 from dpframe.theory.spaces import AbsoluteDistance, AtomDomain, Domain, Metric, VectorDomain
 from dpframe.theory.vectors import as_array, dataset
 
-__all__ = ["count", "mean", "sum", "variance"]
+__all__ = ["count", "mean", "sum", "sum_squared_deviations", "variance"]
 
 
+@ordered
 def count(input_domain: Domain, input_metric: Metric) -> Transformation:
     """The number of records.
 
@@ -69,6 +71,7 @@ def _integers(atom: AtomDomain) -> bool:
     return atom.dtype.kind in "biu"
 
 
+@ordered
 def sum(input_domain: Domain, input_metric: Metric) -> Transformation:
     """The sum of bounded numbers.
 
@@ -155,6 +158,7 @@ def _nearest(value: Fraction, step: Fraction) -> float:
     return float(math.floor(value / step + Fraction(1, 2)) * step)
 
 
+@ordered
 def mean(input_domain: Domain, input_metric: Metric) -> Transformation:
     """The mean of bounded numbers, their number being public.
 
@@ -190,6 +194,7 @@ def mean(input_domain: Domain, input_metric: Metric) -> Transformation:
     )
 
 
+@ordered
 def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Transformation:
     """The variance of bounded numbers, their number being public.
 
@@ -231,4 +236,40 @@ def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Trans
         AbsoluteDistance(),
         run,
         lambda d_in: statistics.sized_variance(d_in, lower, upper, relation, size, ddof),
+    )
+
+
+@ordered
+def sum_squared_deviations(input_domain: Domain, input_metric: Metric) -> Transformation:
+    """The sum of squared deviations from the mean of bounded numbers, their number being public.
+
+    Input:  vectors of `size` numbers within the domain's bounds [L, U]
+    Output: float (unit of the values squared); divided by size - 1 it is the variance
+    Bound:  (U - L)²·j(size - j)/size with j = min(changed records, ⌊size/2⌋). Rounding is paid for as in `variance`
+    Source: `statistics.squared_deviations`
+    Errors: as `variance`
+
+    >>> from dpframe.theory import ChangeOneDistance
+    >>> t = sum_squared_deviations(VectorDomain(AtomDomain(float, bounds=(0, 10)), size=4), ChangeOneDistance())
+    >>> t([0.0, 3.0, 3.0, 6.0]), t.map(1)
+    (18.0, 75)
+    """
+    domain, relation = dataset(input_domain, input_metric, "sum_squared_deviations")
+    atom, lower, upper = _bounded(domain, "sum_squared_deviations")
+    size = _sized(domain, "sum_squared_deviations")
+    largest, one = (statistics.squared_deviations(d, lower, upper, "replace", size) for d in (size, 1))
+    step = _lattice(largest)
+    powers = _powers(atom, size, max(lower, upper - step * (upper - lower) / one if one else upper))
+
+    def run(values: Any) -> float:
+        total, squared = powers(values)
+        return _nearest(squared - total * total / size, step)
+
+    return Transformation(
+        domain,
+        input_metric,
+        AtomDomain(float),
+        AbsoluteDistance(),
+        run,
+        lambda d_in: statistics.squared_deviations(d_in, lower, upper, relation, size),
     )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.theory.calls import ordered
 from dpframe.theory.exact import Root
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity
 from dpframe.theory.formulas.sensitivity import vectors as statistics
@@ -29,10 +30,10 @@ from dpframe.theory.spaces import (
 )
 from dpframe.theory.vectors import as_array, dataset
 
-__all__ = ["count_by", "histogram"]
+__all__ = ["count_by", "histogram", "reading"]
 
 
-def _reading(metric: Metric, name: str) -> Callable[[Sensitivity], Any]:
+def reading(metric: Metric, name: str) -> Callable[[Sensitivity], Any]:
     """What a metric on cells reads from a sensitivity. Errors: MetricMismatch."""
     if isinstance(metric, L1Distance):
         return lambda s: s.exact_l1
@@ -56,6 +57,7 @@ def _map(
     return lambda d_in: read(statistics.cell_counts(d_in, relation, size, cells))
 
 
+@ordered
 def histogram(
     input_domain: Domain,
     input_metric: Metric,
@@ -92,7 +94,7 @@ def histogram(
         cells, run = _bins(atom, list(bins or []))
     cells += bool(null_category)
     metric = L1Distance() if output_metric is None else output_metric
-    read = _reading(metric, "histogram")
+    read = reading(metric, "histogram")
 
     def counted(values: Any) -> list[int]:
         result = run(values)
@@ -149,37 +151,53 @@ def _bins(atom: AtomDomain, edges: list[Any]) -> tuple[int, Callable[[Any], list
     return len(edges) - 1, run
 
 
-def count_by(input_domain: Domain, input_metric: Metric, output_metric: Metric | None = None) -> Transformation:
-    """The number of records of each distinct value, the values being private too.
+@ordered
+def count_by(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_metric: Metric | None = None,
+    keys: Iterable[Any] | None = None,
+) -> Transformation:
+    """The number of records of each distinct value, the values being private too unless `keys` lists them.
 
-    Input:  vectors of any type without NaN
+    Input:  vectors of any type without NaN; keys: the distinct values to count, when they are public; others are left
+            out. With public keys the counts may go to `laplace` (in L1Distance()) and `gaussian` (in L2Distance()),
+            otherwise to laplace_threshold and gaussian_threshold
     Output: mapping from each value that occurs to its count (records); a value that does not occur stands for 0
-    Bound:  as for `histogram`, with no limit on the number of cells. `output_metric` is L01InfDistance() (the default,
-            which laplace_threshold asks for), L02InfDistance() (for gaussian_threshold), L1Distance(), L2Distance()
-            or LinfDistance()
+    Bound:  as for `histogram`, with no limit on the number of cells where the keys are private. `output_metric` is
+            L01InfDistance() (the default, which laplace_threshold asks for), L02InfDistance() (for gaussian_threshold),
+            L1Distance(), L2Distance() or LinfDistance()
     Source: `statistics.cell_counts`
-    Errors: DomainMismatch, also when NaN is allowed, since NaN is not equal to itself; MetricMismatch
+    Errors: DomainMismatch, also when NaN is allowed, since NaN is not equal to itself; MetricMismatch; InvalidArgument
+            for keys that are repeated or no values of the element domain
 
     >>> from dpframe.theory import SymmetricDistance
     >>> t = count_by(VectorDomain(AtomDomain(str)), SymmetricDistance())
     >>> t(["a", "b", "a"]), t.map(2)
     ({'a': 2, 'b': 1}, (2, 2, 2))
+    >>> t = count_by(VectorDomain(AtomDomain(str)), SymmetricDistance(), L1Distance(), keys=["a", "c"])
+    >>> t(["a", "b", "a"]), t.map(2)
+    ({'a': 2}, 2)
     """
     domain, relation = dataset(input_domain, input_metric, "count_by")
     atom = domain.element_domain
     if atom.nan:
         raise DomainMismatch(f"count_by: the records may be NaN ({atom!r}), which is no key. Use impute first.")
     metric = L01InfDistance(AbsoluteDistance()) if output_metric is None else output_metric
-    read = _reading(metric, "count_by")
+    read = reading(metric, "count_by")
+
+    output = MapDomain(atom, AtomDomain(int), keys)  # type: ignore[arg-type]  # any iterable; it is made a tuple there
+    public = None if output.keys is None else set(output.keys)
 
     def run(values: Any) -> dict[Any, int]:
-        return dict(Counter(as_array(values, atom).tolist()))
+        counts = Counter(as_array(values, atom).tolist())
+        return dict(counts) if public is None else {k: n for k, n in counts.items() if k in public}
 
     return Transformation(
         domain,
         input_metric,
-        MapDomain(atom, AtomDomain(int)),
+        output,
         metric,
         run,
-        _map(relation, domain.size, None, read),
+        _map(relation, domain.size, None if public is None else len(public), read),
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import InvalidArgument
+from dpframe.theory.calls import ordered
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import Domain, HammingDistance, InsertDeleteDistance, Metric, VectorDomain
@@ -17,6 +18,7 @@ from dpframe.theory.vectors import as_array, dataset, like
 __all__ = ["resize"]
 
 
+@ordered
 def resize(input_domain: Domain, input_metric: Metric, size: int, constant: Any) -> Transformation:
     """Cut a dataset down, or fill it up with a constant, to a public size.
 

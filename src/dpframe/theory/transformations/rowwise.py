@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpframe.errors import InvalidArgument, InvalidBounds
+from dpframe.theory.calls import ordered
 from dpframe.theory.framework import Transformation
 from dpframe.theory.spaces import AtomDomain, Domain, Metric, VectorDomain
 from dpframe.theory.vectors import as_array, dataset, like
@@ -30,6 +31,7 @@ def _rowwise(
     return Transformation(domain, metric, VectorDomain(atom, domain.size), metric, run, lambda d_in: d_in)
 
 
+@ordered
 def clamp(input_domain: Domain, input_metric: Metric, bounds: tuple[Any, Any]) -> Transformation:
     """Move every number that lies outside the bounds to the nearer bound.
 
@@ -55,6 +57,7 @@ def clamp(input_domain: Domain, input_metric: Metric, bounds: tuple[Any, Any]) -
     return _rowwise(domain, input_metric, bounded, lambda x: np.clip(x, lower, upper))
 
 
+@ordered
 def impute(input_domain: Domain, input_metric: Metric, constant: Any = 0.0) -> Transformation:
     """Put a constant in the place of every NaN.
 
@@ -78,6 +81,7 @@ def impute(input_domain: Domain, input_metric: Metric, constant: Any = 0.0) -> T
     return _rowwise(domain, input_metric, whole, lambda x: np.where(np.isnan(x), atom.dtype.type(constant), x))
 
 
+@ordered
 def cast(input_domain: Domain, input_metric: Metric, T: Any, default: Any = None) -> Transformation:  # noqa: N803
     """Turn every record into another type; what has no image there becomes the default.
 

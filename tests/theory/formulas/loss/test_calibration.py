@@ -61,7 +61,7 @@ def check_laplace(rng):
 
 def check_rho(rng):
     square, rho = any_number(rng, 1e-6, 1e12), any_number(rng, 1e-9, 1e3)
-    sigma, truth = Fraction(maps.gaussian_scale_rho(square, rho)), Fraction(square) / (2 * Fraction(rho))
+    sigma, truth = Fraction(maps.gaussian_scale_rho(l2_squared=square, rho=rho)), Fraction(square) / (2 * Fraction(rho))
     assert truth <= sigma**2 <= truth * (1 + Fraction(1, 10**9))
     assert Fraction(math.nextafter(float(sigma), 0)) ** 2 < truth
 
@@ -78,7 +78,7 @@ def check_laplace_rho(rng):
 def check_gaussian(rng):
     square, epsilon = any_number(rng, 1e-6, 1e12), any_number(rng, 1e-4, 50)
     delta = any_number(rng, 1e-15, 0.3)
-    sigma = maps.gaussian_scale(square, epsilon, delta)
+    sigma = maps.gaussian_scale(l2_squared=square, epsilon=epsilon, delta=delta)
     with ctx.workprec(200):
         root = exact(square).sqrt()
         assert profile(epsilon, root / sigma) <= exact(delta)
@@ -159,7 +159,7 @@ def test_extreme_prices(epsilon, delta):
 def test_the_precision_that_a_user_sets_changes_nothing():
     def figures():
         return (
-            maps.gaussian_scale(Fraction(1, 3), Fraction(1, 10), Fraction(1, 10**6)),
+            maps.gaussian_scale(l2_squared=Fraction(1, 3), epsilon=Fraction(1, 10), delta=Fraction(1, 10**6)),
             maps.laplace_scale_rho(1, Fraction(1, 3)),
             maps.threshold(Fraction(1, 10**7), 3, "gaussian", Fraction(10, 3)),
             maps.scale_for_error("laplace", 9, Fraction(1, 20)),
@@ -193,7 +193,7 @@ def test_several_columns_are_one_mechanism():
     assert [part / parts[0] for part in parts] == pytest.approx(shares)
     # One column has all of it, and shares count only in proportion.
     (single,) = maps.gaussian_scales([4], [0.3], 1, 1e-6)
-    assert single == pytest.approx(maps.gaussian_scale(4, 1, 1e-6), rel=1e-14)
+    assert single == pytest.approx(maps.gaussian_scale(2, 1, 1e-6), rel=1e-14)
     assert maps.gaussian_scales([0, 1], [1, 1], 1, 1e-6)[0] == 0
 
 
@@ -286,3 +286,22 @@ def test_prices_that_are_no_prices_are_refused(call):
 def test_arguments_that_make_no_sense_are_refused(call):
     with pytest.raises(InvalidArgument):
         call()
+
+
+def test_a_length_cannot_be_taken_for_its_square():
+    """Ten times the length needs ten times the scale; the square is taken by name only."""
+    for l2 in (1, 10, Fraction(1, 10)):
+        assert maps.gaussian_scale(l2, 1, 1e-6) == maps.gaussian_scale(
+            l2_squared=Fraction(l2) ** 2, epsilon=1, delta=1e-6
+        )
+        assert maps.gaussian_scale(l2, 1, 1e-6) == pytest.approx(l2 * maps.gaussian_scale(1, 1, 1e-6), rel=1e-15)
+        assert maps.gaussian_scale_rho(l2, 0.5) == maps.gaussian_scale_rho(l2_squared=Fraction(l2) ** 2, rho=0.5)
+    for wrong in (
+        lambda: maps.gaussian_scale(1, 1, 1e-6, l2_squared=1),
+        lambda: maps.gaussian_scale(epsilon=1, delta=1e-6),
+        lambda: maps.gaussian_scale(1),
+        lambda: maps.gaussian_scale_rho(rho=1),
+        lambda: maps.gaussian_scale_rho(-1, 1),
+    ):
+        with pytest.raises((InvalidArgument, InvalidPrice)):
+            wrong()

@@ -39,7 +39,7 @@ def worst(scale, least, changes):
 @pytest.mark.parametrize("changes", [(1, 1), (1, -1)])
 def test_noise_and_threshold_together_are_within_delta(changes):
     """Both keep nearly all of δ; a threshold that is lower by two is not paid for (negative control)."""
-    scale = gaussian_scale(2, EPSILON, DELTA * 19 / 20)
+    scale = gaussian_scale(l2_squared=2, epsilon=EPSILON, delta=DELTA * 19 / 20)
     least = threshold_beside_noise(DELTA, EPSILON, 2, scale, 1, lambda j: math.sqrt(min(j, 2)) / scale)
     assert DELTA / 3 < worst(scale, least, changes) <= DELTA
     if changes == (1, 1):
@@ -48,17 +48,17 @@ def test_noise_and_threshold_together_are_within_delta(changes):
 
 @pytest.mark.parametrize("groups", [1, 2, 5, 64, 65, 300])
 def test_it_is_never_below_the_threshold_of_all_of_delta_and_hardly_above(groups):
-    scale = gaussian_scale(groups, 1, 1e-6 * 19 / 20)
+    scale = gaussian_scale(l2_squared=groups, epsilon=1, delta=1e-6 * 19 / 20)
     least = threshold_beside_noise(1e-6, 1, groups, scale, 1, lambda j: math.sqrt(j) / scale)
     alone = threshold(1e-6, groups, "gaussian", scale)
     assert alone <= least <= alone * 1.02 + 1
-    halves = threshold(5e-7, groups, "gaussian", gaussian_scale(groups, 1, 5e-7))
+    halves = threshold(5e-7, groups, "gaussian", gaussian_scale(l2_squared=groups, epsilon=1, delta=5e-7))
     assert least < 0.97 * halves
 
 
 def test_there_is_none_where_the_noise_takes_all_of_delta_or_a_unit_may_put_all_into_one_group():
-    scale = gaussian_scale(100, 1, 1e-6)
+    scale = gaussian_scale(l2_squared=100, epsilon=1, delta=1e-6)
     assert threshold_beside_noise(1e-7, 1, 100, scale, 1, lambda j: math.sqrt(j) / scale) is None
-    scale = gaussian_scale(100, 1, 0.95e-6)
+    scale = gaussian_scale(l2_squared=100, epsilon=1, delta=0.95e-6)
     wide = threshold_beside_noise(1e-6, 1, 100, scale, 1, lambda j: math.sqrt(100) / scale)
     assert wide is None or wide > threshold(1e-6, 100, "gaussian", scale)

@@ -51,6 +51,11 @@ from dpframe.theory.formulas.loss.quantile_selection import (
     rank_scale_rho,
     rank_terms,
 )
+from dpframe.theory.formulas.loss.renyi import (
+    group_renyi,
+    renyi_to_delta,
+    renyi_to_epsilon,
+)
 
 __all__ = [
     "PRIOR",
@@ -73,6 +78,7 @@ __all__ = [
     "gaussian_scale_rho",
     "group_privacy",
     "group_privacy_rho",
+    "group_renyi",
     "laplace_delta",
     "laplace_renyi",
     "laplace_rho",
@@ -83,6 +89,8 @@ __all__ = [
     "rank_scale",
     "rank_scale_rho",
     "rank_terms",
+    "renyi_to_delta",
+    "renyi_to_epsilon",
     "rest_scale",
     "rho_within",
     "rounded_error",

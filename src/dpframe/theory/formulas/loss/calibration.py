@@ -108,19 +108,26 @@ def laplace_scale_rho(l1: Number, rho: Number) -> float:
     return smallest_float(lambda scale: scale > 0 and at_most(lambda: charge(scale), target), float(length) / epsilon)
 
 
-def gaussian_scale_rho(l2_squared: Number, rho: Number) -> float:
+def gaussian_scale_rho(l2: Number | None = None, rho: Number = 0, *, l2_squared: Number | None = None) -> float:
     """Smallest Gaussian scale σ for ρ (zero-concentrated).
 
-    Input:  l2_squared, the square of how far one unit moves the answer in L2; rho > 0
+    Input:  l2, how far one unit moves the answer in L2, or by name l2_squared, its square; rho > 0
     Output: σ, in the units of l2
     Bound:  the smallest float with σ² ≥ l2²/(2ρ)
     Source: Bun, Steinke 2016, arXiv:1605.02065, Proposition 1.6
-    Errors: InvalidArgument for a negative square, InvalidPrice for a ρ that is not positive
+    Errors: InvalidArgument for a negative length or square, InvalidPrice for a ρ that is not positive
 
-    >>> gaussian_scale_rho(1, 0.5)
-    1.0
+    >>> gaussian_scale_rho(3, 0.5), gaussian_scale_rho(l2_squared=9, rho=0.5)
+    (3.0, 3.0)
     """
-    return root_up(sensitivity("l2_squared", l2_squared) / (2 * _positive_price("rho", rho)))
+    return root_up(_square("gaussian_scale_rho", l2, l2_squared) / (2 * _positive_price("rho", rho)))
+
+
+def _square(name: str, l2: Number | None, l2_squared: Number | None) -> Fraction:
+    """The square of an L2 sensitivity that is given as it is, or by name as its square."""
+    if (l2 is None) == (l2_squared is None):
+        raise InvalidArgument(f"{name}: give the L2 sensitivity, l2=3, or its square, l2_squared=9.")
+    return sensitivity("l2", l2) ** 2 if l2 is not None else sensitivity("l2_squared", l2_squared)
 
 
 def rho_within(epsilon: Number, delta: Number) -> Fraction:
@@ -143,19 +150,21 @@ def rho_within(epsilon: Number, delta: Number) -> Fraction:
     return low
 
 
-def gaussian_scale(l2_squared: Number, epsilon: Number, delta: Number) -> float:
+def gaussian_scale(
+    l2: Number | None = None, epsilon: Number = -1, delta: Number = 0, *, l2_squared: Number | None = None
+) -> float:
     """Smallest Gaussian scale σ for (ε, δ), for real or rounded noise.
 
-    Input:  l2_squared, the square of how far one unit moves the answer in L2; epsilon ≥ 0; delta in (0, 1)
+    Input:  l2, how far one unit moves the answer in L2, or by name l2_squared, its square; epsilon ≥ 0; delta in (0, 1)
     Output: σ, in the units of l2
     Bound:  the smallest float at which the exact profile (`privacy.gaussian_delta`) is surely at most delta
     Source: Balle, Wang 2018, arXiv:1805.06530, Theorem 8
-    Errors: InvalidArgument for a negative square, InvalidPrice for a negative ε or a delta outside (0, 1)
+    Errors: InvalidArgument for a negative length or square, InvalidPrice for a negative ε or a delta outside (0, 1)
 
-    >>> round(gaussian_scale(1, 1, 1e-6), 2)
-    4.22
+    >>> round(gaussian_scale(10, 1, 1e-6), 1), round(gaussian_scale(l2_squared=100, epsilon=1, delta=1e-6), 1)
+    (42.2, 42.2)
     """
-    square = sensitivity("l2_squared", l2_squared)
+    square = _square("gaussian_scale", l2, l2_squared)
     loss, target = price("epsilon", epsilon), probability("delta", delta)
     if square == 0:
         return 0.0

@@ -116,7 +116,7 @@ def rank_scale_rho(rank: Fraction, rows: Sensitivity, rho: Fraction) -> Fraction
     Fraction(2, 1)
     """
     change, units = rank_terms(rank)
-    return Fraction(gaussian_scale_rho(rows.l2_squared, rho)) * change / units
+    return Fraction(gaussian_scale_rho(l2_squared=rows.l2_squared, rho=rho)) * change / units
 
 
 def count_scale(rows: Sensitivity, rounds: int, epsilon: Fraction) -> Fraction:
@@ -157,7 +157,7 @@ def count_scale_rho(rows: Sensitivity, rounds: int, rho: Fraction) -> Fraction:
     >>> count_scale_rho(Sensitivity.of(l0=4, l1=4, l2_squared=4, linf=1), 2, Fraction(1, 4))
     Fraction(2, 1)
     """
-    return Fraction(gaussian_scale_rho(rows.l2_squared, rho / rounds)) / 2
+    return Fraction(gaussian_scale_rho(l2_squared=rows.l2_squared, rho=rho / rounds)) / 2
 
 
 def fewer_rows(scale: float, candidates: int, alpha: float, *, exponential: bool = False) -> float:

@@ -23,16 +23,21 @@ from dpframe.theory.formulas.sensitivity.grouped import (
 __all__ = [
     "cell_counts",
     "gaussian_loss",
+    "joined",
     "laplace_loss",
     "lengthened",
+    "rank_scores",
     "replacements",
     "resized",
     "response_epsilon",
     "sized_mean",
     "sized_variance",
+    "squared_deviations",
     "tight_l1",
     "tight_l2",
     "total",
+    "tree_length",
+    "tree_square",
     "vector_length",
 ]
 
@@ -155,6 +160,75 @@ def resized(d_in: int, relation: Relation, size: int | None, length: int) -> int
     changed = replacements(d_in, relation, size)
     replaced = min(d_in if changed is None else changed, length)
     return replaced if relation == "replace" else 2 * replaced
+
+
+def rank_scores(d_in: int, rank: Fraction, relation: Relation, size: int | None) -> int:
+    """Largest change of any score -|(b-a)·L - a·U| of rank a/b, for L records below a candidate and U above it.
+
+    Input:  d_in (count); rank in [0, 1]; size: public number of records or None
+    Output: score units, 1/b of a record
+    Bound:  a record that enters or leaves moves L or U by 1, or neither: max(a, b-a). One that changes moves at most
+            the one up and the other down: a + (b-a) = b
+    Source: Smith 2011, STOC
+    Errors: none here
+
+    >>> rank_scores(2, Fraction(1, 4), "add-remove", None), rank_scores(2, Fraction(1, 4), "replace", None)
+    (6, 8)
+    """
+    a, b = rank.as_integer_ratio()
+    changed = replacements(d_in, relation, size)
+    return d_in * max(a, b - a) if changed is None else changed * b
+
+
+def tree_length(branching: int, height: int, l1: Fraction) -> Fraction:
+    """L1 change of all nodes of a tree of counts: each of its height + 1 levels changes by at most that of the leaves.
+
+    >>> tree_length(2, 3, Fraction(1))
+    Fraction(4, 1)
+    """
+    return (height + 1) * l1
+
+
+def tree_square(branching: int, height: int, l2_squared: Fraction) -> Fraction:
+    """Square of the L2 change of all nodes of a tree of counts.
+
+    Input:  children of a node and levels below the root (counts); square of the L2 change of the leaves
+    Bound:  a node over b^j leaves changes by at most √(b^j) times the length of their changes (Cauchy and Schwarz), and
+            it is reached when all leaves change alike: (1 + b + … + b^height) times the square
+    Source: elementary
+    Errors: none here
+
+    >>> tree_square(2, 2, Fraction(1))
+    Fraction(7, 1)
+    """
+    return sum((Fraction(branching) ** j for j in range(height + 1)), Fraction(0)) * l2_squared
+
+
+def joined(d_left: int, d_right: int, max_left: int, max_right: int) -> int:
+    """Rows of a join that change, when each key has at most max_left and max_right rows in the two tables.
+
+    Input:  rows that enter or leave on the left and on the right; the limits per key (counts)
+    Output: count
+    Bound:  a row that enters pushes out at most one row of its key, so it changes two rows of its table, each of which
+            meets at most as many rows as the other table's limit
+    Source: Berghel et al. 2022, arXiv:2212.04133, for joins of truncated tables
+    Errors: none here
+
+    >>> joined(1, 2, 3, 4)
+    20
+    """
+    return 2 * (max_right * d_left + max_left * d_right)
+
+
+def squared_deviations(d_in: int, lower: Fraction, upper: Fraction, relation: Relation, size: int) -> Fraction:
+    """Change of the sum of squared deviations from the mean of `size` values in [lower, upper].
+
+    Bound:  that of `sized_variance`, times its divisor: (upper - lower)²·j(size - j)/size, j = min(changed, ⌊size/2⌋)
+
+    >>> squared_deviations(1, Fraction(0), Fraction(10), "replace", 4)
+    Fraction(75, 1)
+    """
+    return size * sized_variance(d_in, lower, upper, relation, size, 0)
 
 
 def tight_l1(l0: int, l1: Fraction | Root, linf: Fraction | Root) -> tuple[int, Fraction | Root, Fraction | Root]:

@@ -1,0 +1,153 @@
+"""Calls as people know them: arguments in a wrong order, and names of other libraries, are answered with a line."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, TypeVar
+
+from dpframe.errors import WrongCall
+from dpframe.theory.spaces import Domain, Metric
+
+__all__ = ["ordered", "unknown_name"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_LINES = {
+    "laplace": "scale=25.0",
+    "gaussian": "scale=25.0",
+    "laplace_threshold": "scale=1.0, threshold=20",
+    "gaussian_threshold": "scale=1.0, threshold=20",
+    "noisy_max": "scale=1.0",
+    "noisy_top_k": "k=3, scale=1.0",
+    "clamp": "bounds=(0, 100)",
+    "cast": "T=float",
+    "impute": "constant=0.0",
+    "resize": "size=100, constant=0",
+    "histogram": "categories=['a', 'b']",
+    "count_by": "",
+    "count": "",
+    "sum": "",
+    "mean": "",
+    "variance": "",
+    "sum_squared_deviations": "",
+    "quantile_scores": "candidates=[0, 50, 100], alpha=0.5",
+    "tree": "branching=2",
+    "interval_choice": "alpha=0.5, scale=1.0",
+    "canonical_noise": "d_in=1.0, d_out=(1.0, 1e-7)",
+    "select_keys": "epsilon=1.0, delta=1e-6",
+}
+
+
+def ordered(function: F, line: str | None = None) -> F:
+    """The same constructor; arguments that do not fit, or domain and metric at the wrong place, are a `WrongCall`.
+
+    >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace
+    >>> laplace(AbsoluteDistance(), AtomDomain(float), 1.0)
+    Traceback (most recent call last):
+    dpframe.errors.WrongCall: laplace: the input domain comes first, then the input metric. \
+Type laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0).
+    """
+    signature, name = inspect.signature(function), function.__name__
+    rest = _LINES.get(name, "") if line is None else line
+
+    def written(domain: Any, metric: Any) -> str:
+        return f"{name}({', '.join(filter(None, (domain, metric, rest)))})"
+
+    @wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as problem:
+            misfit: TypeError | None = problem
+        else:
+            misfit = None
+        values = [*args, *kwargs.values()]
+        domain = next((repr(v) for v in values if isinstance(v, Domain)), "domain")
+        metric = next((repr(v) for v in values if isinstance(v, Metric)), "metric")
+        if misfit is not None:
+            raise WrongCall(f"{name}: {misfit}. Type {written(domain, metric)}.")
+        places = {"input_domain": Domain, "input_metric": Metric}
+        for place, value in bound.arguments.items():
+            wanted = places.get(place)
+            strays = isinstance(value, Domain | Metric) and place not in (*places, "output_metric")
+            if strays or (wanted is not None and not isinstance(value, wanted) and _elsewhere(wanted, bound, place)):
+                raise WrongCall(
+                    f"{name}: the input domain comes first, then the input metric. Type {written(domain, metric)}."
+                )
+        return function(*args, **kwargs)
+
+    return checked  # type: ignore[return-value]
+
+
+def _elsewhere(kind: type, bound: inspect.BoundArguments, place: str) -> bool:
+    """Whether what belongs at a place stands at another."""
+    return any(isinstance(v, kind) for p, v in bound.arguments.items() if p != place)
+
+
+# Names of other libraries
+
+_KNOWN = {
+    "base_laplace": "laplace",
+    "base_gaussian": "gaussian",
+    "base_discrete_laplace": "laplace",
+    "base_discrete_gaussian": "gaussian",
+    "base_geometric": "laplace",
+    "geometric": "laplace",
+    "base_laplace_threshold": "laplace_threshold",
+    "bounded_sum": "clamp(...) >> sum",
+    "sized_bounded_sum": "clamp(...) >> sum",
+    "bounded_mean": "clamp(...) >> mean",
+    "sized_bounded_mean": "clamp(...) >> mean",
+    "count_by_categories": "histogram",
+    "count_distinct": "count_by",
+    "find_bin": "histogram",
+    "randomized_response_bool": "randomized_response",
+    "report_noisy_max_gumbel": "noisy_max",
+    "report_noisy_max": "noisy_max",
+    "report_noisy_top_k": "noisy_top_k",
+    "basic_composition": "compose",
+    "composition": "compose",
+    "adaptive_composition": "compose",
+    "sequential_composition": "compose",
+    "partition_distance": "parallel",
+    "zcdp_to_approxdp": "zcdp_to_approx",
+    "puredp_to_zcdp": "pure_to_zcdp",
+    "puredp_to_approxdp": "pure_to_approx",
+    "puredp_to_fixed_approxdp": "pure_to_approx",
+    "fix_delta": "fix_delta",
+    "population_amplification": "sample",
+    "impute_constant": "impute",
+    "impute_uniform_float": "impute",
+    "cast_default": "cast",
+    "cast_inherent": "cast",
+    "quantile_score_candidates": "quantile_scores",
+    "private_quantile": "interval_choice",
+    "b_ary_tree": "tree",
+    "consistent_b_ary_tree": "consistent_tree",
+    "canonical_noise": "canonical_noise",
+    "gaussian_noise": "gaussian",
+    "laplace_noise": "laplace",
+}
+
+
+def unknown_name(name: str, names: Iterable[str]) -> str:
+    """What to say about a name that the theory does not have.
+
+    >>> unknown_name("make_laplace", ["laplace"])
+    "dpframe.theory has no 'make_laplace'. Type laplace(domain, metric, scale=25.0); two parts chain with >>."
+    """
+    public = set(names)
+    verb = name.removeprefix("make_").removeprefix("then_")
+    known = _KNOWN.get(verb.lower())
+    if known is None and verb in public:
+        known = verb
+    if known is not None and (known in public or ">>" in known):
+        typed = f"{known}(domain, metric, {_LINES[known]})" if _LINES.get(known) else known
+        return f"dpframe.theory has no {name!r}. Type {typed}; two parts chain with >>."
+    flat = {other.lower().replace("_", ""): other for other in public}
+    plain = verb.lower().replace("_", "")
+    close = [flat[plain]] if plain in flat else difflib.get_close_matches(verb, public, 1)
+    return f"dpframe.theory has no {name!r}." + (f" Did you mean {close[0]}?" if close else "")

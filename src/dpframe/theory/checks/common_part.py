@@ -1,0 +1,184 @@
+"""The largest change of a number between neighbours, without trying every pair of them.
+
+Two neighbours share a common part E: one is E with r records more, the other E with s more. So the largest change is
+the largest, over all E, of the difference between the largest answer among the supersets of E with r records more and
+the smallest among those with s more. The largest and smallest answers among supersets come one record at a time from
+those among larger common parts. The work grows with the number of datasets, not with that of pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpframe.progress import watched
+from dpframe.theory.checks.universes import Universe
+from dpframe.theory.formulas.sensitivity import Relation
+
+__all__ = ["NotNumbers", "common_part_work", "largest_number"]
+
+
+class NotNumbers(Exception):  # noqa: N818
+    """Some answer is no finite real number, so that largest and smallest answers say too little."""
+
+
+def _sizes(every: Universe, distance: int, relation: Relation) -> range:
+    """The sizes of the datasets that are asked for an answer."""
+    if relation == "replace":
+        return range(every.size, every.size + 1)
+    return range(max(0, every.size - distance), min(sum(every.limits), every.size + distance) + 1)
+
+
+def common_part_work(every: Universe, distance: int, relation: Relation) -> int:
+    """How many datasets and common parts `largest_number` looks at."""
+    down = range(max(0, every.size - distance), every.size)
+    return sum(replace(every, size=s).datasets for s in {*_sizes(every, distance, relation), *down})
+
+
+def largest_number(
+    every: Universe, distance: int, relation: Relation, ask: Callable[[list[Any]], Any], progress: bool | None
+) -> Any:
+    """The largest difference of answers between neighbours; None when there are no two with an answer.
+
+    Input:  every dataset, the distance and the relation as in `empirical_sensitivity`; ask: a dataset to a number, None
+            where it is undefined
+    Output: the difference, as exact as the answers
+    Bound:  by the common part, see the module. With a distance of d, replaced records are r = s <= d of each, and
+            records that enter or leave are r + s <= d
+    Errors: NotNumbers, also where datasets are too many to be numbered
+    """
+    codes = _Codes(every)
+    answers = _answers(every, _sizes(every, distance, relation), ask, progress)
+    values = sorted({v for answered in answers.values() for v in answered if v is not None})
+    ranks = {v: i for i, v in enumerate(values)}
+    steps = list(_steps(every.size, distance, relation))
+    ordered = {
+        size: np.array([_NONE if v is None else ranks[v] for v in answered], np.int64)
+        for size, answered in answers.items()
+    }
+    pairs: set[tuple[int, int]] = set()
+    for low, high in _ends(codes, ordered, every.size, steps):
+        pairs |= _widest(low, high, np.array([float(v) for v in values]))
+    largest = max((values[high] - values[low] for low, high in pairs), default=None)
+    if largest != 0:
+        return largest
+    # No change at all: are there two neighbours, or is each dataset beside itself only?
+    numbered = {size: np.where(r == _NONE, _NONE, np.arange(len(r))) for size, r in ordered.items()}
+    uneven, even = [s for s in steps if s[0] != s[1]], [s for s in steps if s[0] == s[1]]
+    different = any(len(low) for low, _ in _ends(codes, numbered, every.size, uneven))
+    different = different or any((low != high).any() for low, high in _ends(codes, numbered, every.size, even))
+    return largest if different else None
+
+
+_NONE = -1
+Ranks = dict[int, np.ndarray[Any, np.dtype[np.int64]]]
+
+
+def _answers(
+    every: Universe, sizes: range, ask: Callable[[list[Any]], Any], progress: bool | None
+) -> dict[int, list[Any]]:
+    """The answer for each dataset of each size, in the order of the universe."""
+    total = sum(replace(every, size=s).datasets for s in sizes)
+    datasets = ((s, counts) for s in sizes for counts in replace(every, size=s))
+    answers: dict[int, list[Any]] = {s: [] for s in sizes}
+    for size, counts in watched(datasets, total, "datasets", progress):
+        value = ask(every.records(counts))
+        if value is not None:
+            if isinstance(value, bool) or not isinstance(value, int | float | Fraction) or not math.isfinite(value):
+                raise NotNumbers
+            try:
+                float(value)
+            except OverflowError:
+                raise NotNumbers from None
+        answers[size].append(value)
+    return answers
+
+
+def _steps(size: int, distance: int, relation: Relation) -> Iterator[tuple[int, int]]:
+    """How many records the dataset, and the neighbour, may have beside the common part."""
+    if relation == "replace":
+        most = min(distance, size)
+        yield most, most  # fewer are covered: the common part of those is a superset of one of this size
+        return
+    for out in range(min(distance, size) + 1):
+        for back in range(distance - out + 1):
+            if out or back:
+                yield out, back
+
+
+class _Codes:
+    """Each dataset as one number, by size, and where the datasets with one record more are."""
+
+    def __init__(self, every: Universe) -> None:
+        # Digits are in the base of each item's limit + 1. A digit that runs over gives a number of fewer records than
+        # are looked for, so it is never mistaken for another dataset.
+        places, value = [], 1
+        for limit in every.limits:
+            places.append(value)
+            value *= limit + 1
+        if value >= 1 << 62:
+            raise NotNumbers
+        self._every = every
+        self._places = np.array(places, np.int64)
+        self._codes: Ranks = {}
+        self._order: Ranks = {}
+
+    def of(self, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The numbers of the datasets of a size, in the order of the universe."""
+        if size not in self._codes:
+            counts = np.array(list(replace(self._every, size=size)), np.int64).reshape(-1, len(self._places))
+            self._codes[size] = counts @ self._places
+            self._order[size] = np.argsort(self._codes[size])
+        return self._codes[size]
+
+    def above(self, size: int, ranks: np.ndarray[Any, Any], missing: int) -> np.ndarray[Any, Any]:
+        """For each dataset of a size, the ranks of those with one record more: one column for each item."""
+        own, larger = self.of(size), self.of(size + 1)
+        order = self._order[size + 1]
+        columns = np.full((len(self._places), len(own)), missing, np.int64)
+        for i, place in enumerate(self._places):
+            spots = order[np.minimum(np.searchsorted(larger, own + place, sorter=order), len(order) - 1)]
+            columns[i] = np.where(larger[spots] == own + place, ranks[spots], missing)
+        return columns
+
+
+def _ends(codes: _Codes, ordered: Ranks, size: int, steps: list[tuple[int, int]]) -> Iterator[tuple[Any, Any]]:
+    """For each step, and either order of the two, the lowest and highest rank around each common part."""
+    top = 1 << 60
+    reached: dict[tuple[int, int], tuple[Any, Any]] = {}
+
+    def among(common: int, more: int) -> tuple[Any, Any] | None:
+        if common + more not in ordered:
+            return None
+        if (common, more) not in reached:
+            if more == 0:
+                ranks = ordered[common]
+                reached[common, 0] = np.where(ranks == _NONE, top, ranks), ranks
+            else:
+                larger = among(common + 1, more - 1)
+                assert larger is not None
+                lows, highs = codes.above(common, larger[0], top), codes.above(common, larger[1], _NONE)
+                reached[common, more] = lows.min(axis=0), highs.max(axis=0)
+        return reached[common, more]
+
+    for out, back in steps:
+        mine, others = among(size - out, out), among(size - out, back)
+        if mine is None or others is None:
+            continue
+        there = (mine[1] != _NONE) & (others[1] != _NONE)
+        yield others[0][there], mine[1][there]
+        yield mine[0][there], others[1][there]
+
+
+def _widest(low: Any, high: Any, values: Any) -> set[tuple[int, int]]:
+    """The pairs of ranks whose values differ most, as far as floats can tell."""
+    if not len(low):
+        return set()
+    width = values[high] - values[low]
+    close = width >= width.max() - 1e-12 * (np.abs(values).max() + 1)
+    return set(zip(low[close].tolist(), high[close].tolist(), strict=True))

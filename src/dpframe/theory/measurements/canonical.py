@@ -1,0 +1,112 @@
+"""Canonical noise: for one number and one (ε, δ), the noise that wastes nothing."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.noise import ball, bits, discrete_laplace, float_up, precision
+from dpframe.theory.calls import ordered
+from dpframe.theory.exact import exact, limit, upward
+from dpframe.theory.formulas.loss import group_privacy
+from dpframe.theory.framework import Measurement
+from dpframe.theory.spaces import AbsoluteDistance, Approximate, AtomDomain, Domain, MaxDivergence, Metric, probability
+
+__all__ = ["canonical_noise"]
+
+
+@ordered
+def canonical_noise(input_domain: Domain, input_metric: Metric, d_in: Any, d_out: Any) -> Measurement:
+    """Add the canonical noise of (ε, δ) to a number: no other noise hides d_in at this price with a better test.
+
+    Input:  a number under AbsoluteDistance(); d_in > 0 in its unit; d_out = (ε, δ) with ε > 0 and 0 <= δ < 1
+    Output: float: x + d_in·N, rounded to a multiple of 2^-40·d_in (or to the next float), with N of the Tulap law: N =
+            K + U for a two-sided geometric K of ratio e^-ε and a uniform U in (-1/2, 1/2), given that the
+            distribution function of K + U is at least q/2 from either end, q = 2δb/(1 - b + 2δb), b = e^-ε
+    Bound:  (ε, δ) up to d_in; for more, k steps of it: (kε, δ·(e^kε - 1)/(e^ε - 1)) with k = ⌈d / d_in⌉. A float is
+            not rounded before the noise, so rounding afterwards is post-processing
+    Source: Awan and Vadhan 2023, arXiv:2108.04303, for canonical noise; Awan and Slavković 2018, arXiv:1805.09236,
+            definition 5.1 and lemma 5.3, for the Tulap law under (ε, δ)
+    Errors: InvalidArgument for d_in and d_out; DomainMismatch, MetricMismatch
+
+    >>> m = canonical_noise(AtomDomain(float), AbsoluteDistance(), d_in=1.0, d_out=(1.0, 1e-7))
+    >>> m.map(1.0), m.check(0.5, (1.0, 1e-7))
+    ((1.0, 1e-07), True)
+    """
+    if not isinstance(input_domain, AtomDomain) or not input_domain.is_float or input_domain.nan:
+        raise DomainMismatch(f"canonical_noise: the input domain is {input_domain!r}; it is a float without NaN.")
+    if input_metric != AbsoluteDistance():
+        raise MetricMismatch(f"canonical_noise: the input metric is {input_metric!r}; it is AbsoluteDistance().")
+    unit = limit(d_in, "d_in")
+    if not isinstance(d_out, tuple | list) or len(d_out) != 2:
+        raise InvalidArgument(f"canonical_noise: d_out={d_out!r} is a pair (ε, δ).")
+    epsilon, delta = exact(d_out[0], "epsilon"), exact(d_out[1], "delta")
+    if unit <= 0 or epsilon <= 0 or not 0 <= probability(delta) < 1:
+        raise InvalidArgument("canonical_noise: d_in > 0, ε > 0 and 0 <= δ < 1.")
+    step = Fraction(2) ** (math.frexp(float(unit))[1] - 41)
+
+    def privacy_map(distance: Any) -> tuple[Any, Any]:
+        length = distance if isinstance(distance, Fraction) else exact(upward(distance), "d_in")
+        steps = math.ceil(length / unit)
+        if steps <= 1:
+            return steps * epsilon, steps * delta
+        return group_privacy(epsilon, delta, steps)
+
+    def run(value: Any) -> float:
+        return value if math.isinf(value) else _noisy(Fraction(value), unit, step, float_up(1 / epsilon), delta)
+
+    return Measurement(input_domain, input_metric, Approximate(MaxDivergence()), run, privacy_map)
+
+
+def _noisy(value: Fraction, unit: Fraction, step: Fraction, scale: float, delta: Fraction) -> float:
+    """The value plus noise, rounded to the step, with as many bits of U as it takes to be certain.
+
+    1/ε is rounded up to a float: the noise is canonical for that ε, which is not above the one that was asked for.
+    """
+    epsilon = 1 / Fraction(scale)
+    while True:
+        whole = int(discrete_laplace(scale, 1)[0])
+        known, count = int(bits.random_words(1)[0]), 64
+        while True:
+            low = Fraction(known, 1 << count) - Fraction(1, 2)
+            inside = _within(whole, low, Fraction(1, 1 << count), epsilon, delta)
+            points = [
+                math.floor((value + unit * (whole + u)) / step + Fraction(1, 2))
+                for u in (low, low + Fraction(1, 1 << count))
+            ]
+            if inside is False or (inside is True and points[0] == points[1]):
+                break
+            known, count = known << 64 | int(bits.random_words(1)[0]), count + 64
+        if inside:
+            return _held(points[0] * step)
+
+
+def _held(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(1.7976931348623157e308, value)
+
+
+def _within(whole: int, low: Fraction, width: Fraction, epsilon: Fraction, delta: Fraction) -> bool | None:
+    """Whether K + U has a distribution function in [q/2, 1 - q/2], for U in an interval; None when it straddles."""
+    if delta == 0:
+        return True
+    with precision(256):
+        b = ball(-epsilon).exp()
+        q = 2 * ball(delta) * b / (1 - b + 2 * ball(delta) * b)
+        ends = []
+        for u in (low, low + width):
+            k, rest = (whole, u) if whole <= 0 else (-whole, -u)  # the law is symmetric: look at the lower half
+            # F(k + u) = b^-k/(1 + b)·(b + (u + 1/2)(1 - b)) for k <= 0.
+            ends.append(b ** (-k) / (1 + b) * (b + (ball(rest) + ball(Fraction(1, 2))) * (1 - b)))
+        outside, inside = [bool(e < q / 2) for e in ends], [bool(e >= q / 2) for e in ends]
+        if whole == 0:  # both tails may cut the middle cell
+            mirror = [1 - e for e in ends]
+            outside = [o or bool(m < q / 2) for o, m in zip(outside, mirror, strict=True)]
+            inside = [i and bool(m >= q / 2) for i, m in zip(inside, mirror, strict=True)]
+    if all(inside):
+        return True
+    return False if all(outside) else None

@@ -1,0 +1,269 @@
+"""Tables of units, and their totals by group under limits on each unit: the steps that a dataframe's questions take.
+
+A row is (unit, key) or (unit, key, value). Distances count units whose rows come or go together. A unit's rows are
+limited by weights and not by leaving rows out: of a unit with n rows in a group where k are allowed, each counts k/n.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+from dpframe.errors import DomainMismatch, InvalidArgument, MetricMismatch
+from dpframe.theory.calls import ordered
+from dpframe.theory.exact import exact
+from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity, row_counts, unit_counts
+from dpframe.theory.formulas.sensitivity.grouped import row_sums
+from dpframe.theory.formulas.sensitivity.pairs import paired_l1
+from dpframe.theory.framework import Transformation
+from dpframe.theory.spaces import (
+    AtomDomain,
+    Domain,
+    L1Distance,
+    MapDomain,
+    Metric,
+    TupleDomain,
+    UnitDistance,
+    VectorDomain,
+)
+from dpframe.theory.transformations.counting import reading
+from dpframe.theory.vectors import plain_value
+
+__all__ = ["grouped_counts", "grouped_pairs", "grouped_sums", "grouped_units"]
+
+_GRID = 1 << 20  # parts of 1 to which a weighted total is rounded, toward zero, for each unit and group
+
+Totals = dict[Any, Any]
+
+
+@ordered
+def grouped_units(
+    input_domain: Domain,
+    input_metric: Metric,
+    max_groups: int,
+    output_metric: Metric | None = None,
+    keys: Iterable[Any] | None = None,
+) -> Transformation:
+    """The number of units in each group, of which each unit is in at most `max_groups`.
+
+    Input:  tables of rows (unit, key, …): VectorDomain(TupleDomain(unit, key, …)) under UnitDistance(); max_groups: how
+            many groups one unit is kept in (count, at least 1), chosen by a secret hash of unit and key; keys: the
+            groups, when they are public. output_metric as in `count_by`, L1Distance() by default
+    Output: mapping from key to units (int)
+    Bound:  the sensitivity of `unit_counts`, for each unit that joins or leaves
+    Source: `grouped.unit_counts`, which the dataframe tracker calls too
+    Errors: InvalidArgument for the limits; DomainMismatch, MetricMismatch
+
+    >>> rows = VectorDomain(TupleDomain(AtomDomain(int), AtomDomain(str)))
+    >>> t = grouped_units(rows, UnitDistance(), max_groups=2)
+    >>> t([(1, "a"), (1, "a"), (2, "a")]), t.map(1)
+    ({'a': 2}, 2)
+    """
+    limits = _limits(max_groups, 1)
+    return _grouped(
+        (input_domain, input_metric, "grouped_units", keys, output_metric),
+        limits.groups,
+        AtomDomain(int),
+        lambda rows: 1,
+        unit_counts(limits.groups, "add-remove", _cells(keys)),
+    )
+
+
+@ordered
+def grouped_counts(
+    input_domain: Domain,
+    input_metric: Metric,
+    max_groups: int,
+    max_rows_per_group: int,
+    output_metric: Metric | None = None,
+    keys: Iterable[Any] | None = None,
+) -> Transformation:
+    """The number of rows in each group, with limits on the groups of a unit and on its rows in each.
+
+    Input:  as in `grouped_units`; max_rows_per_group (count, at least 1): more rows of a unit in a group count as many
+    Output: mapping from key to rows (int)
+    Bound:  the sensitivity of `row_counts`, for each unit that joins or leaves
+    Source: `grouped.row_counts`, which the dataframe tracker calls too
+    Errors: as `grouped_units`
+
+    >>> rows = VectorDomain(TupleDomain(AtomDomain(int), AtomDomain(str)))
+    >>> t = grouped_counts(rows, UnitDistance(), max_groups=2, max_rows_per_group=3)
+    >>> t([(1, "a")] * 5 + [(2, "a")]), t.map(1)
+    ({'a': 4}, 6)
+    """
+    limits = _limits(max_groups, max_rows_per_group)
+    return _grouped(
+        (input_domain, input_metric, "grouped_counts", keys, output_metric),
+        limits.groups,
+        AtomDomain(int),
+        lambda rows: min(len(rows), limits.rows_per_group),
+        row_counts(limits, "add-remove", _cells(keys)),
+    )
+
+
+@ordered
+def grouped_sums(
+    input_domain: Domain,
+    input_metric: Metric,
+    max_groups: int,
+    max_rows_per_group: int,
+    bounds: tuple[Any, Any],
+    output_metric: Metric | None = None,
+    keys: Iterable[Any] | None = None,
+) -> Transformation:
+    """The sum of the third column in each group, with limits as in `grouped_counts`.
+
+    Input:  tables of rows (unit, key, value); values are clamped to bounds (L, U)
+    Output: mapping from key to the sum (float, a multiple of 2^-20): a unit's sum of n rows counts k/n times where k
+            are allowed, and is rounded toward zero
+    Bound:  the sensitivity of `row_sums`, for each unit that joins or leaves. Rounding toward zero makes no part larger
+    Source: `grouped.row_sums`, which the dataframe tracker calls too
+    Errors: as `grouped_units`
+
+    >>> rows = VectorDomain(TupleDomain(AtomDomain(int), AtomDomain(str), AtomDomain(float)))
+    >>> t = grouped_sums(rows, UnitDistance(), max_groups=2, max_rows_per_group=3, bounds=(0, 100))
+    >>> t([(1, "a", 500.0), (2, "a", 7.5)]), t.map(1)
+    ({'a': 107.5}, 600)
+    """
+    limits, (lower, upper) = _limits(max_groups, max_rows_per_group), _bounds(bounds)
+    return _grouped(
+        (input_domain, input_metric, "grouped_sums", keys, output_metric),
+        limits.groups,
+        AtomDomain(float),
+        lambda rows: _weighted_sum(rows, limits.rows_per_group, lower, upper),
+        row_sums(limits, lower, upper, "add-remove", _cells(keys)),
+        columns=3,
+    )
+
+
+@ordered
+def grouped_pairs(
+    input_domain: Domain,
+    input_metric: Metric,
+    max_groups: int,
+    max_rows_per_group: int,
+    bounds: tuple[Any, Any],
+    keys: Iterable[Any] | None = None,
+) -> Transformation:
+    """For a mean: h·N + S and h·N - S in each group, of the count N and the sum S of values in [-h, h].
+
+    Input:  as in `grouped_sums`; bounds (-h, h): values are measured from the middle of their bounds
+    Output: mapping from (key, +1) and (key, -1), written "+key" and "-key" for text, … as a list: see `keys` of the
+            output domain, to floats; under L1Distance()
+    Bound:  2·h·(rows of a unit): each of its values adds h + x to the one and h - x to the other, which add up to 2h
+    Source: `pairs.paired_l1`, which the dataframe tracker calls too
+    Errors: as `grouped_units`; InvalidArgument for bounds that are not -h and h
+
+    >>> rows = VectorDomain(TupleDomain(AtomDomain(int), AtomDomain(str), AtomDomain(float)))
+    >>> t = grouped_pairs(rows, UnitDistance(), 2, 3, bounds=(-50, 50), keys=["a", "b"])
+    >>> t([(1, "a", 10.0), (2, "a", -20.0)]), t.map(1)
+    ({'+a': 90.0, '-a': 110.0}, 600)
+    """
+    lower, upper = _bounds(bounds)
+    if lower != -upper:
+        raise InvalidArgument(f"grouped_pairs: bounds={bounds!r}: measure values from the middle, as (-h, h).")
+    names = None if keys is None else list(keys)
+    limits = _limits(max_groups, max_rows_per_group)
+    counts = grouped_sums(input_domain, input_metric, max_groups, max_rows_per_group, bounds, keys=names)
+    salted = counts.function
+
+    def run(table: Any) -> Totals:
+        sums = salted(table)
+        rows = salted([(u, k, float(upper)) for u, k, _ in table])  # h·N, of the groups that the sums are of
+        return {f"{sign}{k}": rows[k] + (v if sign == "+" else -v) for sign in "+-" for k, v in sums.items()}
+
+    public = None if names is None else [f"{sign}{k}" for sign in "+-" for k in names]
+    total = row_sums(limits, lower, upper, "add-remove", _cells(names))
+    return Transformation(
+        input_domain,
+        input_metric,
+        MapDomain(AtomDomain(str), AtomDomain(float), public),  # type: ignore[arg-type]  # any iterable
+        L1Distance(),
+        run,
+        lambda d_in: d_in * paired_l1(total),
+    )
+
+
+def _grouped(
+    asked: tuple[Domain, Metric, str, Any, Metric | None],
+    max_groups: int,
+    value: AtomDomain,
+    part: Callable[[list[Any]], Any],
+    one: Sensitivity,
+    columns: int = 2,
+) -> Transformation:
+    """Totals by group of each unit's part, in the groups that it is kept in."""
+    domain, metric, name, keys, output_metric = asked
+    row = domain.element_domain if isinstance(domain, VectorDomain) else None
+    if (
+        not isinstance(row, TupleDomain)
+        or len(row.domains) < columns
+        or any(getattr(d, "nan", False) for d in row.domains)
+    ):
+        raise DomainMismatch(
+            f"{name}: the input domain is {domain!r}; it works on tables of rows without NaN. Type "
+            f"VectorDomain(TupleDomain(AtomDomain(int), AtomDomain(str){', AtomDomain(float)' * (columns > 2)}))."
+        )
+    if metric != UnitDistance():
+        raise MetricMismatch(f"{name}: the input metric is {metric!r}; it counts units: UnitDistance().")
+    output = MapDomain(row.domains[1], value, keys)  # type: ignore[arg-type]
+    compared = L1Distance() if output_metric is None else output_metric
+    read, salt = reading(compared, name), os.urandom(16)
+    public = None if output.keys is None else set(output.keys)
+
+    def run(table: Any) -> Totals:
+        units: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
+        for unit, key, *rest in table:
+            if public is None or key in public:
+                units[unit][key].append(rest[0] if rest else None)
+        totals: Totals = defaultdict(Fraction)
+        for unit, groups in units.items():
+            for key in _kept(unit, groups, max_groups, salt):
+                totals[key] += part(groups[key])
+        return {k: int(v) if value.is_integer else float(v) for k, v in totals.items()}
+
+    def change(d_in: int) -> Any:
+        return read(Sensitivity(d_in * one.l0, d_in * one.exact_l1, d_in**2 * one.l2_squared, d_in * one.exact_linf))
+
+    return Transformation(domain, metric, output, compared, run, change)
+
+
+def _kept(unit: Any, groups: Iterable[Any], limit: int, salt: bytes) -> list[Any]:
+    """The groups of a unit with the smallest hashes."""
+    ranked = sorted(
+        (hashlib.blake2b(repr((plain_value(unit), plain_value(k))).encode(), key=salt).digest(), i, k)
+        for i, k in enumerate(groups)
+    )
+    return [k for _, _, k in ranked[:limit]]
+
+
+def _weighted_sum(values: list[Any], most: int, lower: Fraction, upper: Fraction) -> Fraction:
+    """The sum of clamped values, times most/n where there are n, more than most; rounded toward zero."""
+    total = sum((max(lower, min(upper, Fraction(v))) for v in values), Fraction(0))
+    return Fraction(math.trunc(total * min(Fraction(1), Fraction(most, len(values))) * _GRID), _GRID)
+
+
+def _limits(max_groups: Any, rows: Any) -> Contribution:
+    for name, value in (("max_groups", max_groups), ("max_rows_per_group", rows)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InvalidArgument(f"{name}={value!r} is a whole number of at least 1.")
+    return Contribution(groups=max_groups, rows_per_group=rows, rows=max_groups * rows)
+
+
+def _cells(keys: Any) -> int | None:
+    return None if keys is None else len(list(keys))
+
+
+def _bounds(bounds: Any) -> tuple[Fraction, Fraction]:
+    if (
+        not isinstance(bounds, tuple | list)
+        or len(bounds) != 2
+        or exact(bounds[0], "lower") > exact(bounds[1], "upper")
+    ):
+        raise InvalidArgument(f"bounds={bounds!r}: give a pair (lower, upper).")
+    return exact(bounds[0], "lower"), exact(bounds[1], "upper")
