@@ -295,6 +295,12 @@ AREAS = {
         "moments": lambda f: f.agg(
             max_rows=99, m=dp.mean("x", bounds=(-3, 10)), v=dp.var("a", bounds=(0, 9)), s=dp.std("d", bounds=(-9, 9))
         ),
+        "logarithms": lambda f: f.agg(
+            max_rows=99,
+            x=dp.geometric_mean("x", bounds=(0.1, 10)),
+            a=dp.geometric_mean("a", bounds=(1, 1e9)),
+            d=dp.geometric_mean("d", bounds=(0.5, 9)),
+        ),
         "ranks": lambda f: f.group_by("yes", max_groups=2, max_rows_per_group=3).agg(
             q=dp.median("x", bounds=(-3, 10)), m=dp.min("a", bounds=(-5, 9)), n=dp.quantile("i", 0.9, bounds=(-9, 9))
         ),

@@ -113,6 +113,10 @@ class _Accessor(Hints):
         """`PrivateFrame.std`, released at once."""
         return self._once("std", column, bounds, ddof=ddof, **once)
 
+    def geometric_mean(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.geometric_mean`, released at once."""
+        return self._once("geometric_mean", column, bounds, **once)
+
     def quantile(
         self,
         column: str | None = None,

@@ -17,6 +17,7 @@ _ARGUMENTS = {
     "count": "",
     "count_units": "",
     **dict.fromkeys(("sum", "mean", "var", "std", "median", "min", "max"), "'wage', bounds=(0, 100)"),
+    "geometric_mean": "'wage', bounds=(1, 100)",
     "quantile": "'wage', 0.9, bounds=(0, 100)",
     "n_unique": "'city'",
     "mode": "'city', keys=['Bonn', 'Kiel']",

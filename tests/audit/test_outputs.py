@@ -96,6 +96,12 @@ KINDS = {
         2.0,
         0.0,
     ),
+    "geometric mean": (
+        ADD,
+        lambda t, r: numbers(grouped(t, r).geometric_mean("x", (1, 15)).release(epsilon=2.0)),
+        2.0,
+        0.0,
+    ),
     "median": (ADD, lambda t, r: numbers(grouped(t, r).median("n", (0, 15)).release(epsilon=1.0)), 1.0, 0.0),
     "maximum": (REPLACE, lambda t, r: numbers(grouped(t, r).max("n", (0, 15)).release(epsilon=1.0)), 1.0, 0.0),
     "most frequent": (ADD, lambda t, r: numbers(grouped(t, r).mode("n", FEW).release(epsilon=1.0)), 1.0, 0.0),

@@ -657,6 +657,13 @@ PLANTS = [
         8,
     ),
     Plant(
+        "the claim of a sum of logarithms leaves the fraction bits out",
+        measures.log_total,
+        "bound.scaled(2**fraction)",
+        "bound",
+        lambda: claims_broken(),
+    ),
+    Plant(
         "values are not clipped where they are read, nor where they are added",
         limits._partial,
         "nw.col(p.units).clip(grid.lower, grid.upper)",

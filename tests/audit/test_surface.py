@@ -21,11 +21,12 @@ CLASSES = {
         "facts": "budget columns neighbors unit",
         "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
         "groups": "group_by partition",
-        "questions": "agg count count_units crosstab histogram marginals max mean median min mode n_unique quantile "
-        "std sum top_k var",
+        "questions": "agg count count_units crosstab geometric_mean histogram marginals max mean median min mode "
+        "n_unique quantile std sum top_k var",
     },
     dp.PrivateGroupBy: {
-        "questions": "agg count count_units keys max mean median min mode n_unique quantile std sum top_k var"
+        "questions": "agg count count_units geometric_mean keys max mean median min mode n_unique quantile std sum "
+        "top_k var"
     },
     dp.Query: {
         "facts": "accuracy epsilon_for explain plot sensitivity unit_columns",
@@ -42,11 +43,12 @@ CLASSES = {
         "to_parquet to_polars values when"
     },
     FrameAccessor: {
-        "pays": "agg count count_units crosstab histogram marginals max mean median min mode n_unique quantile std sum "
-        "top_k var"
+        "pays": "agg count count_units crosstab geometric_mean histogram marginals max mean median min mode n_unique "
+        "quantile std sum top_k var"
     },
     SeriesAccessor: {
-        "pays": "count count_units histogram max mean median min mode n_unique quantile std sum top_k var"
+        "pays": "count count_units geometric_mean histogram max mean median min mode n_unique quantile std sum top_k "
+        "var"
     },
 }
 PROTECTED = (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, Batch)
@@ -131,6 +133,7 @@ QUESTIONS = {
     "count": lambda f: f.count(**ONE),
     "count_units": lambda f: f.count_units(),
     "crosstab": lambda f: f.crosstab("city", "yes", keys={"city": ["Bonn"]}, **ONE),
+    "geometric_mean": lambda f: f.geometric_mean("x", (1, 9), **ONE),
     "histogram": lambda f: f.histogram("x", bins=[0, 1, 2], **ONE),
     "max": lambda f: f.max("x", (0, 9), **ONE),
     "mean": lambda f: f.mean("x", (0, 9), **ONE),
@@ -148,6 +151,7 @@ GROUPED = {
     "agg": lambda g: g.agg(a=dp.count()),
     "count": lambda g: g.count(),
     "count_units": lambda g: g.count_units(),
+    "geometric_mean": lambda g: g.geometric_mean("x", (1, 9)),
     "max": lambda g: g.max("x", (0, 9)),
     "mean": lambda g: g.mean("x", (0, 9)),
     "median": lambda g: g.median("x", (0, 9)),

@@ -8,7 +8,20 @@ from typing import Any
 
 from dpframe.api.arguments import Pair, read_bounds, read_name, read_rank, read_share, read_values
 from dpframe.errors import InvalidArgument, InvalidBounds
-from dpframe.plan import Aggregate, Auto, Count, CountDistinct, CountUnits, Mean, Mode, Quantile, Sum, Var, real
+from dpframe.plan import (
+    Aggregate,
+    Auto,
+    Count,
+    CountDistinct,
+    CountUnits,
+    GeometricMean,
+    Mean,
+    Mode,
+    Quantile,
+    Sum,
+    Var,
+    real,
+)
 from dpframe.plan.steps import Pick, check_limit
 from dpframe.usage import explained
 
@@ -16,6 +29,7 @@ __all__ = [
     "count",
     "count_units",
     "first",
+    "geometric_mean",
     "last",
     "max",
     "mean",
@@ -165,6 +179,27 @@ def _spread(column: str, bounds: Pair | None, ddof: int, share: float, verb: str
     if not isinstance(less, int) or less not in (0, 1):
         raise InvalidArgument(f"{verb}({name!r}): ddof= is 0 or 1.")
     return Var(read_share(share), name, read_bounds(bounds, f"{verb}({name!r})"), less, verb == "std")
+
+
+@explained
+def geometric_mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+    """Geometric mean of a column's values that are not missing: e to the mean of their logarithms.
+
+    Input:  bounds (column unit) as in `sum`, both above 0 and at most 2^64 times apart; a value at or below the lower
+            one, 0 and negative values included, counts as the lower one. `dp.Auto()` cannot choose them
+    Output: column unit, float, inside the bounds
+    Bound:  a sum of logarithms, each clipped to those of the bounds and measured from their middle, so that one is at
+            most log(high/low)/2 in size, and the count of `mean`. Both are a row's integers on a grid: see
+            `dpframe.plan.totals.log_total`. What is released is e to the mean that they make, as `mean` makes it, and
+            its interval is e to the ends of the mean's: the exponential only grows. A logarithm is off by at most 4e-8
+            and half a step of its grid
+    Errors: as in `sum`; InvalidBounds for a lower bound that is not above 0, where it is asked
+
+    >>> geometric_mean("wage", bounds=(1, 100)).typed
+    "geometric_mean('wage', bounds=(1, 100))"
+    """
+    name = read_name(column, "geometric_mean")
+    return GeometricMean(read_share(share), name, read_bounds(bounds, f"geometric_mean({name!r})"))
 
 
 @explained

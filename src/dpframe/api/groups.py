@@ -89,6 +89,10 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
         """Standard deviation of a column per group; see `dp.std`."""
         return self._query(((column, make.std(column, bounds, ddof=ddof)),))
 
+    def geometric_mean(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+        """Geometric mean of a column per group; see `dp.geometric_mean`."""
+        return self._question(((column, make.geometric_mean(column, bounds)),))
+
     def n_unique(self, column: str) -> Query[Table_co]:
         """Different values of a column per group; see `dp.n_unique`."""
         return self._query(((column, make.n_unique(column)),))

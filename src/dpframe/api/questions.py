@@ -112,6 +112,18 @@ class Questions(Hints, Generic[Table_co]):
         name = self._only(column, "std")
         return self._one(name, make.std(name, bounds, ddof=ddof), max_rows, limits)
 
+    def geometric_mean(
+        self,
+        column: str | None = None,
+        bounds: Pair | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query[Table_co]:
+        """Geometric mean of a column (the only one may be left out); see `dp.geometric_mean`."""
+        name = self._only(column, "geometric_mean")
+        return self._one(name, make.geometric_mean(name, bounds), max_rows, limits)
+
     def n_unique(
         self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None
     ) -> Query[Table_co]:

@@ -324,6 +324,9 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.kind == TotalKind.SQUARE:
         column, what, ends = f"({column} - {_shown(float(total.about), total)})²", "squares", f"[{low:g}, {high:g}]"
         centre = f", measured from {float(grid.centre):g}"
+    if total.kind == TotalKind.LOG:
+        column, what, ends = f"log({column})", "logarithms", f"[{low:g}, {high:g}]"
+        centre = f", measured from {float(grid.centre):g}"
     return f"sum of {column}{centre}", f"{what} in {ends},{by}"
 
 

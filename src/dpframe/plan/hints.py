@@ -40,6 +40,7 @@ _IN_AGG = "An expression reads one row; an aggregate has a name: agg(m=dp.mean('
 MODULE = _table(
     {
         "avg average nanmean": "Type dp.mean('x', bounds=(0, 100)).",
+        "gmean geomean": "Type dp.geometric_mean('x', bounds=(1, 100)).",
         "size len n_rows": "Type dp.count().",
         "nunique count_distinct approx_n_unique": "Type dp.n_unique('x').",
         "stddev": "Type dp.std('x', bounds=(0, 100)).",

@@ -8,7 +8,7 @@ from fractions import Fraction
 import narwhals as nw
 from narwhals.dtypes import DType
 
-from dpframe.errors import InvalidArgument, UnboundedContribution, WrongType
+from dpframe.errors import InvalidArgument, InvalidBounds, UnboundedContribution, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.keys import read_keys
 from dpframe.plan.totals import (
@@ -18,6 +18,7 @@ from dpframe.plan.totals import (
     distinct_total,
     in_ticks,
     is_whole,
+    log_total,
     mode_total,
     number_column,
     rank_total,
@@ -31,7 +32,18 @@ from dpframe.plan.totals import (
 from dpframe.plan.types import TIMES, Kind, Scalar, check_key, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = ["Aggregate", "Count", "CountDistinct", "CountUnits", "Mean", "Mode", "Quantile", "Sum", "Var"]
+__all__ = [
+    "Aggregate",
+    "Count",
+    "CountDistinct",
+    "CountUnits",
+    "GeometricMean",
+    "Mean",
+    "Mode",
+    "Quantile",
+    "Sum",
+    "Var",
+]
 
 
 def _time_type(column: Column) -> DType | None:
@@ -202,6 +214,35 @@ class Var(Aggregate):
         return ReleasedColumn(
             name, Formula.STD if self.root else Formula.VAR, parts, False, bounds, self.ddof, dtype, per
         )
+
+
+@dataclass(frozen=True, repr=False)
+class GeometricMean(Aggregate):
+    """e to the mean of logarithms: a sum of logarithms measured from the middle of their bounds, and a count."""
+
+    column: str = ""
+    bounds: Bounds | Auto | None = None
+
+    @property
+    def typed(self) -> str:
+        return f"geometric_mean({self.column!r}{_typed_bounds(self.bounds)})"
+
+    @property
+    def words(self) -> str:
+        return f"geometric mean of {self.column}"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        if isinstance(self.bounds, Auto):
+            raise InvalidBounds(
+                f"{self.typed}: bounds that are chosen from the data may reach 0, which has no logarithm. "
+                "Type bounds=(low, high) with low above 0, such as (1, 100)."
+            )
+        column = number_column(self.column, unit_limits, self.typed)
+        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        total = log_total(column, bounds, unit_limits, self.typed)
+        count = value_total(column, unit_limits, self.typed)
+        parts = ((f"{name}.logs", total), (f"{name}.count", count))
+        return ReleasedColumn(name, Formula.GEOMETRIC_MEAN, parts, False, bounds)
 
 
 @dataclass(frozen=True, repr=False)

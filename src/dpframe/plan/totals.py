@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -28,6 +29,7 @@ __all__ = [
     "distinct_total",
     "in_ticks",
     "is_whole",
+    "log_total",
     "mode_total",
     "number_column",
     "rank_total",
@@ -48,6 +50,7 @@ class TotalKind(StrEnum):
     UNITS = "units"
     SUM = "sum"
     SQUARE = "square"
+    LOG = "log"
     UNIT_SUM = "unit_sum"
     DISTINCT = "distinct"
     RANKS = "ranks"
@@ -64,7 +67,8 @@ class Total:
 
     `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
-    which adds (value - about)² instead of the value). "distinct" is the number of different values; "ranks" chooses the
+    which adds (value - about)² instead of the value; 1 for "log", which
+    adds the natural logarithm). "distinct" is the number of different values; "ranks" chooses the
     candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
     also how far from it the quantile may be, at that confidence. "modes" chooses the most frequent of the listed
     `values`, or the first of them, in as many `rounds`.
@@ -141,6 +145,7 @@ class Formula(StrEnum):
     MEAN = "mean"
     VAR = "var"
     STD = "std"
+    GEOMETRIC_MEAN = "geometric_mean"
     QUANTILE = "quantile"
     MODE = "mode"
 
@@ -154,9 +159,9 @@ class ReleasedColumn:
 
     "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
     to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
-    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "quantile", "mode":
-    the value of the chosen candidate. With `dtype` the result is a time of that type: `ticks` of it for each unit of
-    the column.
+    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars.
+    "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate. With
+    `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
     """
 
     name: str
@@ -300,6 +305,43 @@ def square_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: 
         return Total(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
     bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
+
+
+_SMALLEST = 1e-270  # of values whose logarithm is taken: its reciprocal is a float too
+_OCTAVES = 64  # between the bounds: each is two entries in a table that every engine searches
+
+
+def log_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
+    """Logarithms of the values per group, each clipped to those of the bounds and measured from their middle.
+
+    Input:  column; bounds (column unit), above 0; what was asked
+    Output: a total whose integer is worth a step of its grid, a power of two that follows from the bounds alone
+    Bound:  whatever an engine computes as a row's logarithm, its integer is clipped to [grid.lower, grid.upper]
+            afterwards. So the total is a sum of values in known bounds, and `row_sums` (where each unit surely has one
+            row, `one_row_sum`) says how far one unit moves it; no property of the logarithm is needed
+    Source: `dpframe.theory.formulas.sensitivity.grouped.row_sums`
+    Errors: InvalidBounds where the lower bound is not above 0, or the bounds are further apart than 64 octaves
+    """
+    if bounds.lower <= 0:
+        raise InvalidBounds(
+            f"{what}: only numbers above 0 have a logarithm. Type bounds=(low, high) with low above 0, such as "
+            "bounds=(1, 100)."
+        )
+    if bounds.lower < _SMALLEST or bounds.upper / bounds.lower > 2.0**_OCTAVES:
+        raise InvalidBounds(
+            f"{what}: the lower bound is at least {_SMALLEST:g}, and the upper one at most 2^{_OCTAVES} (about 1.8e19) "
+            "times the lower one. Type narrower ones."
+        )
+    logs = Bounds(math.log(bounds.lower), math.log(bounds.upper))
+    if unit_limits.one_row_each and not column.domain.nullable:
+        grid = grid_for(logs, whole=False, centred=True, limit=1)
+        bound = maps.one_row_sum(grid.lower, grid.upper)
+    else:
+        limits = unit_limits.contribution(what)
+        grid = grid_for(logs, whole=False, centred=True, limit=limits.rows_per_group)
+        bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
+    fraction = FRACTION_BITS if unit_limits.weighted else 0
+    return Total(TotalKind.LOG, column, grid, fraction, bound.scaled(2**fraction))
 
 
 def unit_sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:

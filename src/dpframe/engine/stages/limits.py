@@ -50,7 +50,7 @@ def partials(frame: Frame, units: Sequence[str], groups: Sequence[str], columns:
     sums = [
         nw.col(p.rows).sum().fill_null(0).cast(nw.Int64).alias(p.units)
         for p in columns
-        if p.total.kind in (TotalKind.VALUES, TotalKind.SUM, TotalKind.SQUARE, TotalKind.UNIT_SUM)
+        if p.total.kind in (TotalKind.VALUES, TotalKind.SUM, TotalKind.SQUARE, TotalKind.LOG, TotalKind.UNIT_SUM)
     ]
     return frame.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"), *sums)
 

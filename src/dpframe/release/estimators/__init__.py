@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Noisy, Parts, in_ticks, real, shown
+from dpframe.release.estimators.geometric_mean import GeometricMeanEstimator
 from dpframe.release.estimators.margins import error_of_part, source_of, variances
 from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
 from dpframe.release.estimators.mode import ModeEstimator, rows_fewer
@@ -40,6 +41,7 @@ _ESTIMATORS: Mapping[Formula, Estimator] = {
     Formula.MEAN: MeanEstimator(),
     Formula.VAR: VarianceEstimator(),
     Formula.STD: StandardDeviationEstimator(),
+    Formula.GEOMETRIC_MEAN: GeometricMeanEstimator(),
     Formula.QUANTILE: QuantileEstimator(),
     Formula.MODE: ModeEstimator(),
 }

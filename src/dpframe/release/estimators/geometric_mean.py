@@ -1,0 +1,59 @@
+"""Geometric means: e to the mean of logarithms, whose sum and count are noisy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpframe.arrays import Floats
+from dpframe.plan import Bounds, ReleasedColumn
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts
+from dpframe.release.estimators.mean import MeanEstimator
+from dpframe.release.pricing import NoisePlan
+
+__all__ = ["GeometricMeanEstimator"]
+
+_LOGS = MeanEstimator()
+
+
+class GeometricMeanEstimator(Estimator):
+    """e to the mean of the logarithms, kept inside the bounds; the exponential is post-processing."""
+
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+        return _exponential(output, _LOGS.value(_of_logs(output), noisy, plan))
+
+    def interval(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+    ) -> Interval:
+        """Exponentials of the ends of the interval of the mean of logarithms; it holds as often, for they only grow."""
+        low, high = _LOGS.interval(_of_logs(output), plan, alpha, np.log(released), parts, rows)
+        return np.minimum(_exponential(output, low), released), np.maximum(_exponential(output, high), released)
+
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+        """Whatever the values in their bounds are.
+
+        Bound:  let e bound the error of the mean of logarithms. Of the true and the released geometric mean, both in
+                the bounds, let b be the greater: the other one is at least b·exp(-e), so they are at most
+                b·(1 - exp(-e)) <= high·(1 - exp(-e)) apart, and never more than the width of the bounds
+        """
+        assert output.bounds is not None
+        error = _LOGS.expected_error(_of_logs(output), plan, alpha, rows)
+        if error is None:
+            return None
+        low, high = float(output.bounds.lower), float(output.bounds.upper)
+        return min(-high * math.expm1(-error), high - low)
+
+
+def _of_logs(output: ReleasedColumn) -> ReleasedColumn:
+    """The mean of logarithms that a geometric mean is made of."""
+    assert output.bounds is not None
+    return replace(output, bounds=Bounds(*(math.log(end) for end in output.bounds)))
+
+
+def _exponential(output: ReleasedColumn, logs: Any) -> Any:
+    """The exponential of a mean of logarithms, inside the bounds (column unit)."""
+    assert output.bounds is not None
+    return np.clip(np.exp(logs), float(output.bounds.lower), float(output.bounds.upper))
