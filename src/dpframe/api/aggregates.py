@@ -187,7 +187,7 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
     >>> quantile("wage", 0.25).typed
     "quantile('wage', 0.25)"
     """
-    return _ranked(column, read_rank(q), bounds, share, "quantile")
+    return _quantile(column, read_rank(q), bounds, share, "quantile")
 
 
 @explained
@@ -197,7 +197,7 @@ def median(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggr
     >>> median("wage").typed
     "median('wage')"
     """
-    return _ranked(column, Fraction(1, 2), bounds, share, "median")
+    return _quantile(column, Fraction(1, 2), bounds, share, "median")
 
 
 @explained
@@ -210,7 +210,7 @@ def min(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggrega
     >>> min("wage").typed
     "min('wage')"
     """
-    return _ranked(column, Fraction(0), bounds, share, "min")
+    return _quantile(column, Fraction(0), bounds, share, "min")
 
 
 @explained
@@ -220,10 +220,10 @@ def max(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggrega
     >>> max("wage").typed
     "max('wage')"
     """
-    return _ranked(column, Fraction(1), bounds, share, "max")
+    return _quantile(column, Fraction(1), bounds, share, "max")
 
 
-def _ranked(column: str, q: Fraction, bounds: Pair | None, share: float, verb: str) -> Aggregate:
+def _quantile(column: str, q: Fraction, bounds: Pair | None, share: float, verb: str) -> Aggregate:
     name = read_name(column, verb)
     return Quantile(read_share(share), name, q, read_bounds(bounds, f"{verb}({name!r})"), verb)
 

@@ -30,14 +30,14 @@ _MISSPELT = 2  # names that are not there, at most, before they are taken for va
 Pair = tuple[Any, Any] | Auto  # two numbers, or two dates, times or timedeltas; or chosen inside the release
 
 
-def read_name(value: object, asked: str) -> str:
+def read_name(value: object, call: str) -> str:
     """The name of a column."""
     if not isinstance(value, str):
-        raise InvalidArgument(f"{asked}: give the name of a column, not {kind_of(value)}.")
+        raise InvalidArgument(f"{call}: give the name of a column, not {kind_of(value)}.")
     return value
 
 
-def read_names(values: Iterable[object], asked: str, columns: Sequence[str]) -> tuple[str, ...]:
+def read_names(values: Iterable[object], call: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Names of columns, given one by one or as a list; of many that are not in `columns` none is shown.
 
     Errors: InvalidArgument; UnknownColumn for what seems to be a column's values. A few other names may be misspelt,
@@ -46,20 +46,19 @@ def read_names(values: Iterable[object], asked: str, columns: Sequence[str]) -> 
     flat: list[object] = []
     for value in values:
         flat.extend(value) if isinstance(value, (list, tuple)) else flat.append(value)
-    names = tuple(read_name(value, asked) for value in flat)
+    names = tuple(read_name(value, call) for value in flat)
     if sum(name not in columns for name in names) > _MISSPELT:
         raise UnknownColumn(
-            f"{asked}: give names of columns; these seem to be values, and are not shown. "
-            f"Columns: {', '.join(columns)}."
+            f"{call}: give names of columns; these seem to be values, and are not shown. Columns: {', '.join(columns)}."
         )
     return names
 
 
-def read_mapping(value: object, asked: str) -> dict[str, Any]:
+def read_mapping(value: object, call: str) -> dict[str, Any]:
     """A dict from columns to something."""
     if not isinstance(value, Mapping) or not value:
-        raise InvalidArgument(f"{asked}: give a dict of columns, such as {{'spend': ...}}.")
-    return {read_name(key, asked): item for key, item in value.items()}
+        raise InvalidArgument(f"{call}: give a dict of columns, such as {{'spend': ...}}.")
+    return {read_name(key, call): item for key, item in value.items()}
 
 
 def read_limits(
@@ -70,36 +69,36 @@ def read_limits(
         raise InvalidArgument("limits= takes dp.Auto(), which chooses them inside the release.")
     if any(isinstance(limit, Auto) for limit in (max_rows, max_groups, max_rows_per_group)):
         raise InvalidArgument("A limit is a whole number; to have limits chosen inside the release: limits=dp.Auto().")
-    given = {"max_rows": max_rows, "max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
-    read = {name: None if value is None else check_limit(value, name) for name, value in given.items()}
+    by_name = {"max_rows": max_rows, "max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
+    read = {name: None if value is None else check_limit(value, name) for name, value in by_name.items()}
     return Limits(**read, auto=limits)
 
 
-def read_bounds(value: object, asked: str) -> Bounds | Auto | None:
+def read_bounds(value: object, call: str) -> Bounds | Auto | None:
     """A pair (lower, upper) of finite numbers or of times, in order; dp.Auto(), which chooses them; or None."""
     if isinstance(value, Auto) and not value.scaled:
         raise InvalidBounds(
-            f"{asked}: scaled= is about limits, which leave rows out, and says nothing of bounds. Type "
+            f"{call}: scaled= is about limits, which leave rows out, and says nothing of bounds. Type "
             f"bounds={replace(value, scaled=True)} here, and limits=dp.Auto(scaled=False) where limits are chosen."
         )
     if value is None or isinstance(value, Auto):
         return value
     if isinstance(value, str) and value.lower() == "auto":
-        raise InvalidBounds(f"{asked}: bounds=dp.Auto() chooses them inside the release.")
+        raise InvalidBounds(f"{call}: bounds=dp.Auto() chooses them inside the release.")
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable) or len(pair := tuple(value)) != 2:
-        raise InvalidBounds(f"{asked}: bounds are a pair, such as (0, 100), or dp.Auto().")
+        raise InvalidBounds(f"{call}: bounds are a pair, such as (0, 100), or dp.Auto().")
     lower, upper = pair
     if lower is None or upper is None:
-        raise InvalidBounds(f"{asked}: give both bounds, such as (0, 100).")
-    return Bounds(*check_interval(lower, upper, asked))
+        raise InvalidBounds(f"{call}: give both bounds, such as (0, 100).")
+    return Bounds(*check_interval(lower, upper, call))
 
 
-def read_values(values: object, asked: str) -> tuple[Any, ...] | None:
+def read_values(values: object, call: str) -> tuple[Any, ...] | None:
     """Values of a column in a list, or None."""
     if values is None:
         return None
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable) or hasattr(values, "columns"):
-        raise InvalidArgument(f"{asked}: keys= is a list of values.")
+        raise InvalidArgument(f"{call}: keys= is a list of values.")
     return tuple(plain(value) for value in in_order(values))
 
 
@@ -129,7 +128,7 @@ def read_rank(value: object) -> Fraction:
     return rank
 
 
-def read_expr(value: object, asked: str) -> Expr:
+def read_expr(value: object, call: str) -> Expr:
     """A row expression; a name stands for its column."""
     if isinstance(value, Expr):
         return value
@@ -137,4 +136,4 @@ def read_expr(value: object, asked: str) -> Expr:
         return col(value)
     if isinstance(value, bool):
         return lit(value)
-    raise InvalidArgument(f"{asked}: give a condition on the row, such as dp.col('age') >= 18.")
+    raise InvalidArgument(f"{call}: give a condition on the row, such as dp.col('age') >= 18.")

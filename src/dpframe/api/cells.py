@@ -14,16 +14,16 @@ from dpframe.plan import Aggregate, Intervals, check_choice, number
 __all__ = ["cell_of", "intervals_of", "parts_of"]
 
 
-def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, asked: str) -> Intervals:
+def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, call: str) -> Intervals:
     """The intervals of a histogram, with one below and one above where they are asked for."""
     if not isinstance(underflow, bool) or not isinstance(overflow, bool):
-        raise InvalidArgument(f"{asked}: underflow= and overflow= are True or False.")
-    inner = Intervals.of(bins, right=False, closed_ends=not overflow, asked=asked)
+        raise InvalidArgument(f"{call}: underflow= and overflow= are True or False.")
+    inner = Intervals.of(bins, right=False, closed_ends=not overflow, call=call)
     if not underflow and not overflow:
         return inner
     first, last = inner.edges[0], inner.edges[-1]
     if not isinstance(first, (int, float)):
-        raise InvalidArgument(f"{asked}: underflow= and overflow= go with bins of numbers.")
+        raise InvalidArgument(f"{call}: underflow= and overflow= go with bins of numbers.")
     edges, labels = inner.edges, inner.labels
     if underflow:
         edges, labels = (-math.inf, *edges), (f"< {number(first)}", *labels)
@@ -36,9 +36,9 @@ def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
     """What each cell is a part of, typed as in `pd.crosstab`."""
     if normalize is False:
         return ""
-    for said, meant in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
-        if any(type(normalize) is type(x) and normalize == x for x in said):
-            return meant  # type: ignore[return-value]
+    for names, part in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
+        if any(type(normalize) is type(x) and normalize == x for x in names):
+            return part  # type: ignore[return-value]
     raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
 
 

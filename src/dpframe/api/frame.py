@@ -138,13 +138,13 @@ class PrivateFrame(Questions):
             return f" It is a column: in a step it is dp.col({name!r}), in a question {name!r}, as in count({name!r})."
         return super()._advice(name)
 
-    def __getitem__(self, asked: object) -> NoReturn:
-        if isinstance(asked, Expr):
+    def __getitem__(self, key: object) -> NoReturn:
+        if isinstance(key, Expr):
             raise InvalidArgument("A protected frame takes no [...]: rows are kept by filter(dp.col('age') >= 18).")
-        if isinstance(asked, (list, tuple)):
+        if isinstance(key, (list, tuple)):
             raise InvalidArgument("A protected frame takes no [...]: columns are kept by select('age', 'city').")
-        if isinstance(asked, str):
-            name = asked if asked in self.columns else "age"
+        if isinstance(key, str):
+            name = key if key in self.columns else "age"
             raise InvalidArgument(f"A protected frame takes no [...]: in a step a column is dp.col({name!r}).")
         raise InvalidArgument(
             f"A protected frame takes no [...] and no loop: {NO_ROWS[0].lower()}{NO_ROWS[1:]} Some are kept by "
@@ -175,8 +175,8 @@ class PrivateFrame(Questions):
         """
         if not columns:
             raise InvalidArgument("with_columns: name a column, such as with_columns(double=dp.col('x') * 2).")
-        made = tuple((name, value if isinstance(value, Expr) else lit(value)) for name, value in columns.items())
-        return self._then(steps.WithColumns(self._step, made))
+        expressions = tuple((name, value if isinstance(value, Expr) else lit(value)) for name, value in columns.items())
+        return self._then(steps.WithColumns(self._step, expressions))
 
     def select(self, *columns: str | Sequence[str]) -> PrivateFrame:
         """Keep these columns, in this order. The unit's identifier travels on, hidden."""
@@ -220,7 +220,7 @@ class PrivateFrame(Questions):
     def cast(self, column: str | Mapping[str, Any], dtype: Any = None) -> PrivateFrame:
         """Another type: `cast("age", "int64")` or `cast({"age": pl.Int64})`. What does not convert is null."""
         pairs = _pairs(column, dtype, "cast")
-        return self._then(steps.Cast(self._step, tuple((name, as_dtype(given)) for name, given in pairs)))
+        return self._then(steps.Cast(self._step, tuple((name, as_dtype(target)) for name, target in pairs)))
 
     def cut(
         self,
@@ -239,9 +239,9 @@ class PrivateFrame(Questions):
                 into: the name of the new column, by default the same
         """
         name = read_name(column, "cut")
-        asked = f"cut({name!r})"
-        intervals = Intervals.of(bins, labels, right=right, closed_ends=include_lowest, asked=asked)
-        return self._then(steps.Cut(self._step, name, intervals, name if into is None else read_name(into, asked)))
+        call = f"cut({name!r})"
+        intervals = Intervals.of(bins, labels, right=right, closed_ends=include_lowest, call=call)
+        return self._then(steps.Cut(self._step, name, intervals, name if into is None else read_name(into, call)))
 
     def bound(self, max_rows: int | None = None, *, limits: Auto | None = None) -> PrivateFrame:
         """A limit for every later question: of the rows that reach it, at most max_rows of one unit count.

@@ -114,11 +114,11 @@ class PrivateGroupBy(Hints):
             return f" It is a column: name it in the question, as in .mean({name!r}, bounds=(0, 100))."
         return super()._advice(name)
 
-    def __getitem__(self, asked: object) -> NoReturn:
-        if isinstance(asked, int):  # a loop asks for 0, 1, ...
+    def __getitem__(self, key: object) -> NoReturn:
+        if isinstance(key, int):  # a loop asks for 0, 1, ...
             line = f"partition({', '.join(map(repr, self._groups.by))}, keys=[...], max_groups=1)"
             raise InvalidArgument(f"Groups take no [...] and no loop: one frame for each key is in {line}.")
-        name = asked if isinstance(asked, str) else "x"
+        name = key if isinstance(key, str) else "x"
         raise InvalidArgument(
             f"Groups take no [...]: name the column in the question, as in .mean({name!r}, bounds=(0, 100))."
         )

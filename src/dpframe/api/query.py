@@ -53,10 +53,10 @@ class Query(Hints):
         self._known_limits("sensitivity")
         return self._question.sensitivity
 
-    def _known_limits(self, asked: str) -> None:
+    def _known_limits(self, call: str) -> None:
         if self._question.undecided:
             raise UnsupportedOperation(
-                f"{asked}: dp.Auto() chooses limits and bounds inside the release, so what one unit can change is "
+                f"{call}: dp.Auto() chooses limits and bounds inside the release, so what one unit can change is "
                 "not known before. The release says it: out.derivation, out.noise, out.accuracy()."
             )
 
@@ -109,13 +109,13 @@ class Query(Hints):
             raise InvalidArgument("epsilon_for: error= is a number above 0, in the column's unit.")
         names = [output.name for output in self._question.outputs]
         if column is not None and (not isinstance(column, str) or column not in names):
-            said = repr(column) if isinstance(column, str) else f"that is {kind_of(column)}"
-            raise InvalidArgument(f"epsilon_for: there is no column {said}; columns are {', '.join(names)}.")
+            text = repr(column) if isinstance(column, str) else f"that is {kind_of(column)}"
+            raise InvalidArgument(f"epsilon_for: there is no column {text}; columns are {', '.join(names)}.")
         self._known_limits("epsilon_for")
-        asked = self._with_ci(ci)
+        query = self._with_ci(ci)
 
         def enough(epsilon: float) -> bool:
-            rows = asked._expected({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows)
+            rows = query._error_rows({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows)
             errors = [row[-1] for row in rows if column in (None, row[0])]
             if not errors:
                 raise UnsupportedOperation("epsilon_for: keys alone have no error.")
@@ -133,8 +133,8 @@ class Query(Hints):
             middle = math.sqrt(low * high)
             low, high = (low, middle) if enough(middle) else (middle, high)
         digits = 10.0 ** (math.floor(math.log10(high)) - 3)
-        rounded = float(f"{math.ceil(high / digits) * digits:.4g}")
-        return rounded if rounded >= high else high
+        result = float(f"{math.ceil(high / digits) * digits:.4g}")
+        return result if result >= high else high
 
     def accuracy(
         self,
@@ -166,12 +166,12 @@ class Query(Hints):
         if epsilon is None and rho is None:
             raise InvalidPrice("Say at what price: accuracy(epsilon=0.1), or accuracy(rho=0.01).")
         price = {"epsilon": epsilon, "delta": delta, "rho": rho}
-        rows = self._with_ci(ci)._expected(price, alpha, noise, assume_rows)
+        rows = self._with_ci(ci)._error_rows(price, alpha, noise, assume_rows)
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
         table = pl.DataFrame(rows, schema={**schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")
         return as_kind(table, source_of(self._question.step).data.kind)
 
-    def _expected(
+    def _error_rows(
         self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
     ) -> list[tuple[Any, ...]]:
         """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known.
@@ -179,15 +179,15 @@ class Query(Hints):
         The row that collects suppressed groups has noise of its own: "n.other".
         """
         self._known_limits("accuracy")
-        alpha, known = check_alpha(alpha), None if assume_rows is None else check_rows(assume_rows)
-        plan = self._priced(price, noise)
+        alpha, values = check_alpha(alpha), None if assume_rows is None else check_rows(assume_rows)
+        plan = self._noise_plan(price, noise)
         rows = []
         plans = [(plan, ""), *([] if plan.collected is None else [(plan.collected, ".other")])]
         for part, of in plans:
             for output in self._question.outputs:
                 first = part.of(output.totals[0][1])
                 scale = first.scale * float(first.allotment.total.unit)
-                error = estimator_of(output).expected_error(output, part, alpha, known)
+                error = estimator_of(output).expected_error(output, part, alpha, values)
                 rows.append((f"{output.name}{of}", output.formula.value, first.label, scale, error))
         return rows
 
@@ -195,7 +195,7 @@ class Query(Hints):
         """The question with the intervals that are asked for."""
         return self if ci is None else type(self)(self._question.with_ci(read_ci(ci)), self._budget)
 
-    def _priced(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
+    def _noise_plan(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
         """The noise that a price buys from the budget, or where none is named from one that counts what is offered."""
         terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
         with suppress(BudgetRequired):
@@ -265,8 +265,8 @@ class Query(Hints):
 
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self._question.outputs)
-        asked = columns or f"the keys of {', '.join(map(repr, self._question.by))}"
-        return f"Query of {asked}: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...)."
+        subject = columns or f"the keys of {', '.join(map(repr, self._question.by))}"
+        return f"Query of {subject}: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...)."
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()

@@ -234,11 +234,11 @@ class Questions(Hints):
         names = self._names(by, "group_by")
         if not names:
             raise InvalidArgument("group_by: name at least one column.")
-        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
+        unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         rest = self._other(names, other, "group_by")
-        listed, verb = self._keys(names, keys, "group_by"), f"group_by({', '.join(map(repr, names))}, {{limit}})"
-        asked = Question(self._step, names, listed, said, (), verb=verb, other=rest)
-        return PrivateGroupBy(asked, self._budget)
+        groups, verb = self._keys(names, keys, "group_by"), f"group_by({', '.join(map(repr, names))}, {{limit}})"
+        question = Question(self._step, names, groups, unit_limits, (), verb=verb, other=rest)
+        return PrivateGroupBy(question, self._budget)
 
     def histogram(
         self,
@@ -278,11 +278,11 @@ class Questions(Hints):
             raise InvalidArgument(
                 f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
             )
-        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
+        unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"histogram({name!r}, {{limit}})"
-        listed = frame._keys((name,), keys, "histogram")
+        groups = frame._keys((name,), keys, "histogram")
         rest = frame._other((name,), other, "histogram")
-        return frame._question((("count", make.count()),), said, by=(name,), keys=listed, verb=verb, other=rest)
+        return frame._question((("count", make.count()),), unit_limits, by=(name,), keys=groups, verb=verb, other=rest)
 
     def crosstab(
         self,
@@ -320,7 +320,7 @@ class Questions(Hints):
             raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
         if not isinstance(margins, bool) and not (isinstance(margins, str) and margins == "measured"):
             raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
-        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
+        unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"
         parts = parts_of(normalize)
         aggregate = cell_of(values, aggfunc, bounds)
@@ -328,10 +328,10 @@ class Questions(Hints):
             raise UnsupportedOperation("crosstab: normalize= gives parts of counts and sums; means have none.")
         layout = Layout("crosstab", across, bool(margins), parts, margins == "measured")
         by = down + across
-        listed = self._keys(by, keys, "crosstab")
-        named = ((values or "count", aggregate),)
+        groups = self._keys(by, keys, "crosstab")
+        aggregates = ((values or "count", aggregate),)
         rest = self._other(by, other, "crosstab")
-        query = self._question(named, said, by=by, keys=listed, verb=verb, layout=layout, other=rest)
+        query = self._question(aggregates, unit_limits, by=by, keys=groups, verb=verb, layout=layout, other=rest)
         if query._question.outputs[0].dtype is not None:
             raise UnsupportedOperation(
                 f"crosstab: its cells are numbers; for times: group_by({', '.join(map(repr, by))}, ...)"
@@ -373,14 +373,14 @@ class Questions(Hints):
         if not by:
             raise InvalidArgument("marginals: name the columns, such as marginals(['age', 'sex', 'region']).")
         tables = workload_of(workload, by)
-        used = sorted({i for table in tables for i in table})
-        listed = listed_levels(self._keys(by, keys, "marginals"), by)
-        levels = Keys(tuple(listed.levels[i] for i in used))
-        tables = tuple(tuple(used.index(i) for i in table) for table in tables)
-        names = tuple(by[i] for i in used)
+        places = sorted({i for table in tables for i in table})
+        all_levels = listed_levels(self._keys(by, keys, "marginals"), by)
+        levels = Keys(tuple(all_levels.levels[i] for i in places))
+        tables = tuple(tuple(places.index(i) for i in table) for table in tables)
+        names = tuple(by[i] for i in places)
         verb = f"marginals([{', '.join(map(repr, names))}], {{limit}})"
-        counted = (("count", make.count()),)
-        question = Marginals(self._step, names, levels, read_limits(max_rows), counted, verb=verb, workload=tables)
+        aggregates = (("count", make.count()),)
+        question = Marginals(self._step, names, levels, read_limits(max_rows), aggregates, verb=verb, workload=tables)
         return MarginalsQuery(question, self._budget)
 
     def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:
@@ -391,8 +391,8 @@ class Questions(Hints):
         domain = [self._step.table.column(name, verb).domain for name in by]
         return None if label is None else read_other(label, by, domain, f"{verb}({', '.join(map(repr, by))})")
 
-    def _names(self, values: Iterable[object], asked: str) -> tuple[str, ...]:
-        return read_names(values, asked, list(self._step.table.columns))
+    def _names(self, values: Iterable[object], verb: str) -> tuple[str, ...]:
+        return read_names(values, verb, list(self._step.table.columns))
 
     def _only(self, column: str | None, verb: str) -> str:
         if column is not None:
@@ -417,5 +417,5 @@ class Questions(Hints):
         layout: Layout | None = None,
         other: Key | None = None,
     ) -> Query:
-        asked = Question(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb, other=other)
-        return Query(asked, self._budget)
+        question = Question(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb, other=other)
+        return Query(question, self._budget)

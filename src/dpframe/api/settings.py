@@ -27,11 +27,11 @@ def check_budget(budget: Any) -> Account | None:
     return budget  # type: ignore[no-any-return]
 
 
-def check_same_budget(first: Account | None, second: Account | None, asked: str) -> None:
+def check_same_budget(first: Account | None, second: Account | None, call: str) -> None:
     """Refuse protected tables that are paid from different budgets. Errors: BudgetMismatch."""
     if first is not second and first != second:
         raise BudgetMismatch(
-            f"{asked}: the tables are paid from different budgets, and a release about both would be charged to one of "
+            f"{call}: the tables are paid from different budgets, and a release about both would be charged to one of "
             "them only. Protect them with the same budget=, and join or concatenate before you partition."
         )
 

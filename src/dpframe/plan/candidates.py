@@ -81,8 +81,8 @@ class Candidates:
         if not self.extent:
             return 0
         inside = min(max(value, self.lower), self.point(last)) - self.lower
-        scaled = math.floor(Fraction(inside) * Fraction(2) ** self.power)
-        return min((2 * last * scaled + self.extent) // (2 * self.extent), last)
+        distance = math.floor(Fraction(inside) * Fraction(2) ** self.power)
+        return min((2 * last * distance + self.extent) // (2 * self.extent), last)
 
     def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
         """Between what the values are that are read as these candidates and those between them (column unit).

@@ -76,8 +76,8 @@ class Auto:
     @property
     def typed(self) -> str:
         """As the user typed it."""
-        said = [f"{float(self.share):g}"] if self.share != Auto.share else []
-        return f"dp.Auto({', '.join(said if self.scaled else [*said, 'scaled=False'])})"
+        arguments = [f"{float(self.share):g}"] if self.share != Auto.share else []
+        return f"dp.Auto({', '.join(arguments if self.scaled else [*arguments, 'scaled=False'])})"
 
     def __repr__(self) -> str:
         return self.typed
@@ -135,17 +135,17 @@ class Table:
         """Whether neighbours exchange exactly one row for one row."""
         return self.relation == "replace" and self.single and self.everyone
 
-    def column(self, name: object, asked: str) -> Column:
+    def column(self, name: object, call: str) -> Column:
         """The current version of a column, or an error that lists the names there are."""
         if isinstance(name, str) and name in self.columns:
             return self.columns[name]
         near = nearest(name, self.columns) if isinstance(name, str) else ""
-        raise UnknownColumn(f"{asked}: there is no column {name!r}. Columns: {', '.join(self.columns)}.{near}")
+        raise UnknownColumn(f"{call}: there is no column {name!r}. Columns: {', '.join(self.columns)}.{near}")
 
-    def with_versions(self, changed: Iterable[tuple[str, ColumnDomain]]) -> Table:
+    def with_versions(self, domains: Iterable[tuple[str, ColumnDomain]]) -> Table:
         """The table after columns were written: each gets a new version, in the place of its name or at the end."""
         columns, number = dict(self.columns), self.versions
-        for name, domain in changed:
+        for name, domain in domains:
             columns[name] = Column(f"v{number}", domain)
             number += 1
         return replace(self, columns=columns, versions=number)

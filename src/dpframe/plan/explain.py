@@ -62,10 +62,10 @@ def derivation(question: Question, also: str = "") -> Derivation:
     """The derivation of an ask, from its source to the sensitivity of each noisy total; `also` is said of groups."""
     lines = _lines(question.step)
     steps = (*(line for _, line in lines), (asked(question), _at_ask(question), ""))
-    typed = (*(typed for typed, _ in lines), asked(question))
+    full_lines = (*(line for line, _ in lines), asked(question))
     keys = f"{_keys(question)}{_together(question)}{also and ' '}{also}"
     return Derivation(
-        _title(question.step), steps, keys, tuple(_measure(question, p) for p in question.allotments), typed
+        _title(question.step), steps, keys, tuple(_measure(question, p) for p in question.allotments), full_lines
     )
 
 
@@ -86,7 +86,7 @@ def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]
     for earlier in lineage(step):
         for other in earlier.others:
             lines += _lines(other, f"{indent}· ")
-        row = (f"{indent}{earlier.shown}", _held(earlier), _written(earlier))
+        row = (f"{indent}{earlier.shown}", _unit_rows(earlier), _columns_in_words(earlier))
         lines.append((f"{indent}{earlier.typed}", row))
     return lines
 
@@ -94,7 +94,7 @@ def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
     """A protected table in words: whose it is, and its columns with type, bounds and keys. Never a row."""
     columns = [(name, show(c.domain.dtype), _domain(c.domain)) for name, c in step.table.columns.items()]
-    return f"{_title(step)} One unit has {_held(step)}.", columns
+    return f"{_title(step)} One unit has {_unit_rows(step)}.", columns
 
 
 def _title(step: Step) -> str:
@@ -112,7 +112,7 @@ def unit_words(table: Table) -> str:
     return f"person with at most {rows} row{'s' if rows != 1 else ''}"
 
 
-def _held(step: Step) -> str:
+def _unit_rows(step: Step) -> str:
     table, unit = step.table, source_of(step).unit
     if isinstance(unit, Rows):
         exact, rows = "exactly" if table.exactly_one else "at most", table.declared or 0
@@ -142,13 +142,13 @@ def _count(number: int, noun: str) -> str:
 
 def _at_ask(question: Question) -> str:
     if question.table.declared is not None:
-        return _held(question.step)
+        return _unit_rows(question.step)
     limits = question.table.limits.and_also(question.given) if question.auto else question.limits
-    said = limits_in_words(limits if question.by and not isinstance(question, Marginals) else Limits(limits.max_rows))
+    words = limits_in_words(limits if question.by and not isinstance(question, Marginals) else Limits(limits.max_rows))
     if question.auto:
-        chosen = f"chosen privately inside the release, for {float(question.auto.share):.0%} of its price"
-        return f"{said}; limits within these {chosen}" if said else f"limits {chosen}"
-    return f"{said}: enforced here by weights" if said else "counts once"
+        choice = f"chosen privately inside the release, for {float(question.auto.share):.0%} of its price"
+        return f"{words}; limits within these {choice}" if words else f"limits {choice}"
+    return f"{words}: enforced here by weights" if words else "counts once"
 
 
 def asked(question: Question) -> str:
@@ -160,16 +160,16 @@ def asked(question: Question) -> str:
     return f"agg({aggregates})" if verb.startswith("agg(") else verb
 
 
-def _written(step: Step) -> str:
+def _columns_in_words(step: Step) -> str:
     before = step.parent.table.columns if step.parent is not None else {}
     lines = []
     for name, column in step.table.columns.items():
         old = before.get(name)
         if step.parent is None or old is None or old != column:
-            known = _domain(column.domain)
-            known += "" if column.domain.nullable or step.parent is None else ", not missing"
-            if known.strip(", "):
-                lines.append(f"{name}: {known.strip(', ')}")
+            words = _domain(column.domain)
+            words += "" if column.domain.nullable or step.parent is None else ", not missing"
+            if words.strip(", "):
+                lines.append(f"{name}: {words.strip(', ')}")
     return "; ".join(lines)
 
 
@@ -184,7 +184,7 @@ def _domain(domain: ColumnDomain) -> str:
     return ", ".join(parts)
 
 
-def _shown(value: float, total: Total) -> str:
+def _value_in_words(value: float, total: Total) -> str:
     """A value of a total's column, as a time where it is one."""
     assert total.column is not None
     dtype = total.column.domain.dtype
@@ -197,16 +197,16 @@ def _keys(question: Question) -> str:
     if isinstance(question, Marginals):
         return _tables(question)
     if question.keys is not None:
-        listed = f"Keys are public: all {question.keys.size} listed groups are released, whatever the data holds."
-        return listed if question.shape is None else f"{listed} {_shares(question)}"
-    return _found(question) + (
+        sentence = f"Keys are public: all {question.keys.size} listed groups are released, whatever the data holds."
+        return sentence if question.shape is None else f"{sentence} {_shares(question)}"
+    return _key_rule(question) + (
         ""
         if question.other is None
         else " The last row adds up the groups that are not released, with noise of its own."
     )
 
 
-def _found(question: Question) -> str:
+def _key_rule(question: Question) -> str:
     """Which of the groups in the data are released."""
     noun = "units" if question.table.unit else "rows"
     if any(p.hidden and p.total.sensitivity.exact_linf == 1 for p in question.allotments):
@@ -227,8 +227,8 @@ def _tables(question: Marginals) -> str:
     for allotment in question.allotments:
         ways = len(allotment.total.among)
         by_size[ways] = by_size.get(ways, 0.0) + float(allotment.share / whole)
-    said = {0: "the total", 1: "single columns", 2: "pairs"}
-    parts = ", ".join(f"{share:.2%} {said.get(ways, f'sets of {ways}')}" for ways, share in by_size.items())
+    nouns = {0: "the total", 1: "single columns", 2: "pairs"}
+    parts = ", ".join(f"{share:.2%} {nouns.get(ways, f'sets of {ways}')}" for ways, share in by_size.items())
     return (
         f"Keys are public: {_count(len(question.workload), 'table')} with all listed keys, whatever the data holds; a "
         "row counts when it has a listed key in every column. Interactions are measured, once each, with Gaussian "
@@ -253,13 +253,12 @@ def _shares(question: Question) -> str:
 def _measure(question: Question, allotment: Allotment) -> tuple[str, ...]:
     total = allotment.total
     bound = total.sensitivity.scaled(total.unit)
+    name, norms = ", ".join(allotment.names), (bound.l0, bound.l1, bound.l2, bound.linf)
     if total.merged:
-        made = "all cells" if total.merged == "total" else f"cells merged into {total.merged}"
-        return (", ".join(allotment.names), made, "", *(f"{x:.6g}" for x in (bound.l0, bound.l1, bound.l2, bound.linf)))
-    name = ", ".join(allotment.names)
-    known = (bound.l0, bound.l1, bound.l2, bound.linf)
+        origin = "all cells" if total.merged == "total" else f"cells merged into {total.merged}"
+        return (name, origin, "", *(f"{x:.6g}" for x in norms))
     made_of = ("the groups that are suppressed, together", "") if total.collects else _made_of(question, total)
-    return (name, *made_of, *("to be chosen" if _open(question, total) else f"{x:.6g}" for x in known))
+    return (name, *made_of, *("to be chosen" if _open(question, total) else f"{x:.6g}" for x in norms))
 
 
 def _open(question: Question, total: Total) -> bool:
@@ -269,11 +268,11 @@ def _open(question: Question, total: Total) -> bool:
 
 def open_bounds_of(question: Question, total: Total) -> Auto | None:
     """How the bounds of a total's column are to be chosen, None where they are not."""
-    held = {question.table.columns[name].id: auto for name, auto in question.open_bounds.items()}
+    choices = {question.table.columns[name].id: auto for name, auto in question.open_bounds.items()}
     return (
         None
         if total.column is None or total.kind in (TotalKind.VALUES, TotalKind.DISTINCT)
-        else held.get(total.column.id)
+        else choices.get(total.column.id)
     )
 
 
@@ -296,18 +295,19 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
         return f"{what} {column}", f"chosen privately inside the release, for {float(auto.share):.0%} of its price"
     if total.candidates is not None:
         first, last = total.candidates.point(0), total.candidates.point(total.candidates.count - 1)
-        ends = f"from {_shown(first, total)} to {_shown(last, total)}"
+        ends = f"from {_value_in_words(first, total)} to {_value_in_words(last, total)}"
         reach = "" if total.ci is None else f"; and a distance that reaches the true one (ci={total.ci:g})"
         return f"rank of {column}", f"one of {total.candidates.count} values {ends}{reach}"
     grid = total.grid
     low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
-    centre = f", measured from {_shown(float(grid.centre), total)}" if grid.centre else ""
+    centre = f", measured from {_value_in_words(float(grid.centre), total)}" if grid.centre else ""
     origin = total.column.domain.origin
     by = f" enforced by {origin} and at the ask" if origin and total.kind == TotalKind.SUM else " enforced at the ask"
     what = "totals of one unit" if total.kind == TotalKind.UNIT_SUM else "values"
-    ends = f"[{_shown(low, total)}, {_shown(high, total)}]"
+    ends = f"[{_value_in_words(low, total)}, {_value_in_words(high, total)}]"
     if total.kind == TotalKind.SQUARE:
-        column, what, ends = f"({column} - {_shown(float(total.about), total)})²", "squares", f"[{low:g}, {high:g}]"
+        column, what = f"({column} - {_value_in_words(float(total.about), total)})²", "squares"
+        ends = f"[{low:g}, {high:g}]"
         centre = f", measured from {float(grid.centre):g}"
     return f"sum of {column}{centre}", f"{what} in {ends},{by}"
 

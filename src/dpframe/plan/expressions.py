@@ -149,10 +149,10 @@ class Expr(Hints):
         """Whether a value is one of those listed."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InvalidArgument("is_in takes a list of values.")
-        listed = [plain(v) for v in in_order(values)]
-        for value in listed:
+        scalars = [plain(v) for v in in_order(values)]
+        for value in scalars:
             kind_of_scalar(value)
-        return self._call("is_in", values=Listed(listed))
+        return self._call("is_in", values=Listed(scalars))
 
     # Logic
 

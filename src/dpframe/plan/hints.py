@@ -188,4 +188,4 @@ class Hints:
         """What to type instead, after a space."""
         if name in self._habits:
             return f" {self._habits[name]}"
-        return nearest(name, (known for known in dir(type(self)) if not known.startswith("_")))
+        return nearest(name, (attribute for attribute in dir(type(self)) if not attribute.startswith("_")))

@@ -124,17 +124,17 @@ class Marginals(Question):
     @cached_property
     def outputs(self) -> tuple[ReleasedColumn, ...]:
         """One for each table of the workload."""
-        named = [(titled(self.tables.names(table)), self.tables.output(table).totals) for table in self.workload]
+        pairs = [(titled(self.tables.names(table)), self.tables.output(table).totals) for table in self.workload]
         return tuple(
-            ReleasedColumn(title, Formula.COUNT, ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in named
+            ReleasedColumn(title, Formula.COUNT, ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in pairs
         )
 
     def one(self, table: Attributes) -> Question:
         """One marginal as a question of its own: its keys, and how it is laid out."""
         assert self.keys is not None
         keys = Keys(tuple(self.keys.levels[i] for i in table)) if table else None
-        counted, layout = ((COUNT, Count()),), self.tables.layout(table)
-        return Question(self.step, self.tables.names(table), keys, self.given, counted, layout, verb=self.verb)
+        aggregates, layout = ((COUNT, Count()),), self.tables.layout(table)
+        return Question(self.step, self.tables.names(table), keys, self.given, aggregates, layout, verb=self.verb)
 
 
 def _interaction(among: tuple[str, ...], bound: Sensitivity) -> Total:

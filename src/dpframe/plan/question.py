@@ -130,7 +130,7 @@ class Question:
     @cached_property
     def limits(self) -> Limits:
         """The limits of one unit: said before, said here, and those that follow."""
-        said = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
+        limits = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
         cells = self.cells
         if self.table.declared is not None:
             if self.given != Limits():
@@ -139,15 +139,15 @@ class Question:
                     f"to limit; dp.Rows({self.table.declared}) is the limit. Protect the table with unit='...' to "
                     "enforce one."
                 )
-            said = Limits(self.table.declared, self.table.declared, self.table.declared)
+            limits = Limits(self.table.declared, self.table.declared, self.table.declared)
         if self.auto:  # until they are chosen, the strictest there are
-            said = Limits(said.max_rows or 1, said.max_groups or 1, said.max_rows_per_group or 1)
-        groups = 1 if not self.by else said.max_groups if said.max_groups is not None else said.max_rows
-        if groups is not None and said.max_rows is not None:
-            groups = min(groups, said.max_rows)
+            limits = Limits(limits.max_rows or 1, limits.max_groups or 1, limits.max_rows_per_group or 1)
+        groups = 1 if not self.by else limits.max_groups if limits.max_groups is not None else limits.max_rows
+        if groups is not None and limits.max_rows is not None:
+            groups = min(groups, limits.max_rows)
         if groups is not None and cells is not None:
             groups = min(groups, cells)
-        return Limits(said.max_rows, groups, said.max_rows_per_group if self.by else None)
+        return Limits(limits.max_rows, groups, limits.max_rows_per_group if self.by else None)
 
     @property
     def auto(self) -> Auto | None:
@@ -157,12 +157,12 @@ class Question:
     @cached_property
     def open_bounds(self) -> Mapping[str, Auto]:
         """The columns whose bounds are still to be chosen, inside the release."""
-        found: dict[str, Auto] = {}
+        choices: dict[str, Auto] = {}
         for _, aggregate in self.aggregates:
             bounds, column = getattr(aggregate, "bounds", None), getattr(aggregate, "column", None)
             if isinstance(bounds, Auto) and column is not None:
-                found[column] = max(bounds, found.get(column, bounds), key=lambda auto: auto.share)
-        return found
+                choices[column] = max(bounds, choices.get(column, bounds), key=lambda auto: auto.share)
+        return choices
 
     @property
     def chosen_share(self) -> Fraction:
@@ -175,10 +175,10 @@ class Question:
         """Whether anything is still to be chosen, inside the release."""
         return self.auto is not None or bool(self.open_bounds)
 
-    def with_bounds(self, chosen: Mapping[str, Bounds]) -> Question:
+    def with_bounds(self, bounds: Mapping[str, Bounds]) -> Question:
         """The same ask with the bounds of columns chosen, as typed."""
         aggregates = tuple(
-            (name, replace(a, bounds=chosen[a.column]) if isinstance(getattr(a, "bounds", None), Auto) else a)  # type: ignore[attr-defined, call-arg]
+            (name, replace(a, bounds=bounds[a.column]) if isinstance(getattr(a, "bounds", None), Auto) else a)  # type: ignore[attr-defined, call-arg]
             for name, a in self.aggregates
         )
         return replace(self, aggregates=aggregates)
@@ -191,9 +191,9 @@ class Question:
         paying = any(m.between for output in self.outputs for _, m in output.totals)
         return replace(self, ci=ci) if paying else self
 
-    def with_limits(self, chosen: Limits) -> Question:
+    def with_limits(self, limits: Limits) -> Question:
         """The same ask with its limits chosen, within those that were said."""
-        return replace(self, chosen=chosen)
+        return replace(self, chosen=limits)
 
     @property
     def cells(self) -> int | None:
@@ -252,36 +252,36 @@ class Question:
                 old = shares.get(total.key)
                 shares[total.key] = new if old is None else old.and_also(new)
         if self.threshold is not None and self.threshold.key not in shares:
-            taken = {name for allotment in shares.values() for name in allotment.names} | set(self.by)
-            name = "units" if "units" not in taken else "units of the keys"
+            names_in_use = {name for allotment in shares.values() for name in allotment.names} | set(self.by)
+            name = "units" if "units" not in names_in_use else "units of the keys"
             shares[self.threshold.key] = Allotment((name,), self.threshold, Fraction(1), hidden=True)
         if self.shape is not None:
             return self._with_margins(tuple(shares.values()), self.shape)
         read = self._with_pairs(shares)
-        return read if self.other is None else (*read, *self._collected(read))
+        return read if self.other is None else (*read, *self._rest_totals(read))
 
     def _with_pairs(self, read: Mapping[tuple[object, ...], Allotment]) -> tuple[Allotment, ...]:
         """Sums measured from the middle of their bounds with their counts beside them, where that is better.
 
         A count is in one pair at most, with the first such sum; one that finds the keys is in none.
         """
-        by_key, taken = dict(read), set[tuple[object, ...]]()
+        by_key, partners = dict(read), set[tuple[object, ...]]()
         for output in self.outputs:
             if not output.derived:
                 continue
             numerator, count = (by_key[output.totals[i][1].key] for i in (0, -1))
             deciding = self.threshold is not None and self.threshold.key == count.total.key
-            moved = numerator.total.sensitivity.l0 and count.total.sensitivity.l0
-            if deciding or not moved or {numerator.total.key, count.total.key} & taken:
+            movable = numerator.total.sensitivity.l0 and count.total.sensitivity.l0
+            if deciding or not movable or {numerator.total.key, count.total.key} & partners:
                 continue
             pair, shares = replace(numerator, beside=count), (numerator.epsilon_share, count.epsilon_share)
             sizes = numerator.total.sensitivity, count.total.sensitivity
             if pair_gains(*sizes, pair.weight, shares, mean_only=len(count.names) == 1):
                 by_key[numerator.total.key] = pair
-                taken |= {numerator.total.key, count.total.key}
+                partners |= {numerator.total.key, count.total.key}
         return tuple(by_key.values())
 
-    def _collected(self, read: tuple[Allotment, ...]) -> list[Allotment]:
+    def _rest_totals(self, read: tuple[Allotment, ...]) -> list[Allotment]:
         """The totals of all suppressed groups together.
 
         What a unit adds is in a group that is released or in this total, which therefore takes no part of the price.
@@ -297,7 +297,7 @@ class Question:
                     f"{aggregate.typed}: suppressed groups can be added up, and this is no sum over rows; leave other= "
                     "out, or ask for counts, sums, means and variances."
                 )
-        made = {
+        rest = {
             allotment.total.key: Allotment(
                 tuple(f"{name}.other" for name in allotment.names),
                 replace(allotment.total, collects=True, sensitivity=merged(allotment.total.sensitivity, 1)),
@@ -309,8 +309,8 @@ class Question:
         }
         for allotment in read:
             if allotment.beside is not None:
-                made[allotment.total.key] = replace(made[allotment.total.key], beside=made[allotment.beside.total.key])
-        return list(made.values())
+                rest[allotment.total.key] = replace(rest[allotment.total.key], beside=rest[allotment.beside.total.key])
+        return list(rest.values())
 
     @property
     def rounds(self) -> int:

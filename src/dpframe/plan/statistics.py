@@ -236,13 +236,13 @@ class Mode(Aggregate):
         if kind(column.domain.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
         check_key(column.domain.dtype, self.column, self.typed)
-        listed = read_keys(self.keys, (self.column,), (column.domain,), self.typed)
-        if listed is None:
+        keys = read_keys(self.keys, (self.column,), (column.domain,), self.typed)
+        if keys is None:
             raise InvalidArgument(
                 f"{self.typed}: it is chosen among values that are listed without looking at the data: "
                 f"{self.typed[:-1]}, keys=[...])."
             )
-        (values,) = listed.levels
+        (values,) = keys.levels
         if self.most is not None and self.most > len(values):
             raise InvalidArgument(f"{self.typed}: only {len(values)} values are listed.")
         total = mode_total(column, values, self.most or 1, unit_limits, self.typed)

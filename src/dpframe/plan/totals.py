@@ -179,8 +179,8 @@ def row_total(unit_limits: UnitLimits, what: str) -> Total:
     if unit_limits.one_row_each:
         return Total(TotalKind.ROWS, None, UNIT_GRID, 0, maps.one_row_sum(1, 1))
     limits = unit_limits.contribution(what)
-    scaled = unit_limits.weighted and limits.rows < limits.groups * limits.rows_per_group
-    fraction = FRACTION_BITS if scaled else 0
+    fractional = unit_limits.weighted and limits.rows < limits.groups * limits.rows_per_group
+    fraction = FRACTION_BITS if fractional else 0
     bound = maps.row_counts(limits, unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.ROWS, None, UNIT_GRID, fraction, bound.scaled(2**fraction))
 
@@ -227,13 +227,13 @@ def is_whole(column: Column) -> bool:
     return kind(column.domain.dtype) in (Kind.INTEGER, Kind.BOOLEAN, *TIMES)
 
 
-def in_ticks(given: Bounds, column: Column, what: str) -> Bounds:
+def in_ticks(bounds: Bounds, column: Column, what: str) -> Bounds:
     """Bounds as typed, in the unit in which the engine holds the column: ticks for a time. Errors: WrongType."""
     if kind(column.domain.dtype) in TIMES:
-        return Bounds(*(ticks(x, column.domain.dtype, what) for x in given))
-    if any(isinstance(x, (dt.date, dt.timedelta)) for x in given):
+        return Bounds(*(ticks(x, column.domain.dtype, what) for x in bounds))
+    if any(isinstance(x, (dt.date, dt.timedelta)) for x in bounds):
         raise WrongType(f"{what}: a column of type {show(column.domain.dtype)} goes with numbers, not with times.")
-    return given
+    return bounds
 
 
 _EXAMPLES = {
@@ -243,27 +243,27 @@ _EXAMPLES = {
 }
 
 
-def bounds_of(column: Column, given: Bounds | Auto | None, name: str, what: str) -> Bounds:
+def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, what: str) -> Bounds:
     """The bounds that values are clipped to: those given, within those known.
 
     Errors: MissingBounds; InvalidArgument for bounds to be chosen of true and false
     """
-    known = column.domain.bounds
-    if isinstance(given, Auto):  # until they are chosen, some that any column could have
+    own = column.domain.bounds
+    if isinstance(bounds, Auto):  # until they are chosen, some that any column could have
         if kind(column.domain.dtype) == Kind.BOOLEAN:
             raise InvalidArgument(f"{what}: true and false lie between 0 and 1; leave bounds= out.")
-        return known or Bounds(0, 1)
-    if given is None and known is None:
+        return own or Bounds(0, 1)
+    if bounds is None and own is None:
         low, high = _EXAMPLES.get(kind(column.domain.dtype), ("0", "100"))
         raise MissingBounds(
             f"{what}: one value of {name!r} could be anything, so no finite noise hides it. Say the range: "
             f"clip({name!r}, {low}, {high}) before it, or bounds=({low}, {high}) in it, with limits you know without "
             "the data; or have them chosen privately inside the release: bounds=dp.Auto()."
         )
-    given = given and in_ticks(given, column, what)
-    if given is None or known is None:
-        return given or known  # type: ignore[return-value]
-    return Bounds(given.clamp(known.lower), given.clamp(known.upper))
+    bounds = bounds and in_ticks(bounds, column, what)
+    if bounds is None or own is None:
+        return bounds or own  # type: ignore[return-value]
+    return Bounds(bounds.clamp(own.lower), bounds.clamp(own.upper))
 
 
 def sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str, *, centred: bool) -> Total:

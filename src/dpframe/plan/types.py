@@ -248,9 +248,9 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
         raise InvalidArgument(f"{what}: numbers must be finite.")
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise InvalidArgument(f"{what}: whole numbers must fit in 64 bits.")
-    zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
-    if have == want == Kind.DATETIME and zoned != (getattr(dtype, "time_zone", None) is not None):
-        raise _other_zone(what, zoned=zoned)
+    has_zone = isinstance(value, dt.datetime) and value.tzinfo is not None
+    if have == want == Kind.DATETIME and has_zone != (getattr(dtype, "time_zone", None) is not None):
+        raise _other_zone(what, has_zone=has_zone)
     numbers = {"integer", "float", "decimal"}
     if have == "null" or have == want or (have in numbers and want in numbers):
         return value  # type: ignore[return-value]
@@ -258,9 +258,9 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     raise WrongType(f"{what}: a {have} does not go with a column of type {show(dtype)}.{give}")
 
 
-def _other_zone(what: str, *, zoned: bool) -> WrongType:
-    """The error for a time with a zone, `zoned`, beside a column without one, or the other way round."""
-    zone = "" if zoned else ", tzinfo=datetime.timezone.utc"
+def _other_zone(what: str, *, has_zone: bool) -> WrongType:
+    """The error for a time with a zone, `has_zone`, beside a column without one, or the other way round."""
+    zone = "" if has_zone else ", tzinfo=datetime.timezone.utc"
     return WrongType(
         f"{what}: a time must have a zone just where the column has one. Type it as "
         f"datetime.datetime(2026, 1, 31, 12{zone})."
@@ -288,8 +288,8 @@ def ticks(value: object, dtype: DType, what: str) -> int:
     elif family == Kind.DURATION and isinstance(value, dt.timedelta):
         since = value
     else:
-        wanted = {"date": "a date", "datetime": "a date or a time", "duration": "a timedelta"}.get(family, "a number")
-        raise WrongType(f"{what}: a column of type {show(dtype)} goes with {wanted}, not with {kind_of(value)}.")
+        example = {"date": "a date", "datetime": "a date or a time", "duration": "a timedelta"}.get(family, "a number")
+        raise WrongType(f"{what}: a column of type {show(dtype)} goes with {example}, not with {kind_of(value)}.")
     micro = since // dt.timedelta(microseconds=1)
     count, rest = divmod(micro * _PER_SECOND[getattr(dtype, "time_unit", "us")], 10**6)
     if rest:
@@ -337,7 +337,7 @@ def mean_type(dtype: DType) -> tuple[DType | None, int]:
 def _since_epoch(value: dt.datetime, zone: str | None, what: str) -> dt.timedelta:
     """How long after 1970 a time is. Errors: WrongType where just one of time and column has a zone."""
     if (value.tzinfo is None) != (zone is None):
-        raise _other_zone(what, zoned=zone is None)
+        raise _other_zone(what, has_zone=zone is None)
     if zone is not None and not 1 < value.year < 9999:
         raise WrongType(f"{what}: a time with a zone must be in the years 2 to 9998.")
     return value - dt.datetime(1970, 1, 1, tzinfo=None if zone is None else dt.UTC)
@@ -364,37 +364,37 @@ def integer_range(dtype: DType) -> tuple[int, int]:
     return (0, 2**bits - 1) if str(dtype).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def as_dtype(given: object) -> DType:
+def as_dtype(value: object) -> DType:
     """A type from its name ("int64"), a Python type, a numpy dtype, or a Polars or narwhals type.
 
     >>> as_dtype("int64"), as_dtype(float)
     (Int64, Float64)
     """
-    if isinstance(given, type) and given in _PYTHON:
-        return _PYTHON[given]
-    if isinstance(given, DType):
-        return given
-    if isinstance(given, type) and issubclass(given, DType) and given is not nw.Enum:
-        return given()
-    if type(given).__module__.startswith("polars") or str(getattr(given, "__module__", "")).startswith("polars"):
+    if isinstance(value, type) and value in _PYTHON:
+        return _PYTHON[value]
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, type) and issubclass(value, DType) and value is not nw.Enum:
+        return value()
+    if type(value).__module__.startswith("polars") or str(getattr(value, "__module__", "")).startswith("polars"):
         import polars as pl
 
-        if not isinstance(given, pl.DataType) and not (isinstance(given, type) and issubclass(given, pl.DataType)):
-            raise InvalidArgument(f"A type is pl.Int64 or 'int64', for example, not {kind_of(given)}.")
-        native = given() if isinstance(given, type) and given not in (pl.Enum, pl.List, pl.Array) else given
+        if not isinstance(value, pl.DataType) and not (isinstance(value, type) and issubclass(value, pl.DataType)):
+            raise InvalidArgument(f"A type is pl.Int64 or 'int64', for example, not {kind_of(value)}.")
+        native = value() if isinstance(value, type) and value not in (pl.Enum, pl.List, pl.Array) else value
         return nw.from_native(pl.DataFrame(schema={"x": native})).schema["x"]
-    name = given if isinstance(given, str) else getattr(given, "name", None)  # numpy's types have names
+    name = value if isinstance(value, str) else getattr(value, "name", None)  # numpy's types have names
     if isinstance(name, str) and name.lower() in _NAMES:
         return _NAMES[name.lower()]
-    said = repr(given) if isinstance(given, str) else kind_of(given)
-    raise InvalidArgument(f"A type is one of {', '.join(sorted(_NAMES))}, not {said}.")
+    text = repr(value) if isinstance(value, str) else kind_of(value)
+    raise InvalidArgument(f"A type is one of {', '.join(sorted(_NAMES))}, not {text}.")
 
 
-def check_choice(value: object, choices: tuple[str, ...], asked: str) -> None:
+def check_choice(value: object, choices: tuple[str, ...], what: str) -> None:
     """Errors: InvalidArgument, with the texts to choose from; what was given is only shown where it is a text."""
     if not isinstance(value, str) or value not in choices:
-        said = f"{asked}={value!r}" if isinstance(value, str) else asked
-        raise InvalidArgument(f"{said}: choose {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}.")
+        text = f"{what}={value!r}" if isinstance(value, str) else what
+        raise InvalidArgument(f"{text}: choose {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}.")
 
 
 def check_key(dtype: DType, name: str, what: str) -> None:

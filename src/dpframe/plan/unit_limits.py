@@ -24,7 +24,7 @@ class UnitLimits:
     max_groups: int | None
     max_rows_per_group: int | None
     max_rows: int | None
-    asked: str
+    verb: str
     one_each: bool = False  # one unit surely has at most one row in a group, so that rows count units
     choosable: bool = True  # dp.Auto() may choose limits here
     ci: float | None = None  # the confidence at which quantiles have intervals, which are paid for
@@ -34,7 +34,7 @@ class UnitLimits:
         groups = self.groups(what)
         if self.max_rows is None and self.max_rows_per_group is None:
             unit = _unit_words(self.table)
-            where = f" by {_listed(self.grouped_by)}" if self.grouped_by else ""
+            where = f" by {_quoted(self.grouped_by)}" if self.grouped_by else ""
             line = f"max_groups={groups}, max_rows_per_group=2" if self.grouped_by else "max_rows=20"
             raise UnboundedContribution(
                 f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so "
@@ -49,14 +49,14 @@ class UnitLimits:
         if self.max_groups is None:
             limits = f"max_groups=3, max_rows_per_group={self.max_rows_per_group or 2}"
             raise UnboundedContribution(
-                f"{what} by {_listed(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
+                f"{what} by {_quoted(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
                 f"groups, so no finite noise hides it. {self._advice(limits)}"
             )
         return self.max_groups
 
     def _advice(self, limits: str) -> str:
-        chosen = "; or have it chosen privately inside the release: limits=dp.Auto()" if self.choosable else ""
-        return f"Say how many: {self.asked.replace('{limit}', limits)}{chosen}."
+        choice = "; or have it chosen privately inside the release: limits=dp.Auto()" if self.choosable else ""
+        return f"Say how many: {self.verb.replace('{limit}', limits)}{choice}."
 
     @property
     def weighted(self) -> bool:
@@ -71,8 +71,8 @@ class UnitLimits:
 
 def _unit_words(table: Table) -> str:
     names = [name for name, column in table.columns.items() if column.is_unit]
-    return _listed(names) if names else "unit"
+    return _quoted(names) if names else "unit"
 
 
-def _listed(names: tuple[str, ...] | list[str]) -> str:
+def _quoted(names: tuple[str, ...] | list[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)

@@ -121,8 +121,8 @@ class Source(Step):
     @cached_property
     def table(self) -> Table:
         if isinstance(self.unit, Rows):
-            declared = self.unit.max_rows
-            return Table({}, (), self.relation, declared, single=declared == 1).with_versions(self.schema)
+            rows = self.unit.max_rows
+            return Table({}, (), self.relation, rows, single=rows == 1).with_versions(self.schema)
         table = Table({}, (), self.relation).with_versions(self.schema)
         columns = dict(table.columns)
         for name in self.unit:
@@ -135,15 +135,15 @@ class Source(Step):
     @property
     def typed(self) -> str:
         unit = self.unit if isinstance(self.unit, Rows) else self.unit[0] if len(self.unit) == 1 else self.unit
-        shown = f"dp.Rows({unit.max_rows})" if isinstance(unit, Rows) else repr(unit)
-        return f"dp(unit={shown}, neighbors={self.relation!r})"
+        text = f"dp.Rows({unit.max_rows})" if isinstance(unit, Rows) else repr(unit)
+        return f"dp(unit={text}, neighbors={self.relation!r})"
 
 
-def _not_the_unit(table: Table, name: str, asked: str) -> None:
+def _not_the_unit(table: Table, name: str, call: str) -> None:
     column = table.columns.get(name)
     if column is not None and column.is_unit:
         raise UnsupportedOperation(
-            f"{asked}: {name!r} says whose row it is, and may not be rewritten. Give the new values another name."
+            f"{call}: {name!r} says whose row it is, and may not be rewritten. Give the new values another name."
         )
 
 
@@ -159,10 +159,10 @@ class Filter(Step):
 
     @cached_property
     def table(self) -> Table:
-        known = nodes.domain(self.condition._node, self.before.table, "filter")
-        if kind(known.dtype) != Kind.BOOLEAN:
+        domain = nodes.domain(self.condition._node, self.before.table, "filter")
+        if kind(domain.dtype) != Kind.BOOLEAN:
             raise WrongType(
-                f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row, as in "
+                f"filter: the condition is of type {show(domain.dtype)}; it must be true or false in each row, as in "
                 "filter(dp.col('x') == 'yes')."
             )
         return replace(self.before.table, everyone=False)
@@ -185,15 +185,15 @@ class WithColumns(Step):
 
     @cached_property
     def table(self) -> Table:
-        table, changed, shown = self.before.table, [], self.shown
+        table, domains, line = self.before.table, [], self.shown
         for name, expr in self.columns:
-            asked = f"with_columns({name}=...)"
-            _not_the_unit(table, name, asked)
-            known = nodes.domain(expr._node, table, asked)
-            if kind(known.dtype) == Kind.OTHER:
-                raise WrongType(f"{asked}: the expression is of type {show(known.dtype)}.")
-            changed.append((name, replace(known, origin=known.origin or shown)))
-        return table.with_versions(changed)
+            call = f"with_columns({name}=...)"
+            _not_the_unit(table, name, call)
+            domain = nodes.domain(expr._node, table, call)
+            if kind(domain.dtype) == Kind.OTHER:
+                raise WrongType(f"{call}: the expression is of type {show(domain.dtype)}.")
+            domains.append((name, replace(domain, origin=domain.origin or line)))
+        return table.with_versions(domains)
 
     @property
     def typed(self) -> str:
@@ -280,10 +280,10 @@ class Clip(Step):
 
     @cached_property
     def table(self) -> Table:
-        table, asked = self.before.table, f"clip({self.name!r})"
-        _not_the_unit(table, self.name, asked)
-        domain = table.column(self.name, asked).domain
-        return table.with_versions([(self.name, clip_domain(asked, domain, self.lower, self.upper, self.typed))])
+        table, call = self.before.table, f"clip({self.name!r})"
+        _not_the_unit(table, self.name, call)
+        domain = table.column(self.name, call).domain
+        return table.with_versions([(self.name, clip_domain(call, domain, self.lower, self.upper, self.typed))])
 
     @property
     def typed(self) -> str:
@@ -300,10 +300,10 @@ class FillNull(Step):
 
     @cached_property
     def table(self) -> Table:
-        table, asked = self.before.table, f"fill_null({self.name!r})"
-        _not_the_unit(table, self.name, asked)
-        domain = table.column(self.name, asked).domain
-        return table.with_versions([(self.name, fill_domain(asked, domain, self.value, self.typed))])
+        table, call = self.before.table, f"fill_null({self.name!r})"
+        _not_the_unit(table, self.name, call)
+        domain = table.column(self.name, call).domain
+        return table.with_versions([(self.name, fill_domain(call, domain, self.value, self.typed))])
 
     @property
     def typed(self) -> str:
@@ -345,12 +345,12 @@ class Cast(Step):
 
     @cached_property
     def table(self) -> Table:
-        table, changed = self.before.table, []
+        table, domains = self.before.table, []
         for name, dtype in self.types:
-            asked = f"cast({name!r})"
-            _not_the_unit(table, name, asked)
-            changed.append((name, cast_domain(asked, table.column(name, asked).domain, dtype, self.typed)))
-        return table.with_versions(changed)
+            call = f"cast({name!r})"
+            _not_the_unit(table, name, call)
+            domains.append((name, cast_domain(call, table.column(name, call).domain, dtype, self.typed)))
+        return table.with_versions(domains)
 
     @property
     def typed(self) -> str:
@@ -368,9 +368,9 @@ class Cut(Step):
 
     @cached_property
     def table(self) -> Table:
-        table, asked = self.before.table, f"cut({self.name!r})"
-        _not_the_unit(table, self.into, asked)
-        self.intervals.edges_of(table.column(self.name, asked).domain.dtype, asked)
+        table, call = self.before.table, f"cut({self.name!r})"
+        _not_the_unit(table, self.into, call)
+        self.intervals.edges_of(table.column(self.name, call).domain.dtype, call)
         return table.with_versions([(self.into, self.intervals.domain(self.shown))])
 
     @property
@@ -401,8 +401,10 @@ class Bound(Step):
 
     @property
     def typed(self) -> str:
-        said = [f"{name}={value}" for name, value in vars(self.limits).items() if isinstance(value, int)]
-        return f"bound({', '.join([*said, f'limits={self.limits.auto.typed}'] if self.limits.auto else said)})"
+        arguments = [f"{name}={value}" for name, value in vars(self.limits).items() if isinstance(value, int)]
+        if self.limits.auto is not None:
+            arguments.append(f"limits={self.limits.auto.typed}")
+        return f"bound({', '.join(arguments)})"
 
 
 def lineage(step: Step) -> Iterable[Step]:
@@ -417,8 +419,8 @@ def rebased(step: Step, data: Any) -> Step:
     sources = sources_of(step)
     if len(sources) > 1:
         raise UnsupportedOperation("A question about several protected tables cannot be asked of one made-up table.")
-    made = replace(sources[0], data=data)
-    return exchanged(step, lambda _: made)
+    source = replace(sources[0], data=data)
+    return exchanged(step, lambda _: source)
 
 
 def exchanged(step: Step, other: Callable[[Source], Source]) -> Step:
@@ -426,8 +428,8 @@ def exchanged(step: Step, other: Callable[[Source], Source]) -> Step:
     if isinstance(step, Source):
         return other(step)
     assert step.parent is not None
-    made = {"before": exchanged(step.parent, other)}
-    return replace(step.with_others([exchanged(more, other) for more in step.others]), **made)
+    before = {"before": exchanged(step.parent, other)}
+    return replace(step.with_others([exchanged(more, other) for more in step.others]), **before)
 
 
 def source_of(step: Step) -> Source:
@@ -439,8 +441,8 @@ def source_of(step: Step) -> Source:
 
 def sources_of(step: Step) -> list[Source]:
     """Every protected table of a plan, once."""
-    found = [source_of(step)]
+    sources = [source_of(step)]
     for earlier in lineage(step):
         for other in earlier.others:
-            found += [source for source in sources_of(other) if not any(source is known for known in found)]
-    return found
+            sources += [source for source in sources_of(other) if not any(source is one for one in sources)]
+    return sources
