@@ -96,30 +96,30 @@ class Cells:
 
     def counts(self, outcomes: Sequence[Outcome]) -> dict[tuple[Hashable, int, int], int]:
         """How many outcomes lie in each cell: kind (label and how many numbers), and number of the interval."""
-        found: dict[tuple[Hashable, int, int], int] = {}
+        cells: dict[tuple[Hashable, int, int], int] = {}
         for kind, values in _by_kind(outcomes).items():
             if kind not in self.weights:
-                found[*kind, 0] = len(values)
+                cells[*kind, 0] = len(values)
                 continue
             places = np.searchsorted(self.edges[kind], values @ self.weights[kind], side="left")
             for place, count in zip(*np.unique(places, return_counts=True), strict=True):
-                found[*kind, int(place)] = int(count)
-        return found
+                cells[*kind, int(place)] = int(count)
+        return cells
 
 
 def _by_kind(outcomes: Sequence[Outcome]) -> dict[tuple[Hashable, int], Floats]:
-    grouped: dict[tuple[Hashable, int], list[tuple[float, ...]]] = {}
+    rows: dict[tuple[Hashable, int], list[tuple[float, ...]]] = {}
     for label, numbers in outcomes:
-        grouped.setdefault((label, len(numbers)), []).append(numbers)
-    return {kind: np.array(values, np.float64).reshape(len(values), kind[1]) for kind, values in grouped.items()}
+        rows.setdefault((label, len(numbers)), []).append(numbers)
+    return {kind: np.array(values, np.float64).reshape(len(values), kind[1]) for kind, values in rows.items()}
 
 
 def _weights(first: Floats, second: Floats) -> Floats:
     size = first.shape[1]
     if size == 1 or not len(first) or not len(second):
         return np.ones(size)
-    pooled = np.concatenate([first, second])
-    wide = np.subtract(*np.quantile(pooled, [0.75, 0.25], axis=0))
+    both = np.concatenate([first, second])
+    wide = np.subtract(*np.quantile(both, [0.75, 0.25], axis=0))
     apart = np.median(first, axis=0) - np.median(second, axis=0)
     apart = np.where(apart == 0, first.mean(axis=0) - second.mean(axis=0), apart)
     weights = apart / np.where(wide > 0, wide, 1.0) ** 2

@@ -18,14 +18,14 @@ def multisets(kinds: int, size: int) -> list[Counts]:
     >>> multisets(2, 2)
     [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]
     """
-    found = [(0,) * kinds]
+    tables = [(0,) * kinds]
     for rows in range(1, size + 1):
-        found += Universe.of(range(kinds), rows, replacement=True)
-    return found
+        tables += Universe.of(range(kinds), rows, replacement=True)
+    return tables
 
 
 def pairs(
-    tables: Sequence[Counts], owners: Sequence[Owner | None], relation: Relation, declared: int | None = None
+    tables: Sequence[Counts], owners: Sequence[Owner | None], relation: Relation, max_rows: int | None = None
 ) -> Iterator[tuple[int, int]]:
     """Every two of the tables that are neighbours, as their numbers.
 
@@ -41,18 +41,18 @@ def pairs(
     numbers = {counts: i for i, counts in enumerate(tables)}
     same_rest: dict[int, list[int]] = {}
     for i, counts in enumerate(tables):
-        for rest in _rests(counts, owners, declared):
+        for rest in _rests(counts, owners, max_rows):
             same_rest.setdefault(numbers[rest], []).append(i)
-    for rest_number, found in same_rest.items():
-        yield from combinations(found, 2) if relation == "replace" else ((rest_number, i) for i in found)
+    for rest_number, members in same_rest.items():
+        yield from combinations(members, 2) if relation == "replace" else ((rest_number, i) for i in members)
 
 
-def _rests(counts: Counts, owners: Sequence[Owner | None], declared: int | None) -> Iterator[Counts]:
+def _rests(counts: Counts, owners: Sequence[Owner | None], max_rows: int | None) -> Iterator[Counts]:
     """What is left of a table when one unit leaves it, for each unit it has."""
-    if declared is not None:
-        for gone in product(*(range(count + 1) for count in counts)):
-            if 1 <= sum(gone) <= declared:
-                yield tuple(count - less for count, less in zip(counts, gone, strict=True))
+    if max_rows is not None:
+        for leaving in product(*(range(count + 1) for count in counts)):
+            if 1 <= sum(leaving) <= max_rows:
+                yield tuple(count - less for count, less in zip(counts, leaving, strict=True))
         return
     present = dict.fromkeys(o for o, count in zip(owners, counts, strict=True) if count and o is not None)
     for owner in present:

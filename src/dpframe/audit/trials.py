@@ -47,13 +47,13 @@ class Audit:
         epsilon, delta = self.claimed
         claim = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
         hits, misses = self.seen
-        found = (
+        finding = (
             f"an event seen {hits:,} and {misses:,} times in {self.counted:,} releases of each table shows that ε is "
             f"at least {self.lower:.4g} (confidence 1 - 1e-6)"
         )
         if self.holds:
-            return f"The claim {claim} stands: {found}. An audit can refute a claim; it cannot prove one."
-        return f"The claim {claim} is false: {found}."
+            return f"The claim {claim} stands: {finding}. An audit can refute a claim; it cannot prove one."
+        return f"The claim {claim} is false: {finding}."
 
     def __repr__(self) -> str:
         return f"Audit. {self.verdict}"
@@ -108,38 +108,38 @@ def audit(
     claim = _claim(epsilon, delta)
     if not callable(release):
         raise InvalidArgument("audit: release is a function that takes a table and releases it once.")
-    wanted = real(trials)
-    if not isinstance(wanted, int) or not 4 <= wanted <= MOST:
+    number = real(trials)
+    if not isinstance(number, int) or not 4 <= number <= MOST:
         raise InvalidArgument(f"audit: trials= is a whole number from 4 to {MOST}.")
     sides: tuple[list[Outcome], list[Outcome]] = ([], [])
-    for _ in watched(_until(sides, wanted), wanted, "releases", progress):
+    for _ in watched(_until(sides, number), number, "releases", progress):
         for side, data in zip(sides, (table, neighbour), strict=True):
-            found = outcomes_of(release(data))
-            if not found:
+            outcomes = outcomes_of(release(data))
+            if not outcomes:
                 raise InvalidArgument("audit: the release function gave an empty list.")
-            side += found
-    first, second = (side[:wanted] for side in sides)
+            side += outcomes
+    first, second = (side[:number] for side in sides)
     cells = Cells.learnt(first[::2], second[::2])
-    chosen = [cells.counts(side[::2]) for side in (first, second)]
-    event = best_event(chosen[0], chosen[1], len(first[::2]), claim[1])
-    counted = [event.hits(cells.counts(side[1::2])) for side in (first, second)]
-    likely, rare = counted if event.first else counted[::-1]
+    counts = [cells.counts(side[::2]) for side in (first, second)]
+    event = best_event(counts[0], counts[1], len(first[::2]), claim[1])
+    hits = [event.hits(cells.counts(side[1::2])) for side in (first, second)]
+    likely, rare = hits if event.first else hits[::-1]
     size = len(first[1::2])
     surely, at_worst = at_least(likely, size, ALPHA / 2), at_most(rare, size, ALPHA / 2)
     lower = max(0.0, math.log((surely - claim[1]) / at_worst)) if surely > claim[1] else 0.0
-    return Audit(lower, claim, wanted, (likely, rare), size, (first[1::2], second[1::2]), cells)
+    return Audit(lower, claim, number, (likely, rare), size, (first[1::2], second[1::2]), cells)
 
 
 def _until(sides: tuple[list[Outcome], list[Outcome]], trials: int) -> Iterator[int]:
     """One step for each outcome that is still missing; several that arrive together pass at once."""
-    done = 0
-    while done < trials:
-        yield done
-        done = max(done + 1, min(map(len, sides)))
+    number = 0
+    while number < trials:
+        yield number
+        number = max(number + 1, min(map(len, sides)))
 
 
 def _claim(epsilon: Any, delta: Any) -> tuple[float, float]:
-    typed = real(epsilon), real(delta)
-    if typed[0] is None or typed[1] is None or not 0 <= typed[0] <= 1e300 or not 0 <= typed[1] < 1:
+    claim = real(epsilon), real(delta)
+    if claim[0] is None or claim[1] is None or not 0 <= claim[0] <= 1e300 or not 0 <= claim[1] < 1:
         raise InvalidArgument("audit: the claim is epsilon=, a number of at least 0, and delta=, in [0, 1).")
-    return float(typed[0]), float(typed[1])
+    return float(claim[0]), float(claim[1])
