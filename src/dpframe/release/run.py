@@ -123,30 +123,30 @@ def settled(
         raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
     words = "; ".join(asked(question) for question, _ in questions)
     query = f"batch of {len(questions)}: {words}" if batch else words
-    plan = _described(questions, price) if name is not None else None
+    plan = _description(questions, price) if name is not None else None
     events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
-    said: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
-    receipt = account.charge(cost, subjects.pop(), query, **said)
+    options: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
+    receipt = account.charge(cost, subjects.pop(), query, **options)
     if receipt.stored is None:
-        answered = recorded(account, receipt, lambda: _answered(questions, account, receipt, price, name))
-        questions, answers, reasons, statements = answered
-        stored = account.store(receipt, packed(answers), {"releases": statements})
+        results = recorded(account, receipt, lambda: _answer_all(questions, account, receipt, price, name))
+        questions, answers, reasons, statements = results
+        record = account.store(receipt, packed(answers), {"releases": statements})
     else:
-        stored = receipt.stored
-        answers = unpacked(stored.data)
-        decided = [said.get("chosen") for said in stored.statement["releases"]]
+        record = receipt.stored
+        answers = unpacked(record.data)
+        choices = [entry.get("chosen") for entry in record.statement["releases"]]
         questions = [
-            priced if chosen is None else restored(priced[0], chosen, price)
-            for priced, chosen in zip(questions, decided, strict=True)
+            pair if choice is None else restored(pair[0], choice, price)
+            for pair, choice in zip(questions, choices, strict=True)
         ]
         reasons = [derivation(question) for question, _ in questions]
     return [
-        _release(priced, why, answer, receipt, said)
-        for priced, why, answer, said in zip(questions, reasons, answers, stored.statement["releases"], strict=True)
+        _release(pair, why, answer, receipt, entry)
+        for pair, why, answer, entry in zip(questions, reasons, answers, record.statement["releases"], strict=True)
     ]
 
 
-def _answered(
+def _answer_all(
     questions: Sequence[PricedQuestion],
     account: Account,
     receipt: Receipt,
@@ -154,14 +154,14 @@ def _answered(
     name: str | None,
 ) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]]]:
     """Questions as they were decided, their answers, derivations and statements; rows are read here."""
-    found = [_found(priced, price) for priced in questions]
-    reasons = [derivation(question) for (question, _), _, _ in found]
+    results = [_sealed_read(pair, price) for pair in questions]
+    reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
-        {**_statement(priced, why, account, receipt, about), **chosen}
-        for (priced, _, chosen), why in zip(found, reasons, strict=True)
+        {**_statement(pair, why, account, receipt, about), **choice}
+        for (pair, _, choice), why in zip(results, reasons, strict=True)
     ]
-    return [priced for priced, _, _ in found], [answer for _, answer, _ in found], reasons, statements
+    return [pair for pair, _, _ in results], [answer for _, answer, _ in results], reasons, statements
 
 
 def _validate(question: Question) -> None:
@@ -176,31 +176,31 @@ def subject_of(question: Question) -> str:
     return f"{unit_words(source_of(question.step).table)}, {question.table.relation}"
 
 
-def _described(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
+def _description(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
     """What a name stands for: every question, its noise and its price; no data."""
     plans = [{**described(question), **described_price(noisy, price)} for question, noisy in questions]
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
-def _found(priced: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
+def _sealed_read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
     """A question with its answer, and what is said of what it left open; no error shows a raw total."""
-    return engine.sealed(lambda: _read(priced, price))
+    return engine.sealed(lambda: _read(pair, price))
 
 
-def _read(priced: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
+def _read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
     """A question with its answer. Limits and bounds that it asked for are chosen here, for a part of its price."""
-    question, plan = priced
+    question, plan = pair
     if not question.undecided:
-        return priced, _answer(question, plan), {}
-    made, plan, said, left = choose(question, price)
-    answer = _answer(made, plan)
-    if left is not None:
-        long, factor = scaled(made, plan, left, answer.long, answer.parts)
-        answer, said = replace(answer, long=long), {**said, "scaled": factor}
+        return pair, _answer(question, plan), {}
+    result, plan, choice, remaining = choose(question, price)
+    answer = _answer(result, plan)
+    if remaining is not None:
+        long, factor = scaled(result, plan, remaining, answer.long, answer.parts)
+        answer, choice = replace(answer, long=long), {**choice, "scaled": factor}
         if factor > 1:
-            names = ", ".join(output.name for output in made.outputs if is_scaled(output))
-            said["reason"] = [*said["reason"], _SCALED.format(f"{factor:g}", names)]
-    return (made, plan), answer, {"chosen": said}
+            names = ", ".join(output.name for output in result.outputs if is_scaled(output))
+            choice["reason"] = [*choice["reason"], _SCALED.format(f"{factor:g}", names)]
+    return (result, plan), answer, {"chosen": choice}
 
 
 def _answer(question: Question, plan: NoisePlan) -> Answer:
@@ -212,9 +212,9 @@ def _answer(question: Question, plan: NoisePlan) -> Answer:
 
 
 def _statement(
-    priced: PricedQuestion, why: Derivation, account: Account, receipt: Receipt, about: Mapping[str, Any]
+    pair: PricedQuestion, why: Derivation, account: Account, receipt: Receipt, about: Mapping[str, Any]
 ) -> dict[str, Any]:
-    question, plan = priced
+    question, plan = pair
     budget = {
         "accountant": account.accountant,
         "limit": loss_json(account.limit),
@@ -229,16 +229,16 @@ def _statement(
 
 
 def _release(
-    priced: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, said: Mapping[str, Any]
+    pair: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, entry: Mapping[str, Any]
 ) -> Release | MarginalsRelease:
-    question, plan = priced
+    question, plan = pair
     kind = source_of(question.step).data.kind
-    when = dt.datetime.fromisoformat(said["drawn"])
+    when = dt.datetime.fromisoformat(entry["drawn"])
     if isinstance(question, Marginals):
         keys = tuple(engine.marginal_keys(question, (i,)) for i in range(len(question.by)))
-        return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, said)
-    factor = said.get("chosen", {}).get("scaled", 1.0)
+        return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, entry)
+    factor = entry.get("chosen", {}).get("scaled", 1.0)
     numbers = Numbers(
         answer.long, question.row_names, question.outputs, plan, question.layout, answer.parts, factor=factor
     )
-    return Release(receipt.loss, why, numbers, kind, when, said)
+    return Release(receipt.loss, why, numbers, kind, when, entry)

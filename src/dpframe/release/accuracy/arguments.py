@@ -18,7 +18,7 @@ def check_alpha(alpha: object) -> float:
 
 def check_rows(rows: object) -> float:
     """A number of rows per group to assume. Errors: InvalidArgument."""
-    assumed = real(rows)
-    if assumed is None or not 0 < assumed <= 2**63:
+    number = real(rows)
+    if number is None or not 0 < number <= 2**63:
         raise InvalidArgument("assume_rows= is a number of rows above 0.")
-    return float(assumed)
+    return float(number)

@@ -36,15 +36,15 @@ def check_ci(ci: float, by: Sequence[str], outputs: Sequence[ReleasedColumn], la
     """Errors: InvalidArgument, UnsupportedOperation for a table without room for intervals, or without their price."""
     if layout.form == "crosstab":
         raise UnsupportedOperation("ci=: a crosstab has one number in each cell; its intervals are in .accuracy().")
-    taken = {*by, *(output.name for output in outputs)}
+    names = {*by, *(output.name for output in outputs)}
     for output in outputs:
         for name in low_and_high(output) if estimator_of(output).is_number else ():
-            if name in taken:
+            if name in names:
                 raise InvalidArgument(
                     f"ci=: the interval of {output.name!r} would make a second column {name!r}; name one of them "
                     f"otherwise, as in .agg({output.name}_=...)."
                 )
-            taken.add(name)
+            names.add(name)
         total = output.totals[0][1]
         if total.between and not total.surely(1 - ci):
             paid_ci = "" if total.ci is None else f", and was at ci={total.ci:g}"

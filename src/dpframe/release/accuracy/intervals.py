@@ -71,7 +71,7 @@ def _rows_of(numbers: Numbers, output: ReleasedColumn) -> Floats | None:
     column = output.totals[0][1].column
     if output.totals[0][1].rank in (0, 1):
         return None
-    best, counted = 4, None
+    best, rows = 4, None
     for other in numbers.outputs:
         name, total = other.totals[-1]
         if total.kind not in _COUNTED:
@@ -79,6 +79,6 @@ def _rows_of(numbers: Numbers, output: ReleasedColumn) -> Floats | None:
         same = total.column is not None and column is not None and total.column.id == column.id
         place = 0 if same else _COUNTED.index(total.kind) + 1
         if place < best:
-            drawn = numbers.drawn[other.name].cast(pl.Float64).to_numpy() / numbers.factor_of(other)
-            best, counted = place, numbers.parts[name] if len(other.totals) > 1 else drawn
-    return counted
+            values = numbers.drawn[other.name].cast(pl.Float64).to_numpy() / numbers.factor_of(other)
+            best, rows = place, numbers.parts[name] if len(other.totals) > 1 else values
+    return rows

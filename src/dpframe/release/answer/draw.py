@@ -42,31 +42,31 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
     choices = {noise: counts for noise, counts in pairs if noise.allotment.total.chosen}
     if plan.decided_by is not None:
         exact = {noise.allotment.total.key: totals for noise, totals in pairs}
-        kept = _kept(plan, noisy, exact)
+        keep = _keep(plan, noisy, exact)
         if question.other is not None:
             label = _label(question.other, keys)
-            kept &= ~_is_label(label, keys)
-        keys = keys.filter(pl.Series(kept))
-        noisy = {key: values[kept] for key, values in noisy.items()}
-        choices = {noise: counts[kept] for noise, counts in choices.items()}
+            keep &= ~_is_label(label, keys)
+        keys = keys.filter(pl.Series(keep))
+        noisy = {key: values[keep] for key, values in noisy.items()}
+        choices = {noise: counts[keep] for noise, counts in choices.items()}
         if question.other is not None:
             keys = pl.concat([keys, label])
-            noisy |= _with_rest(rest, exact, ~kept, noisy)
+            noisy |= _with_rest(rest, exact, ~keep, noisy)
     noisy |= {noise.allotment.total.key: chosen(noise, counts) for noise, counts in choices.items()}
     if plan.shape is not None and margins:
         for noise in margins:
             totals = margin_totals(source_of(noise), raw.values[0], plan.shape)
-            noisy[noise.allotment.total.key] = _plus(totals, _drawn(noise, len(totals)))
-        return _agreed(question, plan, keys, noisy), {}
+            noisy[noise.allotment.total.key] = _plus(totals, _fresh_noise(noise, len(totals)))
+        return _crosstab(question, plan, keys, noisy), {}
     table, parts = _columns(question, plan, keys, noisy)
     return table, parts | _ends(choices, noisy)
 
 
-def _agreed(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
+def _crosstab(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
     """The table of a crosstab whose margins were measured too."""
     (output,) = question.outputs
-    measured = {source_of(noise): real(noise.allotment.total, noisy) for noise in plan.noises}
-    return keys.with_columns(_column(output, reconciled(output, plan, measured)))
+    sources = {source_of(noise): real(noise.allotment.total, noisy) for noise in plan.noises}
+    return keys.with_columns(_column(output, reconciled(output, plan, sources)))
 
 
 def _columns(
@@ -109,7 +109,7 @@ def _column(output: ReleasedColumn, values: Any) -> pl.Series:
 # Noise
 
 
-def _kept(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
+def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
     """Which groups found in the data are released: by their noisy number of units, or by the optimal rule."""
     assert plan.decided_by is not None
     assert plan.threshold is not None
@@ -124,15 +124,15 @@ def _kept(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
 def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
     """Noisy totals by their key, each with its own noise, or with that of a pair."""
     alone = [(noise, total) for noise, total in totals if not noise.paired]
-    noisy = {noise.allotment.total.key: _plus(total, _drawn(noise, len(total))) for noise, total in alone}
+    noisy = {noise.allotment.total.key: _plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
     for noise, total in totals:
         if noise.paired and noise.allotment.beside is not None:
             (count,) = (other for beside, other in totals if beside.allotment is noise.allotment.beside)
-            noisy |= _paired(noise, total, count)
+            noisy |= _pair_totals(noise, total, count)
     return noisy
 
 
-def _drawn(noise: Noise, size: int) -> Any:
+def _fresh_noise(noise: Noise, size: int) -> Any:
     """Fresh noise for every group of a total, listed groups without rows included."""
     assert isinstance(noise.mechanism, AddsNoise)
     return noise.mechanism.draw(size)
@@ -145,13 +145,13 @@ def _plus(totals: Any, noise: Any) -> Any:
     return totals.astype(np.int64) + noise
 
 
-def _paired(noise: Noise, total: Any, count: Any) -> dict[Any, Any]:
+def _pair_totals(noise: Noise, total: Any, count: Any) -> dict[Any, Any]:
     """A noisy sum and a noisy count from weight · count + sum and weight · count - sum with noise; see `pair_scale`."""
     assert noise.allotment.beside is not None
     weight = noise.allotment.weight
     wide = count.dtype == object or weight * int(np.abs(count).max(initial=0)) >= _LARGEST
-    counted = (count.astype(object) if wide else count.astype(np.int64)) * weight
-    up, down = (_plus(_plus(counted, part), _drawn(noise, len(total))) for part in (total, -total))
+    product = (count.astype(object) if wide else count.astype(np.int64)) * weight
+    up, down = (_plus(_plus(product, part), _fresh_noise(noise, len(total))) for part in (total, -total))
     return {
         noise.allotment.total.key: _nearest(_plus(up, -down), 2),
         noise.allotment.beside.total.key: _nearest(_plus(up, down), 2 * weight),
@@ -186,11 +186,11 @@ def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> NDArray[np.bool_]:
     return keys.select(pl.all_horizontal(same).fill_null(False)).to_series().to_numpy()
 
 
-def _with_rest(rest: Sequence[Noise], exact: Noisy, hidden: NDArray[np.bool_], noisy: Noisy) -> dict[Any, Any]:
+def _with_rest(rest: Sequence[Noise], exact: Noisy, in_rest: NDArray[np.bool_], noisy: Noisy) -> dict[Any, Any]:
     """Noisy totals of the released groups, and at the end that of all the others together, with noise of its own."""
     totals, cells = [], {}
     for noise in rest:
         key = cells[noise.allotment.total.key] = replace(noise.allotment.total, collects=False).key
-        total = np.array([sum(exact[key][hidden].tolist())], dtype=object)
+        total = np.array([sum(exact[key][in_rest].tolist())], dtype=object)
         totals.append((noise, total if _large(total) else total.astype(np.int64)))
     return {cells[key]: np.concatenate([noisy[cells[key]], value]) for key, value in _with_noise(totals).items()}

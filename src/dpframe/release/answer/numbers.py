@@ -71,9 +71,9 @@ class Numbers:
         """The long table with suppressed groups as null."""
         if self.below is None:
             return self.long
-        hidden = pl.Series(self.counted < self.below)
+        is_small = pl.Series(self.counted < self.below)
         return self.long.with_columns(
-            pl.when(~hidden).then(pl.col(output.name)).alias(output.name) for output in self.outputs
+            pl.when(~is_small).then(pl.col(output.name)).alias(output.name) for output in self.outputs
         )
 
     @property
@@ -92,17 +92,17 @@ class Numbers:
         self, outputs: Sequence[ReleasedColumn], change: Callable[[Floats], np.ndarray], dtype: pl.DataType
     ) -> Numbers:
         """The same with some columns changed, each as a table where its numbers add up, else number by number."""
-        columns = [pl.Series(o.name, self._changed(o, change), dtype=dtype) for o in outputs if self.long.height]
+        columns = [pl.Series(o.name, self._new_values(o, change), dtype=dtype) for o in outputs if self.long.height]
         return replace(self, long=self.long.with_columns(columns), before=self.drawn)
 
-    def _changed(self, output: ReleasedColumn, change: Callable[[Floats], np.ndarray]) -> np.ndarray:
+    def _new_values(self, output: ReleasedColumn, change: Callable[[Floats], np.ndarray]) -> np.ndarray:
         values = self.long.get_column(output.name).cast(pl.Float64).to_numpy()
         if not adds_up(output):
             return np.array([change(np.array([[value]])).item() for value in values])
         if self.layout.form == "crosstab":
             down = [name for name in self.by if name not in self.layout.across]
-            found = table_of(values, self.long.select(down).rows(), self.long.select(self.layout.across).rows())
-            if found is not None:
-                table, places = found
+            grid = table_of(values, self.long.select(down).rows(), self.long.select(self.layout.across).rows())
+            if grid is not None:
+                table, places = grid
                 return np.asarray(change(table).ravel()[places])
         return np.asarray(change(values[None])[0])

@@ -43,30 +43,30 @@ def nonnegative(cells: Floats) -> Floats:
     total = max(float(cells.sum()), 0.0)
     if not total:
         return np.zeros_like(cells)
-    rows, columns = (_shifted(cells.sum(axis=axis)[None], np.array([total]))[0] for axis in (1, 0))
+    rows, columns = (_projection(cells.sum(axis=axis)[None], np.array([total]))[0] for axis in (1, 0))
     if 1 in cells.shape:
         return np.asarray(rows[:, None] if cells.shape[1] == 1 else columns[None])
     across = np.zeros(cells.shape[1])
-    fitted = cells
+    result = cells
     for _ in range(_SWEEPS):
         down = _shift(cells - across, rows)
         across = _shift((cells - down[:, None]).T, columns)
-        fitted = np.maximum(cells - down[:, None] - across, 0.0)
-        if np.abs(fitted.sum(axis=1) - rows).max() <= _TINY * total:
+        result = np.maximum(cells - down[:, None] - across, 0.0)
+        if np.abs(result.sum(axis=1) - rows).max() <= _TINY * total:
             break
-    return np.asarray(fitted)
+    return np.asarray(result)
 
 
-def _shifted(values: Floats, totals: Floats) -> Floats:
+def _projection(values: Floats, totals: Floats) -> Floats:
     return np.maximum(values - _shift(values, totals)[:, None], 0.0)
 
 
 def _shift(values: Floats, totals: Floats) -> Floats:
     """For each row, the t with sum of max(value - t, 0) = its total, at least 0."""
-    ordered = -np.sort(-values, axis=1)
+    descending = -np.sort(-values, axis=1)
     count = np.arange(1, values.shape[1] + 1)
-    levels = (np.cumsum(ordered, axis=1) - totals[:, None]) / count
-    last = np.maximum((ordered > levels).sum(axis=1) - 1, 0)  # the values above their level are the first ones
+    levels = (np.cumsum(descending, axis=1) - totals[:, None]) / count
+    last = np.maximum((descending > levels).sum(axis=1) - 1, 0)  # the values above their level are the first ones
     return np.asarray(levels[np.arange(len(values)), last])
 
 
@@ -93,7 +93,7 @@ def rounded(cells: Floats) -> NDArray[np.int64]:
         table[:-1, :-1] = parts
         table[:-1, -1] = -table[:-1].sum(axis=1) % _ONE
         table[-1] = -table[:-1].sum(axis=0) % _ONE
-        up = _evened(table)
+        up = _walk_to_integers(table)
         for _ in range(_TURNS):
             up = _nearer(_nearer(up, table).T.copy(), table.T).T.copy()
         up = up[:-1, :-1]
@@ -108,7 +108,7 @@ def _largest(parts: NDArray[np.int64]) -> NDArray[np.int64]:
     return up
 
 
-def _evened(table: Integers) -> Integers:
+def _walk_to_integers(table: Integers) -> Integers:
     """0 or 1 for each fraction of a table whose every line adds up to an integer, with the same sums of lines.
 
     Bound:  from the last bit to the first: fractions that have the bit are even in number in each line, so they can be
@@ -127,13 +127,13 @@ def _evened(table: Integers) -> Integers:
         onward[pairs] = pairs[:, ::-1]
         # Two steps at once, to the other one in the row and on to the other one in its column: what is reached so from
         # a fraction moves as it does, and its row's other one the other way.
-        walks = _smallest_reached(onward.reshape(-1, 2)[:, ::-1].ravel()).reshape(-1, 2)
+        walks = _smallest_on_walk(onward.reshape(-1, 2)[:, ::-1].ravel()).reshape(-1, 2)
         moves = np.where(walks[:, 0] < walks[:, 1], 1, -1) << bit
         now[cells] += np.column_stack([moves, -moves]).ravel().astype(np.int32)
     return np.asarray(now.reshape(table.shape) >> _BITS, np.int64)
 
 
-def _smallest_reached(onward: NDArray[np.int32]) -> NDArray[np.int32]:
+def _smallest_on_walk(onward: NDArray[np.int32]) -> NDArray[np.int32]:
     """For each place, the smallest on its closed walk: by steps that double until nothing changes."""
     smallest = np.arange(len(onward), dtype=np.int32)
     while True:
@@ -157,11 +157,11 @@ def _nearer(up: Integers, parts: Integers) -> Integers:
         either = mine != theirs
         more = np.where(either, parts[first] - parts[first + apart], -2 * _ONE)
         order = np.argsort(-more, axis=1, kind="stable")
-        taken = np.zeros_like(mine)
+        goes_up = np.zeros_like(mine)
         number = (mine & either).sum(axis=1, keepdims=True)
-        np.put_along_axis(taken, order, np.arange(up.shape[1]) < number, axis=1)
-        up[first] = np.where(either, taken, mine)
-        up[first + apart] = np.where(either, ~taken, theirs)
+        np.put_along_axis(goes_up, order, np.arange(up.shape[1]) < number, axis=1)
+        up[first] = np.where(either, goes_up, mine)
+        up[first + apart] = np.where(either, ~goes_up, theirs)
         apart *= 2
     return up
 

@@ -49,11 +49,11 @@ def reached(noise: Noise, counts: NDArray[Any], places: NDArray[np.int64]) -> tu
     rate, steps, last = _rate(noise), np.array(distances(counts.shape[1])), counts.shape[1] - 1
     a_row = rank_terms(total.rank)[0] << total.fraction
     assert isinstance(noise.mechanism, Chooses)
-    wanted = noise.mechanism.margin(len(steps), 1 - total.ci)
-    needed = math.ceil(wanted / rate) + a_row
-    if needed > _LARGEST:  # more than any table has
+    scales = noise.mechanism.margin(len(steps), 1 - total.ci)
+    target = math.ceil(scales / rate) + a_row
+    if target > _LARGEST:  # more than any table has
         return np.zeros_like(places), np.full_like(places, last)
-    took = steps[_choose(noise)(reach_scores(total, counts, places, needed), rate)]
+    took = steps[_choose(noise)(reach_scores(total, counts, places, target), rate)]
     return np.maximum(places - took, 0), np.minimum(places + took, last)
 
 
@@ -83,14 +83,14 @@ def _scores(worse: NDArray[Any]) -> NDArray[np.int64]:
 
 def most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int, choose: Choose) -> NDArray[np.int64]:
     """Candidates by their rows, one after the other, each among those that are left; see `count_scale`."""
-    left = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
-    found = []
+    candidates = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
+    places = []
     for _ in range(rounds):
-        place = choose(np.take_along_axis(counts, left, axis=1), rate)[:, None]
-        found.append(np.take_along_axis(left, place, axis=1))
-        rest = np.arange(left.shape[1]) != place
-        left = left[rest].reshape(len(left), -1)
-    return np.concatenate(found, axis=1).ravel()
+        place = choose(np.take_along_axis(counts, candidates, axis=1), rate)[:, None]
+        places.append(np.take_along_axis(candidates, place, axis=1))
+        rest = np.arange(candidates.shape[1]) != place
+        candidates = candidates[rest].reshape(len(candidates), -1)
+    return np.concatenate(places, axis=1).ravel()
 
 
 def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
@@ -114,7 +114,7 @@ def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction) -> NDArray[n
     return _scores(np.maximum(low + low_prior, high + high_prior))
 
 
-def reach_scores(total: Total, counts: NDArray[Any], places: NDArray[np.int64], needed: int) -> NDArray[np.int64]:
+def reach_scores(total: Total, counts: NDArray[Any], places: NDArray[np.int64], target: int) -> NDArray[np.int64]:
     """How well each distance from the chosen candidates reaches `needed` score units, 0 at best.
 
     See `theory.formulas.error.quantile_interval.margin`, whose f is `spare`, in score units.
@@ -122,12 +122,11 @@ def reach_scores(total: Total, counts: NDArray[Any], places: NDArray[np.int64], 
     assert total.rank is not None
     part, whole = total.rank.as_integer_ratio()
     upto, steps, last = _upto(total, counts), np.array(distances(counts.shape[1])), counts.shape[1] - 1
-    ranked = part * upto[:, -1:]
+    at_rank = part * upto[:, -1:]
     first, final = np.maximum(places[:, None] - steps, 0), np.minimum(places[:, None] + steps, last)
     below = np.take_along_axis(upto, np.maximum(first - 1, 0), axis=1)
     until = np.take_along_axis(upto, final, axis=1)
-    spare = np.minimum(
-        np.where(first > 0, ranked - whole * below, _LARGEST), np.where(final < last, whole * until - ranked, _LARGEST)
-    )
+    before_first = np.where(first > 0, at_rank - whole * below, _LARGEST)
+    spare = np.minimum(before_first, np.where(final < last, whole * until - at_rank, _LARGEST))
     before = np.hstack([np.full((len(places), 1), -_LARGEST), spare[:, :-1]])
-    return _scores(np.maximum(before - needed, needed - spare))
+    return _scores(np.maximum(before - target, target - spare))

@@ -43,8 +43,8 @@ class RemainingRows:
     @property
     def before(self) -> float:
         """Rows there are for each that counts, by the histograms alone; 1 where numbers are better not scaled."""
-        found = self._median(self.odds)
-        return found if _LEAST <= found <= _MOST else 1.0
+        ratio = self._median(self.odds)
+        return ratio if _LEAST <= ratio <= _MOST else 1.0
 
     def factor(self, total: float, deviation: float) -> float:
         """The same where the noisy total of the rows that count is known: at least 1, to three decimals.
@@ -54,14 +54,14 @@ class RemainingRows:
         spread = np.hypot(deviation, _GUESSED * self.rows) + 1e-9
         likely = -(((total - self.rows) / spread) ** 2) / 2 - np.log(spread)
         after = self._median(self.odds * np.exp(likely - likely.max()))
-        found = round(min(self.before, after), 3)
-        return found if found >= _LEAST else 1.0
+        ratio = round(min(self.before, after), 3)
+        return ratio if ratio >= _LEAST else 1.0
 
     def _median(self, odds: Floats) -> float:
         ratios = self.of_rows / np.maximum(self.rows, 1e-9)
         order = np.argsort(ratios, kind="stable")
-        reached = np.cumsum(odds[order])
-        return float(max(ratios[order][np.searchsorted(reached, reached[-1] / 2)], 1.0))
+        cumulative = np.cumsum(odds[order])
+        return float(max(ratios[order][np.searchsorted(cumulative, cumulative[-1] / 2)], 1.0))
 
 
 def is_scaled_by(question: Question, limits: Limits) -> bool:
@@ -93,10 +93,10 @@ def _scalable(question: Question) -> bool:
     """
     if question.auto is None or not question.auto.scaled or not any(map(is_scaled, question.outputs)):
         return False
-    said = replace(question.table.limits.and_also(question.given), auto=None)
-    return (
-        said == Limits() and bool(question.by) and (question.cells or 0) >= _GROUPS and _counting(question) is not None
-    )
+    limits = replace(question.table.limits.and_also(question.given), auto=None)
+    if limits != Limits() or not question.by or (question.cells or 0) < _GROUPS:
+        return False
+    return _counting(question) is not None
 
 
 def is_scaled(output: ReleasedColumn) -> bool:
@@ -114,26 +114,26 @@ def rounding_of(output: ReleasedColumn) -> float:
 
 
 def scaled(
-    question: Question, plan: NoisePlan, left: RemainingRows, table: pl.DataFrame, parts: Mapping[str, Floats]
+    question: Question, plan: NoisePlan, remaining: RemainingRows, table: pl.DataFrame, parts: Mapping[str, Floats]
 ) -> tuple[pl.DataFrame, float]:
     """A released long table with its counts and sums multiplied, and the factor.
 
     Input:  an ask that `is_scaled_by` its limits; its noise; what the limits leave out; the table as it was drawn, and
             the noisy totals under derived columns
     """
-    found = _counting(question)
-    assert found is not None
-    output, name, total = found
+    count = _counting(question)
+    assert count is not None
+    output, name, total = count
     counts = parts[name] if len(output.totals) > 1 else table.get_column(name).cast(pl.Float64).to_numpy()
-    factor = left.factor(float(counts.sum()), plan.of(total).deviation * len(counts) ** 0.5)
+    factor = remaining.factor(float(counts.sum()), plan.of(total).deviation * len(counts) ** 0.5)
     if factor == 1:
         return table, factor
     return table.with_columns(
-        _multiplied(o, table.get_column(o.name), factor) for o in question.outputs if is_scaled(o)
+        _product(o, table.get_column(o.name), factor) for o in question.outputs if is_scaled(o)
     ), factor
 
 
-def _multiplied(output: ReleasedColumn, column: pl.Series, factor: float) -> pl.Series:
+def _product(output: ReleasedColumn, column: pl.Series, factor: float) -> pl.Series:
     """Whole numbers stay whole, and times whole ticks."""
     values = column.to_physical().cast(pl.Float64).to_numpy() * factor
     if not rounding_of(output):
@@ -143,5 +143,5 @@ def _multiplied(output: ReleasedColumn, column: pl.Series, factor: float) -> pl.
 
 def _counting(question: Question) -> tuple[ReleasedColumn, str, Total] | None:
     """The count of rows in each group: a column, or a part of one that is made of several."""
-    found = ((output, name, total) for output in question.outputs for name, total in output.totals)
-    return next((one for one in found if one[2].kind == TotalKind.ROWS), None)
+    totals = ((output, name, total) for output in question.outputs for name, total in output.totals)
+    return next((one for one in totals if one[2].kind == TotalKind.ROWS), None)

@@ -71,9 +71,9 @@ def check_choice(question: Question, price: Price) -> Loss:
     if question.auto is not None:
         try_people(question, price)
     for column in question.open_bounds:
-        held = question.table.columns[column]
-        engine.magnitude_profile(question, held, empty=True)
-        engine.value_profile(question, held, [0.0, 1.0], empty=True)
+        target = question.table.columns[column]
+        engine.magnitude_profile(question, target, empty=True)
+        engine.value_profile(question, target, [0.0, 1.0], empty=True)
     return price.loss(delta=question.private_keys or isinstance(price, EpsilonPrice))
 
 
@@ -90,48 +90,48 @@ def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[
             Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
     rest = price.part(1 - question.chosen_share)
-    said: dict[str, Any] = {"cost": {"in": price.terms.value}, "reason": []}
-    made, left = question, None
+    statement: dict[str, Any] = {"cost": {"in": price.terms.value}, "reason": []}
+    result, remaining = question, None
     if question.auto is not None:
-        limits, noise, errors, left = _best(
+        limits, noise, errors, remaining = _best(
             question, rest, read_people(question, price.part(question.auto.share), rest)
         )
-        made = made.with_limits(limits)
-        said |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
+        result = result.with_limits(limits)
+        statement |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
         with_noise = ""
         if question.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
-            rest, said["noise"] = replace(rest, noise=noise), noise.value
+            rest, statement["noise"] = replace(rest, noise=noise), noise.value
             with_noise = f", with {noise.value.capitalize()} noise"
-        cost = said["cost"]["limits"] = float(price.amount * question.auto.share)
-        said["reason"].append(
-            f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that "
+        cost = statement["cost"]["limits"] = float(price.amount * question.auto.share)
+        statement["reason"].append(
+            f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(result.limits)}{with_noise}. Of those that "
             "were tried, they have the smallest expected error of the released columns, bias and noise together, by "
             f"noisy histograms in which each unit counts once{_AND_VALUES if _distinct(question) else ''}."
         )
     bounds: dict[str, Bounds] = {}
     for column, auto in question.open_bounds.items():
-        clipping = choose_bounds(made, column, price.part(auto.share), rest)
+        clipping = choose_bounds(result, column, price.part(auto.share), rest)
         bounds[column] = clipping.bounds
-        cost = said["cost"][column] = float(price.amount * auto.share)
+        cost = statement["cost"][column] = float(price.amount * auto.share)
         low, high = (number(x) for x in as_typed(bounds[column], question.table.columns[column]))
         words = _CHOSEN if clipping.seen else _UNSEEN
-        said["reason"].append(words.format(column, f"{price.terms.sign} = {cost:.4g}", low, high))
+        statement["reason"].append(words.format(column, f"{price.terms.sign} = {cost:.4g}", low, high))
         if not clipping.seen:
-            said.setdefault("unseen", {})[column] = f"from {low} to {high}"
+            statement.setdefault("unseen", {})[column] = f"from {low} to {high}"
     if bounds:
-        said["bounds"] = {column: list(pair) for column, pair in bounds.items()}
-    return *restored(question, said, price), said, left
+        statement["bounds"] = {column: list(pair) for column, pair in bounds.items()}
+    return *restored(question, statement, price), statement, remaining
 
 
-def restored(question: Question, said: Mapping[str, Any], price: Price) -> tuple[Question, NoisePlan]:
+def restored(question: Question, statement: Mapping[str, Any], price: Price) -> tuple[Question, NoisePlan]:
     """The ask with what was chosen for it, and its noise, from what was said of the choice."""
-    made, rest = question, price.part(1 - question.chosen_share)
-    if "limits" in said:
-        made = made.with_limits(Limits(**said["limits"]))
-    chosen = said.get("bounds", {})
-    made = made.with_bounds({c: as_typed(Bounds(*pair), question.table.columns[c]) for c, pair in chosen.items()})
-    noise = NoiseKind(said["noise"]) if "noise" in said else price.noise
-    return made, replace(rest, noise=noise).plan(made)
+    result, rest = question, price.part(1 - question.chosen_share)
+    if "limits" in statement:
+        result = result.with_limits(Limits(**statement["limits"]))
+    bounds = statement.get("bounds", {})
+    result = result.with_bounds({c: as_typed(Bounds(*pair), question.table.columns[c]) for c, pair in bounds.items()})
+    noise = NoiseKind(statement["noise"]) if "noise" in statement else price.noise
+    return result, replace(rest, noise=noise).plan(result)
 
 
 # Limits
@@ -139,9 +139,9 @@ def restored(question: Question, said: Mapping[str, Any], price: Price) -> tuple
 
 def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> None:
     """Make the histograms and numbers of no rows, so that they cannot fail after they are paid."""
-    wanted = _parts(question, rest, also)
-    engine.size_profile(question, _sizes(wanted), empty=True)
-    if "keys" in wanted:
+    parts = _parts(question, rest, also)
+    engine.size_profile(question, _sizes(parts), empty=True)
+    if "keys" in parts:
         engine.key_profile(question, empty=True)
     for one in _distinct(question).values():
         engine.validate(one.with_limits(Limits(MOST)))
@@ -157,13 +157,14 @@ def read_people(question: Question, price: Price, rest: Price, also: Collection[
     read = {name: read_spread(counts, scale, nodes) for name, (counts, scale) in noisy.items()}
     first, peaks = read.get("rows", read.get("groups")), read.get("rows_per_group")
     assert first is not None
-    needed = question.private_keys or _ratios(question) or "rows_per_group" in (*_judged(question), *also)
-    if peaks is not None and not needed and first.units < MODEL.fewest_units * noisy["rows_per_group"][1]:
+    needed_by_limits = "rows_per_group" in (*_histograms_of_limits(question), *also)
+    peaks_matter = question.private_keys or _ratios(question) or needed_by_limits
+    if peaks is not None and not peaks_matter and first.units < MODEL.fewest_units * noisy["rows_per_group"][1]:
         peaks = None
     unit_sizes = UnitSizes(first, read.get("groups"), peaks, None, float(question.cells or np.inf))
     if "keys" in parts:
         counts, scale = noisy_histogram(price.part(parts["keys"]), question, engine.key_profile(question))
-        unit_sizes = replace(unit_sizes, keys=_found(question, counts, scale, unit_sizes))
+        unit_sizes = replace(unit_sizes, keys=_key_groups(question, counts, scale, unit_sizes))
     return _with_values(question, price.part(parts["values"]), rest, unit_sizes) if "values" in parts else unit_sizes
 
 
@@ -180,15 +181,15 @@ def _with_values(question: Question, price: Price, rest: Price, unit_sizes: Unit
     the price: at the best limit itself it drowns where there are few groups.) Each costs its part; the second limit
     follows from noisy answers alone, so they add up, as adaptively chosen parts do.
     """
-    asked = _distinct(question)
-    part, model = price.part(Fraction(1, 2 * len(asked))), Expected(question, unit_sizes, rest.plans)
+    questions = _distinct(question)
+    part, model = price.part(Fraction(1, 2 * len(questions))), Expected(question, unit_sizes, rest.plans)
 
     def after(laws: Mapping[str, ValuesPosterior], rows: int) -> dict[str, ValuesPosterior]:
-        limits = _with_said(question, Limits(rows))
-        counted = model.kept(limits).rows
-        return {c: laws[c].after(counted, *noisy_values(part, one.with_limits(limits))) for c, one in asked.items()}
+        limits = _within_limits(question, Limits(rows))
+        counts = model.kept(limits).rows
+        return {c: laws[c].after(counts, *noisy_values(part, one.with_limits(limits))) for c, one in questions.items()}
 
-    first = after(dict.fromkeys(asked, ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)), 1)
+    first = after(dict.fromkeys(questions, ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)), 1)
     times = 1 if question.private_keys else _LAWS
     best = _best(question, rest, _sharing(unit_sizes, first, times))[0]
     return _sharing(unit_sizes, after(first, round(math.sqrt(best.max_rows or 1))), times)
@@ -225,11 +226,11 @@ def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[
         if any(by_units) or question.private_keys or ratios:
             weights["groups"] = MODEL.part_of_groups if any(by_units) or question.private_keys else MODEL.part_beside
         if (normal or ratios) and not all(by_units):
-            found = MODEL.part_of_peaks_found if question.private_keys else MODEL.part_of_peaks
-            weights["rows_per_group"] = MODEL.part_beside if ratios else found
+            peaks = MODEL.part_of_peaks_found if question.private_keys else MODEL.part_of_peaks
+            weights["rows_per_group"] = MODEL.part_beside if ratios else peaks
         if ratios or question.private_keys:
             weights["keys"] = MODEL.part_of_keys
-        for name in [] if all(by_units) else [*_judged(question), *also]:
+        for name in [] if all(by_units) else [*_histograms_of_limits(question), *also]:
             weights.setdefault(name, MODEL.part_beside)
     weights = weights or {"groups": 1}
     if _distinct(question):
@@ -242,7 +243,7 @@ def _ratios(question: Question) -> bool:
     return any(not estimator_of(output).adds_up for output in question.outputs)
 
 
-def _judged(question: Question) -> list[str]:
+def _histograms_of_limits(question: Question) -> list[str]:
     """The histograms without which what typed limits keep is not known."""
     return judged_by(question.table.limits.and_also(question.given))
 
@@ -258,7 +259,7 @@ def judged_by(limits: Limits) -> list[str]:
     return [] if limits.max_groups is None else ["groups"]
 
 
-def _found(question: Question, counts: Floats, scale: float, unit_sizes: UnitSizes) -> Groups:
+def _key_groups(question: Question, counts: Floats, scale: float, unit_sizes: UnitSizes) -> Groups:
     """The groups, by units in each.
 
     Those that are listed are nearer to their mean than they seem, so that they are as uneven as without the noise. Of
@@ -281,15 +282,15 @@ def _best(
     With them: the noise, each column's error, and what they leave out, where numbers are scaled up by that.
     """
     model = Expected(question, unit_sizes, rest.plans)
-    found: dict[Limits, tuple[float, NoiseKind, dict[str, float]]] = {}
+    scores: dict[Limits, tuple[float, NoiseKind, dict[str, float]]] = {}
 
     def best(more: Iterable[Limits]) -> Limits:
         for limits in more:
-            if limits not in found:
+            if limits not in scores:
                 score, noise, errors = model.best(limits)
                 doubt = 1.0 if limits.max_rows_per_group is None else MODEL.further_limit
-                found[limits] = score * doubt, noise, errors
-        return min(found, key=lambda limits: found[limits][0])
+                scores[limits] = score * doubt, noise, errors
+        return min(scores, key=lambda limits: scores[limits][0])
 
     limits = best(_candidates(question, unit_sizes))
     if unit_sizes.groups is not None:
@@ -297,9 +298,9 @@ def _best(
             limits = best(_near(question, limits, "max_groups"))
         if limits.max_rows is not None:
             limits = best(_near(question, limits, "max_rows"))
-    told = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
-    _, noise, errors = found[limits]
-    return limits, noise, {name: float(f"{errors[name]:.3g}") for name in told}, model.left(limits, model.kept(limits))
+    names = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
+    _, noise, errors = scores[limits]
+    return limits, noise, {name: float(f"{errors[name]:.3g}") for name in names}, model.left(limits, model.kept(limits))
 
 
 def expected_errors(
@@ -322,7 +323,7 @@ def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
     heights: list[int | None] = [None]
     if unit_sizes.peaks is not None:
         heights += _steps(_largest(peaks), 4)
-    found = [
+    candidates = [
         Limits(total, width, height)
         for total in totals
         for width in widths
@@ -331,8 +332,8 @@ def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
         if width is None or total is None or width <= total
     ]
     if by_units == {True}:
-        found = [Limits(None, width, None) for width in widths]
-    return list(dict.fromkeys(_with_said(question, limits) for limits in found))
+        candidates = [Limits(None, width, None) for width in widths]
+    return list(dict.fromkeys(_within_limits(question, limits) for limits in candidates))
 
 
 def _largest(sizes: Floats) -> float:
@@ -345,11 +346,11 @@ def _near(question: Question, limits: Limits, name: Literal["max_rows", "max_gro
     rows, groups, peak = limits.max_rows, limits.max_groups, limits.max_rows_per_group
     at = int(np.searchsorted(_TRIED, getattr(limits, name) or 1))
     nodes = [int(x) for x in _TRIED[max(at - 3, 0) : at + 4]]
-    found = [Limits(x, groups, peak) if name == "max_rows" else Limits(rows, x, peak) for x in nodes]
-    return [_with_said(question, x) for x in found]
+    neighbours = [Limits(x, groups, peak) if name == "max_rows" else Limits(rows, x, peak) for x in nodes]
+    return [_within_limits(question, x) for x in neighbours]
 
 
-def _with_said(question: Question, limits: Limits) -> Limits:
+def _within_limits(question: Question, limits: Limits) -> Limits:
     """Limits to try, within those that were typed."""
     return replace(limits.and_also(question.table.limits.and_also(question.given)), auto=None)
 

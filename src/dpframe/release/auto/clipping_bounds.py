@@ -74,9 +74,9 @@ def _default(column: Column) -> Bounds:
     They are the bounds known of the column, or all values of an integer type of at most 16 bits; the years from 1900 to
     2099; a century either way for durations; and a million either way for every other number.
     """
-    family, known = kind(column.domain.dtype), column.domain.bounds
-    if known is not None:
-        return known
+    family, own = kind(column.domain.dtype), column.domain.bounds
+    if own is not None:
+        return own
     if family in TIMES:
         ticks = _ticks_of_a_day(column.domain.dtype)
         first, last = _DEFAULT_DAYS[family]
@@ -207,16 +207,16 @@ def _variance(values: _Values, low: Integers, high: Integers, noise: Floats) -> 
     below, above = middles[:, None] < edges, middles[:, None] > highs
 
     def moment(plain: Floats, power: int) -> Floats:  # of the clipped values
-        added = values.parts @ ((edges**power - plain[:, None]) * below)
-        taken = values.parts @ ((highs**power - plain[:, None]) * above)
-        return np.asarray((values.parts @ plain)[:, None] + added[:, low] + taken[:, high])
+        from_below = values.parts @ ((edges**power - plain[:, None]) * below)
+        from_above = values.parts @ ((highs**power - plain[:, None]) * above)
+        return np.asarray((values.parts @ plain)[:, None] + from_below[:, low] + from_above[:, high])
 
     squares = middles**2 + values.inside
     variance = np.maximum(values.parts @ squares - (values.parts @ middles) ** 2, 0.0)[:, None]
     mean, half = moment(middles, 1), (highs[high] - edges[low]) / 2
-    left, off = moment(squares, 2) - mean**2, mean - (highs[high] + edges[low]) / 2
-    moved = np.sqrt((half**2 / 2) ** 2 + (2 * off * half) ** 2 + (left - off**2 - half**2 / 2) ** 2)
-    return np.hypot(variance - left, noise * moved), variance
+    remaining, off = moment(squares, 2) - mean**2, mean - (highs[high] + edges[low]) / 2
+    shift = np.sqrt((half**2 / 2) ** 2 + (2 * off * half) ** 2 + (remaining - off**2 - half**2 / 2) ** 2)
+    return np.hypot(variance - remaining, noise * shift), variance
 
 
 _ERRORS: dict[Formula, Callable[[_Values, Integers, Integers, Floats], Floats]] = {
@@ -234,33 +234,33 @@ def _of_quantile(values: _Values, low: Integers, high: Integers, rank: float) ->
     near = min(int(np.searchsorted(np.cumsum(values.parts.mean(axis=0)), rank)), bins)
     noise = values.scale * math.sqrt(2 * min(near, bins - near))  # of the bins up to it
     doubt = MODEL.quantile_doubt * noise / values.units
-    reached = np.cumsum(values.parts, axis=1)
+    cumulative = np.cumsum(values.parts, axis=1)
     least, most = (
-        np.minimum((reached < np.clip(x, fewest / 2, 1 - fewest / 2)[:, None]).sum(axis=1), bins - 1)
+        np.minimum((cumulative < np.clip(x, fewest / 2, 1 - fewest / 2)[:, None]).sum(axis=1), bins - 1)
         for x in (at - doubt, at + doubt)
     )
-    low_missed = np.maximum(values.edges[low] - values.ends[least][:, None], 0)
-    high_missed = np.maximum(values.ends[most + 1][:, None] - values.edges[high], 0)
+    below = np.maximum(values.edges[low] - values.ends[least][:, None], 0)
+    above = np.maximum(values.ends[most + 1][:, None] - values.edges[high], 0)
     apart = (values.edges[high] - values.edges[low]) / _CANDIDATES
-    return np.asarray(np.hypot(low_missed + high_missed, apart / math.sqrt(12)))
+    return np.asarray(np.hypot(below + above, apart / math.sqrt(12)))
 
 
 def _of_all(values: _Values, low: Integers, high: Integers) -> Floats:
     """The same where quantiles of many groups are asked, so that most values matter: the width, and who is outside."""
-    reached = np.cumsum(values.parts, axis=1)[:, :-1]
+    cumulative = np.cumsum(values.parts, axis=1)[:, :-1]
     tail = MODEL.outside_tail
-    outside = np.maximum(reached - tail, 0)[:, low] + np.maximum(1 - reached - tail, 0)[:, high]
+    outside = np.maximum(cumulative - tail, 0)[:, low] + np.maximum(1 - cumulative - tail, 0)[:, high]
     return np.asarray((values.edges[high] - values.edges[low]) * np.exp(MODEL.outside_cost * np.minimum(outside, 0.5)))
 
 
 def _relative_noise(question: Question, column: Column, rest: Price) -> float:
     """Standard deviation of the column's sum for each value of size one that one unit may add to a group."""
-    found = [
+    deviations = [
         noise.deviation / float(noise.allotment.total.sensitivity.scaled(noise.allotment.total.unit).l1)
         for noise in rest.plan(question).noises
         if noise.allotment.total.column is not None and noise.allotment.total.column.id == column.id and not noise.exact
     ]
-    return max(found, default=0.0)
+    return max(deviations, default=0.0)
 
 
 # As a bound is typed
@@ -269,15 +269,15 @@ def _relative_noise(question: Question, column: Column, rest: Price) -> float:
 def _inside(bounds: Bounds, column: Column) -> Bounds:
     """Bounds that a column of the type can have, within those known of it; never of no width."""
     low, high = bounds.lower, bounds.upper
-    family, known = kind(column.domain.dtype), column.domain.bounds
+    family, own = kind(column.domain.dtype), column.domain.bounds
     if family == Kind.INTEGER or family in TIMES:
         least, most = integer_range(column.domain.dtype) if family == Kind.INTEGER else _tick_range(column.domain.dtype)
         least, most = max(least, -_WHOLE), min(most, _WHOLE)
         low, high = (min(max(x, least), most) for x in (math.floor(low), math.ceil(high)))
-    if known is not None:
-        low, high = known.clamp(low), known.clamp(high)
+    if own is not None:
+        low, high = own.clamp(low), own.clamp(high)
         if low == high:
-            return known
+            return own
     return Bounds(low, high) if low < high else Bounds(low, low + 1 if family != Kind.FLOAT else low + max(abs(low), 1))
 
 

@@ -41,7 +41,7 @@ class Shared:
 
     def found(self, rows: Floats) -> Floats:
         """How many different ones so many rows bring, in each case."""
-        return _found(self.number, self.uneven, rows)
+        return _distinct_values(self.number, self.uneven, rows)
 
 
 @dataclass(frozen=True)
@@ -68,22 +68,23 @@ class ValuesPosterior:
 
     def after(self, rows: Floats, noisy: float, scale: float) -> ValuesPosterior:
         """When a number of values is seen, of so many rows (in each case), with Laplace noise of a scale."""
-        found = _found(self.number, self.uneven, rows[:, None])
-        wide = np.hypot(scale, MODEL.values_rough * found)
-        return ValuesPosterior(self.number, self.uneven, self.chances - np.abs(noisy - found) / wide - np.log(wide))
+        expectation = _distinct_values(self.number, self.uneven, rows[:, None])
+        wide = np.hypot(scale, MODEL.values_rough * expectation)
+        chances = self.chances - np.abs(noisy - expectation) / wide - np.log(wide)
+        return ValuesPosterior(self.number, self.uneven, chances)
 
     def drawn(self, times: int) -> Shared:
         """Laws as often as each is likely: so many for each case of the units, one after the other."""
         likely = np.exp(self.chances - self.chances.max(axis=1, keepdims=True))
-        reached = np.cumsum(likely, axis=1) / likely.sum(axis=1, keepdims=True)
-        shift = (np.arange(len(reached)) + 0.5) * (math.sqrt(5) - 1) / 2 % 1  # the same cases for the same numbers
+        cumulative = np.cumsum(likely, axis=1) / likely.sum(axis=1, keepdims=True)
+        shift = (np.arange(len(cumulative)) + 0.5) * (math.sqrt(5) - 1) / 2 % 1  # the same cases for the same numbers
         at = (np.arange(times) + shift[:, None]) / times
-        law = [np.searchsorted(r, x, side="right") for r, x in zip(reached, at, strict=True)]
+        law = [np.searchsorted(r, x, side="right") for r, x in zip(cumulative, at, strict=True)]
         law = np.minimum(np.concatenate(law), len(self.number) - 1)
         return Shared(self.number[law], self.uneven[law])
 
 
-def _found(number: Floats, uneven: Floats, rows: Floats) -> Floats:
+def _distinct_values(number: Floats, uneven: Floats, rows: Floats) -> Floats:
     """How many of a number of values are among so many rows."""
     common = np.exp(uneven[..., None] * _NORMAL)
     common /= common.mean(axis=-1, keepdims=True)

@@ -84,7 +84,7 @@ def _mean_sizes(spread: SizePosterior) -> Floats:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _RowsUnderLimits:
     """What counts under limits, for each case: rows and presences in groups, in all and of those there are.
 
     `tilt` is the part of the weight that is on other rows than it would be on without limits; `turned`, the part of a
@@ -101,7 +101,7 @@ class _Kept:
 
 
 @dataclass(frozen=True)
-class _Offered:
+class _Offer:
     """An ask with limits, and for each plan the noise of each total for each unit of its size."""
 
     question: Question
@@ -119,25 +119,25 @@ class Expected:
         self, question: Question, unit_sizes: UnitSizes, plans: Callable[[Question], Mapping[NoiseKind, NoisePlan]]
     ) -> None:
         self.question, self.unit_sizes = question, unit_sizes
-        self._said = replace(question.table.limits.and_also(question.given), auto=None)
-        self._plans, self._made = plans, dict[tuple[int, bool], _Offered]()
+        self._typed_limits = replace(question.table.limits.and_also(question.given), auto=None)
+        self._plans, self._offers = plans, dict[tuple[int, bool], _Offer]()
         self._bounds: dict[tuple[int, int, int, bool], Sensitivity] = {}
 
     # Noise
 
-    def _offered(self, limits: Limits) -> _Offered:
+    def _offer(self, limits: Limits) -> _Offer:
         """What is offered where a unit has as many groups, and one row or more in each (which are other totals)."""
         single = 1 in (limits.max_rows, limits.max_rows_per_group)
         at = _within(self.question, limits)[0] if self.question.private_keys or self._chooses else 1
-        if (at, single) not in self._made:
-            tried = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._said)
-            made = self.question.with_limits(tried)
+        if (at, single) not in self._offers:
+            trial = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._typed_limits)
+            question = self.question.with_limits(trial)
             noise = [
-                (kind, plan, {n.allotment.total.key: self._factor(n, tried) for n in plan.noises})
-                for kind, plan in self._plans(made).items()
+                (kind, plan, {n.allotment.total.key: self._factor(n, trial) for n in plan.noises})
+                for kind, plan in self._plans(question).items()
             ]
-            self._made[at, single] = _Offered(made, noise)
-        return self._made[at, single]
+            self._offers[at, single] = _Offer(question, noise)
+        return self._offers[at, single]
 
     @cached_property
     def _chooses(self) -> bool:
@@ -159,9 +159,9 @@ class Expected:
         if key not in self._bounds:
             groups, per_group, rows, _ = key
             relation, cells = self.question.table.relation, self.question.cells
-            limited = Contribution(groups, per_group, rows)
+            contribution = Contribution(groups, per_group, rows)
             self._bounds[key] = (
-                unit_counts(groups, relation, cells) if by_units else row_counts(limited, relation, cells)
+                unit_counts(groups, relation, cells) if by_units else row_counts(contribution, relation, cells)
             )
         return self._bounds[key]
 
@@ -175,7 +175,7 @@ class Expected:
         cells = peaks[..., None] * _INSIDE ** power[..., None]
         return np.asarray(cells * (size / groups / cells.mean(axis=-1))[..., None])
 
-    def kept(self, limits: Limits) -> _Kept:
+    def kept(self, limits: Limits) -> _RowsUnderLimits:
         """What counts under limits."""
         most, per_group, rows = (float(x) for x in _within(self.question, limits))
         size, groups, _ = self.unit_sizes.sizes
@@ -184,8 +184,8 @@ class Expected:
             part = np.minimum(size, rows)
             weights = _WEIGHTS * units[:, None]
             all_rows, kept_rows = (size * weights).sum(axis=1), (part * weights).sum(axis=1)
-            tilt = _moved(size * weights, part * weights)
-            return _Kept(kept_rows, all_rows, units, units, tilt, np.zeros(len(units)), np.zeros(len(units)))
+            tilt = _displacement(size * weights, part * weights)
+            return _RowsUnderLimits(kept_rows, all_rows, units, units, tilt, np.zeros(len(units)), np.zeros(len(units)))
         cells, present = self._cells, _WEIGHTS * units[:, None] * groups
         weights = present[..., None] / len(_INSIDE)
         here = np.minimum(1.0, most / groups)[..., None]  # the part of a unit's groups that is kept
@@ -194,44 +194,44 @@ class Expected:
         kind = part.mean(axis=-1, keepdims=True) * groups[..., None] * here
         over = np.minimum(1.0, rows / kind)
         one_each = np.minimum(part, rows / np.minimum(most, groups)[..., None])
-        scaled = np.where(over < 1, alike[..., None] * one_each + (1 - alike[..., None]) * part * over, part) * here
-        tilt = _moved(cells * weights, scaled * weights)
-        turned, even = _evenness(cells, scaled, weights)
+        counting = np.where(over < 1, alike[..., None] * one_each + (1 - alike[..., None]) * part * over, part) * here
+        tilt = _displacement(cells * weights, counting * weights)
+        turn, even = _evenness(cells, counting, weights)
         axes = (-2, -1)
-        return _Kept(
-            (scaled * weights).sum(axis=axes),
+        return _RowsUnderLimits(
+            (counting * weights).sum(axis=axes),
             (cells * weights).sum(axis=axes),
             (present * here[..., 0]).sum(axis=-1),
             present.sum(axis=-1),
             tilt,
-            turned,
+            turn,
             even,
         )
 
-    def left(self, limits: Limits, kept: _Kept) -> RemainingRows | None:
+    def left(self, limits: Limits, under_limits: _RowsUnderLimits) -> RemainingRows | None:
         """What limits leave out, where numbers are scaled up by that."""
         if not is_scaled_by(self.question, limits):
             return None
-        return RemainingRows(kept.rows, kept.of_rows, self.unit_sizes.rows.odds)
+        return RemainingRows(under_limits.rows, under_limits.of_rows, self.unit_sizes.rows.odds)
 
     # Errors
 
     def best(self, limits: Limits) -> tuple[float, NoiseKind, dict[str, float]]:
         """The least error that is offered, as the columns' geometric mean; of which noise; each column's."""
-        kept, offered, found = self.kept(limits), self._offered(limits), []
-        left = self.left(limits, kept)
-        factor, odds = 1.0 if left is None else left.before, self.unit_sizes.rows.odds
-        for kind, plan, factors in offered.noise:
+        under_limits, offer, results = self.kept(limits), self._offer(limits), []
+        remaining = self.left(limits, under_limits)
+        factor, odds = 1.0 if remaining is None else remaining.before, self.unit_sizes.rows.odds
+        for kind, plan, factors in offer.noise:
             noise = {n.allotment.total.key: factors[n.allotment.total.key] * self._size(n, limits) for n in plan.noises}
-            lost = self._lost(plan, kept)
-            cases = {o.name: self._error(o, noise, kept, lost, factor) for o in offered.question.outputs}
+            suppression = self._suppression(plan, under_limits)
+            cases = {o.name: self._error(o, noise, under_limits, suppression, factor) for o in offer.question.outputs}
             errors = {name: _geometric_mean(error, odds) for name, error in cases.items()}
             columns = np.array([*errors.values()]) + 1e-12  # one that is exact leaves the others to decide
-            found.append((_geometric_mean(columns, np.full(len(columns), 1 / len(columns))), kind, errors))
-        score, kind, errors = min(found, key=lambda one: one[0])
-        return score, kind, {o.name: errors[o.name] * _reach(o) for o in offered.question.outputs}
+            results.append((_geometric_mean(columns, np.full(len(columns), 1 / len(columns))), kind, errors))
+        score, kind, errors = min(results, key=lambda one: one[0])
+        return score, kind, {o.name: errors[o.name] * _reach(o) for o in offer.question.outputs}
 
-    def _lost(self, plan: NoisePlan, kept: _Kept) -> Floats:
+    def _suppression(self, plan: NoisePlan, under_limits: _RowsUnderLimits) -> Floats:
         """How likely each group is suppressed, in each case, by the rule for keys found in the data.
 
         The optimal rule keeps a group as often as Laplace noise of its scale lifts the units to the number at which
@@ -241,14 +241,19 @@ class Expected:
         if plan.threshold is None or plan.decided_by is None:
             return np.zeros(1)
         noise, step = plan.of(plan.decided_by.total), float(plan.decided_by.total.sensitivity.exact_linf)
-        units = kept.presences[:, None] * self._presences
+        units = under_limits.presences[:, None] * self._presences
         off = np.exp(np.sqrt(self._mixing * (1 - self._mixing))[:, None, None] * _OFF)
         reach = (plan.threshold - 0.5 - step * units[..., None] * off) / noise.scale
         chance = normal_below(reach) if noise.mechanism.by_l2 else laplace_below(reach)
         return np.asarray(chance.mean(axis=-1))
 
     def _error(
-        self, output: ReleasedColumn, noise: Mapping[Key, float], kept: _Kept, lost: Floats, factor: float
+        self,
+        output: ReleasedColumn,
+        noise: Mapping[Key, float],
+        under_limits: _RowsUnderLimits,
+        suppression: Floats,
+        factor: float,
     ) -> Floats:
         """Root mean square error of a column over its groups in each case, in units of its largest row value.
 
@@ -259,20 +264,20 @@ class Expected:
         shares, present = self._groups.shares(), self._presences
         if estimator_of(output).adds_up:
             kind = output.totals[0][1].kind
-            missed, there = kept.of_rows - kept.rows, kept.of_rows
+            shortfall, there = under_limits.of_rows - under_limits.rows, under_limits.of_rows
             if kind in (TotalKind.UNITS, TotalKind.UNIT_SUM):
-                missed, there = kept.of_presences - kept.presences, kept.of_presences
+                shortfall, there = under_limits.of_presences - under_limits.presences, under_limits.of_presences
             if kind == TotalKind.DISTINCT:
-                missed, there = self._values(output.totals[0][1], kept)
+                shortfall, there = self._values(output.totals[0][1], under_limits)
             scale = factor if is_scaled(output) else 1.0
             if scale > 1:  # what is left of the bias: the factor is not that of this case, and groups are unlike
-                missed = np.hypot(there - scale * kept.rows, MODEL.unlike_groups * missed)
+                shortfall = np.hypot(there - scale * under_limits.rows, MODEL.unlike_groups * shortfall)
             weigh = 1.0 if output.formula is Formula.COUNT else MODEL.typical_value
-            bias = weigh * missed[:, None] * shares
+            bias = weigh * shortfall[:, None] * shares
             noisy = (scale * spread[0]) ** 2
-            squares = lost * (weigh * there[:, None] * shares) ** 2 + (1 - lost) * (bias**2 + noisy)
+            squares = suppression * (weigh * there[:, None] * shares) ** 2 + (1 - suppression) * (bias**2 + noisy)
         else:
-            weight = kept.rows[:, None] * self._groups.shares(kept.even * self._mixing)
+            weight = under_limits.rows[:, None] * self._groups.shares(under_limits.even * self._mixing)
             count = (MODEL.typical_value if len(spread) > 1 else 1.0) * spread[-1]
             both = math.hypot(max(spread[:-1], default=0.0), count)
             ratio, most = (both / np.maximum(weight, 1e-9)) ** 2, MODEL.noise_alone
@@ -280,24 +285,25 @@ class Expected:
                 self.question.private_keys
             ):  # a mean of noise is drawn to the middle, where it is taken to be if suppressed
                 ratio, most = ratio / (1 + ratio / _FAR), _FAR
-            there, here = (x[:, None] * present for x in (kept.of_presences, kept.presences))
-            drawn = MODEL.between_units**2 * np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
-            all_rows = weight * (kept.of_rows / np.maximum(kept.rows, 1e-9))[:, None]
+            there, here = (x[:, None] * present for x in (under_limits.of_presences, under_limits.presences))
+            away = np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
+            sampling = MODEL.between_units**2 * away
+            all_rows = weight * (under_limits.of_rows / np.maximum(under_limits.rows, 1e-9))[:, None]
             fewer = np.clip(1 / np.maximum(weight, 1.0) - 1 / np.maximum(all_rows, 1.0), 0.0, 1.0)
-            drawn += MODEL.within_unit**2 * fewer
-            moved = (MODEL.reweighted_mean * kept.tilt) ** 2 + (MODEL.turned_mean * kept.turned) ** 2
-            told = np.minimum(ratio + drawn, most) + moved[:, None]
-            squares = lost * _FAR + (1 - lost) * told
+            sampling += MODEL.within_unit**2 * fewer
+            shift = (MODEL.reweighted_mean * under_limits.tilt) ** 2 + (MODEL.turned_mean * under_limits.turned) ** 2
+            visible = np.minimum(ratio + sampling, most) + shift[:, None]
+            squares = suppression * _FAR + (1 - suppression) * visible
         return np.asarray(np.sqrt(self._groups.mean(squares)))
 
-    def _values(self, total: Total, kept: _Kept) -> tuple[Floats, Floats]:
+    def _values(self, total: Total, under_limits: _RowsUnderLimits) -> tuple[Floats, Floats]:
         """Different values that are missed, and those there are, in each case."""
         assert total.column is not None
-        shared = self.unit_sizes.values.get(total.column.id)
-        if shared is None:  # before any number of them is seen, each row has its own
-            return kept.of_rows - kept.rows, kept.of_rows
-        there = shared.found(kept.of_rows)
-        return there - shared.found(kept.rows), there
+        sharing = self.unit_sizes.values.get(total.column.id)
+        if sharing is None:  # before any number of them is seen, each row has its own
+            return under_limits.of_rows - under_limits.rows, under_limits.of_rows
+        there = sharing.found(under_limits.of_rows)
+        return there - sharing.found(under_limits.rows), there
 
     # Groups
 
@@ -331,23 +337,23 @@ def _within(question: Question, limits: Limits) -> tuple[int, int, int]:
     return groups, per_group, min(rows, groups * per_group)
 
 
-def _moved(before: Floats, after: Floats) -> Floats:
+def _displacement(before: Floats, after: Floats) -> Floats:
     """The part of the weight that is elsewhere after than before, for each case."""
     axes = tuple(range(1, before.ndim))
     first, second = (x / np.maximum(x.sum(axis=axes, keepdims=True), 1e-300) for x in (before, after))
     return np.asarray(1 - np.minimum(first, second).sum(axis=axes))
 
 
-def _evenness(cells: Floats, kept: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def _evenness(cells: Floats, under_limits: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """The part of a unit's weight that is in other groups, and how far these count alike, from 0 (as they are) to 1."""
     before = cells / cells.sum(axis=-1, keepdims=True)
-    after = kept / np.maximum(kept.sum(axis=-1, keepdims=True), 1e-300)
+    after = under_limits / np.maximum(under_limits.sum(axis=-1, keepdims=True), 1e-300)
     flat = 1 / cells.shape[-1]
-    could, did, moved = (np.abs(x).sum(axis=-1) for x in (before - flat, after - flat, after - before))
+    could, did, shift = (np.abs(x).sum(axis=-1) for x in (before - flat, after - flat, after - before))
     by = np.broadcast_to(weights[..., 0], could.shape)
     even = 1 - (did * by).sum(axis=-1) / np.maximum((could * by).sum(axis=-1), 1e-300)
     rows = (cells * weights).sum(axis=-1)
-    return (moved / 2 * rows).sum(axis=-1) / rows.sum(axis=-1), np.asarray(even).clip(0.0, 1.0)
+    return (shift / 2 * rows).sum(axis=-1) / rows.sum(axis=-1), np.asarray(even).clip(0.0, 1.0)
 
 
 def _geometric_mean(errors: Floats, odds: Floats) -> float:

@@ -52,8 +52,8 @@ class Groups:
 
     def shares(self, even: Floats | float = 0.0) -> Floats:
         """The part of the total that each has: as they are (even = 0), all alike (1), or between, for each case."""
-        mixed = np.maximum(self.sizes, 1e-12) ** (1 - np.reshape(even, (-1, 1)))
-        return np.asarray(mixed / (mixed * self.each).sum(axis=1, keepdims=True))
+        mixture = np.maximum(self.sizes, 1e-12) ** (1 - np.reshape(even, (-1, 1)))
+        return np.asarray(mixture / (mixture * self.each).sum(axis=1, keepdims=True))
 
     def mean(self, values: Floats) -> Floats:
         """The mean over groups, in each case, of values of their kinds."""
@@ -97,25 +97,25 @@ def read_groups(counts: Floats, scale: float, units: float, least: float, cases:
     bins = len(counts)
     rungs = math.ceil(math.log(16 * max(units, scale) / scale) / _LEVEL)
     edges = np.concatenate([[0.0], scale / 8 * np.exp(_LEVEL * np.arange(rungs + 1))])
-    seen = np.diff(laplace_below(edges - counts[:, None], scale), axis=1) / np.diff(edges)  # bins by levels
+    likelihood = np.diff(laplace_below(edges - counts[:, None], scale), axis=1) / np.diff(edges)  # bins by levels
     empty = np.exp(-np.abs(counts) / scale) / (2 * scale)
     first = int(np.searchsorted(_NUMBERS[:-1], least))
     numbers = [float(number) for number in _NUMBERS[first:] if number <= max(2 * least, units)]
     laws = [(number, uneven) for number in numbers for uneven in (_UNEVEN if number > 1 else _UNEVEN[:1])]
     full = np.array([1 - (1 - 1 / bins) ** number for number, _ in laws])
     parts = np.array([f * _lognormal(edges, units / (bins * f), law, bins) for f, law in zip(full, laws, strict=True)])
-    chances = np.log(np.maximum(seen @ parts.T + (1 - full) * empty[:, None], 1e-300)).sum(axis=0)
+    chances = np.log(np.maximum(likelihood @ parts.T + (1 - full) * empty[:, None], 1e-300)).sum(axis=0)
     chances -= np.log([number for number, _ in laws])
-    reached = np.cumsum(np.exp(chances - chances.max()))
+    cumulative = np.cumsum(np.exp(chances - chances.max()))
     sizes, each = np.zeros((cases, _KINDS)), np.zeros((cases, _KINDS))
-    for case, at in enumerate(np.searchsorted(reached / reached[-1], (draw.permutation(cases) + 0.5) / cases)):
+    for case, at in enumerate(np.searchsorted(cumulative / cumulative[-1], (draw.permutation(cases) + 0.5) / cases)):
         number, uneven = laws[at]
-        likely = np.cumsum(np.column_stack([(1 - full[at]) * empty, seen * parts[at]]), axis=1)
+        likely = np.cumsum(np.column_stack([(1 - full[at]) * empty, likelihood * parts[at]]), axis=1)
         level = (likely < draw.random((bins, 1)) * likely[:, -1:]).sum(axis=1)
-        found = np.clip(counts, edges[level - 1], edges[level])[level > 0]
-        hidden = np.exp(uneven * draw.standard_normal(max(int(number) - len(found), int(len(found) == 0))))
-        rest = np.maximum(hidden / max(hidden.sum(), 1e-9) * (units - found.sum()), 1.0)  # who are in bins with others
-        kinds = np.array_split(np.sort(np.concatenate([found, rest]))[::-1], _KINDS)
+        visible = np.clip(counts, edges[level - 1], edges[level])[level > 0]
+        others = np.exp(uneven * draw.standard_normal(max(int(number) - len(visible), int(len(visible) == 0))))
+        rest = np.maximum(others / max(others.sum(), 1e-9) * (units - visible.sum()), 1.0)  # these share bins
+        kinds = np.array_split(np.sort(np.concatenate([visible, rest]))[::-1], _KINDS)
         each[case] = [len(kind) for kind in kinds]
         sizes[case] = [kind.mean() if len(kind) else 0.0 for kind in kinds]
     return Groups(sizes, each)

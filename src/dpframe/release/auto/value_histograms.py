@@ -54,7 +54,7 @@ def find_scales(counts: Floats, scale: float, *, whole: bool) -> Scales:
     sides = [counts[:_WIDE][::-1][least:], counts[_WIDE + 1 :][least:]]
     nobody = [nobody_there(side, scale) for side in sides]
     down, up = (
-        _divided(side, scale, _POWERS[least:], 1 - empty) if empty < MODEL.empty_side else np.zeros(0)
+        _bin_edges(side, scale, _POWERS[least:], 1 - empty) if empty < MODEL.empty_side else np.zeros(0)
         for side, empty in zip(sides, nobody, strict=True)
     )
     both = len(up) > 0 and len(down) > 0
@@ -66,16 +66,17 @@ def find_scales(counts: Floats, scale: float, *, whole: bool) -> Scales:
     return Scales(ends, counts, (nobody[0], nobody[1]), len(edges) > 0, whole)
 
 
-def _divided(counts: Floats, scale: float, powers: Floats, there: float) -> Floats:
+def _bin_edges(counts: Floats, scale: float, powers: Floats, there: float) -> Floats:
     """Edges of bins over the powers of two in which somebody probably is, and one more on either side."""
     curves = draw_curves(counts, scale, _DRAWN, begin=1 / len(counts))
-    found = np.flatnonzero((curves > 0).mean(axis=0) * there > MODEL.power_seen)
-    if not len(found):
+    places = np.flatnonzero((curves > 0).mean(axis=0) * there > MODEL.power_seen)
+    if not len(places):
         return np.zeros(0)
-    first, last = max(found[0] - 1, 0), min(found[-1] + 2, len(counts))
+    first, last = max(places[0] - 1, 0), min(places[-1] + 2, len(counts))
     curve = curves.mean(axis=0)[first:last]
-    units, reached = float(curve.sum()), np.cumsum(curve)
-    middle = np.count_nonzero((reached > MODEL.bins_tail * units) & (reached - curve < (1 - MODEL.bins_tail) * units))
+    units, cumulative = float(curve.sum()), np.cumsum(curve)
+    least, most = MODEL.bins_tail * units, (1 - MODEL.bins_tail) * units
+    middle = np.count_nonzero((cumulative > least) & (cumulative - curve < most))
     parts = max(int(min(units / (MODEL.units_in_bin * scale * max(int(middle), 1)), _MOST / len(curve), _BINS)), 1)
     return np.append((powers[first:last, None] * (1 + np.arange(parts) / parts)).ravel(), powers[last])
 
@@ -87,7 +88,7 @@ def read_values(counts: Floats, scale: float, scales: Scales) -> Floats:
     """
     if not scales.seen:
         return np.maximum(counts, 0.0)[None]
-    counts = _agreed(counts, scales)
+    counts = _reconciliation(counts, scales)
     zero = int(np.searchsorted(scales.edges, 0.0, side="right"))  # the bin that has it
     sides = [np.arange(zero - 1, -1, -1), np.arange(zero + 1, len(counts))]
     nobody = [
@@ -122,16 +123,16 @@ def somebody_between(counts: Floats, scale: float) -> bool:
     inner = counts[1:-1]
     lengths = 2 ** np.arange(int(np.log2(len(inner))) + 1)
     runs = len(inner) * len(lengths)
-    reached = np.concatenate([[0.0], np.cumsum(inner)])
+    cumulative = np.concatenate([[0.0], np.cumsum(inner)])
     for length in lengths.tolist():
-        most = float((reached[length:] - reached[:-length]).max()) / scale
+        most = float((cumulative[length:] - cumulative[:-length]).max()) / scale
         nats = -_RATES * most - length * np.log1p(-(_RATES**2))
         if nats.min() <= math.log(MODEL.false_alarm / runs):
             return True
     return False
 
 
-def _agreed(counts: Floats, scales: Scales) -> Floats:
+def _reconciliation(counts: Floats, scales: Scales) -> Floats:
     """The second histogram, closer to the truth by what the first says of the units in each power of two.
 
     Source: least squares; a number that is measured once by itself and once as the sum of k parts, with equal noise,
@@ -139,11 +140,11 @@ def _agreed(counts: Floats, scales: Scales) -> Floats:
     """
     last = scales.edges[1:] - 1 if scales.whole else np.nextafter(scales.edges[1:], -np.inf)
     first, last = _numbers(scales.edges[:-1]), _numbers(last)
-    made = counts.copy()
+    result = counts.copy()
     for i in np.unique(first[first == last]):
         parts = 1 + np.flatnonzero((first == i) & (last == i))
-        made[parts] += (scales.counts[i] - counts[parts].sum()) / (len(parts) + 1)
-    return made
+        result[parts] += (scales.counts[i] - counts[parts].sum()) / (len(parts) + 1)
+    return result
 
 
 def _numbers(values: Floats) -> NDArray[np.int64]:

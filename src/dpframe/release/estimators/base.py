@@ -40,7 +40,7 @@ class Estimator(ABC):
         """The released column (column unit), one value per group."""
 
     def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """Where the number without noise is with probability 1 - alpha, for each group.
 
@@ -48,7 +48,7 @@ class Estimator(ABC):
                 where nothing says so
         Output: the two ends, one number per group, in the unit of `released`: for a time its ticks
         """
-        return np.full(released.shape, math.nan), np.full(released.shape, math.nan)
+        return np.full(numbers.shape, math.nan), np.full(numbers.shape, math.nan)
 
     @abstractmethod
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:

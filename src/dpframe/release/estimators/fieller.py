@@ -46,9 +46,9 @@ def expected(
     """The largest e, up to `most`, that noises of these weights reach with probability alpha, with a pull to help."""
 
     def fits(error: Floats) -> NDArray[np.bool_]:
-        fixed = [(np.full_like(error, x), plan.of(total)) for x, total in terms]
+        parts = [(np.full_like(error, x), plan.of(total)) for x, total in terms]
         size = error * rows - pull * np.maximum(weight - error, 0.0)
-        return reaches(size, [*fixed, (weight + error, plan.of(count))], alpha)
+        return reaches(size, [*parts, (weight + error, plan.of(count))], alpha)
 
     return farthest(fits, np.zeros(1), most).item()
 
@@ -80,10 +80,10 @@ def scales(terms: Terms) -> list[Floats]:
     there has two of its own, b and b.
     """
     alone = [weight * noise.scale for weight, noise in terms if not noise.paired]
-    paired = [weight * noise.scale for weight, noise in terms if noise.paired]
-    if not paired:
+    pair = [weight * noise.scale for weight, noise in terms if noise.paired]
+    if not pair:
         return alone
-    first, second = paired if len(paired) == 2 else (paired[0], np.zeros_like(paired[0]))
+    first, second = pair if len(pair) == 2 else (pair[0], np.zeros_like(pair[0]))
     return [*alone, first + second, np.abs(first - second)]
 
 

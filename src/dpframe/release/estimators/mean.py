@@ -26,11 +26,11 @@ class MeanEstimator(Estimator):
         return mean_of(output, real(total, noisy), real(count, noisy), plan.of(total).deviation)
 
     def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The set of Fieller; the released number is in it even where it was drawn to the centre."""
         low, high = (end * output.ticks for end in mean_interval(output, plan, alpha, parts))
-        return np.minimum(low, released), np.maximum(high, released)
+        return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """Whatever the values in their bounds are.
@@ -50,8 +50,8 @@ class MeanEstimator(Estimator):
         if least <= 0 or not half:
             return max(mean, half) * output.ticks
         pull = (plan.of(total).deviation / half) ** 2 / least
-        pulled = expected(plan, [(1.0, total)], count, half, rows, alpha * (1 - ASIDE), 2 * half, pull)
-        return min(pulled, max(mean, half)) * output.ticks
+        pull_error = expected(plan, [(1.0, total)], count, half, rows, alpha * (1 - ASIDE), 2 * half, pull)
+        return min(pull_error, max(mean, half)) * output.ticks
 
 
 def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) -> Any:
@@ -66,10 +66,10 @@ def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) ->
     """
     assert output.bounds is not None
     low, high = float(output.bounds.lower), float(output.bounds.upper)
-    half, counted = high / 2 - low / 2, np.maximum(count, 0.0)
+    half, number = high / 2 - low / 2, np.maximum(count, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
-        pulled = np.divide((deviation / half) ** 2, counted) if half and deviation else 0.0
-        ratio = np.divide(total, counted + pulled, out=np.zeros_like(counted), where=counted > 0)
+        pull = np.divide((deviation / half) ** 2, number) if half and deviation else 0.0
+        ratio = np.divide(total, number + pull, out=np.zeros_like(number), where=number > 0)
     ((_, total), *_) = output.totals
     return np.clip(float(total.grid.centre) + ratio, low, high)
 
@@ -85,14 +85,14 @@ def mean_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: 
     assert output.bounds is not None
     (name, total), (size, count) = output.totals[0], output.totals[-1]
     number, centre = parts[size], float(total.grid.centre)
-    released = parts[name] / np.maximum(number, 1.0)
+    ratio = parts[name] / np.maximum(number, 1.0)
 
     def fits(mean: Floats) -> NDArray[np.bool_]:
         terms = [(np.ones_like(mean), plan.of(total)), (np.abs(mean), plan.of(count))]
-        return reaches(np.abs(released - mean) * number, terms, alpha) | (number < 1)
+        return reaches(np.abs(ratio - mean) * number, terms, alpha) | (number < 1)
 
     least, most = (float(Fraction(end) - total.grid.centre) for end in output.bounds)
-    low, high = (np.clip(farthest(fits, released, end), least, most) for end in (least, most))
+    low, high = (np.clip(farthest(fits, ratio, end), least, most) for end in (least, most))
     return low + centre, high + centre
 
 
@@ -108,18 +108,18 @@ def merged_mean_interval(
             released value one leaves the set once at most, or is in it at the end. Rounding counts as in `error_of_sum`
     """
     assert output.bounds is not None
-    (_, summed), (_, counted) = output.totals[0], output.totals[-1]
-    centre = float(summed.grid.centre)
-    least, most = (float(Fraction(end) - summed.grid.centre) for end in output.bounds)
+    (_, sum_part), (_, count_part) = output.totals[0], output.totals[-1]
+    centre = float(sum_part.grid.centre)
+    least, most = (float(Fraction(end) - sum_part.grid.centre) for end in output.bounds)
     if number < 1:
         return least + centre, most + centre
-    released = total / number
+    ratio = total / number
 
     def fits(means: Floats) -> NDArray[np.bool_]:
         (mean,) = means
         normal = 0.0
         pure: list[tuple[Floats, Noise]] = []
-        for weight, noise in ((1.0, plan.of(summed)), (abs(mean), plan.of(counted))):
+        for weight, noise in ((1.0, plan.of(sum_part)), (abs(mean), plan.of(count_part))):
             unit = weight * float(noise.allotment.total.unit)
             if isinstance(noise.mechanism, Gaussian):
                 normal += groups * (noise.scale * unit) ** 2
@@ -127,8 +127,8 @@ def merged_mean_interval(
                 pure.append((np.array([unit]), noise))
             normal += groups * (unit * noise.step) ** 2
         laplace = [(scale.item(), groups) for scale in scales(pure)]
-        return np.array([abs(released - mean) * number < sum_error(normal, laplace, alpha)])
+        return np.array([abs(ratio - mean) * number < sum_error(normal, laplace, alpha)])
 
-    ends = (farthest(fits, np.array([released]), end).item() for end in (least, most))
+    ends = (farthest(fits, np.array([ratio]), end).item() for end in (least, most))
     low, high = (min(max(end, least), most) + centre for end in ends)
     return low, high

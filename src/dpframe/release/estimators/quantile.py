@@ -28,7 +28,7 @@ class QuantileEstimator(Estimator):
         return np.clip(np.rint(values), *_WHOLE).astype(np.int64) if output.whole else values
 
     def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The ends that were paid for, see `formulas.error.quantile_interval`; else that of `_choice_error`.
 
@@ -39,11 +39,11 @@ class QuantileEstimator(Estimator):
         least, most = (float(end) * output.ticks for end in output.bounds)
         total = output.totals[0][1]
         if total.ci is None:
-            return _likely(output, plan, alpha, released, rows)
+            return _likely(output, plan, alpha, numbers, rows)
         low, high = (np.clip(parts[name] * output.ticks, least, most) for name in end_names(output.name))
         if total.surely(alpha):
             return low, high
-        lower, upper = _likely(output, plan, alpha, released, rows)
+        lower, upper = _likely(output, plan, alpha, numbers, rows)
         return np.minimum(low, lower), np.maximum(high, upper)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
@@ -52,10 +52,10 @@ class QuantileEstimator(Estimator):
             return None
         assert output.bounds is not None
         reach = float(output.bounds.upper - output.bounds.lower)
-        if rows <= _rows_needed(output, plan, alpha):
+        if rows <= _least_rows(output, plan, alpha):
             return reach * output.ticks
-        rank, moved = _moved(output, plan, np.array(rows))
-        error = _choice_error(output, plan, alpha, rows) + max(rank, 1 - rank) * reach * float(moved)
+        rank, shift = _public_shift(output, plan, np.array(rows))
+        error = _choice_error(output, plan, alpha, rows) + max(rank, 1 - rank) * reach * float(shift)
         error = min(error, reach)
         return (float(math.ceil(error)) if output.whole else error) * output.ticks
 
@@ -66,24 +66,25 @@ def end_names(name: str) -> tuple[str, str]:
 
 
 def _likely(
-    output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, rows: Floats | None
+    output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, rows: Floats | None
 ) -> tuple[Floats, Floats]:
     """The interval of a quantile by `_choice_error`, for values that lie as it says; its bounds without rows."""
     assert output.bounds is not None
     least, most = (float(end) * output.ticks for end in output.bounds)
     if rows is None:
-        return np.full(released.shape, least), np.full(released.shape, most)
-    place = (released - least) / (most - least) if most > least else np.zeros_like(released)
-    counted = np.maximum(rows * _sparser(output, place), 1e-3)
-    step = 10.0 ** (np.floor(np.log10(counted)) - 1)
-    counted = np.floor(counted / step) * step  # to two digits, downward, so that groups of one size share a figure
-    by_rows = {n: _choice_error(output, plan, alpha, n) for n in np.unique(counted)}
-    errors = np.array([by_rows[n] for n in counted], np.float64) * output.ticks
-    rank, moved = _moved(output, plan, counted)
+        return np.full(numbers.shape, least), np.full(numbers.shape, most)
+    place = (numbers - least) / (most - least) if most > least else np.zeros_like(numbers)
+    dense_rows = np.maximum(rows * _sparser(output, place), 1e-3)
+    step = 10.0 ** (np.floor(np.log10(dense_rows)) - 1)
+    # Round down to two digits, so that groups of about one size share a figure.
+    dense_rows = np.floor(dense_rows / step) * step
+    by_rows = {n: _choice_error(output, plan, alpha, n) for n in np.unique(dense_rows)}
+    errors = np.array([by_rows[n] for n in dense_rows], np.float64) * output.ticks
+    rank, shift = _public_shift(output, plan, dense_rows)
     still = least + rank * (most - least)
-    lower, upper = released - errors, released + errors
-    lower, upper = lower - np.maximum(still - lower, 0) * moved, upper + np.maximum(upper - still, 0) * moved
-    enough = rows > _rows_needed(output, plan, alpha)
+    lower, upper = numbers - errors, numbers + errors
+    lower, upper = lower - np.maximum(still - lower, 0) * shift, upper + np.maximum(upper - still, 0) * shift
+    enough = rows > _least_rows(output, plan, alpha)
     return np.where(enough, np.maximum(lower, least), least), np.where(enough, np.minimum(upper, most), most)
 
 
@@ -100,7 +101,7 @@ def _sparser(output: ReleasedColumn, place: Floats) -> Floats:
         return np.asarray(np.minimum(rank / place, (1 - rank) / (1 - place)))
 
 
-def _moved(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tuple[float, Floats]:
+def _public_shift(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tuple[float, Floats]:
     """The rank of a quantile, and how far the public rows beside a group's own move it, at most.
 
     Output: the second as a part of the distance between where the choice is made and the part `rank` of the way
@@ -115,7 +116,7 @@ def _moved(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tuple[float
     return rank, public / rows
 
 
-def _rows_needed(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
+def _least_rows(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
     """How many values a group must have for its quantile to be among them, and not in an empty part of the bounds.
 
     Bound:  a candidate above all values splits them worse by 1 - q of them, one below by q of them, each less what

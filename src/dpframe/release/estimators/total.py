@@ -27,11 +27,11 @@ class SumEstimator(Estimator):
         return _whole(total, noisy) if output.whole else real(total, noisy)
 
     def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """By the tails of the noise, exactly."""
         error = _direct_error(output, plan, alpha) * output.ticks
-        return released - error, released + error
+        return numbers - error, numbers + error
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error after a release too: it does not depend on the data."""
@@ -78,13 +78,13 @@ def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: 
     if noise.exact:
         return 0.0
     unit = float(total.unit)
-    rounded = 1.0 if output.whole and total.fraction else 0.0
+    rounding = 1.0 if output.whole and total.fraction else 0.0
     if isinstance(noise.mechanism, Gaussian):
-        error = sum_error(number * ((noise.scale * unit) ** 2 + (unit**2 + rounded) / 4), [], alpha)
+        error = sum_error(number * ((noise.scale * unit) ** 2 + (unit**2 + rounding) / 4), [], alpha)
         return float(math.floor(error)) if output.whole and not total.fraction else error
     if output.whole:
         discrete = isinstance(noise.mechanism, DiscreteLaplace)
         whole = whole_total_error(noise.scale * unit, number, alpha, discrete=discrete)
         if whole is not None:
             return float(whole)
-    return laplace_total_error(noise.scale * unit, number, alpha) + number * (unit + rounded) / 2
+    return laplace_total_error(noise.scale * unit, number, alpha) + number * (unit + rounding) / 2

@@ -105,12 +105,12 @@ def moved_totals(question: Question) -> list[Allotment]:
 
 def parts_of(question: Question, share: Fraction = Fraction(1)) -> list[PricedTotal]:
     """The totals of a question with their parts of a price, of which the question has a share."""
-    moved = moved_totals(question)
-    pure = sum((allotment.epsilon_share for allotment in moved), Fraction(0)) or Fraction(1)
-    weights = sum((allotment.share for allotment in moved), Fraction(0)) or Fraction(1)
+    totals = moved_totals(question)
+    pure = sum((allotment.epsilon_share for allotment in totals), Fraction(0)) or Fraction(1)
+    weights = sum((allotment.share for allotment in totals), Fraction(0)) or Fraction(1)
     return [
         PricedTotal(allotment, share * allotment.epsilon_share / pure, share * allotment.share / weights)
-        for allotment in moved
+        for allotment in totals
     ]
 
 
@@ -135,14 +135,14 @@ def _ways(parts: Sequence[PricedTotal], noise: NoiseKind, *, normal: bool) -> li
 
     Among pure rules it is the best, but Gaussian noise adds up more slowly over many groups of one unit.
     """
-    tried = []
+    ways = []
     for selects in (True, False) if any(finds_keys(part.allotment) for part in parts) else (True,):
-        added, _ = split(parts, selects=selects)
-        if selects and (noise is not NoiseKind.GAUSSIAN or not added):
-            tried.append((False, True))
-        if added and noise is not NoiseKind.LAPLACE and normal:
-            tried.append((True, selects))
-    return tried
+        numbers, _ = split(parts, selects=selects)
+        if selects and (noise is not NoiseKind.GAUSSIAN or not numbers):
+            ways.append((False, True))
+        if numbers and noise is not NoiseKind.LAPLACE and normal:
+            ways.append((True, selects))
+    return ways
 
 
 def allocate_epsilon(
@@ -168,32 +168,33 @@ def allocate_epsilon(
             Steinke 2016, arXiv:1605.02065
     """
     slack = delta / 2 if finds else delta
-    tried, ways = [], _ways(parts, noise, normal=delta > 0)
+    allocations, ways = [], _ways(parts, noise, normal=delta > 0)
     for normal, selects in ways:
-        added, chosen = split(parts, selects=selects)
+        numbers, selections = split(parts, selects=selects)
         factor, uses, laplace = epsilon, normal, laplace_of
         if not normal and joint and slack and parts:
-            factor *= _joint_factor(added, chosen, epsilon, slack)
+            factor *= _joint_factor(numbers, selections, epsilon, slack)
             uses, laplace = True, rounded_laplace_of
         if normal:
-            together = sum((epsilon * part.epsilon for part in added), Fraction(0))
-            noises = gaussians_of([(p.allotment, p.weight) for p in added if p.weight], together, slack)
+            together = sum((epsilon * part.epsilon for part in numbers), Fraction(0))
+            noises = gaussians_of([(p.allotment, p.weight) for p in numbers if p.weight], together, slack)
         else:
-            noises = laplaces_of([(p.allotment, factor * p.epsilon) for p in added if p.epsilon], laplace)
-        choices = [choice_of(part.allotment, factor * part.epsilon) for part in chosen]
-        tried.append(Allocation((*noises, *choices), slack if uses else delta, uses, normal))
+            noises = laplaces_of([(p.allotment, factor * p.epsilon) for p in numbers if p.epsilon], laplace)
+        choices = [choice_of(part.allotment, factor * part.epsilon) for part in selections]
+        allocations.append(Allocation((*noises, *choices), slack if uses else delta, uses, normal))
     if delta and noise is not NoiseKind.LAPLACE and any(part.allotment.total.chosen for part in parts):
         rho = rho_within(epsilon, slack)
-        tried += [Allocation(_for_rho(parts, rho, normal, selects), slack, True) for normal, selects in ways]
-    return tried
+        allocations += [Allocation(_for_rho(parts, rho, normal, selects), slack, True) for normal, selects in ways]
+    return allocations
 
 
 def _joint_factor(
-    added: Sequence[PricedTotal], chosen: Sequence[PricedTotal], epsilon: Fraction, delta: Fraction
+    numbers: Sequence[PricedTotal], selections: Sequence[PricedTotal], epsilon: Fraction, delta: Fraction
 ) -> Fraction:
     """How much larger each part of ε may be where their joint distribution decides; see `largest_parts`."""
-    pure = [epsilon * part.epsilon / pieces(part.allotment) for part in chosen for _ in range(pieces(part.allotment))]
-    noisy = [epsilon * part for _, part in _pairs_joined([(p.allotment, p.epsilon) for p in added])]
+    counts = [(part, pieces(part.allotment)) for part in selections]
+    pure = [epsilon * part.epsilon / count for part, count in counts for _ in range(count)]
+    noisy = [epsilon * part for _, part in _join_pairs([(p.allotment, p.epsilon) for p in numbers])]
     return largest_parts(noisy, pure, epsilon, delta)
 
 
@@ -208,10 +209,10 @@ def allocate_rho(parts: Sequence[PricedTotal], rho: Fraction, delta: Fraction, n
 
 def _for_rho(parts: Sequence[PricedTotal], rho: Fraction, normal: bool, selects: bool) -> tuple[Noise, ...]:
     """The noise and the choices that each part of a ρ buys, in one way."""
-    added, chosen = split([part for part in parts if part.weight], selects=selects)
+    numbers, selections = split([part for part in parts if part.weight], selects=selects)
     noise = _gaussian_for_rho if normal else _laplace_for_rho
-    choices = [_best_choice_for_rho(part.allotment, rho * part.weight) for part in chosen]
-    return (*(noise(part.allotment, rho * part.weight) for part in added), *choices)
+    choices = [_best_choice_for_rho(part.allotment, rho * part.weight) for part in selections]
+    return (*(noise(part.allotment, rho * part.weight) for part in numbers), *choices)
 
 
 def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan:
@@ -230,12 +231,12 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
     ]
     still = [Noise(allotment, NoNoise()) for allotment in question.allotments if not allotment.total.sensitivity.l0]
     rest = [of_the_rest(p, noises) for p in question.allotments if p.total.collects and p.total.sensitivity.l0]
-    ordered = tuple(sorted([*noises, *still, *rest], key=lambda noise: question.allotments.index(noise.allotment)))
+    in_order = tuple(sorted([*noises, *still, *rest], key=lambda noise: question.allotments.index(noise.allotment)))
     decided_by = next(
         (p for p in question.allotments if question.threshold and p.total.key == question.threshold.key), None
     )
-    threshold, start = rule(decided_by, ordered, delta) if decided_by else (None, None)
-    return NoisePlan(ordered, threshold, decided_by, cost, question.shape, start)
+    threshold, start = rule(decided_by, in_order, delta) if decided_by else (None, None)
+    return NoisePlan(in_order, threshold, decided_by, cost, question.shape, start)
 
 
 def joint_plan(
@@ -247,14 +248,14 @@ def joint_plan(
     Bound:  the noise is that of 19/20 of δ, and T as low as `threshold_beside_noise` allows. The total of suppressed
             groups would show those of one unit alone, so beside it there is no such plan
     """
-    weighted = [part for part in parts if part.weight and not _is_choice(allocation, part.allotment)]
+    members = [part for part in parts if part.weight and not _is_choice(allocation, part.allotment)]
     decided_by = next(
-        (p.allotment for p in weighted if question.threshold and p.allotment.total.key == question.threshold.key), None
+        (p.allotment for p in members if question.threshold and p.allotment.total.key == question.threshold.key), None
     )
     if decided_by is None or any(allotment.total.collects for allotment in question.allotments):
         return None
-    together = sum((epsilon * part.epsilon for part in weighted), Fraction(0))
-    noises = gaussians_of([(part.allotment, part.weight) for part in weighted], together, delta * Fraction(19, 20))
+    together = sum((epsilon * part.epsilon for part in members), Fraction(0))
+    noises = gaussians_of([(part.allotment, part.weight) for part in members], together, delta * Fraction(19, 20))
     threshold = joint_threshold(decided_by, noises, together, delta)
     if threshold is None:
         return None
@@ -279,26 +280,26 @@ def log_noise(plan: NoisePlan) -> float:
     `log_units_needed`. That is about the mean square error over keys of sizes as n^-2, of which those that are missing
     are off by all of their size. It counts as T where the number itself is not released.
     """
-    added = [n for n in plan.noises if n.adds and not n.exact and n.allotment is not plan.decided_by]
-    chosen = [n for n in plan.noises if isinstance(n.mechanism, Chooses)]
-    choices = math.fsum(float(n.allotment.columns) * math.log(n.miss) for n in chosen)
+    numbers = [n for n in plan.noises if n.adds and not n.exact and n.allotment is not plan.decided_by]
+    selections = [n for n in plan.noises if isinstance(n.mechanism, Chooses)]
+    choices = math.fsum(float(n.allotment.columns) * math.log(n.miss) for n in selections)
     if plan.decided_by is None:
-        return _published(added, plan.shape) + choices
+        return _published_noise(numbers, plan.shape) + choices
     keys, total = log_units_needed(plan), plan.decided_by.total
     unit = float(total.unit * total.sensitivity.exact_linf)
     noisy = 0.0 if plan.decided_by.hidden else plan.of(total).deviation / unit * math.exp(-keys)
-    return _published(added, plan.shape) + choices + keys + math.log1p(noisy**2)
+    return _published_noise(numbers, plan.shape) + choices + keys + math.log1p(noisy**2)
 
 
-def _published(noises: Sequence[Noise], shape: tuple[int, int] | None) -> float:
+def _published_noise(noises: Sequence[Noise], shape: tuple[int, int] | None) -> float:
     """Sum of the logarithms of the standard deviations of what is published.
 
     For a crosstab with measured margins these are the cells and margins after they are fitted to each other.
     """
     if shape is None:
         return math.fsum(float(noise.allotment.columns) * math.log(noise.deviation) for noise in noises)
-    measured: dict[Source, float] = {n.allotment.total.merged or "cells": n.deviation**2 for n in noises}
-    return math.fsum(map(math.log, estimators(*shape, measured).variances(measured)))
+    variances: dict[Source, float] = {n.allotment.total.merged or "cells": n.deviation**2 for n in noises}
+    return math.fsum(map(math.log, estimators(*shape, variances).variances(variances)))
 
 
 # The mechanism of one total
@@ -329,22 +330,22 @@ def _gaussian_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
     return Noise(allotment, Gaussian(calibration.gaussian_scale_rho(allotment.total.sensitivity.l2_squared, rho)))
 
 
-def gaussians_of(weighted: Sequence[tuple[Allotment, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:
+def gaussians_of(parts: Sequence[tuple[Allotment, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:
     """Gaussian noise on several totals, one mechanism of (ε, δ) together; each with its weight in μ²."""
-    lengths = [allotment.total.sensitivity.l2_squared for allotment, _ in weighted]
-    scales = calibration.gaussian_scales(lengths, [weight for _, weight in weighted], epsilon, delta)
-    return [Noise(allotment, Gaussian(scale)) for (allotment, _), scale in zip(weighted, scales, strict=True)]
+    lengths = [allotment.total.sensitivity.l2_squared for allotment, _ in parts]
+    scales = calibration.gaussian_scales(lengths, [weight for _, weight in parts], epsilon, delta)
+    return [Noise(allotment, Gaussian(scale)) for (allotment, _), scale in zip(parts, scales, strict=True)]
 
 
-def _pairs_joined(parts: Sequence[tuple[Allotment, Fraction]]) -> list[tuple[Allotment, Fraction]]:
+def _join_pairs(parts: Sequence[tuple[Allotment, Fraction]]) -> list[tuple[Allotment, Fraction]]:
     """Parts of a price for Laplace noise: a sum that is measured as a pair has that of the count beside it too."""
-    given = {id(allotment): part for allotment, part in parts}
+    by_id = {id(allotment): part for allotment, part in parts}
     beside = {
         id(allotment.beside): id(allotment)
         for allotment, _ in parts
-        if allotment.beside is not None and id(allotment.beside) in given
+        if allotment.beside is not None and id(allotment.beside) in by_id
     }
-    extra = {of: given[count] for count, of in beside.items()}
+    extra = {of: by_id[count] for count, of in beside.items()}
     return [(allotment, part + extra.get(id(allotment), 0)) for allotment, part in parts if id(allotment) not in beside]
 
 
@@ -353,7 +354,7 @@ def laplaces_of(
 ) -> list[Noise]:
     """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for those that pair."""
     noises = []
-    for noise in (one_of(allotment, part) for allotment, part in _pairs_joined(parts)):
+    for noise in (one_of(allotment, part) for allotment, part in _join_pairs(parts)):
         allotment = noise.allotment
         if allotment.beside is None:
             noises.append(noise)

@@ -116,8 +116,8 @@ class AddsNoise(Mechanism):
 
     def tail(self, reach: float) -> float:
         """P[noise >= reach], for the real noise."""
-        scaled = reach / self.scale
-        return math.exp(-scaled) / 2 if scaled > 0 else 1 - math.exp(scaled) / 2
+        ratio = reach / self.scale
+        return math.exp(-ratio) / 2 if ratio > 0 else 1 - math.exp(ratio) / 2
 
 
 @dataclass(frozen=True)

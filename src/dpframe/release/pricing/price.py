@@ -108,9 +108,9 @@ class EpsilonPrice(Price):
         if noise is NoiseKind.GAUSSIAN and self.delta == 0:
             raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
         parts = parts_of(question)
-        tried = allocate_epsilon(parts, self.amount, self.delta, noise, finds=question.private_keys)
+        allocations = allocate_epsilon(parts, self.amount, self.delta, noise, finds=question.private_keys)
         plans = []
-        for allocation in tried:
+        for allocation in allocations:
             plan = None
             if allocation.gaussian and question.private_keys:
                 plan = joint_plan(question, parts, allocation, self.amount, self.delta)
@@ -140,10 +140,9 @@ class RhoPrice(Price):
         Choices are made by the exponential mechanism, or by permute-and-flip where that misses by less.
         """
         noise = NoiseKind.GAUSSIAN if _gaussian_alone(question, self.noise) else self.noise
-        tried = allocate_rho(parts_of(question), self.amount, self.delta, noise)
-        return min(
-            (planned(question, allocation, self.cost(allocation, [question])) for allocation in tried), key=log_noise
-        )
+        allocations = allocate_rho(parts_of(question), self.amount, self.delta, noise)
+        plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
+        return min(plans, key=log_noise)
 
     def loss(self, *, delta: bool) -> Loss:
         return Loss.charged_rho(self.amount, self.delta if delta else Fraction(0))
@@ -168,11 +167,11 @@ class EpsilonFromRho(Price):
             raise InvalidPrice(
                 "Gaussian noise has no ε of its own; from this budget it is paid in ρ: release(rho=0.01)."
             )
-        added, chosen = split([part for part in parts_of(question) if part.weight], selects=True)
-        noises = [rounded_laplace_of(part.allotment, self.amount * part.weight) for part in added]
-        choices = [choice_of(part.allotment, self.amount * part.weight) for part in chosen]
+        numbers, selections = split([part for part in parts_of(question) if part.weight], selects=True)
+        noises = [rounded_laplace_of(part.allotment, self.amount * part.weight) for part in numbers]
+        choices = [choice_of(part.allotment, self.amount * part.weight) for part in selections]
         rho = sum((noise.rho for noise in noises), Fraction(0))
-        rho += sum((rho_of_choice(self.amount * p.weight, pieces(p.allotment)) for p in chosen), Fraction(0))
+        rho += sum((rho_of_choice(self.amount * p.weight, pieces(p.allotment)) for p in selections), Fraction(0))
         cost = Loss.charged_rho(rho, self.delta if question.private_keys else Fraction(0))
         return planned(question, Allocation((*noises, *choices), self.delta), cost)
 
@@ -212,7 +211,7 @@ def read_price(
     terms: Terms, *, epsilon: object = None, delta: object = None, rho: object = None, noise: object = "auto"
 ) -> Price:
     """A price from what was typed, for a budget in these terms. Errors: InvalidPrice, InvalidArgument."""
-    offered = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
     if terms is Terms.EPSILON:
         if rho is not None:
             raise InvalidPrice(
@@ -232,12 +231,12 @@ def read_price(
         amount, kind = read_epsilon(epsilon), EpsilonFromRho
     else:
         amount, kind = read_rho(rho), RhoPrice
-    typed = tuple((name, str(typed_number(value, name))) for name, value in offered.items() if value is not None)
-    return kind(amount, read_delta(delta), read_noise(noise), typed)
+    text = tuple((name, str(typed_number(value, name))) for name, value in amounts.items() if value is not None)
+    return kind(amount, read_delta(delta), read_noise(noise), text)
 
 
 def described_price(plan: NoisePlan, price: Price) -> dict[str, Any]:
     """What was offered and the noise that it buys, as JSON, for the name of a release. Scales to six digits."""
     scales = {", ".join(noise.allotment.names): f"{noise.label} {noise.scale:.6g}" for noise in plan.noises}
-    offered: Mapping[str, str] = dict(price.typed)
-    return {"price": offered, "noise": price.noise.value, "scales": scales, "threshold": plan.threshold}
+    amounts: Mapping[str, str] = dict(price.typed)
+    return {"price": amounts, "noise": price.noise.value, "scales": scales, "threshold": plan.threshold}
