@@ -47,7 +47,7 @@ def count(column: str | None = None, *, share: float = 1) -> Aggregate:
 
 @explained
 def count_units(*, share: float = 1) -> Aggregate:
-    """Number of distinct units (with `dp.Rows(k)`, where nobody can tell them apart, of rows).
+    """Number of distinct units; with `dp.Rows(k)`, which has no identifiers, the number of rows.
 
     Output: integer, signed
     Bound:  see `dpframe.theory.formulas.sensitivity.grouped.unit_counts`
@@ -97,15 +97,14 @@ def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
 
     Input:  bounds (column unit) as in `sum`; dates, times or timedeltas for a column of these
     Output: column unit, float; of dates a time, as in Polars, of times and durations the column's type
-    Bound:  a sum measured from the middle of the bounds, whose values are at most half their width, and a count of the
-            values. Where values cannot be missing (`drop_nulls`, `fill_null`) the count is that of the rows, and every
-            mean and `count()` of the same ask share it. With Laplace noise for an ε, a sum and its count are measured
-            as a pair, with √2 less noise on both (`dpframe.theory.formulas.sensitivity.pairs`). What is released is the
-            ratio, drawn to the middle of the bounds by as much as its noise deserves: not at all where many values are
-            counted, and all the way where none are. So a mean of few values is not without bias, and its error is
-            smaller, often by half, but for means at the very end of their bounds, where cutting the ratio off there
-            does as well or better (by a fifth at most, as tried). The interval is that of the ratio, and holds what is
-            released
+    Bound:  a sum measured from the middle of the bounds, whose values are at most half the width of the bounds, and a
+            count of the values. If values cannot be missing (`drop_nulls`, `fill_null`), the count is that of rows, and
+            every mean and `count()` of the question share it. With Laplace noise for an ε, a sum and its count are
+            measured as a pair, with √2 less noise on both (`dpframe.theory.formulas.sensitivity.pairs`). The release is
+            their ratio, shrunk towards the middle of the bounds: hardly for many values, and completely for none. So a
+            mean of few values is biased, and its error is smaller, often by half. For means at the very end of their
+            bounds, clipping the ratio would do as well or better (by a fifth at most, as tried). The interval is that
+            of the ratio, and contains the released number
     Errors: as in `sum`
 
     >>> mean("wage").typed
@@ -121,8 +120,8 @@ def var(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float 
 
     Input:  bounds (column unit) as in `sum`; ddof: 1 divides by n - 1, as pandas and Polars do, 0 by n
     Output: square of the column unit, float, between 0 and the largest variance that the bounds allow
-    Bound:  the sum and the count of `mean`, shared with a mean of the same column and bounds, and a sum of squared
-            distances from the middle of the bounds, measured from half of the largest one
+    Bound:  the sum and the count of `mean`, shared with a mean of the same column and bounds; and a sum of squared
+            distances from the middle of the bounds, each less half of the largest one
     Errors: as in `sum`
 
     >>> var("wage").typed
@@ -158,9 +157,9 @@ def n_unique(column: str, *, share: float = 1) -> Aggregate:
     """Number of different values of a column that are not missing.
 
     Output: integer, signed
-    Bound:  of a unit's different values at most max_rows_per_group in a group and max_rows in all are looked at, chosen
-            at random; see `dpframe.theory.formulas.sensitivity.grouped.row_counts`. Where many units share values,
-            small limits lose hardly any; whether they do, dp.Auto() finds out privately
+    Bound:  of a unit's different values at most max_rows_per_group in a group and max_rows in total count, chosen at
+            random; see `dpframe.theory.formulas.sensitivity.grouped.row_counts`. If many units share values, small
+            limits lose hardly any value; dp.Auto() estimates this privately
     Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
 
     >>> n_unique("shop").typed
@@ -171,17 +170,17 @@ def n_unique(column: str, *, share: float = 1) -> Aggregate:
 
 @explained
 def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
-    """The value that a part q of a column's values is not above.
+    """The value that a part q of a column's values does not exceed.
 
     Input:  q in [0, 1], to six decimals; bounds (column unit) as in `sum`
-    Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
-            fewer); dates, times and durations keep their type; a float where bounds reach beyond 64 bits
-    Bound:  a choice among them, scored by the rows below and above: by permute-and-flip, which over all groups costs
-            what l1 calls for, or by the exponential mechanism, which needs a δ or a ρ and costs what l2 calls for; see
-            `dpframe.theory.formulas.loss.quantile_selection`. A group with too few rows to tell has one near the part q
-            of the way between its bounds: 8 · scale public rows are spread evenly between them, beside its own (not for
-            q of 0 and 1). `release(..., ci=0.95)` spends half of the price on an interval; see
-            `dpframe.theory.formulas.error.quantile_interval`
+    Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, if there are
+            fewer); dates, times and durations keep their type; a float if bounds reach beyond 64 bits
+    Bound:  a choice among these values, scored by the rows below and above. Permute-and-flip makes it, with a cost that
+            follows l1 over all groups; or the exponential mechanism, which needs a δ or a ρ, with a cost that follows
+            l2: see `dpframe.theory.formulas.loss.quantile_selection`. For q other than 0 and 1, 8 · scale public rows,
+            spread evenly between the bounds, are added to each group. So the quantile of a group with very few rows is
+            near a part q of the way between the bounds. `release(..., ci=0.95)` spends half of the price on an
+            interval; see `dpframe.theory.formulas.error.quantile_interval`
     Errors: as in `sum`; InvalidArgument for q
 
     >>> quantile("wage", 0.25).typed
@@ -204,8 +203,8 @@ def median(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggr
 def min(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """A value that hardly any row is below.
 
-    The least row is one person's; what can be had is a value with as few rows below it as noise of this price can tell
-    from none, about (scale · ln 1024) rows.
+    The smallest value is one person's. The release is a value with few rows below it: as many as the noise can hide,
+    about (scale · ln 1024) rows.
 
     >>> min("wage").typed
     "min('wage')"
@@ -233,11 +232,11 @@ def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) ->
     """The most frequent of the listed values of a column.
 
     Input:  keys: the values to choose from, listed without looking at the data; a column of type Enum or Boolean, and
-            one made by `cut`, brings them. Null counts where it is listed. Rows with other values are not looked at
+            one made by `cut`, brings them. Null counts if it is listed. Rows with other values do not count
     Output: one of the listed values, in the type that the column has as a key: its own, but text for categories and
             float for decimals, as everywhere inside the engine
-    Bound:  a choice, scored by the rows that have each value; by which mechanism, and what it costs, as in `quantile`:
-            see `dpframe.theory.formulas.loss.quantile_selection`
+    Bound:  a choice, scored by the rows that have each value; mechanism and cost are as in `quantile`: see
+            `dpframe.theory.formulas.loss.quantile_selection`
     Errors: InvalidArgument, UnknownColumn, WrongType, UnboundedContribution where it is asked
 
     >>> mode("city", keys=["Bonn", "Kiel"]).typed
@@ -248,7 +247,7 @@ def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) ->
 
 
 def top_k(column: str, k: int, keys: Iterable[Any] | None = None) -> Aggregate:
-    """The k most frequent of the listed values: `PrivateFrame.top_k` alone can ask this, for it is k rows."""
+    """The k most frequent of the listed values. Only `PrivateFrame.top_k` asks this, since the answer has k rows."""
     name = read_name(column, "top_k")
     return Mode(Fraction(1), name, read_values(keys, f"top_k({name!r})"), check_limit(k, "k"))
 
@@ -257,8 +256,8 @@ def top_k(column: str, k: int, keys: Iterable[Any] | None = None) -> Aggregate:
 def first(column: str, by: str) -> Aggregate:
     """The value of a column in a unit's first row by another column; for `per_unit` only.
 
-    Input:  by: a number, a time or a text; rows where it is missing do not count. Of several first rows the smallest
-            value is taken (missing only where all are), so that the order of rows never matters
+    Input:  by: a number, a time or a text; rows in which it is missing do not count. Of several first rows the smallest
+            value is taken (missing only if all are missing), so the order of rows never matters
     Output: column unit
     Errors: UnsupportedOperation anywhere else, because that row is one person's
 

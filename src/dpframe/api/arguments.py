@@ -1,4 +1,4 @@
-"""What users type, checked once: names, limits, bounds, shares. Every refusal names the parameter."""
+"""Arguments that users type, read and checked once: names, limits, bounds, shares. A refusal names the parameter."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ __all__ = [
 
 
 _RANKS = 10**6  # the largest denominator of a rank
-_MISSPELT = 2  # names that are not there, at most, before they are taken for values
-Pair = tuple[Any, Any] | Auto  # two numbers, or two dates, times or timedeltas; or chosen inside the release
+_MISSPELT = 2  # with more unknown names than this, they are taken for values of a column
+Pair = tuple[Any, Any] | Auto  # two numbers, dates, times or timedeltas; or dp.Auto()
 
 
 def read_name(value: object, call: str) -> str:
@@ -38,10 +38,10 @@ def read_name(value: object, call: str) -> str:
 
 
 def read_names(values: Iterable[object], call: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns, given one by one or as a list; of many that are not in `columns` none is shown.
+    """Names of columns, one by one or as a list. If many are not in `columns`, the message shows none of them.
 
-    Errors: InvalidArgument; UnknownColumn for what seems to be a column's values. A few other names may be misspelt,
-            and are for the table to refuse
+    Errors: InvalidArgument; UnknownColumn for names that seem to be values of a column. A few unknown names may be
+            misspelt; the table refuses these
     """
     flat: list[object] = []
     for value in values:
@@ -75,7 +75,7 @@ def read_limits(
 
 
 def read_bounds(value: object, call: str) -> Bounds | Auto | None:
-    """A pair (lower, upper) of finite numbers or of times, in order; dp.Auto(), which chooses them; or None."""
+    """A pair (lower, upper) of finite numbers or of times, in order; or dp.Auto(); or None."""
     if isinstance(value, Auto) and not value.scaled:
         raise InvalidBounds(
             f"{call}: scaled= is about limits, which leave rows out, and says nothing of bounds. Type "
@@ -113,7 +113,7 @@ def read_share(value: object, such_as: str = "2 for twice the part of the price"
 def read_rank(value: object) -> Fraction:
     """A quantile's rank: a number in [0, 1], to six decimals.
 
-    Errors: InvalidArgument; also for what would be rounded to an extreme, which is another question
+    Errors: InvalidArgument; also for a rank that would be rounded to 0 or 1, which is a minimum or maximum
     """
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not 0 <= value <= 1:

@@ -1,4 +1,4 @@
-"""What is typed for the cells of a histogram or a crosstab, checked."""
+"""Arguments about the cells of a histogram or a crosstab, read and checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["cell_of", "intervals_of", "parts_of"]
 
 
 def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, call: str) -> Intervals:
-    """The intervals of a histogram, with one below and one above where they are asked for."""
+    """The intervals of a histogram, with one below the edges (`underflow`) and one above (`overflow`)."""
     if not isinstance(underflow, bool) or not isinstance(overflow, bool):
         raise InvalidArgument(f"{call}: underflow= and overflow= are True or False.")
     inner = Intervals.of(bins, right=False, closed_ends=not overflow, call=call)
@@ -33,7 +33,7 @@ def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, call: str
 
 
 def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
-    """What each cell is a part of, typed as in `pd.crosstab`."""
+    """What each cell is divided by, from `normalize=` as in `pd.crosstab`."""
     if normalize is False:
         return ""
     for names, part in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
@@ -43,7 +43,7 @@ def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
 
 
 def cell_of(values: str | None, aggfunc: str, bounds: Pair | None) -> Aggregate:
-    """What a crosstab asks of each cell."""
+    """The aggregate of each cell of a crosstab."""
     check_choice(aggfunc, ("count", "sum", "mean"), "crosstab: aggfunc")
     if aggfunc == "count":
         if bounds is not None:

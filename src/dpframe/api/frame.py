@@ -1,4 +1,4 @@
-"""The protected frame: one method per plan step. What it can be asked is in `questions`."""
+"""The protected frame: one method per plan step. Its questions are in `questions`."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def protect(
     budget: Any = None,
     neighbors: str = "add-remove",
 ) -> PrivateFrame:
-    """Protect a table: from here on it can only be asked questions whose answers are differentially private.
+    """Protect a table: from then on it answers only questions whose answers are differentially private.
 
     Input:  frame: pandas or Modin DataFrame, Polars DataFrame or LazyFrame, PyArrow Table, Dask DataFrame, DuckDB
-            relation, Ibis table or Spark DataFrame, whose rows stay where they are: only exact totals come back
-            (what is read when it is asked must have the same rows each time, which a `limit` without an order may
-            not); unit: the column, or tuple of columns, that says whose row it is, or `dp.Rows(k)` when there is
-            none and one person has at most k rows; budget: what releases are paid from; neighbors: "add-remove"
-            (one unit joins or leaves) or "replace" (one unit's rows are exchanged for another's, "bounded DP")
+            relation, Ibis table or Spark DataFrame. Its rows stay where they are; only exact totals leave the engine.
+            Each read must give the same rows, which a `limit` without an order may not. unit: the column, or tuple of
+            columns, that identifies the unit, or `dp.Rows(k)` if there is none and one person has at most k rows;
+            budget: pays for releases; neighbors: "add-remove" (one unit joins or leaves) or "replace" (one unit's rows
+            are exchanged for another's, "bounded DP")
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it
     Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation; nothing is read
 
@@ -93,8 +93,8 @@ def protect(
 class PrivateFrame(Questions):
     """A protected table. It can be transformed row by row and asked questions; it cannot be looked at.
 
-    Every method returns something new. Transformations keep track of what one unit can contribute; questions give a
-    `Query`, which alone can be released.
+    No method changes the frame. Transformations return a new frame and keep track of what one unit can contribute.
+    Questions return a `Query`, which alone can be released.
     """
 
     __slots__ = ()
@@ -109,7 +109,7 @@ class PrivateFrame(Questions):
 
     @property
     def unit(self) -> tuple[str, ...] | Rows:
-        """Whose privacy is protected: the identifying columns of the source, or `dp.Rows(k)`."""
+        """The unit of privacy: the identifying columns of the source, or `dp.Rows(k)`."""
         return source_of(self._step).unit
 
     @property
@@ -119,7 +119,7 @@ class PrivateFrame(Questions):
 
     @property
     def budget(self) -> Any:
-        """What releases are paid from; None where the default of `dp.set_budget` is used."""
+        """The budget that pays for releases; None if the default of `dp.set_budget` pays."""
         return self._budget
 
     def __repr__(self) -> str:
@@ -156,7 +156,7 @@ class PrivateFrame(Questions):
     def filter(self, *conditions: Expr | str) -> PrivateFrame:
         """Keep the rows where every condition holds: `filter(dp.col("age") >= 18)`.
 
-        Rows where a condition is null are dropped. Bound: rows only leave, so no unit has more than before.
+        Rows where a condition is null are dropped. Bound: rows only leave, so no unit has more rows than before.
         """
         if not conditions:
             raise InvalidArgument("filter: give a condition, such as filter(dp.col('age') >= 18).")
@@ -170,8 +170,8 @@ class PrivateFrame(Questions):
     def with_columns(self, **columns: Any) -> PrivateFrame:
         """Write columns, each computed from its own row: `with_columns(weekly=dp.col("wage") / dp.col("weeks"))`.
 
-        Old bounds do not reach new values; they are derived anew where the expression allows. The columns that identify
-        the unit cannot be rewritten.
+        Bounds of new values are derived from the expression, if it allows that. The columns that identify the unit
+        cannot be rewritten.
         """
         if not columns:
             raise InvalidArgument("with_columns: name a column, such as with_columns(double=dp.col('x') * 2).")
@@ -205,7 +205,7 @@ class PrivateFrame(Questions):
         return self._then(steps.Clip(self._step, name, low, high))
 
     def fill_null(self, column: str | Mapping[str, Any], value: Any = None) -> PrivateFrame:
-        """A constant in place of what is missing (null or NaN): `fill_null("spend", 0)`, `fill_null({"spend": 0})`."""
+        """A constant in place of missing values (null or NaN): `fill_null("spend", 0)`, `fill_null({"spend": 0})`."""
         step = self._step
         for name, filler in _pairs(column, value, "fill_null"):
             step = steps.FillNull(step, name, plain(filler))
@@ -218,7 +218,7 @@ class PrivateFrame(Questions):
         return self._then(steps.DropNulls(self._step, names))
 
     def cast(self, column: str | Mapping[str, Any], dtype: Any = None) -> PrivateFrame:
-        """Another type: `cast("age", "int64")` or `cast({"age": pl.Int64})`. What does not convert is null."""
+        """Another type: `cast("age", "int64")`, `cast({"age": pl.Int64})`. A value that does not convert is null."""
         pairs = _pairs(column, dtype, "cast")
         return self._then(steps.Cast(self._step, tuple((name, as_dtype(target)) for name, target in pairs)))
 
@@ -235,8 +235,8 @@ class PrivateFrame(Questions):
         """Put numbers or times into labelled intervals, as `pd.cut` does: (a, b], null outside. Labels are public keys.
 
         Input:  bins: the edges, increasing (column unit); labels: one text per interval; right: whether an interval
-                holds its right edge, else its left; include_lowest: whether the outermost edge left out is held too;
-                into: the name of the new column, by default the same
+                includes its right edge, else its left; include_lowest: whether the outermost edge is included too;
+                into: the name of the new column, by default that of the old one
         """
         name = read_name(column, "cut")
         call = f"cut({name!r})"
@@ -244,10 +244,10 @@ class PrivateFrame(Questions):
         return self._then(steps.Cut(self._step, name, intervals, name if into is None else read_name(into, call)))
 
     def bound(self, max_rows: int | None = None, *, limits: Auto | None = None) -> PrivateFrame:
-        """A limit for every later question: of the rows that reach it, at most max_rows of one unit count.
+        """A limit for every later question: at most max_rows of one unit's rows count in it.
 
-        Enforced by weights: a unit with n > max_rows rows counts each with weight max_rows / n. With limits=dp.Auto()
-        it is chosen inside each release.
+        Weights enforce it: if n > max_rows rows of a unit reach the question, each has weight max_rows / n. With
+        limits=dp.Auto() each release chooses the limit.
         """
         if max_rows is None and limits is None:
             raise InvalidArgument("bound: say how many rows, such as bound(max_rows=20).")
@@ -258,8 +258,7 @@ class PrivateFrame(Questions):
 
         Input:  features: count, n_unique, sum, mean, min, max, first and last of the unit's rows, named; bounds= clips
                 each value, unit_bounds= a sum
-        Output: a frame with the columns that identify the unit and the features; ask it as any other, with no limit on
-                rows
+        Output: a frame with the columns that identify the unit and the features; it needs no limit on rows
         Bound:  one row of a unit, made of its own rows alone; see `dpframe.plan.steps.combine.PerUnit`
         Errors: UnsupportedOperation with `dp.Rows(k)` and for other aggregates; InvalidArgument, UnknownColumn,
                 WrongType
@@ -278,8 +277,8 @@ class PrivateFrame(Questions):
                 protected frame of the same unit and budget, with the columns that identify the unit in on=. on: columns
                 that both have; a missing key matches nothing. how: "inner" drops rows without a match, "left" keeps
                 them
-        Output: a frame with the columns of the other table added. Bounds and keys of public columns follow their types,
-                and are not looked for in the values
+        Output: a frame with the columns of the other table added. Bounds and keys of public columns follow from their
+                types, not from their values
         Bound:  see `dpframe.plan.steps.combine.Join` and `JoinProtected`: with an identifier column limits are enforced
                 after the join; with `dp.Rows(k)` k is multiplied by the largest number of public rows that one key has
         Errors: InvalidArgument where both tables have a column, UnknownColumn, WrongType, UnsupportedOperation,
@@ -303,13 +302,13 @@ class PrivateFrame(Questions):
         return self._then(replace(first, most=most, content=engine.content(table)))
 
     def partition(self, by: str, keys: Sequence[Any], max_groups: int = 1) -> dict[Any, PrivateFrame]:
-        """One protected frame for each key of a column; releases about different parts compose in parallel.
+        """One protected frame for each key of a column. Releases about different parts compose in parallel.
 
-        Input:  by: a column; keys: the parts, listed without looking at the data; max_groups: in how many of them one
-                unit may be. Which ones is chosen here, by a hash under a salt drawn for this call, kept with the budget
+        Input:  by: a column; keys: the parts, listed without looking at the data; max_groups: in how many parts one
+                unit may be. A hash with a salt chooses them; the salt is drawn for this call and kept with the budget
         Output: frames by key; the budget is charged what the dearest part costs, times max_groups, for ε, δ, ρ each
-        Bound:  a unit's rows are in at most max_groups parts, the same in every release; what the others release says
-                nothing of it
+        Bound:  a unit's rows are in at most max_groups parts, the same ones in every release. Releases about the other
+                parts reveal nothing of it
         Source: McSherry 2009, doi:10.1145/1559845.1559850, theorem 4
         Errors: UnsupportedOperation under neighbors="replace"; InvalidArgument, UnknownColumn, WrongType,
                 BudgetRequired

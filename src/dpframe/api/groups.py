@@ -1,4 +1,4 @@
-"""Groups of a protected frame: what `group_by` gives."""
+"""Groups of a protected frame, as `group_by` returns them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PrivateGroupBy(Hints):
     _habits = GROUPS
 
     def __init__(self, groups: Question, budget: Account | None) -> None:
-        """`groups` asks nothing yet."""
+        """`groups` is a question without aggregates."""
         groups.unit_limits.groups("groups")  # columns, keys and the limit are checked as soon as they are named
         self._groups, self._budget = groups, budget
 
@@ -34,10 +34,10 @@ class PrivateGroupBy(Hints):
         return self._question(named(aggregates, unnamed=unnamed))
 
     def keys(self) -> Query:
-        """The keys alone, of the groups that enough units are in: as many as the price allows, which needs a δ.
+        """The keys alone, of groups with enough units: as many as the price allows. It needs a δ.
 
-        Where units have more groups than they may keep, many units keep the same ones: fewer groups are met, and more
-        of these are shown, than where numbers are asked for too.
+        If units have more groups than the limit, many units keep the same ones. So fewer groups have any unit, and more
+        of these are released, than in a question that asks for numbers too.
 
         Bound:  see `dpframe.theory.formulas.loss.key_selection.selection_scale`
         Errors: UnsupportedOperation for listed keys, with other=, which adds up numbers, and with limits=dp.Auto(),
@@ -133,7 +133,7 @@ class PrivateGroupBy(Hints):
 def named(
     aggregates: Mapping[str, Any], verb: str = "agg", unnamed: tuple[object, ...] = ()
 ) -> tuple[tuple[str, Aggregate], ...]:
-    """Aggregates with their names, checked; what comes without a name is refused."""
+    """Aggregates with their names, checked. An aggregate without a name is refused."""
     if unnamed:
         raise InvalidArgument(
             f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."

@@ -1,4 +1,4 @@
-"""A question that has not been answered: look at its derivation and its error, then release it."""
+"""A question before its release: its derivation, its expected error, and the release itself."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class Query(Hints):
     def sensitivity(self) -> Mapping[str, Sensitivity]:
         """How far one unit moves each noisy total: l0, l1, l2, linf (column unit).
 
-        Keys: the column's name where it is one total (`n`), name and part where it is derived (`spend.sum`).
+        The keys are names of totals. A column with one total has its own name (`n`); others have name and part
+        (`spend.sum`).
         """
         self._known_limits("sensitivity")
         return self._question.sensitivity
@@ -62,12 +63,12 @@ class Query(Hints):
 
     @property
     def unit_columns(self) -> tuple[str, ...]:
-        """The columns that say whose row it is; empty with `dp.Rows(k)`."""
+        """The columns that identify the unit; empty with `dp.Rows(k)`."""
         unit = source_of(self._question.step).unit
         return unit if isinstance(unit, tuple) else ()
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
-        """What the same question adds up, without noise, on a table that you made up: to check `sensitivity` against.
+        """The totals of this question, without noise, on a made-up table: to check `sensitivity`.
 
         Input:  table: any kind of table that can be protected, with the columns of the protected one
         Output: for each noisy total its exact value per group (column unit); choices of ranks have none
@@ -96,13 +97,13 @@ class Query(Hints):
         assume_rows: int | None = None,
         ci: float | None = None,
     ) -> float:
-        """The smallest ε whose error is within `error`, to four digits: the inverse of `accuracy`.
+        """The smallest ε whose error is at most `error`, to four digits: the inverse of `accuracy`.
 
         Input:  error > 0 (column unit); column, by default every column; alpha, delta, noise, assume_rows, ci as in
                 `accuracy`
         Output: ε, rounded up
-        Errors: those of `accuracy`; UnsupportedOperation when no ε below 1e9 is enough, or the error is not known
-                before a release (ratios and quantiles without assume_rows=)
+        Errors: those of `accuracy`; UnsupportedOperation if no ε below 1e9 is enough, or if the error is unknown before
+                a release (ratios and quantiles without assume_rows=)
         """
         most = real(error)
         if most is None or not 0 < most < math.inf:
@@ -155,13 +156,13 @@ class Query(Hints):
                 of a mean, a variance, a standard deviation or a quantile is null unless rows are assumed; that of a
                 most frequent value is how many fewer rows than the truly most frequent one it may have; "n.other" is
                 the column n in the row that collects suppressed groups
-        Bound:  the errors of counts and sums hold for any data; those of means, variances and standard deviations for
-                that many values, wherever in their bounds they lie, so they are large for a standard deviation, which
-                is hard to know where values hardly differ; those of quantiles for values that lie around them at least
-                as densely as if they were spread evenly between the bounds, and are enough of them (else it is all
-                that lies between the bounds); with ci= it is that at half the price, not the width of the interval,
-                which follows the values
-        Errors: those of `release`, without touching the budget
+        Bound:  the errors of counts and sums hold for any data. Those of means, variances and standard deviations hold
+                for groups with assume_rows values, wherever these lie in their bounds. So they are large for a standard
+                deviation, which is hard to estimate if values hardly differ. Those of quantiles hold for groups with
+                enough values, if values around the quantile are at least as dense as values spread evenly between the
+                bounds; with too few values the error is the width of the bounds. With ci= the error of a quantile is
+                that at half the price. It is not the width of the interval, which depends on the values
+        Errors: those of `release`; the budget is not touched
         """
         if epsilon is None and rho is None:
             raise InvalidPrice("Say at what price: accuracy(epsilon=0.1), or accuracy(rho=0.01).")
@@ -176,7 +177,7 @@ class Query(Hints):
     ) -> list[tuple[Any, ...]]:
         """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known.
 
-        The row that collects suppressed groups has noise of its own: "n.other".
+        The row that collects suppressed groups has its own noise, and lines such as "n.other".
         """
         self._known_limits("accuracy")
         alpha, values = check_alpha(alpha), None if assume_rows is None else check_rows(assume_rows)
@@ -192,11 +193,11 @@ class Query(Hints):
         return rows
 
     def _with_ci(self, ci: float | None) -> Query:
-        """The question with the intervals that are asked for."""
+        """The query with intervals of confidence `ci`; itself without `ci`."""
         return self if ci is None else type(self)(self._question.with_ci(read_ci(ci)), self._budget)
 
     def _noise_plan(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
-        """The noise that a price buys from the budget, or where none is named from one that counts what is offered."""
+        """The noise that a price buys from the budget. If there is no budget, the price decides: ε or ρ."""
         terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
         with suppress(BudgetRequired):
             terms = resolve_budget(self._budget).terms
@@ -213,17 +214,17 @@ class Query(Hints):
         refresh: bool = False,
         ci: float | None = None,
     ) -> Release:
-        """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
+        """Pay, read the rows, draw the noise, and return the table. Nothing else does any of these.
 
-        Input:  epsilon > 0 and delta >= 0, the price, or rho > 0 (and delta, for keys found in the data) from a budget
-                in ρ; noise: "laplace", "gaussian", or "auto" for whichever has the smaller standard deviation. Choices
-                (quantiles, most frequent values) have a mechanism of their own, which may use the δ, but not beside
-                "laplace"; name: what the release is called in its budget, so that asking again gives the stored table
-                for free; refresh: pay again for a name, and draw again; ci: with 0.95 each number has the ends of its
-                95% interval beside it, see `Release.with_ci`: for free, but for a quantile, where half of its price
-                buys them, so that they hold whatever the values are
+        Input:  epsilon > 0 and delta >= 0, the price; or rho > 0 (and delta, for keys found in the data) from a budget
+                in ρ; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviation. Choices
+                (quantiles, most frequent values) have a mechanism of their own, which may use the δ, but not with
+                noise="laplace"; name: of the release in its budget, so that a second call with this name returns the
+                stored table for free; refresh: pay again for a name, and draw again; ci: with 0.95 each number has the
+                ends of its 95% interval beside it, see `Release.with_ci`. Intervals are free, but for quantiles: half
+                of a quantile's price pays for its interval, which then holds whatever the values are
         Output: Release; its table is of the kind that was protected
-        Bound:  (epsilon, delta) differential privacy for the protected unit; δ that nothing uses is not charged
+        Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
                 ReleasePending, LedgerError, which spend nothing; EngineError
         """
@@ -248,15 +249,15 @@ class Query(Hints):
     ) -> Any:
         """The error to expect under other limits: `query.tune({"max_rows": [1, 10, 100]}, epsilon=0.1)`.
 
-        Input:  grid: limits to try by name, max_rows, max_groups, max_rows_per_group; every combination is tried, in
-                place of the limits of this question. epsilon or rho: paid for histograms in which each unit counts
-                once; at: the ε or ρ of the release that is planned, nine times as much by default, delta its δ, which
-                is not charged here; noise, name, refresh as in `release`
+        Input:  grid: lists of limits to try, by name: max_rows, max_groups, max_rows_per_group. Every combination is
+                tried, in place of the limits of this question. epsilon or rho: the price of histograms in which each
+                unit counts once; at: the ε or ρ of the planned release, by default nine times that price; delta: its δ,
+                which is not charged here; noise, name, refresh as in `release`
         Output: one row for each combination: the limits, and the expected error of each column, `n_error` for `n`
-                (column unit): the root mean square over the groups of what limits leave out and of the noise, as
-                near to the real one as `dp.Auto` says; nothing is scaled here
+                (column unit). It is the root mean square error over the groups, from removed rows and from noise, as
+                precise as `dp.Auto` says. Numbers are not scaled here
         Bound:  ε (or ρ) differential privacy; the table is made of noisy histograms
-        Errors: as in `release`; UnsupportedOperation with `dp.Rows(k)`, and for bounds that are not said
+        Errors: as in `release`; UnsupportedOperation with `dp.Rows(k)`, and for bounds=dp.Auto()
         """
         account = resolve_budget(self._budget)
         price = read_price(account.terms, epsilon=epsilon, rho=rho, noise=noise)
@@ -277,7 +278,7 @@ class Query(Hints):
 
 @plan_with
 def _batch(queries: Sequence[object], budget: Account, /, **price: Any) -> Batch:
-    """Several queries as one batch of a budget: what `Budget.plan` calls. Errors: as there."""
+    """Several queries as one batch of a budget. `Budget.plan` calls this, and lists the errors."""
     if not queries or not isinstance(queries[0], Query):
         raise InvalidArgument("budget.plan([...]) takes queries, such as frame.count_units().")
     questions = []

@@ -1,4 +1,4 @@
-"""The budget that releases are paid from when none is named."""
+"""The default budget, and checks of named budgets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _default: Account | None = None
 
 
 def check_budget(budget: Any) -> Account | None:
-    """Something that can be charged, or None. Errors: InvalidArgument."""
+    """A budget that can be charged, or None. Errors: InvalidArgument."""
     if isinstance(budget, Ledger):
         raise InvalidArgument("budget= takes one of the ledger's budgets: ledger.budget('visits-2026', epsilon=1.0).")
     if isinstance(budget, PartBudget):
@@ -37,7 +37,7 @@ def check_same_budget(first: Account | None, second: Account | None, call: str) 
 
 
 def set_budget(budget: Any) -> None:
-    """Pay every release that names no budget from this one; None takes it back."""
+    """Pay every release that names no budget from this one; None removes the default."""
     global _default
     _default = check_budget(budget)
 

@@ -1,4 +1,4 @@
-"""The derivation of a query, line by line, as text and as HTML: what is known of one unit, and by which line."""
+"""The derivation of a query as text and as HTML: line by line, what one unit can have, and why."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ __all__ = [
 class Derivation:
     """How the sensitivity of each noisy total follows from the steps; prints as text, and as HTML in a notebook.
 
-    `steps` has (line, what one unit has after it, what is known of the columns it wrote); `keys` says which groups
-    appear; `totals` has (name, total, bounds and where they come from, l0, l1, l2, linf); `typed` has the lines of
-    `steps` with all values of their lists, of which people are shown a few.
+    `steps` has a tuple for each line: the line, what one unit has after it, the domains of the columns it wrote. `keys`
+    says which groups appear. `totals` has a tuple for each total: name, rows it adds up, bounds and their origin, l0,
+    l1, l2, linf. `typed` has the lines of `steps` with their lists in full; `steps` shows a few values of each.
     """
 
     title: str
@@ -59,7 +59,7 @@ class Derivation:
 
 
 def derivation(question: Question, also: str = "") -> Derivation:
-    """The derivation of an ask, from its source to the sensitivity of each noisy total; `also` is said of groups."""
+    """The derivation of a question, from source to sensitivities; `also` is a sentence to add about groups."""
     lines = _lines(question.step)
     steps = (*(line for _, line in lines), (asked(question), _at_ask(question), ""))
     full_lines = (*(line for line, _ in lines), asked(question))
@@ -70,7 +70,7 @@ def derivation(question: Question, also: str = "") -> Derivation:
 
 
 def _together(question: Question) -> str:
-    """What several choices inside the release take of its price, after a space."""
+    """The share of the price that several choices inside the release take together, after a space."""
     if len(question.open_bounds) + (question.auto is not None) < 2:
         return ""
     share = float(question.chosen_share)
@@ -78,9 +78,9 @@ def _together(question: Question) -> str:
 
 
 def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]]]:
-    """A row for each step, with its line in full.
+    """Each step's line in full, with its row of the explanation.
 
-    Those of other plans that meet this one come before the step where they do, indented.
+    Where another plan joins this one, its steps come before the joining step, indented.
     """
     lines = []
     for earlier in lineage(step):
@@ -92,7 +92,7 @@ def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]
 
 
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
-    """A protected table in words: whose it is, and its columns with type, bounds and keys. Never a row."""
+    """A protected table in words: its unit, and its columns with type, bounds and keys. Never a row."""
     columns = [(name, show(c.domain.dtype), _domain(c.domain)) for name, c in step.table.columns.items()]
     return f"{_title(step)} One unit has {_unit_rows(step)}.", columns
 
@@ -104,7 +104,7 @@ def _title(step: Step) -> str:
 
 
 def unit_words(table: Table) -> str:
-    """Whose privacy: the identifier's columns, or the declared rows."""
+    """The unit in words: the identifier columns, or the declared rows."""
     names = ", ".join(f"'{name}'" for name, column in table.columns.items() if column.is_unit)
     if table.unit:
         return f"unit {names}" if names else "unit (its identifier travels hidden)"
@@ -207,7 +207,7 @@ def _keys(question: Question) -> str:
 
 
 def _key_rule(question: Question) -> str:
-    """Which of the groups in the data are released."""
+    """The rule by which groups found in the data are released."""
     noun = "units" if question.table.unit else "rows"
     if any(p.hidden and p.total.sensitivity.exact_linf == 1 for p in question.allotments):
         return (
@@ -222,7 +222,7 @@ def _key_rule(question: Question) -> str:
 
 
 def _tables(question: Marginals) -> str:
-    """Which marginals are released, and how the price is split over their interactions."""
+    """How many marginals are released, and how the price is split over their interactions."""
     whole, by_size = sum(allotment.share for allotment in question.allotments), dict[int, float]()
     for allotment in question.allotments:
         ways = len(allotment.total.among)
@@ -237,7 +237,7 @@ def _tables(question: Marginals) -> str:
 
 
 def _shares(question: Question) -> str:
-    """How the price is split over cells and margins, for each kind of noise."""
+    """How the price is split over cells and measured margins, for each kind of noise."""
     if len(question.allotments) == 1:
         return "Margins are not worth measuring in a table of this shape: they are derived from the cells."
     parts = [(allotment.total.merged or "cells", allotment) for allotment in question.allotments]
@@ -262,12 +262,12 @@ def _measure(question: Question, allotment: Allotment) -> tuple[str, ...]:
 
 
 def _open(question: Question, total: Total) -> bool:
-    """Whether what one unit can change follows from what is chosen inside the release."""
+    """Whether the sensitivity depends on limits or bounds that the release is to choose."""
     return question.auto is not None or open_bounds_of(question, total) is not None
 
 
 def open_bounds_of(question: Question, total: Total) -> Auto | None:
-    """How the bounds of a total's column are to be chosen, None where they are not."""
+    """How the release is to choose the bounds of a total's column; None if it is not."""
     choices = {question.table.columns[name].id: auto for name, auto in question.open_bounds.items()}
     return (
         None

@@ -22,9 +22,9 @@ __all__ = ["Intervals", "check_bound", "check_interval", "comparable"]
 class Intervals:
     """Adjoining intervals between listed edges, in order, each with a label.
 
-    `right` says which end belongs to an interval: the right one (as in `pd.cut`) or the left one (as in
-    `np.histogram`, whose last interval also holds its right end). `closed_ends` includes the outermost edge that
-    would otherwise be left out.
+    `right` says which end belongs to an interval. It is the right end as in `pd.cut`, or the left end as in
+    `np.histogram`, whose last interval also holds its right end. `closed_ends` includes the outermost edge that no
+    interval would hold otherwise.
 
     >>> Intervals.of([0, 18, 65], right=False, closed_ends=True).labels
     ('[0, 18)', '[18, 65]')
@@ -73,7 +73,7 @@ class Intervals:
         return [float(edge) for edge in self.edges]
 
     def domain(self, origin: str) -> ColumnDomain:
-        """The domain of the labelled column: its labels are all the keys there are; outside every interval is null."""
+        """The domain of the labelled column: its labels are its keys, and a value outside every interval is null."""
         return ColumnDomain(nw.Enum(self.labels), True, None, self.labels, origin)
 
 
@@ -96,7 +96,7 @@ def _labels(
 
 
 def check_bound(value: object, what: str) -> Any:
-    """A limit of an interval: an int or a finite float, a date, time or timedelta; or a typed error that names it."""
+    """An end of an interval: an int, a finite float, a date, a time or a timedelta. Errors: InvalidBounds."""
     value = plain(value)
     if isinstance(value, (dt.date, dt.timedelta)):
         return value
@@ -112,14 +112,14 @@ def check_bound(value: object, what: str) -> Any:
 
 
 def comparable(first: object, second: object) -> bool:
-    """Whether two limits can be put in order: numbers, or times of one kind that both have a zone or neither."""
+    """Whether two ends can be ordered: two numbers, or two times of one kind, both with a zone or both without."""
     kinds = [kind_of_scalar(x) for x in (first, second)]
     zones = [isinstance(x, dt.datetime) and x.tzinfo is not None for x in (first, second)]
     return (kinds[0] == kinds[1] or set(kinds) == {Kind.INTEGER, Kind.FLOAT}) and zones[0] == zones[1]
 
 
 def check_interval(lower: object, upper: object, what: str) -> tuple[Any, Any]:
-    """Two limits in order, either of which may be open (None)."""
+    """The two ends of an interval, in order. One of them may be open (None). Errors: InvalidBounds."""
     low = None if lower is None else check_bound(lower, what)
     high = None if upper is None else check_bound(upper, what)
     if low is None and high is None:

@@ -1,4 +1,4 @@
-"""Public keys: the groups that someone listed, so that they appear in the table whatever the data holds."""
+"""Public keys: the groups that the user listed. They appear in the released table whatever the data holds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Keys:
 
     @property
     def typed(self) -> str:
-        """That they were listed; which ones is what it is made of."""
+        """How a description names them; the keys themselves stand beside it."""
         return "listed"
 
     @property
@@ -50,10 +50,10 @@ class Keys:
 
 
 def read_keys(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], call: str) -> Keys | None:
-    """The public keys of a grouping: those given, completed by the columns whose keys the schema fixes.
+    """The public keys of a grouping: the typed ones, and those of columns whose type fixes them.
 
     Input:  keys: None, a list (one column), a dict of lists (every combination), a list of tuples, or a public
-            dataframe with the grouping's columns; by, facts: the grouping's columns
+            dataframe with the grouping's columns; by, domain: names and domains of the grouping's columns
     Output: Keys, or None when some column has no listed keys, so that groups must pass a threshold
     Errors: InvalidArgument or WrongType for keys that are empty, listed twice, or not of the column's type
     """

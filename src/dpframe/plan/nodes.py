@@ -56,7 +56,7 @@ _LITERAL_TYPES: Mapping[str, nw.dtypes.DType] = {
 
 
 def text(node: Node, *, short: bool = False) -> str:
-    """An expression as the user would type it; if `short`, without the rest of long lists, for people to read."""
+    """An expression as the user would type it; with `short`, long lists are cut, for people to read."""
     match node:
         case Name(name):
             return name
@@ -68,7 +68,7 @@ def text(node: Node, *, short: bool = False) -> str:
 
 
 def domain(node: Node, table: Table, call: str) -> ColumnDomain:
-    """What is known of an expression's values on a table; refuses unknown columns and wrong types."""
+    """The domain of an expression's values on a table. Errors: UnknownColumn, WrongType."""
     match node:
         case Name(name):
             return table.column(name, call).domain

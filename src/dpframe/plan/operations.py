@@ -1,8 +1,8 @@
-"""The row operations there are, and what each does to the domain of its result.
+"""The row operations, and the domain of each one's result.
 
-Every one reads a single row and is total: where the result does not exist (overflow, division by zero, a text that is
-no number) it is null, on every engine. So an operation keeps each row with its unit, never fails on a cell, and a
-failure cannot tell that a row was there. Missing means null or NaN; both are null once a column is read.
+Each operation reads a single row, so a row stays with its unit. Each operation is total: a result that does not exist
+(overflow, division by zero, a text that is no number) is null, on every engine. So no cell makes an operation fail, and
+no failure reveals a row. Missing means null or NaN; both are null once a column is read.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Options = Mapping[str, Any]
 Rule = Callable[[str, Sequence[ColumnDomain], Options], ColumnDomain]
 
 _NUMBERS = ("integer", "float", "decimal")
-_SAFE = 2.0**62  # integers below this in size are far from the end of int64, whatever float says of them
+_SAFE = 2.0**62  # integers below this in absolute value stay inside int64, even where bounds are rounded floats
 
 
 @dataclass(frozen=True)
 class Operation:
-    """How an operation is written, and the rule that gives its result's facts or refuses its arguments."""
+    """How an operation is written, and the rule that gives the domain of its result or refuses its arguments."""
 
     text: str  # a format string over the arguments' texts ({0}, {1}) and the options
     rule: Rule
@@ -69,12 +69,12 @@ def _finite(lower: float, upper: float) -> Bounds | None:
 
 
 def _as_floats(bounds: Bounds | None) -> Bounds | None:
-    """Bounds of a value once it is a float: the conversion rounds, and so must they."""
+    """Bounds of a value that was converted to float. The conversion rounds values, so the bounds are rounded too."""
     return bounds and Bounds(float(bounds.lower), float(bounds.upper))
 
 
 def _corner_bounds(a: Bounds | None, b: Bounds | None, op: Callable[[Any, Any], Any]) -> Bounds | None:
-    """Bounds of +, -, · and /: the extremes are at the corners, and rounding a float is monotone, so it keeps them."""
+    """Bounds of +, -, · and /. The extremes are at the corners; rounding is monotone, so they stay the extremes."""
     if a is None or b is None:
         return None
     try:
@@ -202,7 +202,7 @@ def _is_in(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
 
 
 def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin: str = "") -> ColumnDomain:
-    """Facts after clip: missing stays missing, everything else lies in [lower, upper]; one side may be open.
+    """The domain after clip: missing stays missing, other values lie in [lower, upper]; one end may be open.
 
     The bounds of a time are held in its ticks.
     """
@@ -237,7 +237,7 @@ def _clip(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDo
 
 
 def fill_domain(call: str, domain: ColumnDomain, value: object, origin: str = "") -> ColumnDomain:
-    """Facts after missing values are replaced by a constant: nothing is missing, and bounds cover the constant."""
+    """The domain after missing values are replaced by a constant. No value is missing; bounds cover the constant."""
     value = check_scalar(value, domain.dtype, call)
     if value is None:
         raise WrongType(f"{call}: fill with a value, not with null.")
@@ -261,7 +261,7 @@ def _fill_null(call: str, args: Sequence[ColumnDomain], options: Options) -> Col
 
 
 def cast_domain(call: str, domain: ColumnDomain, target: nw.dtypes.DType, origin: str = "") -> ColumnDomain:
-    """Facts after a conversion in which what does not convert is null."""
+    """The domain after a conversion. A value that does not convert is null."""
     check_cast(domain.dtype, target, call)
     keys: tuple[Scalar, ...] | None = tuple(target.categories) if isinstance(target, nw.Enum) else None
     have, want = kind(domain.dtype), kind(target)

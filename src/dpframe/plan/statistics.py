@@ -1,4 +1,4 @@
-"""What can be asked of a group: which noisy totals each aggregate needs, and how its column follows from them."""
+"""The aggregates: which noisy totals each of them needs, and how its released column follows from them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _typed_bounds(bounds: Bounds | Auto | None) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Aggregate:
-    """Something to ask of each group; `share` is its weight when the price is split."""
+    """A statistic to ask of each group. `share` is its weight when the price is split."""
 
     share: Fraction = Fraction(1)
 
@@ -198,7 +198,7 @@ class CountDistinct(Aggregate):
 
 @dataclass(frozen=True, repr=False)
 class Quantile(Aggregate):
-    """The value that a part q of the rows is not above: 0 is the minimum, 1/2 the median, 1 the maximum."""
+    """The value that a part q of the rows does not exceed: 0 is the minimum, 1/2 the median, 1 the maximum."""
 
     column: str = ""
     q: Fraction = Fraction(1, 2)
@@ -221,7 +221,7 @@ class Quantile(Aggregate):
 
 @dataclass(frozen=True, repr=False)
 class Mode(Aggregate):
-    """The most frequent of the listed values of a column; with `most`, the first so many of them, in order."""
+    """The most frequent of the listed values of a column; with `most`, the `most` most frequent ones, in order."""
 
     column: str = ""
     keys: tuple[Scalar | None, ...] | None = None

@@ -1,4 +1,4 @@
-"""What one unit may have where an aggregate is asked: its rows and its groups, or the limit that is missing."""
+"""Limits on one unit's rows and groups, as an aggregate meets them; or the error that names a missing limit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["UnitLimits"]
 
 @dataclass(frozen=True)
 class UnitLimits:
-    """Where an aggregate is asked: the table, the groups, and what one unit may have in them.
+    """The table, its groups, and the limits on one unit's rows and groups, for one aggregate.
 
-    `contribution` has no more groups than the table; a limit that was not given is None in `known`.
+    A limit that was not typed, and follows from nothing else, is None.
     """
 
     table: Table
@@ -25,12 +25,12 @@ class UnitLimits:
     max_rows_per_group: int | None
     max_rows: int | None
     verb: str
-    one_each: bool = False  # one unit surely has at most one row in a group, so that rows count units
+    one_each: bool = False  # one unit has at most one row in a group, so a count of rows is a count of units
     choosable: bool = True  # dp.Auto() may choose limits here
-    ci: float | None = None  # the confidence at which quantiles have intervals, which are paid for
+    ci: float | None = None  # the confidence of quantiles' intervals, which are paid for
 
     def contribution(self, what: str) -> Contribution:
-        """The limits on rows, or an error that names the one to type."""
+        """The limits on rows. Errors: UnboundedContribution, which names the limit to type."""
         groups = self.groups(what)
         if self.max_rows is None and self.max_rows_per_group is None:
             unit = _unit_words(self.table)
@@ -45,7 +45,7 @@ class UnitLimits:
         return Contribution(groups, per_group, rows)
 
     def groups(self, what: str) -> int:
-        """The limit on groups, or an error that names it."""
+        """The limit on groups. Errors: UnboundedContribution, which names the limit to type."""
         if self.max_groups is None:
             limits = f"max_groups=3, max_rows_per_group={self.max_rows_per_group or 2}"
             raise UnboundedContribution(
@@ -60,7 +60,7 @@ class UnitLimits:
 
     @property
     def weighted(self) -> bool:
-        """Whether rows are weighted, so that totals carry fraction bits (an identifier column enforces the limits)."""
+        """Whether an identifier column enforces the limits: rows then have weights, and totals carry fraction bits."""
         return bool(self.table.unit)
 
     @property

@@ -14,8 +14,8 @@ from dpframe.release.auto.clipping_bounds import _best, _Values
 from dpframe.release.auto.posterior import nobody_there
 from dpframe.release.auto.value_histograms import (
     Scales,
-    _reconciliation,
     _numbers,
+    _reconciliation,
     find_scales,
     read_values,
     somebody_between,

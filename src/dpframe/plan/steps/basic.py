@@ -1,8 +1,8 @@
-"""The steps of a plan: what users say, and what each does to the table's domain and to one unit's rows.
+"""The steps of a plan that read one row: what each step does to the table's domain and to one unit's rows.
 
-Every step here is stable: each row it puts out belongs to the unit of the one row it came from, and no row gives rise
-to two. So with an identifier column the limits of a unit are enforced on what reaches the ask, wherever they were
-said; with `dp.Rows(k)` the declared number of rows still holds. A step that would not be stable is not offered.
+Every step here is stable. Each row of its result comes from one row and belongs to that row's unit, and no row gives
+two rows. So limits of a unit are enforced on the rows that reach the question, wherever the limits were typed. With
+`dp.Rows(k)` the declared number of rows still holds. There is no step that is not stable.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_limit(value: object, name: str) -> int:
 class Rows:
     """The unit of a table without identifiers: one person has at most `max_rows` rows in it.
 
-    This is a declaration. Nothing in the data can check it; the release is only private if it is true.
+    This is a declaration. The data cannot confirm it, and the release is private only if it is true.
 
     >>> Rows(3)
     Rows(max_rows=3)
@@ -73,20 +73,20 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One line of a plan. `table` is what is known after it."""
+    """One line of a plan. `table` is the domain of the table after it."""
 
     @property
     def parent(self) -> Step | None:
-        """The step before, None at the source."""
+        """The step before; None at the source."""
         return getattr(self, "before", None)
 
     @property
     def others(self) -> tuple[Step, ...]:
-        """The ends of other plans that meet this one here."""
+        """The last steps of other plans that this step joins or concatenates."""
         return ()
 
     def with_others(self, others: list[Step]) -> Step:
-        """The same step with other plans in their place."""
+        """The step with other plans in place of `others`."""
         return self
 
     @cached_property
@@ -101,16 +101,16 @@ class Step:
 
     @property
     def shown(self) -> str:
-        """The same for people to read, without the rest of long lists."""
+        """The line for people to read: long lists are cut."""
         return self.typed
 
 
 @dataclass(frozen=True, eq=False)
 class Source(Step):
-    """The protected table itself: rows that are not here to be read, only to be asked about.
+    """The protected table itself.
 
-    Neighbours: under "add-remove" all rows of one unit are there or not; under "replace" one unit's rows are
-    exchanged for another's. With `Rows(k)` a unit is any set of at most k rows.
+    Neighbours: under "add-remove" all rows of one unit join or leave. Under "replace" one unit's rows are exchanged for
+                another unit's. With `Rows(k)` a unit is any set of at most k rows.
     """
 
     data: Any = field(repr=False)
@@ -151,7 +151,7 @@ def _not_the_unit(table: Table, name: str, call: str) -> None:
 class Filter(Step):
     """Keep the rows where a condition holds (not where it is false or null).
 
-    Rows only leave, so nobody has more than before. Under bounded DP a unit may now have no row at all.
+    Rows only leave, so no unit has more rows than before. Under "replace" a unit may now have no row.
     """
 
     before: Step
@@ -178,7 +178,7 @@ class Filter(Step):
 
 @dataclass(frozen=True, eq=False)
 class WithColumns(Step):
-    """Write columns, each computed from the one row. New values are new versions: old bounds do not reach them."""
+    """Write columns, each computed from its own row. They are new versions, so old bounds do not hold for them."""
 
     before: Step
     columns: tuple[tuple[str, Expr], ...]
@@ -247,7 +247,7 @@ class Drop(Step):
 
 @dataclass(frozen=True, eq=False)
 class Rename(Step):
-    """Other names for the same versions: facts stay with the values, and leave the old name."""
+    """Other names for the same versions of columns: domains stay with the values."""
 
     before: Step
     names: Mapping[str, str]
@@ -314,7 +314,7 @@ class FillNull(Step):
 class DropNulls(Step):
     """Drop the rows in which one of the columns is missing (null or NaN).
 
-    Rows only leave. Values do not change, so the versions stay, now known not to be missing.
+    Rows only leave. Values do not change, so the versions stay; no value of these columns is missing any more.
     """
 
     before: Step
@@ -338,7 +338,7 @@ class DropNulls(Step):
 
 @dataclass(frozen=True, eq=False)
 class Cast(Step):
-    """Another type for some columns; what does not convert is null. Old facts are re-derived."""
+    """Another type for some columns; a value that does not convert is null. Domains are derived anew."""
 
     before: Step
     types: tuple[tuple[str, DType], ...]
@@ -384,7 +384,7 @@ class Cut(Step):
 
 @dataclass(frozen=True, eq=False)
 class Bound(Step):
-    """A limit for every later ask, together with those already given; enforced on the rows that reach the ask."""
+    """A limit for every later question, beside earlier limits; it is enforced on the rows that reach the question."""
 
     before: Step
     limits: Limits
@@ -408,14 +408,14 @@ class Bound(Step):
 
 
 def lineage(step: Step) -> Iterable[Step]:
-    """The steps of a plan, from the source on; of several plans that meet, those of the first."""
+    """The steps of a plan, from the source on; where plans are joined or concatenated, those of the first plan."""
     if step.parent is not None:
         yield from lineage(step.parent)
     yield step
 
 
 def rebased(step: Step, data: Any) -> Step:
-    """The same plan on other rows with the same columns. Errors: UnsupportedOperation where it has several tables."""
+    """A plan on other rows with the same columns. Errors: UnsupportedOperation for a plan of several tables."""
     sources = sources_of(step)
     if len(sources) > 1:
         raise UnsupportedOperation("A question about several protected tables cannot be asked of one made-up table.")
@@ -424,7 +424,7 @@ def rebased(step: Step, data: Any) -> Step:
 
 
 def exchanged(step: Step, other: Callable[[Source], Source]) -> Step:
-    """The same plan from other sources with the same columns."""
+    """A plan from other sources with the same columns."""
     if isinstance(step, Source):
         return other(step)
     assert step.parent is not None
@@ -433,7 +433,7 @@ def exchanged(step: Step, other: Callable[[Source], Source]) -> Step:
 
 
 def source_of(step: Step) -> Source:
-    """The protected table at the start of a plan; of several plans that meet, the first."""
+    """The protected table at the start of a plan; where plans are joined or concatenated, that of the first plan."""
     first = next(iter(lineage(step)))
     assert isinstance(first, Source)
     return first

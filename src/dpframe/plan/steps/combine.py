@@ -1,8 +1,8 @@
-"""Steps that make rows of several rows or of several tables, and what one unit has after them.
+"""Steps that make rows from several rows or several tables, and what one unit has after them.
 
-Each keeps the rule of `plan.steps.basic` in its own way: every row put out belongs to one unit, and is made of that
-unit's rows and of what is public, of nothing else. So one unit that joins, leaves or changes its rows changes only its
-own rows of the result, however many these are, and the limits enforced at the ask bound what they can do there.
+Every row of a result belongs to one unit. It is computed from that unit's rows and public tables, and from nothing
+else. So a unit that joins, leaves or changes its rows changes only its own rows of the result. There may be many of
+these; the limits that the question enforces bound their effect.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ class PerUnit(Step):
 
     Neighbours: tables that differ in the rows of one unit
     Changes:    that unit's one row
-    Bound:      at most one row of a unit. Under "replace", exactly one row takes the place of one row, as long as no
-                step before could take a unit's last row away: the number of units in a table is then the same in its
-                neighbours
-    Why:        a group of rows with one identifier is one unit; a feature does not read the rows of another, nor their
-                order: sums are exact, ties are broken by value
+    Bound:      at most one row of a unit. Under "replace", exactly one row takes the place of one row, if no earlier
+                step could remove a unit's last row: neighbours then have equal numbers of units
+    Why:        rows with one identifier are one unit. A feature reads no row of another unit. It does not depend on the
+                order of rows: sums are exact, and ties are broken by value
     Source:     the definition of user-level neighbours
     """
 
@@ -78,8 +77,8 @@ def key_types(
 ) -> tuple[DType, ...]:
     """The types in which the columns of a join are compared, or a typed error.
 
-    Whole numbers meet as Int64 and numbers as Float64, so that a column of pandas that became float for a null still
-    finds its key; -0.0 is 0.0. Times meet when their types are the same.
+    Whole numbers are compared as Int64, other numbers as Float64. So a pandas column that is float because of a null
+    still finds its keys; -0.0 equals 0.0. Times are compared only if their types are equal.
     """
     types: list[DType] = []
     for first, second, name in zip(here, there, on, strict=True):
@@ -106,7 +105,7 @@ def _unique(on: Sequence[str], call: str) -> None:
 
 
 def _limits(*plans: Step, single: bool) -> Limits:
-    """The limits that were said in some plans; of a table with one row per unit, that as well."""
+    """The limits that some plans state, and one row per unit if the table is `single`."""
     limits = Limits(max_rows=1) if single else Limits()
     for step in plans:
         for earlier in lineage(step):
@@ -117,15 +116,14 @@ def _limits(*plans: Step, single: bool) -> Limits:
 
 @dataclass(frozen=True, eq=False)
 class Join(Step):
-    """Each row with the rows of a public table that have its key; by "left" also the rows that have none there.
+    """Each row with the rows of a public table that have its key. With "left", rows without a match stay too.
 
-    Neighbours: tables that differ in the rows of one unit; the public table is the same, or there would be nothing
-                public about it
-    Changes:    what comes of that unit's rows: at most `most` rows of each, the largest number of public rows that one
-                key has (at least 1)
+    Neighbours: tables that differ in the rows of one unit; the public table is the same for both
+    Changes:    the rows that come from that unit's rows: at most `most` from each. `most` is the largest number of
+                public rows with one key, at least 1
     Bound:      with an identifier, the limits, enforced on the rows that come out; with `dp.Rows(k)`, k · most rows
-    Why:        a row put out is one row of the protected table and public values, so it belongs to that row's unit. A
-                missing key equals nothing
+    Why:        a row of the result is one row of the protected table and public values, so it belongs to that row's
+                unit. A missing key equals no key
     Source:     McSherry 2009, "Privacy integrated queries", section 3.6, for joins whose fan-out is bounded
     """
 
@@ -143,7 +141,7 @@ class Join(Step):
 
     @cached_property
     def brought(self) -> dict[str, ColumnDomain]:
-        """The columns of the public table that are joined to the rows. A left row may find no value for them."""
+        """The columns of the public table that are joined to the rows. A row without a match has null in them."""
         domains = {name: domain for name, domain in self.public.schema if name not in self.on}
         return {name: replace(domain, nullable=True) for name, domain in domains.items()}
 
@@ -189,10 +187,10 @@ class Join(Step):
 
 
 def _same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]:
-    """The types in which the identifiers of two plans are compared, None for as they are; or a typed error.
+    """The types in which the identifiers of two plans are compared; None if they need no conversion.
 
-    Two identifiers that differ must stay apart, or rows of one unit would go to another: so whole numbers meet as whole
-    numbers, texts as texts, and nothing is rounded.
+    Two different identifiers must stay different, or rows of one unit would go to another. So whole numbers are
+    compared as whole numbers, texts as texts, and nothing is rounded. Errors: UnsupportedOperation, WrongType
     """
     one, two = source_of(first), source_of(second)
     if not first.table.unit or not second.table.unit:
@@ -229,12 +227,12 @@ def _same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...
 
 @dataclass(frozen=True, eq=False)
 class JoinProtected(Step):
-    """Each row with the rows that the same unit has in another protected table, where the other keys agree as well.
+    """Each row with the rows of its unit in another protected table for which the other keys agree too.
 
     Neighbours: one unit's rows join, leave or are exchanged in both tables at once
-    Changes:    the rows that come of that unit's rows, any number of them
+    Changes:    the rows that come from that unit's rows, any number of them
     Bound:      the limits, enforced on the rows that come out
-    Why:        the identifier is among the keys, so a row put out is made of two rows of one unit
+    Why:        the identifier is among the keys, so a row of the result is made of two rows of one unit
     Source:     the definition of user-level neighbours
     """
 
@@ -319,9 +317,9 @@ class Concat(Step):
 
     Neighbours: one unit's rows join, leave or are exchanged in all tables at once
     Changes:    that unit's rows, of all tables together
-    Bound:      the limits, enforced on the rows that come out: a unit with rows in every table has no more than one
-                with rows in one
-    Why:        a row put out is one row of one table, and keeps its identifier
+    Bound:      the limits, enforced on the rows of the result: a unit with rows in every table keeps no more rows than
+                a unit with rows in one table
+    Why:        a row of the result is one row of one table, and keeps its identifier
     Source:     the definition of user-level neighbours
     """
 
@@ -342,7 +340,7 @@ class Concat(Step):
 
     @cached_property
     def units(self) -> tuple[DType | None, ...]:
-        """The types in which identifiers are held, None for as they are."""
+        """The types in which identifiers are held; None if they need no conversion."""
         pairs = [_same_units(self.before, step, "concat") for step in self.more]
         return tuple(next((t for t in types if t is not None), None) for types in zip(*pairs, strict=True))
 
@@ -384,7 +382,7 @@ def _role(table: Table, column: Column) -> int | None:
 
 
 def _joint(domain: Sequence[ColumnDomain], name: str) -> ColumnDomain:
-    """What is known of the values of several columns together."""
+    """The domain of the values of several columns together."""
     types, kinds = [f.dtype for f in domain], {kind(f.dtype) for f in domain}
     keys = domain[0].keys if all(f.keys == domain[0].keys for f in domain) else None
     nullable = any(f.nullable for f in domain)

@@ -1,4 +1,4 @@
-"""What can be computed of the rows of one unit, to stand in its one row: totals, extremes, first and last values."""
+"""Features of one unit, computed from its rows for its one row: totals, extremes, first and last values."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ class Pick(Aggregate):
 
 @dataclass(frozen=True)
 class Feature:
-    """One value for each unit: how it is made of the unit's rows, and what is known of it.
+    """One value for each unit: how it is computed from the unit's rows, and its domain.
 
-    `made` is "rows", "values", "distinct", "sum", "mean", "min", "max", "first" or "last"; `value` is the expression of
-    a row that it is made of, of which `known` is known; `by` is the column that "first" and "last" go by. Sums and
-    means are clipped to the bounds in `facts`. A mean of times is `ticks` of its type for each of the values.
+    `made` is "rows", "values", "distinct", "sum", "mean", "min", "max", "first" or "last". `value` is the expression of
+    a row that the feature reads, and `known` is the domain of that expression. `by` is the column by which "first" and
+    "last" order rows. Sums and means are clipped to the bounds in `domain`. A mean of times has `ticks` ticks of its
+    type for each tick of the values.
     """
 
     made: str
@@ -61,16 +62,17 @@ class Feature:
 
     @property
     def reads(self) -> frozenset[str]:
-        """The columns it is made of."""
+        """The columns that the feature reads."""
         read = frozenset() if self.value is None else nodes.names(self.value)
         return read if self.by is None else read | {self.by}
 
 
 def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
-    """How an aggregate is made of one unit's rows, and its facts, or a typed error.
+    """The feature of an aggregate: how it is computed from one unit's rows, and its domain.
 
-    A unit has at least one row, so a count of rows and a sum are never missing, and the rest is missing only where all
-    that it is made of is. Bounds of values hold for their mean and their extremes; a sum has those of unit_bounds.
+    A unit has at least one row, so a count of rows and a sum are never missing. Other features are missing only if all
+    values that they read are missing. Bounds of values hold for their mean and their extremes; a sum has those of
+    unit_bounds. Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
     """
     call = f"per_unit({name}={aggregate.typed})"
     if aggregate.share != 1:
@@ -123,7 +125,7 @@ def _engine_type(domain: ColumnDomain) -> Any:
 
 
 def _clip(column: str, bounds: Bounds | Auto | None, table: Table, call: str, *kinds: str) -> tuple[Node, ColumnDomain]:
-    """A column's value clipped to the bounds given, and what is known of it then."""
+    """A column's value clipped to the typed bounds, and the domain of the result."""
     domain = _row_domain(column, table, call)
     if kind(domain.dtype) not in kinds:
         raise WrongType(
@@ -141,7 +143,7 @@ def _clip(column: str, bounds: Bounds | Auto | None, table: Table, call: str, *k
 
 
 def _sum(column: str, bounds: Bounds | Auto | None, unit_bounds: Bounds | None, table: Table, call: str) -> Feature:
-    """A sum: of integers and durations in 64 bits, which it is held inside; of floats as a float."""
+    """A sum. Of integers and durations it is an integer, clipped to 64 bits; of floats it is a float."""
     value, row_domain = _clip(column, bounds, table, call, *_NUMBERS, "duration")
     family = kind(row_domain.dtype)
     whole = family in (Kind.INTEGER, Kind.BOOLEAN)
@@ -153,7 +155,7 @@ def _sum(column: str, bounds: Bounds | Auto | None, unit_bounds: Bounds | None, 
 
 
 def small(domain: ColumnDomain) -> bool:
-    """Whether integers are so small that 2^31 of them cannot leave 64 bits."""
+    """Whether integers are so small that the sum of 2^31 of them fits in 64 bits."""
     if domain.bounds is not None and domain.bounds.magnitude <= 2**31:
         return True
     return isinstance(domain.dtype, (nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16))
