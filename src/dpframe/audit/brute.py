@@ -1,4 +1,4 @@
-"""A question held against every small table: what one unit really moves, beside what is claimed."""
+"""Brute force over small tables: how far one unit really moves each total, beside the claimed sensitivity."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _HEADER = ("measure", "norm", "claimed", "reached", "")
 
 @dataclass(frozen=True, repr=False)
 class QueryCheck:
-    """What brute force found: for each noisy total the claim and the largest change, in its column's unit.
+    """The result of brute force: for each noisy total the claim and the largest change, in its column's unit.
 
-    `worst` holds, for each total, two neighbouring tables with the largest l1 change (the first of them; None where
-    nothing changes), or two that break a claim. `tables` and `pairs` say how many were tried.
+    `worst` holds, for each total, the first two neighbouring tables with the largest l1 change, or two tables that
+    break a claim; it is None if nothing changes. `tables` and `pairs` are the numbers of tables and pairs that were
+    tried.
     """
 
     claimed: Mapping[str, Sensitivity]
@@ -45,7 +46,7 @@ class QueryCheck:
 
     @property
     def tight(self) -> Mapping[str, bool]:
-        """For each total, whether l1 was reached, so that no smaller claim would be true."""
+        """For each total, whether the claimed l1 was reached. No smaller claim would then be true."""
         return {name: self.reached[name].exact_l1 == claim.exact_l1 for name, claim in self.claimed.items()}
 
     @property
@@ -97,15 +98,15 @@ def check_query(
     progress: bool | None = None,
     limit: int = 20_000,
 ) -> QueryCheck:
-    """Hold the claimed sensitivities of a question against every small table and every neighbour of it.
+    """Compare the claimed sensitivities of a question with the changes between all small neighbouring tables.
 
     Input:  question: a function from a protected frame to a query; universe: a table of the rows that may occur, made
             up; unit as in `dpframe.protect`; size: each table has up to this many rows, and any of the universe may
             repeat; progress: True, False, or None for a line on standard error when it takes long and somebody sees it;
             limit: how many tables are still tried
     Output: QueryCheck
-    Bound:  what is reached is a lower bound on the true sensitivity, exact for tables of this universe and size; the
-            totals are those of `Query.exact_totals`, which the release adds noise to
+    Bound:  the largest change is a lower bound on the true sensitivity, and exact for tables of this universe and size.
+            The totals are those of `Query.exact_totals`, to which the release adds noise
     Errors: InvalidArgument; UnsupportedOperation for too many tables, with their number, and for `dp.Auto`; those of
             the question
 
@@ -146,7 +147,7 @@ def check_query(
 
 
 class _Comparison:
-    """The largest distances between the answers of neighbours, and the pair of tables where each total moves most."""
+    """The largest distances between the answers of neighbours, and the tables between which each total moves most."""
 
     def __init__(self, claims: Mapping[str, Sensitivity]) -> None:
         self.claims = claims
@@ -165,7 +166,7 @@ class _Comparison:
 
 
 def _tables(question: object, kinds: int, size: object, limit: object) -> Any:
-    """The tables to try, where the arguments make sense and there are not too many tables."""
+    """The tables to try. Errors: InvalidArgument; UnsupportedOperation for too many tables."""
     if not isinstance(size, int) or size < 1 or not kinds:
         raise InvalidArgument(
             "check_query: size= is a whole number of at least 1, and the universe has at least a row."

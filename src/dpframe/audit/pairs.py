@@ -1,4 +1,4 @@
-"""All small tables over some kinds of rows, and which of them are neighbours."""
+"""All small tables over some kinds of rows, and the pairs of neighbours among them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def pairs(
 ) -> Iterator[tuple[int, int]]:
     """Every two of the tables that are neighbours, as their numbers.
 
-    Input:  tables: all up to some size, as `multisets` gives them; owners: whose row each kind is, None for nobody's;
-            declared: instead, with `dp.Rows(k)`, the k
-    Output: under add-remove (without the unit, with it); under replace two tables that are one rest with one unit more,
-            whoever that is
-    Bound:  complete: two neighbours have the same rest, and every rest is one of the tables
+    Input:  tables: all up to some size, as `multisets` gives them; owners: the unit of each kind of row, None for a row
+            without a unit; max_rows: with `dp.Rows(k)` the k, in place of owners
+    Output: under add-remove (without the unit, with it); under replace two tables that each have one unit more than the
+            same rest
+    Bound:  complete: two neighbours have a common rest, and every rest is one of the tables
 
     >>> list(pairs(multisets(2, 1), [("a",), ("b",)], "replace"))
     [(1, 2)]
@@ -48,7 +48,7 @@ def pairs(
 
 
 def _rests(counts: Counts, owners: Sequence[Owner | None], max_rows: int | None) -> Iterator[Counts]:
-    """What is left of a table when one unit leaves it, for each unit it has."""
+    """The rest of a table without one unit, for each of its units."""
     if max_rows is not None:
         for leaving in product(*(range(count + 1) for count in counts)):
             if 1 <= sum(leaving) <= max_rows:

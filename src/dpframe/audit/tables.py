@@ -1,4 +1,4 @@
-"""Tables that were made up, of any kind: their rows, their units, their neighbours."""
+"""Made-up tables of any kind: their rows, units and neighbours."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _without(height: int, leaving: Sequence[int]) -> list[int]:
 
 
 def _sets(table: Any, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
-    """The sets of rows that one unit can have: its own, or any few where nothing says whose they are."""
+    """The sets of rows that one unit can have: its own rows, or with `dp.Rows(k)` any 1 to k rows."""
     owners = owners_of(table, unit)
     if isinstance(unit, Rows):
         sizes = range(1, min(unit.max_rows, len(owners)) + 1)
@@ -71,7 +71,7 @@ def _sets(table: Any, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
 
 
 def owners_of(table: Any, unit: Unit) -> list[Owner | None]:
-    """For each row of a table its unit; None for nobody's, and for every row with `dp.Rows(k)`."""
+    """The unit of each row of a table; None for a row without a unit, and for every row with `dp.Rows(k)`."""
     if isinstance(unit, Rows):
         return [None] * len(table)
     names = [unit] if isinstance(unit, str) else list(unit) if isinstance(unit, (tuple, list)) else []
@@ -119,7 +119,7 @@ def _values(table: Any, name: str) -> list[Any]:
 
 
 def taken(table: Any, places: Sequence[int]) -> Any:
-    """Some rows of a table by number, which may repeat, in this order."""
+    """Some rows of a table by their numbers, in this order; a number may repeat."""
     if isinstance(table, pl.DataFrame):
         return table[list(places)] if places else table.clear()
     if _is(table, "pandas", "DataFrame"):

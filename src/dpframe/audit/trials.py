@@ -1,4 +1,4 @@
-"""A claimed (ε, δ) held against what a release puts out on two neighbouring tables."""
+"""Tests of a claimed (ε, δ) on the outcomes of a release for two neighbouring tables."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ MOST = 10**8  # outcomes, which are kept
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """What an audit found. `lower` is an ε that the release surely has, up to a probability of 1e-6; 0 says nothing.
+    """The result of an audit. `lower` is a lower bound on ε with confidence 1 - 1e-6; a bound of 0 says nothing.
 
-    `claimed` is (ε, δ); `trials` the outcomes of each table; `seen` how often the chosen event occurred among the
-    counted half of them, under the table where it is likelier and under the other.
+    `claimed` is (ε, δ), and `trials` the number of outcomes of each table. `counted` is the number of them in the
+    counted half. `seen` says how often the chosen event occurred in that half, under the table where it is likelier and
+    under the other.
     """
 
     lower: float
@@ -85,16 +86,16 @@ def audit(
     *,
     progress: bool | None = None,
 ) -> Audit:
-    """Release two neighbouring tables many times, and see how well one can tell them apart.
+    """Release two neighbouring tables many times, and measure how well the outcomes tell them apart.
 
     Input:  release: a function of a table that releases it once and gives the `Release`, a number, a text or a tuple of
             these; or a list or array of several independent outcomes of it; table, neighbour: made up, different in one
             unit; epsilon, delta: the claim; trials: outcomes of each table; progress: True, False, or None for a line
             on standard error when it takes long and somebody sees it
-    Output: Audit. Every release pays; give it a budget for that
+    Output: Audit. Every release is charged, so give it a budget that suffices
     Bound:  every second outcome chooses an event S; the others are counted. If P[S] >= p and Q[S] <= q, by Clopper and
-            Pearson at 5e-7 each, then every ε with P[S] <= e^ε·Q[S] + δ is at least log((p - δ) / q). What is chosen
-            does not depend on what is counted, so this is wrong with probability at most 1e-6
+            Pearson at 5e-7 each, then every ε with P[S] <= e^ε·Q[S] + δ is at least log((p - δ) / q). The choice does
+            not depend on the counted outcomes, so the bound is wrong with probability at most 1e-6
     Source: Ding et al. 2018, arXiv:1805.10559; Jagielski et al. 2020, arXiv:2006.07709
     Errors: InvalidArgument; those of the release
 
@@ -131,7 +132,7 @@ def audit(
 
 
 def _until(sides: tuple[list[Outcome], list[Outcome]], trials: int) -> Iterator[int]:
-    """One step for each outcome that is still missing; several that arrive together pass at once."""
+    """One step for each outcome that is still missing. A call that gives several outcomes passes several steps."""
     number = 0
     while number < trials:
         yield number
