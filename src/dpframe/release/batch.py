@@ -1,4 +1,4 @@
-"""Queries that are fixed together: priced before any of them runs, split, and released as one."""
+"""Batches: queries that are priced together before any of them runs, and released as one."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ def batch_of(
 ) -> Batch:
     """Split a price over queries and calibrate the noise of all of them as one release.
 
-    Input:  asks; the account; epsilon and delta, or rho and delta, for all together; noise as in a release; shares: a
-            weight for each query, equal by default; ci: as in a release
-    Bound:  Laplace: the ε_i add up; from a budget of privacy loss distributions they are instead as large as their
-            joint distribution allows at (ε, δ). Gaussian: all measures of all queries are one mechanism, whose profile
-            at ε is at most δ; in ρ, the ρ_i add up, and so they do in the ρ of (ε, δ), which is tried where there are
-            choices. Keys found in the data take half of δ beside a mechanism that needs
-            δ, and all of it otherwise, in equal parts for each query that has them
+    Input:  questions; the account; epsilon and delta, or rho and delta, for all together; noise as in a release;
+            shares: a weight for each query, equal by default; ci: as in a release
+    Bound:  Laplace: the ε_i add up. A budget of privacy loss distributions instead allows ε_i as large as their joint
+            distribution permits at (ε, δ). Gaussian: the totals of all queries are one mechanism, whose profile at ε is
+            at most δ. In ρ, the ρ_i add up. If there are choices, the ρ of (ε, δ) is tried too, and there the ρ_i add
+            up as well. Keys found in the data take half of δ if a mechanism needs δ, and all of it otherwise, in equal
+            parts for each query that has them
     Errors: InvalidArgument, InvalidPrice, DeltaRequired
     """
     if epsilon is None and rho is None:
@@ -110,7 +110,7 @@ def batch_of(
         )
     asks = [
         replace(question if ci is None else question.with_ci(read_ci(ci))) for question in asks
-    ]  # named twice, it is two
+    ]  # a query that is listed twice is answered twice
     if any(question.shape is not None for question in asks):
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
     if any(isinstance(question, Marginals) for question in asks):

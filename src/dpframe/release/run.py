@@ -1,7 +1,7 @@
 """The release: the only place where plan, engine, noise and budget meet.
 
-Order of events: the whole query is validated on a table without rows; the price is charged; only then are rows read,
-noise drawn and the table made; the table is stored with its charge; then it is given back. A refusal spends nothing; a
+A release has five steps. The query is validated on a table without rows. The price is charged. Rows are read, noise is
+drawn, and the table is made. The table is stored with its charge. Then it is returned. A refusal spends nothing. A
 failure after the charge loses budget, never privacy.
 """
 
@@ -36,11 +36,11 @@ _SCALED = (
 
 
 class Account(Protocol):
-    """Whatever can be charged, and keeps released tables with their charges."""
+    """An account: it can be charged, and keeps released tables with their charges."""
 
     @property
     def terms(self) -> Terms:
-        """Whether it is charged in "epsilon" or "rho"."""
+        """The terms of its losses: ε or ρ."""
         ...
 
     @property
@@ -65,7 +65,7 @@ class Account(Protocol):
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (),
     ) -> Receipt:
-        """Pay, or refuse and change nothing, or find the stored answer."""
+        """Pay, or refuse and change nothing, or return the stored answer."""
         ...
 
     def fail(self, receipt: Receipt) -> None:
@@ -85,11 +85,11 @@ def release(
     name: str | None = None,
     refresh: bool = False,
 ) -> Any:
-    """Validate, charge, read, draw, store, lay out; or the stored answer of the name.
+    """Validate, charge, read, draw, store and lay out; or return the stored answer of the name.
 
     Output: a Release; of marginals, a MarginalsRelease
-    Bound:  the table is a function of the noisy totals and choices alone (`drawn_table`), and these have the loss that
-            was charged; the stored answer is post-processing
+    Bound:  the table is a function of the noisy totals and choices alone (`drawn_table`). Their loss is the charge. A
+            stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
     """
     plan = price.plan(question)
@@ -108,10 +108,10 @@ def settled(
     refresh: bool,
     batch: bool = False,
 ) -> list[Any]:
-    """Questions that are charged once, together, and answered.
+    """Charge several questions once, together, and answer them.
 
-    Input:  asks with their noise; the account; what all of it costs; the price, for what the name stands for; name,
-            refresh; batch, whether the questions were fixed together
+    Input:  questions with their noise; the account; the cost of all together; the price, for the description under the
+            name; name, refresh; batch: whether the questions were fixed together
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
     for question, _ in questions:
@@ -153,7 +153,7 @@ def _answer_all(
     price: Price,
     name: str | None,
 ) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]]]:
-    """Questions as they were decided, their answers, derivations and statements; rows are read here."""
+    """The questions with chosen limits and bounds, their answers, derivations and statements. Rows are read here."""
     results = [_sealed_read(pair, price) for pair in questions]
     reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
@@ -172,23 +172,23 @@ def _validate(question: Question) -> None:
 
 
 def subject_of(question: Question) -> str:
-    """Whose privacy a release is about: the unit and the neighbour relation."""
+    """The subject of a release: the unit and the neighbour relation."""
     return f"{unit_words(source_of(question.step).table)}, {question.table.relation}"
 
 
 def _description(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
-    """What a name stands for: every question, its noise and its price; no data."""
+    """The description under a name: every question, its noise and its price; no data."""
     plans = [{**described(question), **described_price(noisy, price)} for question, noisy in questions]
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
 def _sealed_read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
-    """A question with its answer, and what is said of what it left open; no error shows a raw total."""
+    """A question with its answer, and the choices of dp.Auto. No error shows a raw total."""
     return engine.sealed(lambda: _read(pair, price))
 
 
 def _read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
-    """A question with its answer. Limits and bounds that it asked for are chosen here, for a part of its price."""
+    """A question with its answer. For dp.Auto, limits and bounds are chosen here, for a part of the price."""
     question, plan = pair
     if not question.undecided:
         return pair, _answer(question, plan), {}

@@ -1,4 +1,4 @@
-"""The expected error of other limits, from paid histograms: to choose by hand what `dp.Auto` chooses alone."""
+"""The expected error under several limits, from paid histograms, so that a person can choose among them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def tuned(
     name: str | None,
     refresh: bool,
 ) -> pl.DataFrame:
-    """Pay for the histograms, and say what error to expect of an ask under each choice of limits.
+    """Pay for the histograms, and estimate the error of a question under each choice of limits.
 
-    Input:  grid: lists of limits by name; the price of the histograms; at: of the release that is planned,
-            nine times as much by default, with its δ
+    Input:  grid: lists of limits by name; the price of the histograms; at: the ε or ρ of the planned release, nine
+            times that price by default, with its δ
     Output: one row for each choice: its limits, and the expected error of each column (column unit)
     Bound:  as `dpframe.release.auto.choice.choose`: each histogram costs its part of the price
     Errors: those of a release, before anything is read
@@ -111,7 +111,7 @@ def _choices(grid: object) -> list[Limits]:
 def _description(
     question: Question, limits: Sequence[Limits], histogram_price: Price, release_price: Price
 ) -> dict[str, Any]:
-    """What a name stands for."""
+    """The description under a name."""
     choices = [[getattr(x, n) for n in _NAMES] for x in limits]
     price = {
         "price": str(histogram_price.amount),

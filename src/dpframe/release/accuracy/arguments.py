@@ -1,4 +1,4 @@
-"""What is typed where an error is asked for, checked once."""
+"""Arguments of errors and intervals, read and checked once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["check_alpha", "check_rows"]
 
 
 def check_alpha(alpha: object) -> float:
-    """A probability of missing, strictly between 0 and 1. Errors: InvalidArgument."""
+    """The probability that an interval misses, strictly between 0 and 1. Errors: InvalidArgument."""
     missing = real(alpha)
     if missing is None or not 0 < missing < 1:
         raise InvalidArgument("alpha must be between 0 and 1; 0.05 gives 95% confidence.")

@@ -1,4 +1,4 @@
-"""The interval that each released number stands for, and tables with its ends beside it."""
+"""The interval of each released number, and tables with its two ends."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dpframe.release.estimators import estimator_of
 
 __all__ = ["intervals", "known", "with_intervals"]
 
-_COUNTED = ("rows", "values", "units")  # what stands for the number of values under a quantile
+_COUNTED = ("rows", "values", "units")  # totals that serve as the number of values of a quantile
 
 
 def intervals(
     numbers: Numbers, output: ReleasedColumn, alpha: float, rows: float | None = None
 ) -> tuple[Floats, Floats]:
-    """Where each true number of a column is with probability 1 - alpha; NaN where nothing is known.
+    """Intervals that hold each true number of a column with probability 1 - alpha; NaN if there is none.
 
-    Input:  rows: how many values each group has, where the release does not say it
+    Input:  rows: how many values each group has, if the release does not say
     """
     if not estimator_of(output).is_number:
         return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
@@ -39,7 +39,7 @@ def intervals(
 
 
 def known(numbers: Numbers, output: ReleasedColumn, ends: Floats) -> Floats:
-    """Ends of intervals, without what is below 0 where post-processing says that nothing is."""
+    """Ends of intervals, cut at 0 if post-processing has removed negative numbers."""
     return np.maximum(ends, 0.0) if numbers.lifted and known_nonnegative(output) else ends
 
 
@@ -64,9 +64,9 @@ def with_intervals(numbers: Numbers, alpha: float) -> pl.DataFrame:
 
 
 def _rows_of(numbers: Numbers, output: ReleasedColumn) -> Floats | None:
-    """How many values each group has, as far as the release says: of this column, else rows, else units.
+    """How many values each group has, as released: values of this column, else rows, else units.
 
-    None for a minimum or maximum: values are rarely spread evenly there.
+    It is None for a minimum or maximum, since values are rarely spread evenly there.
     """
     column = output.totals[0][1].column
     if output.totals[0][1].rank in (0, 1):

@@ -26,12 +26,12 @@ class VarianceEstimator(Estimator):
     def interval(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
-        """The variances that fit; the released number among them, though its mean was moved into its bounds."""
+        """The variances that fit, widened to hold the released number, whose mean may be clipped to its bounds."""
         low, high = (end * output.ticks for end in _variance_interval(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
-        """Whatever the values in their bounds are; see `_expected`."""
+        """The error for any values inside their bounds: see `_expected_error`."""
         return None if rows is None else _expected_error(output, plan, alpha, rows) * output.ticks
 
 
@@ -49,9 +49,9 @@ class StandardDeviationEstimator(Estimator):
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
-        """At most the root of what the variance is off by.
+        """At most the root of the error of the variance.
 
-        It is off by as much where values hardly differ: after a release it is often far better known.
+        The error is that large only if values hardly differ. After a release, the interval is often far narrower.
         """
         return None if rows is None else float(np.sqrt(_expected_error(output, plan, alpha, rows))) * output.ticks
 
@@ -69,10 +69,10 @@ def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
 
 
 def _variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
-    """The variances that fit, with the mean anywhere in its own set and the divisor in its own.
+    """The variances that fit, for any mean and any divisor in their own intervals.
 
-    With probability 1 - alpha/50 the mean is in its set, which bounds (released - m)² and the weights of z and w; with
-    ddof=1 likewise the count, for n / (n - 1). The rest of alpha is for y - 2m·z + (2m² - q)·w.
+    With probability 1 - alpha/50 the mean is in its interval, which bounds (released - m)² and the weights of z and w.
+    With ddof=1 another alpha/50 is for the count in n / (n - 1). The rest of alpha is for y - 2m·z + (2m² - q)·w.
     """
     (name, total), (squares, square), (size, count) = output.totals
     number, half = parts[size], half_width(output)

@@ -1,4 +1,4 @@
-"""How a price is divided over the totals of a release, and what each part of it buys.
+"""The division of a price over the totals of a release, and the noise that each part buys.
 
 A price is spent in one of several ways: with Laplace or Gaussian noise, with or without the optimal rule for keys. Each
 way is an `Allocation`. The one with the least noise is taken (`log_noise`).
@@ -65,7 +65,7 @@ __all__ = [
 
 
 class NoiseKind(Enum):
-    """The noise that was asked for: of one kind, or whichever is less."""
+    """The typed kind of noise: one kind, or the one with less noise."""
 
     AUTO = "auto"
     LAPLACE = "laplace"
@@ -115,9 +115,9 @@ def parts_of(question: Question, share: Fraction = Fraction(1)) -> list[PricedTo
 
 
 def split(parts: Sequence[PricedTotal], *, selects: bool) -> tuple[list[PricedTotal], list[PricedTotal]]:
-    """The totals that noise is added to, and those by which something is chosen.
+    """The totals that noise is added to, and the totals by which something is chosen.
 
-    The optimal rule for keys is a choice, where it `selects`.
+    If the optimal rule `selects` keys, its total is a choice.
     """
     halves: tuple[list[PricedTotal], list[PricedTotal]] = ([], [])
     for part in parts:
@@ -126,14 +126,14 @@ def split(parts: Sequence[PricedTotal], *, selects: bool) -> tuple[list[PricedTo
 
 
 def pieces(allotment: Allotment) -> int:
-    """Of how many choices of equal price a choice is made; see `choices_rho`."""
+    """How many choices of equal price a total pays for; see `choices_rho`."""
     return allotment.total.sensitivity.l0 if allotment.hidden else allotment.total.choices
 
 
 def _ways(parts: Sequence[PricedTotal], noise: NoiseKind, *, normal: bool) -> list[tuple[bool, bool]]:
     """The ways to try: whether noise is Gaussian (if it can be), and whether the optimal rule finds the keys.
 
-    Among pure rules it is the best, but Gaussian noise adds up more slowly over many groups of one unit.
+    The optimal rule is the best pure rule, but Gaussian noise grows more slowly with the number of groups of one unit.
     """
     ways = []
     for selects in (True, False) if any(finds_keys(part.allotment) for part in parts) else (True,):
@@ -156,14 +156,14 @@ def allocate_epsilon(
 ) -> list[Allocation]:
     """The ways to spend (ε, δ).
 
-    Input:  parts of one release; noise; finds, whether keys are found in the data, which take half of δ beside noise
-            that needs δ, and all of it otherwise; joint, whether losses are added up as distributions
+    Input:  parts of one release; noise; finds: whether keys are found in the data (they take half of δ if the noise
+            needs δ, and all of it otherwise); joint: whether losses are added up as distributions
     Bound:  Laplace: part i has ε_i = ε · part, and the ε_i add up: scale l1_i / ε_i. A sum and its count may be one
             mechanism of ε_i + ε_j, see `formulas.sensitivity.pairs`. Joint: all ε_i are larger by the factor that
             `largest_parts` proves for (ε, δ). Gaussian: all totals with noise have the sum of their ε_i, and are one
             mechanism with μ² = Σ (l2_i / σ_i)², whose analytic profile at that sum is at most δ. Choices: see
-            `choice_of`. Where something is chosen, all parts are also tried as parts of the ρ of (ε, δ):
-            a mechanism that is ρ-zero-concentrated but with probability δ/2 is (ε, δ)-private
+            `choice_of`. If something is chosen, all parts are also tried as parts of the ρ of (ε, δ): a mechanism that
+            is ρ-zero-concentrated but with probability δ/2 is (ε, δ)-private
     Source: Dwork and Roth 2014, theorems 3.6 and 3.16; Balle and Wang 2018, arXiv:1805.06530, theorem 8; Bun and
             Steinke 2016, arXiv:1605.02065
     """
@@ -191,7 +191,7 @@ def allocate_epsilon(
 def _joint_factor(
     numbers: Sequence[PricedTotal], selections: Sequence[PricedTotal], epsilon: Fraction, delta: Fraction
 ) -> Fraction:
-    """How much larger each part of ε may be where their joint distribution decides; see `largest_parts`."""
+    """The factor by which each part of ε may be larger under joint accounting; see `largest_parts`."""
     counts = [(part, pieces(part.allotment)) for part in selections]
     pure = [epsilon * part.epsilon / count for part, count in counts for _ in range(count)]
     noisy = [epsilon * part for _, part in _join_pairs([(p.allotment, p.epsilon) for p in numbers])]
@@ -245,8 +245,8 @@ def joint_plan(
     """A plan of Gaussian noise whose keys are found by a threshold on one of its numbers; None where there is none.
 
     Input:  the question with its parts; a Gaussian allocation of (ε, δ)
-    Bound:  the noise is that of 19/20 of δ, and T as low as `threshold_beside_noise` allows. The total of suppressed
-            groups would show those of one unit alone, so beside it there is no such plan
+    Bound:  the noise uses 19/20 of δ, and T is as low as `threshold_beside_noise` allows. The total of suppressed
+            groups would reveal groups of one unit alone, so a question with that total has no such plan
     """
     members = [part for part in parts if part.weight and not _is_choice(allocation, part.allotment)]
     decided_by = next(
@@ -274,11 +274,11 @@ def _is_choice(allocation: Allocation, allotment: Allotment) -> bool:
 def log_noise(plan: NoisePlan) -> float:
     """Geometric mean of the columns' noise, as a logarithm. Smaller is better.
 
-    It is the sum over released columns of the logarithm of the standard deviation of noise that is added, or of how far
-    a choice is off (`Noise.miss`). A column that is made of several totals is one: each counts as much, together they
-    weigh 1. A number that decides which keys are released counts as T + s²/T in place of its s, with T from
-    `log_units_needed`. That is about the mean square error over keys of sizes as n^-2, of which those that are missing
-    are off by all of their size. It counts as T where the number itself is not released.
+    It is a sum over released columns. Each term is the logarithm of the standard deviation of added noise, or of the
+    error of a choice (`Noise.miss`). If a column has several totals, each has an equal weight, and together they weigh
+    1. A number that decides which keys are released counts as T + s²/T in place of its standard deviation s, with T
+    from `log_units_needed`. That is about the mean square error over keys whose sizes follow n^-2, where a missing key
+    has an error of its full size. If the number itself is not released, it counts as T.
     """
     numbers = [n for n in plan.noises if n.adds and not n.exact and n.allotment is not plan.decided_by]
     selections = [n for n in plan.noises if isinstance(n.mechanism, Chooses)]
@@ -306,7 +306,7 @@ def _published_noise(noises: Sequence[Noise], shape: tuple[int, int] | None) -> 
 
 
 def laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
-    """Laplace noise of ε on one total: discrete on the unit grid, where that is the least noise there is."""
+    """Laplace noise of ε on one total; on the unit grid it is discrete, which is the least noise there."""
     scale = calibration.laplace_scale(allotment.total.sensitivity.exact_l1, epsilon)
     return Noise(allotment, DiscreteLaplace(scale) if allotment.total.unit == 1 else Laplace(scale))
 
@@ -314,7 +314,7 @@ def laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
 def rounded_laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
     """Rounded real Laplace noise of ε on one total.
 
-    It is used on the unit grid too where losses are not counted in ε: the discrete law costs more in ρ, as much as any
+    If losses are not counted in ε, it is used on the unit grid too. The discrete law costs more in ρ: as much as any
     mechanism of its ε, since its privacy loss is that of randomized response.
     """
     return Noise(allotment, Laplace(calibration.laplace_scale(allotment.total.sensitivity.exact_l1, epsilon)))
@@ -338,7 +338,7 @@ def gaussians_of(parts: Sequence[tuple[Allotment, Fraction]], epsilon: Fraction,
 
 
 def _join_pairs(parts: Sequence[tuple[Allotment, Fraction]]) -> list[tuple[Allotment, Fraction]]:
-    """Parts of a price for Laplace noise: a sum that is measured as a pair has that of the count beside it too."""
+    """Parts of a price for Laplace noise. The sum of a pair also has the part of its count."""
     by_id = {id(allotment): part for allotment, part in parts}
     beside = {
         id(allotment.beside): id(allotment)
@@ -352,7 +352,7 @@ def _join_pairs(parts: Sequence[tuple[Allotment, Fraction]]) -> list[tuple[Allot
 def laplaces_of(
     parts: Sequence[tuple[Allotment, Fraction]], one_of: Callable[[Allotment, Fraction], Noise]
 ) -> list[Noise]:
-    """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for those that pair."""
+    """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for pairs."""
     noises = []
     for noise in (one_of(allotment, part) for allotment, part in _join_pairs(parts)):
         allotment = noise.allotment
@@ -388,6 +388,6 @@ def choice_of(allotment: Allotment, epsilon: Fraction) -> Noise:
 
 
 def _best_choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
-    """The better choice of ρ: for keys there is one, for large ρ it is permute-and-flip."""
+    """The better choice of ρ. For keys there is only one; for large ρ it is permute-and-flip."""
     pure = choice_of(allotment, epsilon_for_rho(rho, pieces(allotment)))
     return pure if allotment.hidden else min(pure, choice_for_rho(allotment, rho), key=lambda noise: noise.miss)

@@ -1,4 +1,4 @@
-"""Privacy loss distributions, by Google's dp-accounting: how much noise of several mechanisms costs together.
+"""Privacy loss distributions, by Google's dp-accounting: the joint cost of several mechanisms.
 
 dp-accounting is an extra (`dpframe[pld]`) and is imported when it is first used.
 """
@@ -40,7 +40,7 @@ def largest_parts(
     if target_delta <= 0:
         raise InvalidPrice(f"delta={float(delta):g} is too small for the accountant 'pld'; take at least 1e-10.")
     step = 1e-4 * max(1.0, float(epsilon))
-    target = math.nextafter(float(epsilon), 0)  # floats are rounded against us: less ε, and parts of more
+    target = math.nextafter(float(epsilon), 0)  # rounded in the safe direction: a smaller ε, larger parts
     groups = [(part, count, True) for part, count in Counter(laplace).items()]
     groups += [(part, count, False) for part, count in Counter(pure).items()]
 
