@@ -30,8 +30,8 @@ def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_group
     values = tuple(key for key in levels.levels[0] if key is not None)
     for key in values:  # refuse before anything is written
         _ = PartitionPart(step, name, key, values, most, "").table
-    # What describes a partition says nothing of its rows, and other rows must never share its account: each call opens
-    # a partition of its own, and what is spent in one adds to what is spent in another.
+    # The description of a partition says nothing of its rows, and partitions of other rows must not share its account.
+    # So each call opens a partition of its own, and the costs of two partitions add up.
     call = "".join(f"{int(word):016x}" for word in bits.random_words(2))
     description = {
         **described_table(step),

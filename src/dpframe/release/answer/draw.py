@@ -89,7 +89,9 @@ def _ends(choices: Mapping[Noise, Any], noisy: Noisy) -> dict[str, Floats]:
     for noise, counts in choices.items():
         total = noise.allotment.total
         if total.ci is not None and total.candidates is not None:
-            ends = total.candidates.around(*reached(noise, counts, noisy[total.key]))  # once for all names
+            ends = total.candidates.around(
+                *reached(noise, counts, noisy[total.key])
+            )  # one choice for all names of the total
             for name in noise.allotment.names:
                 parts |= dict(zip(end_names(name), ends, strict=True))
     return parts

@@ -1,11 +1,11 @@
-"""Limits and bounds chosen privately, inside the release: the largest gain in accuracy there is.
+"""Private choice of limits and bounds, inside the release.
 
-A limit that is too low throws rows away, one that is too high costs noise. The best one balances the two, and depends
-on how many rows people have, which is learnt from histograms in which each unit counts once: their noise is tiny beside
-that of the totals. Where different values are counted, it also depends on whether units share them, which is learnt
-from the number of them in all groups together, under low limits. The choice is then post-processing of these noisy
-answers, and the totals are a further release under what was chosen: composition of adaptively chosen parts, whose ε (or
-ρ) add up.
+A limit that is too low removes rows; a limit that is too high needs more noise. The best limit balances both, and
+depends on how many rows people have. Noisy histograms in which each unit counts once tell this; their noise is small
+beside that of the totals. For numbers of different values, the best limit also depends on whether units share values.
+Noisy numbers of values in all groups together, under low limits, tell this. The choice is post-processing of these
+noisy answers. The totals under the chosen limits are a further release: composition of adaptively chosen parts, whose ε
+(or ρ) add up.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ _UNSEEN = (
     "noise. So values are clipped to what is fixed for the column's type or known of it, from {} to {}, wherever they "
     "are. Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.3)."
 )
-_LAWS = 4  # of values, for each case of the units; one where far more limits are tried, for groups that nobody listed
+# Laws of values for each case of the units. If groups are not listed there is one, since far more limits are tried.
+_LAWS = 4
 
 
 def check_choice(question: Question, price: Price) -> Loss:
-    """What an ask with `dp.Auto` costs, whatever it will choose; every histogram is tried on no rows.
+    """The cost of a question with `dp.Auto`, whatever it will choose. Every histogram is tried on no rows.
 
-    Errors: InvalidArgument where nothing would be left to answer with; InvalidPrice where that is too little
+    Errors: InvalidArgument if nothing of the price is left for the answer; InvalidPrice if too little is left
     """
     check_auto(price)
     if question.chosen_share >= 1:
@@ -78,14 +79,14 @@ def check_choice(question: Question, price: Price) -> Loss:
 
 
 def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[str, Any], RemainingRows | None]:
-    """Choose what is open, each for its share of the price, and what the rest buys then.
+    """Choose limits and bounds, each for its share of the price, and the noise that the rest buys.
 
-    Input:  an ask with `dp.Auto`; the whole price
-    Output: the ask with its limits and bounds; its noise; what was chosen, at what cost and why, as JSON; what the
-            limits leave out, where the answer is scaled up by that. It never fails on data
+    Input:  a question with `dp.Auto`; the whole price
+    Output: the question with limits and bounds; its noise; the choice, its cost and its reason, as JSON; the estimated
+            rows with and without limits, if the answer is corrected for removed rows. It never fails on data
     Bound:  each histogram costs its part of the price by `histogram_scale`, each number of different values by
-            `noisy_values`, the answer has what is left, and these add up. What is read and asked later depends on
-            the rows through earlier noisy answers alone
+            `noisy_values`. The answer has the rest of the price, and these parts add up. Later reads and questions
+            depend on the rows only through earlier noisy answers
     Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise;
             Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
@@ -124,7 +125,7 @@ def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[
 
 
 def restored(question: Question, statement: Mapping[str, Any], price: Price) -> tuple[Question, NoisePlan]:
-    """The ask with what was chosen for it, and its noise, from what was said of the choice."""
+    """The question with its chosen limits and bounds, and its noise, from the stored statement of the choice."""
     result, rest = question, price.part(1 - question.chosen_share)
     if "limits" in statement:
         result = result.with_limits(Limits(**statement["limits"]))
@@ -138,7 +139,7 @@ def restored(question: Question, statement: Mapping[str, Any], price: Price) -> 
 
 
 def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> None:
-    """Make the histograms and numbers of no rows, so that they cannot fail after they are paid."""
+    """Compute the histograms and numbers on no rows, so that they cannot fail after they are paid."""
     parts = _parts(question, rest, also)
     engine.size_profile(question, _sizes(parts), empty=True)
     if "keys" in parts:
@@ -148,7 +149,7 @@ def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> N
 
 
 def read_people(question: Question, price: Price, rest: Price, also: Collection[str] = ()) -> UnitSizes:
-    """The histograms that matter to an ask, and others that are named, with noise, each for its part of a price."""
+    """The noisy histograms that matter to a question, and those in `also`, each for its part of a price."""
     parts = _parts(question, rest, also)
     raw = engine.size_profile(question, _sizes(parts))
     nodes = engine.NODES.astype(np.float64)
@@ -169,17 +170,18 @@ def read_people(question: Question, price: Price, rest: Price, also: Collection[
 
 
 def _sizes(names: Iterable[str]) -> list[str]:
-    """Those that are sizes of units."""
+    """The names of histograms that are about sizes of units."""
     return [name for name in names if name not in ("keys", "values")]
 
 
 def _with_values(question: Question, price: Price, rest: Price, unit_sizes: UnitSizes) -> UnitSizes:
-    """Units with what their values have in common, from two noisy numbers of different values of each column.
+    """Unit sizes with laws of shared values, from two noisy numbers of different values of each column.
 
-    Both are of few rows for each unit, where a number is known best beside its noise: of one row, and of as many as the
-    root of the limit that is best by the first. (The noise of a number grows as its limit does, and has a small part of
-    the price: at the best limit itself it drowns where there are few groups.) Each costs its part; the second limit
-    follows from noisy answers alone, so they add up, as adaptively chosen parts do.
+    Both numbers are under low limits, where they are precise relative to their noise. The first limit is one row for
+    each unit. The second is the square root of the best limit according to the first number. (The noise of a number
+    grows with its limit, and its part of the price is small: at the best limit itself, noise would drown the number if
+    there are few groups.) Each number costs its part. The second limit follows from noisy answers alone, so the costs
+    add up, as for adaptively chosen parts.
     """
     questions = _distinct(question)
     part, model = price.part(Fraction(1, 2 * len(questions))), Expected(question, unit_sizes, rest.plans)
@@ -196,7 +198,7 @@ def _with_values(question: Question, price: Price, rest: Price, unit_sizes: Unit
 
 
 def _sharing(unit_sizes: UnitSizes, laws: Mapping[str, ValuesPosterior], times: int) -> UnitSizes:
-    """The same units, each case with so many laws of values."""
+    """Unit sizes with `times` laws of values for each case."""
     rows, keys = unit_sizes.rows, unit_sizes.keys
     rows = SizePosterior(np.repeat(rows.masses, times, axis=0), np.repeat(rows.odds, times) / times)
     if keys is not None and len(keys.sizes) > 1:
@@ -205,7 +207,7 @@ def _sharing(unit_sizes: UnitSizes, laws: Mapping[str, ValuesPosterior], times: 
 
 
 def _distinct(question: Question) -> dict[str, Question]:
-    """For each column whose different values are asked for, that question alone."""
+    """For each column whose different values are counted, the question of that count alone."""
     return {
         total.column.id: replace(question, aggregates=(one,))
         for one, output in zip(question.aggregates, question.outputs, strict=True)
@@ -215,7 +217,7 @@ def _distinct(question: Question) -> dict[str, Question]:
 
 
 def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[str, Fraction]:
-    """The histograms that can matter, and numbers of different values; and their parts of the price."""
+    """The histograms and numbers of different values that can matter, with their parts of the price."""
     by_units = [m.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in question.outputs for _, m in o.totals]
     ratios = _ratios(question)
     weights = {} if all(by_units) else {"rows": MODEL.part_of_rows}
@@ -239,20 +241,20 @@ def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[
 
 
 def _ratios(question: Question) -> bool:
-    """Whether more is asked than counts and sums."""
+    """Whether the question has statistics other than counts and sums."""
     return any(not estimator_of(output).adds_up for output in question.outputs)
 
 
 def _histograms_of_limits(question: Question) -> list[str]:
-    """The histograms without which what typed limits keep is not known."""
+    """The histograms that are needed to know which rows the typed limits keep."""
     return judged_by(question.table.limits.and_also(question.given))
 
 
 def judged_by(limits: Limits) -> list[str]:
-    """The histograms without which the rows that limits keep are not known.
+    """The histograms that are needed to know which rows some limits keep.
 
-    Rows alone do where rows alone are limited. Where groups are, or rows in each, it matters in how many groups a unit
-    is: of 40 rows, one row per group keeps 1 if they are in one group, and 15 if they are in 15.
+    For a limit on rows alone, the rows of units suffice. For limits on groups or rows per group, the number of a unit's
+    groups matters: of 40 rows, a limit of one row per group keeps 1 if they are in one group, and 15 if they are in 15.
     """
     if limits.max_rows_per_group is not None:
         return ["groups", "rows_per_group"]
@@ -260,10 +262,10 @@ def judged_by(limits: Limits) -> list[str]:
 
 
 def _key_groups(question: Question, counts: Floats, scale: float, unit_sizes: UnitSizes) -> Groups:
-    """The groups, by units in each.
+    """The groups with their units, from the noisy histogram of keys.
 
-    Those that are listed are nearer to their mean than they seem, so that they are as uneven as without the noise. Of
-    those that are found in the data there are several cases, one for each of the sizes of units.
+    Listed groups are shrunk to their mean, so that they are as uneven as without noise. For groups found in the data
+    there are several cases, one for each case of the unit sizes.
     """
     if question.cells is not None and len(counts) == question.cells:
         mean, variance = float(counts.mean()), float(counts.var())
@@ -279,7 +281,8 @@ def _best(
 ) -> tuple[Limits, NoiseKind, dict[str, float], RemainingRows | None]:
     """The candidate limits with the smallest expected error.
 
-    With them: the noise, each column's error, and what they leave out, where numbers are scaled up by that.
+    It also returns the kind of noise, each column's error, and the estimated rows with and without limits, if numbers
+    are corrected for removed rows.
     """
     model = Expected(question, unit_sizes, rest.plans)
     scores: dict[Limits, tuple[float, NoiseKind, dict[str, float]]] = {}
@@ -312,7 +315,7 @@ def expected_errors(
 
 
 def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
-    """Limits four to an octave (one where there are several), up to about the largest sizes there seem to be."""
+    """Limits to try, four to an octave (one if several limits are combined), up to about the largest sizes."""
     by_units = {m.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in question.outputs for _, m in o.totals}
     rows, groups, peaks = unit_sizes.sizes
     several = unit_sizes.groups is not None
@@ -337,12 +340,12 @@ def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
 
 
 def _largest(sizes: Floats) -> float:
-    """The largest size there is in most cases: in few the noise looks like somebody with a billion rows."""
+    """The largest size in most cases. In a few cases the noise looks like a unit with a billion rows."""
     return float(np.quantile(sizes.max(axis=1), MODEL.largest))
 
 
 def _near(question: Question, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:
-    """The same with the nodes around one of them, which there may be none of."""
+    """Limits with neighbouring nodes in place of one of them."""
     rows, groups, peak = limits.max_rows, limits.max_groups, limits.max_rows_per_group
     at = int(np.searchsorted(_TRIED, getattr(limits, name) or 1))
     nodes = [int(x) for x in _TRIED[max(at - 3, 0) : at + 4]]
@@ -356,6 +359,6 @@ def _within_limits(question: Question, limits: Limits) -> Limits:
 
 
 def _steps(largest: float, every: int) -> list[int]:
-    """Sizes up to one and a little beyond, four to an octave, or every so many of these."""
+    """Sizes up to a little beyond the largest: every `every`-th of four to an octave."""
     nodes = _TRIED[max(2.0 * largest if every == 1 else largest, 1.0) >= _TRIED]
     return sorted({int(x) for x in [*nodes[nodes <= 4], *nodes[::-1][::every]]})

@@ -1,14 +1,12 @@
-"""The error to expect of an ask under limits, from noisy histograms of its units: bias, noise and suppression together.
+"""Expected error of a question under limits, from noisy histograms of its units: bias, noise and suppression together.
 
-Error: the root mean square, over all groups there are, of what is released less the raw truth. A group that is
-suppressed says nothing: its total is taken to be 0, and its mean the middle of the bounds. In the same way it is
-measured by `benchmarks/auto.py`.
+The error is the root mean square, over all groups, of the released number less the true one. A suppressed group counts
+as a total of 0, and as a mean in the middle of the bounds. `benchmarks/auto.py` measures errors in this way.
 
-A model of who is there: units in order of their rows, the number of their groups and their largest group in the same
-order, and inside a unit groups that fall off as a power that fits both. Groups that nobody listed have several cases,
-as many as the histogram of keys leaves open. What it says is a guess that choices are made by; no bound rests on it.
-How many different values (`dp.n_unique`) so many rows bring is another model, of how units share them: see
-`dpframe.release.auto.distinct_values`.
+The model of units: they are ordered by their rows, and their numbers of groups and largest groups have the same order.
+Inside a unit, the sizes of groups follow a power law that fits both. Groups that are not listed have several cases,
+from the histogram of keys. The result is a guess that only choices rest on; no bound rests on it. The number of
+different values (`dp.n_unique`) among rows has another model: see `dpframe.release.auto.distinct_values`.
 """
 
 from __future__ import annotations
@@ -36,21 +34,21 @@ __all__ = ["Expected", "UnitSizes"]
 
 Key = tuple[object, ...]  # of a total
 _NODES = NODES.astype(np.float64)
-# Parts of the units that stand for all of them, finer where few units have most of the rows, and their weights.
+# Quantiles of the units that represent all of them, finer where few units have most of the rows; and their weights.
 _AT: Floats = np.concatenate([np.linspace(0.0075, 0.9375, 63), 1 - np.geomspace(0.05, 1e-5, 45)])
 _WEIGHTS: Floats = np.diff(np.concatenate([[0.0], (_AT[1:] + _AT[:-1]) / 2, [1.0]]))
-_INSIDE: Floats = (np.arange(8) + 0.5) / 8  # groups of a unit, from the smallest to the largest
-_NODE = 1.5  # from one node to the next, at most, beyond the first few
+_INSIDE: Floats = (np.arange(8) + 0.5) / 8  # quantiles of a unit's groups, from the smallest to the largest
+_NODE = 1.5  # largest ratio of two neighbouring nodes, beyond the first few
 _OFF: Floats = np.array([NormalDist().inv_cdf((i + 0.5) / 7) for i in range(7)])  # deviations, of equal weight
-_FAR = MODEL.typical_value**2  # square of how far a suppressed mean is from the middle, in half its bounds
+_FAR = MODEL.typical_value**2  # squared distance of a suppressed mean from the middle (half widths of the bounds)
 
 
 @dataclass(frozen=True)
 class UnitSizes:
-    """Who is there, as noisy histograms tell: units by rows, by groups and by their largest group, and the groups.
+    """Posteriors of unit sizes: units by rows, by groups and by their largest group; and the sizes of groups.
 
-    `keys` has the units in each group, each unit spread over its groups, in each case of `rows` or once for all; None
-    where that was not asked. Nobody is in more than `cells` groups.
+    `keys` has the units in each group, each unit spread over its groups, for each case of `rows` or once for all; None
+    if it was not measured. No unit is in more than `cells` groups.
     """
 
     rows: SizePosterior
@@ -66,11 +64,11 @@ class UnitSizes:
         rows = np.array([quantiles(masses, _NODES, _AT) for masses in self.rows.masses])
         most = np.minimum(self.cells, np.inf if self.keys is None else self.keys.number[:, None])
         largest = None if self.peaks is None else _mean_sizes(self.peaks)
-        if largest is not None:  # who is between two nodes counts at both, so may seem to have more than there can be
+        if largest is not None:  # a unit between two nodes counts at both, so it may seem larger than possible
             rows = np.where(rows <= _NODE * most * largest, np.minimum(rows, most * largest), rows)
         if self.groups is not None:
             groups = _mean_sizes(self.groups)
-        else:  # as few as there can be
+        else:  # as few groups as possible
             groups = np.ones_like(rows) if largest is None else np.maximum(rows / largest, 1.0)
         groups = np.minimum(np.minimum(groups, most), rows)
         evenly = rows / groups
@@ -85,10 +83,10 @@ def _mean_sizes(spread: SizePosterior) -> Floats:
 
 @dataclass(frozen=True)
 class _RowsUnderLimits:
-    """What counts under limits, for each case: rows and presences in groups, in all and of those there are.
+    """Rows, and presences of units in groups, that remain under limits, and all of them (`of_`), for each case.
 
-    `tilt` is the part of the weight that is on other rows than it would be on without limits; `turned`, the part of a
-    unit's own that is in other groups; `even`, how far groups of one unit count alike.
+    `tilt` is the part of the weight that limits move to other rows. `turned` is the part of a unit's own weight that
+    they move to other groups. `even` says how equal the weights of one unit's groups are, from 0 to 1.
     """
 
     rows: Floats
@@ -102,17 +100,17 @@ class _RowsUnderLimits:
 
 @dataclass(frozen=True)
 class _Offer:
-    """An ask with limits, and for each plan the noise of each total for each unit of its size."""
+    """A question with limits; for each kind of noise, the plan and each total's noise relative to its sensitivity."""
 
     question: Question
     noise: list[tuple[NoiseKind, NoisePlan, dict[Key, float]]]
 
 
 class Expected:
-    """Expected errors of an ask's columns, for any limits.
+    """Expected errors of a question's columns, for any limits.
 
-    Input:  ask, with limits to be chosen; people; plans(ask): noise plans that are offered, one for each kind. Noise
-            is proportional to the sensitivity, so they are made once for each number of groups
+    Input:  question, with limits to be chosen; unit_sizes; plans(question): the noise plans that a price buys, one for
+            each kind. Noise is proportional to sensitivity, so plans are made once for each number of groups
     """
 
     def __init__(
@@ -126,7 +124,7 @@ class Expected:
     # Noise
 
     def _offer(self, limits: Limits) -> _Offer:
-        """What is offered where a unit has as many groups, and one row or more in each (which are other totals)."""
+        """The noise plans for a number of groups of a unit; one row per group and more rows have different totals."""
         single = 1 in (limits.max_rows, limits.max_rows_per_group)
         at = _within(self.question, limits)[0] if self.question.private_keys or self._chooses else 1
         if (at, single) not in self._offers:
@@ -141,11 +139,11 @@ class Expected:
 
     @cached_property
     def _chooses(self) -> bool:
-        """Whether anything is chosen: by which mechanism depends on the number of groups."""
+        """Whether a total is a choice. Its mechanism depends on the number of groups."""
         return any(allotment.total.chosen for allotment in self.question.allotments)
 
     def _factor(self, noise: Noise, limits: Limits) -> float:
-        """A total's noise for each unit of its size."""
+        """Standard deviation of a total's noise, relative to its sensitivity."""
         total, size = noise.allotment.total, self._size(noise, limits)
         deviation = noise.deviation / float(total.unit)
         return deviation / (float(total.grid.magnitude or 1) * 2**total.fraction * size) if size else 0.0
@@ -169,14 +167,14 @@ class Expected:
 
     @cached_property
     def _cells(self) -> Floats:
-        """Rows of a unit in each of its groups, some of which stand for all: cases by units by groups."""
+        """Rows of a unit in representative groups: cases by units by groups."""
         size, groups, peaks = self.unit_sizes.sizes
         power = np.clip(peaks * groups / size - 1, 0.0, 50.0)
         cells = peaks[..., None] * _INSIDE ** power[..., None]
         return np.asarray(cells * (size / groups / cells.mean(axis=-1))[..., None])
 
     def kept(self, limits: Limits) -> _RowsUnderLimits:
-        """What counts under limits."""
+        """Rows that remain after each unit's limits are applied, in total and per group."""
         most, per_group, rows = (float(x) for x in _within(self.question, limits))
         size, groups, _ = self.unit_sizes.sizes
         units = self.unit_sizes.rows.masses.sum(axis=1)
@@ -209,7 +207,7 @@ class Expected:
         )
 
     def left(self, limits: Limits, under_limits: _RowsUnderLimits) -> RemainingRows | None:
-        """What limits leave out, where numbers are scaled up by that."""
+        """The rows that limits keep and all rows, if numbers are corrected for removed rows."""
         if not is_scaled_by(self.question, limits):
             return None
         return RemainingRows(under_limits.rows, under_limits.of_rows, self.unit_sizes.rows.odds)
@@ -217,7 +215,7 @@ class Expected:
     # Errors
 
     def best(self, limits: Limits) -> tuple[float, NoiseKind, dict[str, float]]:
-        """The least error that is offered, as the columns' geometric mean; of which noise; each column's."""
+        """The kind of noise with the least geometric mean of columns' errors: that mean, the kind, and the errors."""
         under_limits, offer, results = self.kept(limits), self._offer(limits), []
         remaining = self.left(limits, under_limits)
         factor, odds = 1.0 if remaining is None else remaining.before, self.unit_sizes.rows.odds
@@ -232,11 +230,11 @@ class Expected:
         return score, kind, {o.name: errors[o.name] * _reach(o) for o in offer.question.outputs}
 
     def _suppression(self, plan: NoisePlan, under_limits: _RowsUnderLimits) -> Floats:
-        """How likely each group is suppressed, in each case, by the rule for keys found in the data.
+        """Probability that each group is suppressed, in each case, by the rule for keys found in the data.
 
-        The optimal rule keeps a group as often as Laplace noise of its scale lifts the units to the number at which
-        both are as likely as not, but for terms as small as δ. Units are known by their shares of rows, from which
-        presences are inferred: surely where a unit is in one group or in all, and else as a lognormal guess.
+        The optimal rule is approximated by a threshold on the units with Laplace noise of its scale; the difference is
+        as small as δ. The number of units in a group is inferred from its share of rows. The inference is exact if each
+        unit is in one group or in all groups; else it is a lognormal guess.
         """
         if plan.threshold is None or plan.decided_by is None:
             return np.zeros(1)
@@ -257,8 +255,8 @@ class Expected:
     ) -> Floats:
         """Root mean square error of a column over its groups in each case, in units of its largest row value.
 
-        A group that is suppressed says nothing: its total counts as 0, its mean as the middle of the bounds. By the
-        factor counts and sums are scaled up for what is left out.
+        A suppressed group counts as a total of 0, and as a mean in the middle of the bounds. `factor` corrects counts
+        and sums for removed rows.
         """
         spread = [noise[total.key] for _, total in output.totals]
         shares, present = self._groups.shares(), self._presences
@@ -270,7 +268,7 @@ class Expected:
             if kind == TotalKind.DISTINCT:
                 shortfall, there = self._values(output.totals[0][1], under_limits)
             scale = factor if is_scaled(output) else 1.0
-            if scale > 1:  # what is left of the bias: the factor is not that of this case, and groups are unlike
+            if scale > 1:  # remaining bias: the factor is not that of this case, and groups differ
                 shortfall = np.hypot(there - scale * under_limits.rows, MODEL.unlike_groups * shortfall)
             weigh = 1.0 if output.formula is Formula.COUNT else MODEL.typical_value
             bias = weigh * shortfall[:, None] * shares
@@ -283,7 +281,7 @@ class Expected:
             ratio, most = (both / np.maximum(weight, 1e-9)) ** 2, MODEL.noise_alone
             if (
                 self.question.private_keys
-            ):  # a mean of noise is drawn to the middle, where it is taken to be if suppressed
+            ):  # a mean of noise is shrunk to the middle, where a suppressed mean is assumed
                 ratio, most = ratio / (1 + ratio / _FAR), _FAR
             there, here = (x[:, None] * present for x in (under_limits.of_presences, under_limits.presences))
             away = np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
@@ -297,7 +295,7 @@ class Expected:
         return np.asarray(np.sqrt(self._groups.mean(squares)))
 
     def _values(self, total: Total, under_limits: _RowsUnderLimits) -> tuple[Floats, Floats]:
-        """Different values that are missed, and those there are, in each case."""
+        """Number of different values that limits remove, and of all different values, in each case."""
         assert total.column is not None
         sharing = self.unit_sizes.values.get(total.column.id)
         if sharing is None:  # before any number of them is seen, each row has its own
@@ -309,7 +307,7 @@ class Expected:
 
     @cached_property
     def _groups(self) -> Groups:
-        """The groups as measured; or two kinds of groups, of ordinary unevenness."""
+        """The groups as measured; or two kinds of groups, with the unevenness of `MODEL.uneven_groups`."""
         if self.unit_sizes.keys is not None:
             return self.unit_sizes.keys
         number = float(self.question.cells or max(self.unit_sizes.sizes[1].max(), 1.0))
@@ -318,18 +316,18 @@ class Expected:
 
     @cached_property
     def _mixing(self) -> Floats:
-        """How even groups are where a unit counts alike in each of its own: one where all units are in all groups."""
+        """How even groups are if a unit has equal weight in each of its groups: 1 if all units are in all groups."""
         groups = self.unit_sizes.sizes[1] @ _WEIGHTS
         return np.asarray(np.clip((groups - 1) / np.maximum(self._groups.number - 1, 1.0), 0.0, 1.0))
 
     @cached_property
     def _presences(self) -> Floats:
-        """The parts of all presences of units in the groups."""
+        """The share of each group in all presences of units."""
         return self._groups.shares(self._mixing)
 
 
 def _within(question: Question, limits: Limits) -> tuple[int, int, int]:
-    """Groups, rows per group and rows of one unit, consistent: as an ask resolves them."""
+    """Groups, rows per group and rows of one unit, made consistent as a question does it."""
     cells = 1 if not question.by else question.cells
     rows = limits.max_rows or (limits.max_groups or cells or 1) * (limits.max_rows_per_group or 1)
     groups = min(x for x in (limits.max_groups, rows, cells) if x is not None)
@@ -338,14 +336,14 @@ def _within(question: Question, limits: Limits) -> tuple[int, int, int]:
 
 
 def _displacement(before: Floats, after: Floats) -> Floats:
-    """The part of the weight that is elsewhere after than before, for each case."""
+    """The part of the weight that limits move elsewhere, for each case: total variation distance."""
     axes = tuple(range(1, before.ndim))
     first, second = (x / np.maximum(x.sum(axis=axes, keepdims=True), 1e-300) for x in (before, after))
     return np.asarray(1 - np.minimum(first, second).sum(axis=axes))
 
 
 def _evenness(cells: Floats, under_limits: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """The part of a unit's weight that is in other groups, and how far these count alike, from 0 (as they are) to 1."""
+    """The part of a unit's weight that moves to other groups, and how even its groups become (0: unchanged, to 1)."""
     before = cells / cells.sum(axis=-1, keepdims=True)
     after = under_limits / np.maximum(under_limits.sum(axis=-1, keepdims=True), 1e-300)
     flat = 1 / cells.shape[-1]
@@ -359,17 +357,17 @@ def _evenness(cells: Floats, under_limits: Floats, weights: Floats) -> tuple[Flo
 def _geometric_mean(errors: Floats, odds: Floats) -> float:
     """The geometric mean of errors: over cases by their odds, or over columns.
 
-    The mean over cases is far above most of them: in few a handful of units have most of the rows, and the error is ten
-    times as large. On the panels of `benchmarks/auto.py`, at ε = 1, this was 1.05 times the real error for counts in
-    listed groups (geometric average), where the mean was 1.8 times; 0.8 times for counts in groups found in the data,
-    and for means 0.9 and 1.5 times. It was within a factor of two for 36 of 38 counts in listed groups, 15 of 19 in
-    found ones, and for 34 of 38 and 11 of 18 means.
+    The arithmetic mean over cases is far above most of them: in a few cases a handful of units has most of the rows,
+    and the error is ten times as large. On the panels of `benchmarks/auto.py`, at ε = 1, this was 1.05 times the real
+    error for counts in listed groups (geometric average), where the mean was 1.8 times; 0.8 times for counts in groups
+    found in the data, and for means 0.9 and 1.5 times. It was within a factor of two for 36 of 38 counts in listed
+    groups, 15 of 19 in found ones, and for 34 of 38 and 11 of 18 means.
     """
     return float(np.prod(errors**odds))
 
 
 def _reach(output: ReleasedColumn) -> float:
-    """What an error of one is worth (column unit): the largest value of a row, or half the width of the bounds."""
+    """The unit of relative errors (column unit): the largest value of a row, or half the width of the bounds."""
     if output.formula is Formula.COUNT or (output.formula is not Formula.SUM and output.bounds is None):
         return 1.0
     if output.formula is Formula.SUM:

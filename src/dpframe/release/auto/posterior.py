@@ -1,11 +1,11 @@
-"""Curves that a noisy histogram leaves open: how many units are at each node, drawn as often as each is likely.
+"""Curves that fit a noisy histogram: the number of units at each node, drawn from the posterior of a model.
 
-Few units have the most rows, and their counts drown in the noise; they matter all the same. So a histogram is read not
-bin by bin, but as a hidden Markov chain along its nodes. At each node the curve stands at one of some levels, a
-constant factor apart. From one node to the next it moves by a whole number of levels, much like it moved before: curves
-bend slowly. It begins somewhere, it may end anywhere (a survey has no sixth wave), and rarely jumps. Where sizes are
-read it may also come again after a gap (most people come once, and some every day). What is seen is the level, a unit
-more or less, and the Laplace noise.
+Few units have the most rows, and noise drowns their counts; but they matter. So a histogram is not read bin by bin, but
+as a hidden Markov chain along its nodes. At each node the curve is at one of several levels, a constant factor apart.
+From one node to the next it moves by a whole number of levels, similar to its last move: curves bend slowly. It begins
+somewhere, may end anywhere (a survey has no sixth wave), and rarely jumps. For sizes it may also come again after a gap
+(most people come once, and some every day). The observation is the level, with the variation of whole units and Laplace
+noise.
 
 Source: the recursions forward and the draws backward are those of Carter and Kohn 1994, "On Gibbs sampling for state
 space models", section 2, for finitely many states. The weights of begin, end, jump and bend are guesses that hardly
@@ -28,7 +28,7 @@ __all__ = ["draw_curves", "nobody_there"]
 _LEAST = 0.5  # units: the lowest level above nobody
 _STEP = 0.4  # between levels, in their logarithm
 _MOVES: Integers = np.arange(-7, 8)
-_NEVER = 1e-250  # no level is less likely beside another, so that the states of a node never vanish all together
+_NEVER = 1e-250  # least relative likelihood of a level, so that not all states of a node vanish
 _EXACT = 0.1  # units: a scale at which counts leave no doubt
 
 
@@ -45,7 +45,7 @@ def draw_curves(
 
     Input:  scale: of the Laplace noise of the counts (units); begin, jump: how likely a curve does so at each node;
             again: how likely one that has ended comes again after a gap
-    Output: where noise leaves no doubt they are the counts; the same for the same counts
+    Output: curves that equal the counts where noise leaves no doubt; equal counts give equal curves
     """
     chain = _Chain.over(counts, max(scale, _EXACT), begin, jump, again)
     curves = chain.levels[_backward(chain, _forward(chain), number)]
@@ -54,24 +54,24 @@ def draw_curves(
 
 
 def nobody_there(counts: Floats, scale: float) -> float:
-    """How likely it is that there is nobody at any node, which is about as likely beforehand as not.
+    """The posterior probability that no unit is at any node; the prior is about one half.
 
-    If there is nobody, it is below x with a probability of at most 3x: the likelihood of somebody beside that of nobody
-    is 1 on average, and Markov's inequality holds.
+    If there is no unit, this is below x with a probability of at most 3x. For then the likelihood ratio of "some units"
+    to "none" is 1 on average, and Markov's inequality applies.
     """
     return float(_forward(_Chain.over(counts, max(scale, _EXACT), 1 / len(counts))).before[-1])
 
 
 def _variance(level: Floats) -> Floats:
-    """Of a count around its level."""
+    """The variance of a count around its level."""
     return level + (MODEL.curve_rough * level) ** 2
 
 
 @dataclass(frozen=True)
 class _Chain:
-    """What is likely at each node, and where a curve can go from one to the next.
+    """The likelihoods at each node, and the transitions of a curve from one node to the next.
 
-    A curve is at a level by a move. Level 0 is nobody: nobody yet, nobody for a while, or nobody any more.
+    A state is a level and the move that led to it. Level 0 means no units: not yet, for a while, or not any more.
     """
 
     levels: Floats
@@ -117,7 +117,7 @@ class _Chain:
 
 @dataclass(frozen=True)
 class _Filtered:
-    """How likely each state is at each node, given the counts up to there."""
+    """The probability of each state at each node, given the counts up to that node."""
 
     there: Floats  # nodes by levels by moves
     before: Floats  # nodes: nobody yet

@@ -1,4 +1,4 @@
-"""What a noisy histogram says of those it counted: how many there are at each node, and how sure that is."""
+"""Posteriors from noisy histograms of sizes: how many units are at each node, and how sizes of groups vary."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BELOW: Floats = np.array([NormalDist().cdf(float(x)) for x in _NORMAL])
 
 @dataclass(frozen=True)
 class SizePosterior:
-    """How many units are at each node, in several cases; each case has its probability."""
+    """The number of units at each node, in several cases with their probabilities."""
 
     masses: Floats  # cases by nodes
     odds: Floats
@@ -40,7 +40,7 @@ class SizePosterior:
 
 @dataclass(frozen=True)
 class Groups:
-    """The sizes of groups (any unit), of some kinds, and how many there are of each, in several cases or once."""
+    """Sizes of groups (any unit), by kinds, and the number of groups of each kind; in several cases or in one."""
 
     sizes: Floats  # cases by kinds
     each: Floats
@@ -51,7 +51,7 @@ class Groups:
         return np.asarray(self.each.sum(axis=1))
 
     def shares(self, even: Floats | float = 0.0) -> Floats:
-        """The part of the total that each has: as they are (even = 0), all alike (1), or between, for each case."""
+        """The share of each group in the total: by its size (even = 0), equal for all (1), or between, in each case."""
         mixture = np.maximum(self.sizes, 1e-12) ** (1 - np.reshape(even, (-1, 1)))
         return np.asarray(mixture / (mixture * self.each).sum(axis=1, keepdims=True))
 
@@ -61,7 +61,7 @@ class Groups:
 
 
 def read_spread(counts: Floats, scale: float, nodes: Floats) -> SizePosterior:
-    """The cases that a noisy histogram over growing nodes leaves open, from few rows to many.
+    """Cases that fit a noisy histogram over growing nodes, in order from few rows to many.
 
     Input:  scale: of its Laplace noise (units)
     """
@@ -82,16 +82,16 @@ def quantiles(masses: Floats, nodes: Floats, at: Floats) -> Floats:
 
 
 def read_groups(counts: Floats, scale: float, units: float, least: float, cases: int) -> Groups:
-    """Cases of the groups that a noisy histogram of hashed keys leaves open, drawn as often as each is likely.
+    """Cases of group sizes that fit a noisy histogram of hashed keys, drawn by their probabilities.
 
     Input:  counts: units in each bin, each unit spread over its groups; scale: of their Laplace noise (units); units:
             how many there are in all, one or more; least: how many groups there are, at least
-    Output: so many cases. What stands out is about as measured; how many groups there are beside is a guess, which the
-            bins that are not empty and the number of units leave open. The same for the same counts
+    Output: `cases` cases. Large groups are about as measured. The number of other groups is a guess that fits the
+            nonempty bins and the number of units. Equal counts give equal cases
 
-    The sizes of groups are taken to be lognormal. First their number and unevenness are drawn, then each bin: empty, or
-    of some size. Beforehand a number is as likely as it is small, and a bin with several groups has their sum, whose
-    mean and variance are those of a compound Poisson law.
+    Sizes of groups are modelled as lognormal. First their number and unevenness are drawn, then each bin: empty, or of
+    some size. The prior probability of a number of groups is proportional to 1 / number. A bin with several groups has
+    their sum, whose mean and variance are those of a compound Poisson law.
     """
     draw = np.random.default_rng(1)  # not noise: the cases follow from the counts
     bins = len(counts)

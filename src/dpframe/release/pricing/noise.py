@@ -105,7 +105,7 @@ class NoisePlan:
     shape: tuple[int, int] | None = None  # of a crosstab whose margins are measured
     start: Fraction | None = None
 
-    # Of a marginal's "cell", "row", "column" and "total": standard deviation, and what rounding adds at most.
+    # For a marginal's "cell", "row", "column" and "total": standard deviation, and largest error of rounding.
     parts: Mapping[str, tuple[float, float]] | None = None
 
     @property
@@ -130,5 +130,5 @@ class NoisePlan:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """One event of dp-accounting for each total; a pair has one on its sum; it is unsupported if it has no name there."""
+        """One event of dp-accounting for each total; a pair has one, on its sum; else an unsupported event."""
         return [noise.event for noise in self.noises]
