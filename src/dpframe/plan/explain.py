@@ -148,7 +148,7 @@ def _at_ask(question: Question) -> str:
     if question.auto:
         choice = f"chosen privately inside the release, for {float(question.auto.share):.0%} of its price"
         return f"{words}; limits within these {choice}" if words else f"limits {choice}"
-    return f"{words}: enforced here by weights" if words else "counts once"
+    return f"{words}: enforced here by weights" if words else "counts once, however many rows it has"
 
 
 def asked(question: Question) -> str:
@@ -211,9 +211,9 @@ def _key_rule(question: Question) -> str:
     noun = "units" if question.table.unit else "rows"
     if any(p.hidden and p.total.sensitivity.exact_linf == 1 for p in question.allotments):
         return (
-            f"Keys are found in the data: the more {noun} a group has, the likelier it is released, as likely as the "
-            f"price allows (the optimal rule); or, where that shows more keys, when its noisy number of {noun} reaches "
-            "a threshold (needs δ)."
+            f"Keys are found in the data: the more {noun} a group has, the likelier it is released (needs δ). Either "
+            f"the optimal rule decides, or a threshold on the noisy number of {noun}: whichever releases more keys at "
+            "this price."
         )
     return (
         f"Keys are found in the data: a group is released when its noisy number of {noun} reaches a threshold "
@@ -230,9 +230,10 @@ def _tables(question: Marginals) -> str:
     nouns = {0: "the total", 1: "single columns", 2: "pairs"}
     parts = ", ".join(f"{share:.2%} {nouns.get(ways, f'sets of {ways}')}" for ways, share in by_size.items())
     return (
-        f"Keys are public: {_count(len(question.workload), 'table')} with all listed keys, whatever the data holds; a "
-        "row counts when it has a listed key in every column. Interactions are measured, once each, with Gaussian "
-        f"noise, and the tables made of them; the shares of ρ are those of the least sum of variances: {parts}."
+        f"Keys are public: {_count(len(question.workload), 'table')} with all listed keys, whatever the data holds. A "
+        "row counts if it has a listed key in every column. Interactions of columns are measured once each, with "
+        "Gaussian noise, and the tables are computed from them. ρ is split so that the sum of the cells' variances is "
+        f"the smallest: {parts}."
     )
 
 

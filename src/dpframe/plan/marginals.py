@@ -106,7 +106,7 @@ class Marginals(Question):
         """The interactions, each with its part of the price: see `theory.formulas.error.marginals.shares`."""
         _ = self.group_columns
         if self.auto is not None:
-            raise UnsupportedOperation("marginals: the limit is said, max_rows=1, not chosen by dp.Auto().")
+            raise UnsupportedOperation("marginals: dp.Auto() cannot choose the limit; type it, such as max_rows=1.")
         rows = self.limits.max_rows
         if rows is None:
             unit = ", ".join(f"'{name}'" for name, column in self.table.columns.items() if column.is_unit)

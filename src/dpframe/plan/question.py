@@ -296,7 +296,7 @@ class Question:
         for (_, aggregate), output in zip(self.aggregates, self.outputs, strict=True):
             if not all(total.additive for _, total in output.totals):
                 raise UnsupportedOperation(
-                    f"{aggregate.typed}: suppressed groups can be added up, and this is no sum over rows; leave other= "
+                    f"{aggregate.typed}: other= adds up suppressed groups, and this is no sum over rows. Leave other= "
                     "out, or ask for counts, sums, means and variances."
                 )
         rest = {
@@ -340,7 +340,9 @@ class Question:
         if not self.layout.measured:
             return None
         if self.undecided or self.table.limits.auto is not None:
-            raise UnsupportedOperation("crosstab: margins='measured' needs limits and bounds said, not dp.Auto().")
+            raise UnsupportedOperation(
+                "crosstab: dp.Auto() cannot choose limits or bounds for margins='measured'; type them."
+            )
         if self.keys is None:
             raise UnsupportedOperation(
                 "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."

@@ -239,7 +239,7 @@ class Mode(Aggregate):
         keys = read_keys(self.keys, (self.column,), (column.domain,), self.typed)
         if keys is None:
             raise InvalidArgument(
-                f"{self.typed}: it is chosen among values that are listed without looking at the data: "
+                f"{self.typed}: list the values to choose from, without looking at the data: "
                 f"{self.typed[:-1]}, keys=[...])."
             )
         (values,) = keys.levels

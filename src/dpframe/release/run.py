@@ -29,9 +29,9 @@ __all__ = ["Account", "PricedQuestion", "release", "settled", "subject_of"]
 
 PricedQuestion = tuple[Question, NoisePlan]
 _SCALED = (
-    "Multiplied by {}: {}. So many rows there are, by the same histograms, for each that counts under these limits. It "
-    "is one factor for all groups, so those whose people have few rows come out too large; margins of error are "
-    "multiplied too, and leave out how far the factor is off. dp.Auto(scaled=False) leaves numbers as they are."
+    "Multiplied by {}: {}. By these histograms, that is the ratio of all rows to the rows that count under these "
+    "limits. It is one factor for all groups, so groups whose people have few rows come out too large. Margins of error "
+    "are multiplied too; they do not include the error of the factor. dp.Auto(scaled=False) leaves numbers as they are."
 )
 
 

@@ -58,8 +58,8 @@ def tuned(
             release_price.plan(free.with_limits(choice))  # every refusal comes now
         except UnboundedContribution:
             raise UnboundedContribution(
-                "tune: what it lists takes the place of the question's limits, and leaves one of them open. List all "
-                "that it needs: tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
+                "tune: the listed limits take the place of the question's limits, and one limit is missing. List all: "
+                "tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
             ) from None
     also = sorted({histogram for choice in limits for histogram in judged_by(choice)})
     try_people(free, release_price, also)

@@ -133,7 +133,9 @@ def _clip(column: str, bounds: Bounds | Auto | None, table: Table, call: str, *k
             f"{cast_first(domain.dtype, column)}"
         )
     if isinstance(bounds, Auto):
-        raise UnsupportedOperation(f"{call}: a feature of a unit needs bounds that are said, no dp.Auto().")
+        raise UnsupportedOperation(
+            f"{call}: dp.Auto() cannot choose bounds of a feature; type them, such as bounds=(0, 100)."
+        )
     if bounds is None:
         return Name(column), domain
     if kind(domain.dtype) == Kind.BOOLEAN:

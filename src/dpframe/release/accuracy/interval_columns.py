@@ -49,9 +49,9 @@ def check_ci(ci: float, by: Sequence[str], outputs: Sequence[ReleasedColumn], la
         if total.between and not total.surely(1 - ci):
             paid_ci = "" if total.ci is None else f", and was at ci={total.ci:g}"
             raise UnsupportedOperation(
-                f"ci=: how far from {output.name!r} the true quantile may be has to be paid for in the release itself"
-                f"{paid_ci}: release(..., ci={ci:g}), or budget.plan([...], ci={ci:g}). What is likely where values "
-                "lie evenly is in .accuracy()."
+                f"ci=: an interval of {output.name!r}, a quantile, has to be paid for in the release itself"
+                f"{paid_ci}: release(..., ci={ci:g}), or budget.plan([...], ci={ci:g}). An interval that assumes "
+                "evenly spread values is in .accuracy()."
             )
 
 

@@ -81,8 +81,8 @@ def may_be_scaled(question: Question) -> str:
         return ""  # where units are counted, groups are limited too
     names = ", ".join(output.name for output in question.outputs if is_scaled(output))
     return (
-        f"For what the chosen limits leave out, {names} may be multiplied by one factor for all groups, at most "
-        f"{_MOST:g}; dp.Auto(scaled=False) leaves numbers as they are."
+        f"To correct for rows that the chosen limits remove, {names} may be multiplied by one factor for all groups, "
+        f"at most {_MOST:g}; dp.Auto(scaled=False) leaves numbers as they are."
     )
 
 

@@ -45,15 +45,15 @@ __all__ = [
 ]
 
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
-_AND_VALUES = ", and by noisy numbers of different values in all groups together"
+_AND_VALUES = " and noisy numbers of different values in all groups together"
 _CHOSEN = (
-    "Bounds of {!r}, for {}: from {} to {}. They have the smallest expected error of the released columns, clipping "
-    "and noise together, by noisy histograms of values in which each unit counts once."
+    "Bounds of {!r}, for {}: from {} to {}. Their expected error of the released columns, from clipping and noise "
+    "together, is the smallest. It is estimated from noisy histograms of values in which each unit counts once."
 )
 _UNSEEN = (
-    "Bounds of {!r}, for {}: none could be chosen. The noisy histogram of values cannot be told from that of an empty "
-    "table, by a rule that takes an empty one for more once in 100 times at most: there are few people beside its "
-    "noise. So values are clipped to what is fixed for the column's type or known of it, from {} to {}, wherever they "
+    "Bounds of {!r}, for {}: none could be chosen. There are too few people for the noise: the noisy histogram of "
+    "values does not differ from that of an empty table, by a test that is wrong for an empty table at most once in "
+    "100 times. So values are clipped to fixed bounds of the column or its type, from {} to {}, wherever the values "
     "are. Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.3)."
 )
 # Laws of values for each case of the units. If groups are not listed there is one, since far more limits are tried.
@@ -104,10 +104,11 @@ def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[
             rest, statement["noise"] = replace(rest, noise=noise), noise.value
             with_noise = f", with {noise.value.capitalize()} noise"
         cost = statement["cost"]["limits"] = float(price.amount * question.auto.share)
+        values = _AND_VALUES if _distinct(question) else ""
         statement["reason"].append(
-            f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(result.limits)}{with_noise}. Of those that "
-            "were tried, they have the smallest expected error of the released columns, bias and noise together, by "
-            f"noisy histograms in which each unit counts once{_AND_VALUES if _distinct(question) else ''}."
+            f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(result.limits)}{with_noise}. Of all limits "
+            "that were tried, their expected error of the released columns, from bias and noise together, is the "
+            f"smallest. It is estimated from noisy histograms in which each unit counts once{values}."
         )
     bounds: dict[str, Bounds] = {}
     for column, auto in question.open_bounds.items():
