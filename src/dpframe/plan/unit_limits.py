@@ -34,7 +34,7 @@ class UnitLimits:
         groups = self.groups(what)
         if self.max_rows is None and self.max_rows_per_group is None:
             unit = _unit_words(self.table)
-            where = f" by {_quoted(self.grouped_by)}" if self.grouped_by else ""
+            where = f" by {_in_quotes(self.grouped_by)}" if self.grouped_by else ""
             line = f"max_groups={groups}, max_rows_per_group=2" if self.grouped_by else "max_rows=20"
             raise UnboundedContribution(
                 f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so "
@@ -49,7 +49,7 @@ class UnitLimits:
         if self.max_groups is None:
             limits = f"max_groups=3, max_rows_per_group={self.max_rows_per_group or 2}"
             raise UnboundedContribution(
-                f"{what} by {_quoted(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
+                f"{what} by {_in_quotes(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
                 f"groups, so no finite noise hides it. {self._advice(limits)}"
             )
         return self.max_groups
@@ -71,8 +71,8 @@ class UnitLimits:
 
 def _unit_words(table: Table) -> str:
     names = [name for name, column in table.columns.items() if column.is_unit]
-    return _quoted(names) if names else "unit"
+    return _in_quotes(names) if names else "unit"
 
 
-def _quoted(names: tuple[str, ...] | list[str]) -> str:
+def _in_quotes(names: tuple[str, ...] | list[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)

@@ -30,8 +30,9 @@ __all__ = ["Account", "PricedQuestion", "release", "settled", "subject_of"]
 PricedQuestion = tuple[Question, NoisePlan]
 _SCALED = (
     "Multiplied by {}: {}. By these histograms, that is the ratio of all rows to the rows that count under these "
-    "limits. It is one factor for all groups, so groups whose people have few rows come out too large. Margins of error "
-    "are multiplied too; they do not include the error of the factor. dp.Auto(scaled=False) leaves numbers as they are."
+    "limits. It is one factor for all groups, so groups whose people have few rows come out too large. Margins of "
+    "error are multiplied too; they do not include the error of the factor. "
+    "dp.Auto(scaled=False) leaves numbers as they are."
 )
 
 
