@@ -67,7 +67,7 @@ class Cells:
     """A partition of all outcomes by label and by a score of the numbers. Draws that are not counted later fix it.
 
     A single number is its own score. For several numbers the score is a weighted sum: the weight of a number is the
-    distance between the two tables' medians of it, divided by its squared interquartile range.
+    difference of the two tables' medians of it, divided by its squared interquartile range.
     """
 
     weights: dict[tuple[Hashable, int], Floats]

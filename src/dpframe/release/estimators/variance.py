@@ -104,7 +104,7 @@ def _variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, pa
 def _expected_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float) -> float:
     """An error of a variance that is exceeded with probability at most alpha (square of the column unit).
 
-    Bound:  as for a mean (`Mean.expected_error`), with 2|m| <= 2h and |2m² - q| <= 3h²/2
+    Bound:  as for a mean (`MeanEstimator.expected_error`), with 2|m| <= 2h and |2m² - q| <= 3h²/2
     """
     half = half_width(output)
     total, count = output.totals[0][1], output.totals[-1][1]
