@@ -585,7 +585,7 @@ PLANTS = [
     # What others shipped
     Plant(
         "a key is kept below the threshold δ is charged for",
-        draw._kept,
+        draw._keep,
         "plan.threshold",
         "plan.threshold - 2",
         keys_kept_too_often,
@@ -642,7 +642,7 @@ PLANTS = [
     ),
     Plant(
         "a sum is released without noise",
-        draw._drawn,
+        draw._fresh_noise,
         "noise.mechanism.draw(size)",
         "np.zeros(size, np.int64)",
         noise_is_missing,
@@ -673,7 +673,7 @@ PLANTS = [
     ),
     Plant(
         "one draw for all groups",
-        draw._drawn,
+        draw._fresh_noise,
         "noise.mechanism.draw(size)",
         "np.repeat(noise.mechanism.draw(1), size)",
         noise_is_shared,
@@ -970,8 +970,8 @@ PLANTS = [
     Plant(
         "both numbers of different values have all of their part",
         auto._with_values,
-        "Fraction(1, 2 * len(asked))",
-        "Fraction(1, len(asked))",
+        "Fraction(1, 2 * len(questions))",
+        "Fraction(1, len(questions))",
         lambda: more_is_told("limits of different values"),
     ),
     Plant(
@@ -1172,9 +1172,9 @@ PLANTS = [
     ),
     Plant(
         "errors of drawing noise go on as they came",
-        run._found,
-        "engine.sealed(lambda: _read(priced, price))",
-        "_read(priced, price)",
+        run._sealed_read,
+        "engine.sealed(lambda: _read(pair, price))",
+        "_read(pair, price)",
         lambda: tracebacks_hold_rows(run, "drawn_table"),
     ),
 ]

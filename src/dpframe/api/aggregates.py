@@ -65,7 +65,7 @@ def count(column: str | None = None, *, share: float = 1) -> Aggregate:
 
 @explained
 def count_units(*, share: float = 1) -> Aggregate:
-    """Number of distinct units (with `dp.Rows(k)`, where nobody can tell them apart, of rows).
+    """Number of distinct units; with `dp.Rows(k)`, which has no identifiers, the number of rows.
 
     Output: integer, signed
     Bound:  see `dpframe.theory.formulas.sensitivity.grouped.unit_counts`
@@ -149,8 +149,8 @@ def var(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float 
 
     Input:  bounds (column unit) as in `sum`; ddof: 1 divides by n - 1, as pandas and Polars do, 0 by n
     Output: square of the column unit, float, between 0 and the largest variance that the bounds allow
-    Bound:  the sum and the count of `mean`, shared with a mean of the same column and bounds, and a sum of squared
-            distances from the middle of the bounds, measured from half of the largest one
+    Bound:  the sum and the count of `mean`, shared with a mean of the same column and bounds; and a sum of squared
+            distances from the middle of the bounds, each less half of the largest one
     Errors: as in `sum`
 
     >>> var("wage").typed
@@ -207,9 +207,9 @@ def n_unique(column: str, *, share: float = 1) -> Aggregate:
     """Number of different values of a column that are not missing.
 
     Output: integer, signed
-    Bound:  of a unit's different values at most max_rows_per_group in a group and max_rows in all are looked at, chosen
-            at random; see `dpframe.theory.formulas.sensitivity.grouped.row_counts`. Where many units share values,
-            small limits lose hardly any; whether they do, dp.Auto() finds out privately
+    Bound:  of a unit's different values at most max_rows_per_group in a group and max_rows in total count, chosen at
+            random; see `dpframe.theory.formulas.sensitivity.grouped.row_counts`. If many units share values, small
+            limits lose hardly any value; dp.Auto() estimates this privately
     Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
 
     >>> n_unique("shop").typed
@@ -220,7 +220,7 @@ def n_unique(column: str, *, share: float = 1) -> Aggregate:
 
 @explained
 def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
-    """The value that a part q of a column's values is not above.
+    """The value that a part q of a column's values does not exceed.
 
     Input:  q in [0, 1], to six decimals; bounds (column unit) as in `sum`
     Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
@@ -240,7 +240,7 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
     >>> 0 <= query.release(epsilon=0.5).value <= 10
     True
     """
-    return _ranked(column, read_rank(q), bounds, share, "quantile")
+    return _quantile(column, read_rank(q), bounds, share, "quantile")
 
 
 @explained
@@ -254,20 +254,20 @@ def median(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggr
     >>> out.table.columns
     ['wage', 'wage_low', 'wage_high']
     """
-    return _ranked(column, Fraction(1, 2), bounds, share, "median")
+    return _quantile(column, Fraction(1, 2), bounds, share, "median")
 
 
 @explained
 def min(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
     """A value that hardly any row is below.
 
-    The least row is one person's; what can be had is a value with as few rows below it as noise of this price can tell
-    from none, about (scale · ln 1024) rows.
+    The smallest value is one person's. The release is a value with few rows below it: as many as the noise can hide,
+    about (scale · ln 1024) rows.
 
     >>> min("wage").typed
     "min('wage')"
     """
-    return _ranked(column, Fraction(0), bounds, share, "min")
+    return _quantile(column, Fraction(0), bounds, share, "min")
 
 
 @explained
@@ -277,10 +277,10 @@ def max(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggrega
     >>> max("wage").typed
     "max('wage')"
     """
-    return _ranked(column, Fraction(1), bounds, share, "max")
+    return _quantile(column, Fraction(1), bounds, share, "max")
 
 
-def _ranked(column: str, q: Fraction, bounds: Pair | None, share: float, verb: str) -> Aggregate:
+def _quantile(column: str, q: Fraction, bounds: Pair | None, share: float, verb: str) -> Aggregate:
     name = read_name(column, verb)
     return Quantile(read_share(share), name, q, read_bounds(bounds, f"{verb}({name!r})"), verb)
 
@@ -290,11 +290,11 @@ def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) ->
     """The most frequent of the listed values of a column.
 
     Input:  keys: the values to choose from, listed without looking at the data; a column of type Enum or Boolean, and
-            one made by `cut`, brings them. Null counts where it is listed. Rows with other values are not looked at
+            one made by `cut`, brings them. Null counts if it is listed. Rows with other values do not count
     Output: one of the listed values, in the type that the column has as a key: its own, but text for categories and
             float for decimals, as everywhere inside the engine
-    Bound:  a choice, scored by the rows that have each value; by which mechanism, and what it costs, as in `quantile`:
-            see `dpframe.theory.formulas.loss.quantile_selection`
+    Bound:  a choice, scored by the rows that have each value; mechanism and cost are as in `quantile`: see
+            `dpframe.theory.formulas.loss.quantile_selection`
     Errors: InvalidArgument, UnknownColumn, WrongType, UnboundedContribution where it is asked
 
     >>> mode("city", keys=["Bonn", "Kiel"]).typed
@@ -305,7 +305,7 @@ def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) ->
 
 
 def top_k(column: str, k: int, keys: Iterable[Any] | None = None) -> Aggregate:
-    """The k most frequent of the listed values: `PrivateFrame.top_k` alone can ask this, for it is k rows."""
+    """The k most frequent of the listed values. Only `PrivateFrame.top_k` asks this, since the answer has k rows."""
     name = read_name(column, "top_k")
     return Mode(Fraction(1), name, read_values(keys, f"top_k({name!r})"), check_limit(k, "k"))
 
@@ -314,8 +314,8 @@ def top_k(column: str, k: int, keys: Iterable[Any] | None = None) -> Aggregate:
 def first(column: str, by: str) -> Aggregate:
     """The value of a column in a unit's first row by another column; for `per_unit` only.
 
-    Input:  by: a number, a time or a text; rows where it is missing do not count. Of several first rows the smallest
-            value is taken (missing only where all are), so that the order of rows never matters
+    Input:  by: a number, a time or a text; rows in which it is missing do not count. Of several first rows the smallest
+            value is taken (missing only if all are missing), so the order of rows never matters
     Output: column unit
     Errors: UnsupportedOperation anywhere else, because that row is one person's
 

@@ -1,4 +1,4 @@
-"""What users type, checked once: names, limits, bounds, shares. Every refusal names the parameter."""
+"""Arguments that users type, read and checked once: names, limits, bounds, shares. A refusal names the parameter."""
 
 from __future__ import annotations
 
@@ -38,40 +38,39 @@ __all__ = [
 
 
 _RANKS = 10**6  # the largest denominator of a rank
-_MISSPELT = 2  # names that are not there, at most, before they are taken for values
-Pair = tuple[Any, Any] | Auto  # two numbers, or two dates, times or timedeltas; or chosen inside the release
+_MISSPELT = 2  # with more unknown names than this, they are taken for values of a column
+Pair = tuple[Any, Any] | Auto  # two numbers, dates, times or timedeltas; or dp.Auto()
 
 
-def read_name(value: object, asked: str) -> str:
+def read_name(value: object, call: str) -> str:
     """The name of a column."""
     if not isinstance(value, str):
-        raise InvalidArgument(f"{asked}: give the name of a column, not {kind_of(value)}.")
+        raise InvalidArgument(f"{call}: give the name of a column, not {kind_of(value)}.")
     return value
 
 
-def read_names(values: Iterable[object], asked: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns, given one by one or as a list; of many that are not in `columns` none is shown.
+def read_names(values: Iterable[object], call: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns, one by one or as a list. If many are not in `columns`, the message shows none of them.
 
-    Errors: InvalidArgument; UnknownColumn for what seems to be a column's values. A few other names may be misspelt,
-            and are for the table to refuse
+    Errors: InvalidArgument; UnknownColumn for names that seem to be values of a column. A few unknown names may be
+            misspelt; the table refuses these
     """
     flat: list[object] = []
     for value in values:
         flat.extend(value) if isinstance(value, (list, tuple)) else flat.append(value)
-    names = tuple(read_name(value, asked) for value in flat)
+    names = tuple(read_name(value, call) for value in flat)
     if sum(name not in columns for name in names) > _MISSPELT:
         raise UnknownColumn(
-            f"{asked}: give names of columns; these seem to be values, and are not shown. "
-            f"Columns: {', '.join(columns)}."
+            f"{call}: give names of columns; these seem to be values, and are not shown. Columns: {', '.join(columns)}."
         )
     return names
 
 
-def read_mapping(value: object, asked: str) -> dict[str, Any]:
+def read_mapping(value: object, call: str) -> dict[str, Any]:
     """A dict from columns to something."""
     if not isinstance(value, Mapping) or not value:
-        raise InvalidArgument(f"{asked}: give a dict of columns, such as {{'spend': ...}}.")
-    return {read_name(key, asked): item for key, item in value.items()}
+        raise InvalidArgument(f"{call}: give a dict of columns, such as {{'spend': ...}}.")
+    return {read_name(key, call): item for key, item in value.items()}
 
 
 def read_limits(
@@ -82,40 +81,40 @@ def read_limits(
         raise InvalidArgument("limits= takes dp.Auto(), which chooses them inside the release.")
     if any(isinstance(limit, Auto) for limit in (max_rows, max_groups, max_rows_per_group)):
         raise InvalidArgument("A limit is a whole number; to have limits chosen inside the release: limits=dp.Auto().")
-    given = {"max_rows": max_rows, "max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
-    read = {name: None if value is None else check_limit(value, name) for name, value in given.items()}
+    by_name = {"max_rows": max_rows, "max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
+    read = {name: None if value is None else check_limit(value, name) for name, value in by_name.items()}
     return Limits(**read, auto=limits)
 
 
-def read_bounds(value: object, asked: str) -> Bounds | Auto | None:
-    """A pair (lower, upper) of finite numbers or of times, in order; dp.Auto(), which chooses them; or None."""
+def read_bounds(value: object, call: str) -> Bounds | Auto | None:
+    """A pair (lower, upper) of finite numbers or of times, in order; or dp.Auto(); or None."""
     if isinstance(value, Auto) and not value.scaled:
         raise InvalidBounds(
-            f"{asked}: scaled= is about limits, which leave rows out, and says nothing of bounds. Type "
+            f"{call}: scaled= is about limits, which leave rows out, and says nothing of bounds. Type "
             f"bounds={replace(value, scaled=True)} here, and limits=dp.Auto(scaled=False) where limits are chosen."
         )
     if value is None or isinstance(value, Auto):
         return value
     if isinstance(value, str) and value.lower() == "auto":
-        raise InvalidBounds(f"{asked}: bounds=dp.Auto() chooses them inside the release.")
+        raise InvalidBounds(f"{call}: bounds=dp.Auto() chooses them inside the release.")
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable) or len(pair := tuple(value)) != 2:
-        raise InvalidBounds(f"{asked}: bounds are a pair, such as (0, 100), or dp.Auto().")
+        raise InvalidBounds(f"{call}: bounds are a pair, such as (0, 100), or dp.Auto().")
     lower, upper = pair
     if lower is None or upper is None:
-        raise InvalidBounds(f"{asked}: give both bounds, such as (0, 100).")
-    read = Bounds(*check_interval(lower, upper, asked))
-    warn_of_computed_bounds(value, asked)
+        raise InvalidBounds(f"{call}: give both bounds, such as (0, 100).")
+    read = Bounds(*check_interval(lower, upper, call))
+    warn_of_computed_bounds(value, call)
     return read
 
 
-def read_values(values: object, asked: str) -> tuple[Any, ...] | None:
+def read_values(values: object, call: str) -> tuple[Any, ...] | None:
     """Values of a column in a list, or None."""
     if values is None:
         return None
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable) or hasattr(values, "columns"):
-        raise InvalidArgument(f"{asked}: keys= is a list of values.")
+        raise InvalidArgument(f"{call}: keys= is a list of values.")
     read = tuple(plain(value) for value in in_order(values))
-    warn_of_computed_keys(values, asked)
+    warn_of_computed_keys(values, call)
     return read
 
 
@@ -130,7 +129,7 @@ def read_share(value: object, such_as: str = "2 for twice the part of the price"
 def read_rank(value: object) -> Fraction:
     """A quantile's rank: a number in [0, 1], to six decimals.
 
-    Errors: InvalidArgument; also for what would be rounded to an extreme, which is another question
+    Errors: InvalidArgument; also for a rank that would be rounded to 0 or 1, which is a minimum or maximum
     """
     value = plain(value)
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not 0 <= value <= 1:
@@ -145,7 +144,7 @@ def read_rank(value: object) -> Fraction:
     return rank
 
 
-def read_expr(value: object, asked: str) -> Expr:
+def read_expr(value: object, call: str) -> Expr:
     """A row expression; a name stands for its column."""
     if isinstance(value, Expr):
         return value
@@ -153,4 +152,4 @@ def read_expr(value: object, asked: str) -> Expr:
         return col(value)
     if isinstance(value, bool):
         return lit(value)
-    raise InvalidArgument(f"{asked}: give a condition on the row, such as dp.col('age') >= 18.")
+    raise InvalidArgument(f"{call}: give a condition on the row, such as dp.col('age') >= 18.")

@@ -1,4 +1,4 @@
-"""What is typed for the cells of a histogram or a crosstab, checked."""
+"""Arguments about the cells of a histogram or a crosstab, read and checked."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dpframe.plan import Aggregate, Intervals, Question, check_choice, number
 __all__ = ["cell_of", "check_cells", "intervals_of", "parts_of"]
 
 
-def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, asked: str) -> Intervals:
-    """The intervals of a histogram, with one below and one above where they are asked for."""
+def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, call: str) -> Intervals:
+    """The intervals of a histogram, with one below the edges (`underflow`) and one above (`overflow`)."""
     if not isinstance(underflow, bool) or not isinstance(overflow, bool):
-        raise InvalidArgument(f"{asked}: underflow= and overflow= are True or False.")
-    inner = Intervals.of(bins, right=False, closed_ends=not overflow, asked=asked)
+        raise InvalidArgument(f"{call}: underflow= and overflow= are True or False.")
+    inner = Intervals.of(bins, right=False, closed_ends=not overflow, call=call)
     if not underflow and not overflow:
         return inner
     first, last = inner.edges[0], inner.edges[-1]
     if not isinstance(first, (int, float)):
-        raise InvalidArgument(f"{asked}: underflow= and overflow= go with bins of numbers.")
+        raise InvalidArgument(f"{call}: underflow= and overflow= go with bins of numbers.")
     edges, labels = inner.edges, inner.labels
     if underflow:
         edges, labels = (-math.inf, *edges), (f"< {number(first)}", *labels)
@@ -33,17 +33,17 @@ def intervals_of(bins: Sequence[Any], underflow: bool, overflow: bool, asked: st
 
 
 def parts_of(normalize: object) -> Literal["", "index", "columns", "all"]:
-    """What each cell is a part of, typed as in `pd.crosstab`."""
+    """What each cell is divided by, from `normalize=` as in `pd.crosstab`."""
     if normalize is False:
         return ""
-    for said, meant in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
-        if any(type(normalize) is type(x) and normalize == x for x in said):
-            return meant  # type: ignore[return-value]
+    for names, part in ((("index", 0), "index"), (("columns", 1), "columns"), (("all", True), "all")):
+        if any(type(normalize) is type(x) and normalize == x for x in names):
+            return part  # type: ignore[return-value]
     raise InvalidArgument("crosstab: normalize= is 'index', 'columns', 'all' or False.")
 
 
 def cell_of(values: str | None, aggfunc: str, bounds: Pair | None) -> Aggregate:
-    """What a crosstab asks of each cell."""
+    """The aggregate of each cell of a crosstab."""
     check_choice(aggfunc, ("count", "sum", "mean"), "crosstab: aggfunc")
     if aggfunc == "count":
         if bounds is not None:

@@ -30,12 +30,12 @@ def concat(frames: Iterable[PrivateFrame[Table_co]]) -> PrivateFrame[Table_co]:
     >>> year.sum("spend", bounds=(0, 10), max_rows=2).sensitivity["spend"].l1
     20
     """
-    listed: list[PrivateFrame[Table_co]] = (
+    members: list[PrivateFrame[Table_co]] = (
         list(frames) if isinstance(frames, Iterable) and not isinstance(frames, (str, bytes)) else []
     )
-    if not listed or not all(isinstance(frame, PrivateFrame) for frame in listed):
+    if not members or not all(isinstance(frame, PrivateFrame) for frame in members):
         raise InvalidArgument("concat: give a list of protected frames, such as dp.concat([january, february]).")
-    first, *more = listed
+    first, *more = members
     for frame in more:
         check_same_budget(first._budget, frame._budget, "concat")
     return first._then(Concat(first._step, tuple(frame._step for frame in more))) if more else first

@@ -1,4 +1,4 @@
-"""The protected frame: one method per plan step. What it can be asked is in `questions`."""
+"""The protected frame: one method per plan step. Its questions are in `questions`."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def protect(
 class PrivateFrame(Questions[Table_co]):
     """A protected table. It can be transformed row by row and asked questions; it cannot be looked at.
 
-    Every method returns something new. Transformations keep track of what one unit can contribute; questions give a
-    `Query`, which alone can be released.
+    No method changes the frame. Transformations return a new frame and keep track of what one unit can contribute.
+    Questions return a `Query`, which alone can be released.
     """
 
     __slots__ = ()
@@ -136,7 +136,7 @@ class PrivateFrame(Questions[Table_co]):
 
     @property
     def unit(self) -> tuple[str, ...] | Rows:
-        """Whose privacy is protected: the identifying columns of the source, or `dp.Rows(k)`."""
+        """The unit of privacy: the identifying columns of the source, or `dp.Rows(k)`."""
         return source_of(self._step).unit
 
     @property
@@ -146,7 +146,7 @@ class PrivateFrame(Questions[Table_co]):
 
     @property
     def budget(self) -> Any:
-        """What releases are paid from; None where the default of `dp.set_budget` is used."""
+        """The budget that pays for releases; None if the default of `dp.set_budget` pays."""
         return self._budget
 
     def __repr__(self) -> str:
@@ -165,13 +165,13 @@ class PrivateFrame(Questions[Table_co]):
             return f" It is a column: in a step it is dp.col({name!r}), in a question {name!r}, as in count({name!r})."
         return super()._advice(name)
 
-    def __getitem__(self, asked: object) -> NoReturn:
-        if isinstance(asked, Expr):
+    def __getitem__(self, key: object) -> NoReturn:
+        if isinstance(key, Expr):
             raise InvalidArgument("A protected frame takes no [...]: rows are kept by filter(dp.col('age') >= 18).")
-        if isinstance(asked, (list, tuple)):
+        if isinstance(key, (list, tuple)):
             raise InvalidArgument("A protected frame takes no [...]: columns are kept by select('age', 'city').")
-        if isinstance(asked, str):
-            name = asked if asked in self.columns else "age"
+        if isinstance(key, str):
+            name = key if key in self.columns else "age"
             raise InvalidArgument(f"A protected frame takes no [...]: in a step a column is dp.col({name!r}).")
         raise InvalidArgument(
             f"A protected frame takes no [...] and no loop: {NO_ROWS[0].lower()}{NO_ROWS[1:]} Some are kept by "
@@ -216,8 +216,8 @@ class PrivateFrame(Questions[Table_co]):
         """
         if not columns:
             raise InvalidArgument("with_columns: name a column, such as with_columns(double=dp.col('x') * 2).")
-        made = tuple((name, value if isinstance(value, Expr) else lit(value)) for name, value in columns.items())
-        return self._then(steps.WithColumns(self._step, made))
+        expressions = tuple((name, value if isinstance(value, Expr) else lit(value)) for name, value in columns.items())
+        return self._then(steps.WithColumns(self._step, expressions))
 
     def select(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
         """Keep these columns, in this order. The unit's identifier travels on, hidden.
@@ -296,7 +296,7 @@ class PrivateFrame(Questions[Table_co]):
         Query of age: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...).
         """
         pairs = _pairs(column, dtype, "cast")
-        return self._then(steps.Cast(self._step, tuple((name, as_dtype(given)) for name, given in pairs)))
+        return self._then(steps.Cast(self._step, tuple((name, as_dtype(target)) for name, target in pairs)))
 
     def cut(
         self,
@@ -322,9 +322,9 @@ class PrivateFrame(Questions[Table_co]):
         ['Keys are public: all 3 listed groups are released, whatever the data holds.']
         """
         name = read_name(column, "cut")
-        asked = f"cut({name!r})"
-        intervals = Intervals.of(bins, labels, right=right, closed_ends=include_lowest, asked=asked)
-        return self._then(steps.Cut(self._step, name, intervals, name if into is None else read_name(into, asked)))
+        call = f"cut({name!r})"
+        intervals = Intervals.of(bins, labels, right=right, closed_ends=include_lowest, call=call)
+        return self._then(steps.Cut(self._step, name, intervals, name if into is None else read_name(into, call)))
 
     def bound(self, max_rows: int | None = None, *, limits: Auto | None = None) -> PrivateFrame[Table_co]:
         """A limit for every later question: of the rows that reach it, at most max_rows of one unit count.
@@ -346,8 +346,7 @@ class PrivateFrame(Questions[Table_co]):
 
         Input:  features: count, n_unique, sum, mean, min, max, first and last of the unit's rows, named; bounds= clips
                 each value, unit_bounds= a sum
-        Output: a frame with the columns that identify the unit and the features; ask it as any other, with no limit on
-                rows
+        Output: a frame with the columns that identify the unit and the features; it needs no limit on rows
         Bound:  one row of a unit, made of its own rows alone; see `dpframe.plan.steps.combine.PerUnit`
         Errors: UnsupportedOperation with `dp.Rows(k)` and for other aggregates; InvalidArgument, UnknownColumn,
                 WrongType
@@ -366,8 +365,8 @@ class PrivateFrame(Questions[Table_co]):
                 protected frame of the same unit and budget, with the columns that identify the unit in on=. on: columns
                 that both have; a missing key matches nothing. how: "inner" drops rows without a match, "left" keeps
                 them
-        Output: a frame with the columns of the other table added. Bounds and keys of public columns follow their types,
-                and are not looked for in the values
+        Output: a frame with the columns of the other table added. Bounds and keys of public columns follow from their
+                types, not from their values
         Bound:  see `dpframe.plan.steps.combine.Join` and `JoinProtected`: with an identifier column limits are enforced
                 after the join; with `dp.Rows(k)` k is multiplied by the largest number of public rows that one key has
         Errors: InvalidArgument where both tables have a column, UnknownColumn, WrongType, UnsupportedOperation,
@@ -393,11 +392,11 @@ class PrivateFrame(Questions[Table_co]):
     def partition(self, by: str, keys: Sequence[Any], max_groups: int = 1) -> dict[Any, PrivateFrame[Table_co]]:
         """One protected frame for each key of a column; releases about different parts compose in parallel.
 
-        Input:  by: a column; keys: the parts, listed without looking at the data; max_groups: in how many of them one
-                unit may be. Which ones is chosen here, by a hash under a salt drawn for this call, kept with the budget
+        Input:  by: a column; keys: the parts, listed without looking at the data; max_groups: in how many parts one
+                unit may be. A hash with a salt chooses them; the salt is drawn for this call and kept with the budget
         Output: frames by key; the budget is charged what the dearest part costs, times max_groups, for ε, δ, ρ each
-        Bound:  a unit's rows are in at most max_groups parts, the same in every release; what the others release says
-                nothing of it
+        Bound:  a unit's rows are in at most max_groups parts, the same ones in every release. Releases about the other
+                parts reveal nothing of it
         Source: McSherry 2009, doi:10.1145/1559845.1559850, theorem 4
         Errors: UnsupportedOperation under neighbors="replace"; InvalidArgument, UnknownColumn, WrongType,
                 BudgetRequired

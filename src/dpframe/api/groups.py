@@ -1,4 +1,4 @@
-"""Groups of a protected frame: what `group_by` gives."""
+"""Groups of a protected frame, as `group_by` returns them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
     _habits = GROUPS
 
     def __init__(self, groups: Question, budget: Account | None) -> None:
-        """`groups` asks nothing yet."""
+        """`groups` is a question without aggregates."""
         groups.unit_limits.groups("groups")  # columns, keys and the limit are checked as soon as they are named
         self._groups, self._budget = groups, budget
 
@@ -47,8 +47,8 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
     def keys(self) -> Query[Table_co]:
         """The keys alone, of the groups that enough units are in: as many as the price allows, which needs a δ.
 
-        Where units have more groups than they may keep, many units keep the same ones: fewer groups are met, and more
-        of these are shown, than where numbers are asked for too.
+        If units have more groups than the limit, many units keep the same ones. So fewer groups have any unit, and more
+        of these are released, than in a question that asks for numbers too.
 
         Bound:  see `dpframe.theory.formulas.loss.key_selection.selection_scale`
         Errors: UnsupportedOperation for listed keys, with other=, which adds up numbers, and with limits=dp.Auto(),
@@ -91,7 +91,7 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
 
     def geometric_mean(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """Geometric mean of a column per group; see `dp.geometric_mean`."""
-        return self._question(((column, make.geometric_mean(column, bounds)),))
+        return self._query(((column, make.geometric_mean(column, bounds)),))
 
     def n_unique(self, column: str) -> Query[Table_co]:
         """Different values of a column per group; see `dp.n_unique`."""
@@ -129,11 +129,11 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
             return f" It is a column: name it in the question, as in .mean({name!r}, bounds=(0, 100))."
         return super()._advice(name)
 
-    def __getitem__(self, asked: object) -> NoReturn:
-        if isinstance(asked, int):  # a loop asks for 0, 1, ...
+    def __getitem__(self, key: object) -> NoReturn:
+        if isinstance(key, int):  # a loop asks for 0, 1, ...
             line = f"partition({', '.join(map(repr, self._groups.by))}, keys=[...], max_groups=1)"
             raise InvalidArgument(f"Groups take no [...] and no loop: one frame for each key is in {line}.")
-        name = asked if isinstance(asked, str) else "x"
+        name = key if isinstance(key, str) else "x"
         raise InvalidArgument(
             f"Groups take no [...]: name the column in the question, as in .mean({name!r}, bounds=(0, 100))."
         )
@@ -148,7 +148,7 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
 def named(
     aggregates: Mapping[str, Any], verb: str = "agg", unnamed: tuple[object, ...] = ()
 ) -> tuple[tuple[str, Aggregate], ...]:
-    """Aggregates with their names, checked; what comes without a name is refused."""
+    """Aggregates with their names, checked. An aggregate without a name is refused."""
     if unnamed:
         raise InvalidArgument(
             f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."

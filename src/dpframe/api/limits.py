@@ -1,4 +1,4 @@
-"""Limits and bounds that are chosen inside the release."""
+"""`dp.Auto()`: limits and bounds that the release chooses privately."""
 
 from __future__ import annotations
 
@@ -12,29 +12,31 @@ __all__ = ["Auto"]
 
 
 def Auto(share: float = 0.1, *, scaled: bool = True) -> Chosen:  # noqa: N802 - a value to type, like dp.Rows(1)
-    """In place of a limit set or of bounds: chosen privately inside the release, for that share of its price.
+    """Typed in place of limits or bounds: the release chooses them privately, for this share of its price.
 
     `limits=dp.Auto()` in every asking verb, `bounds=dp.Auto()` in `dp.sum`, `dp.mean`, `dp.quantile` and the like.
 
-    Input:  share, strictly between 0 and 1; of several in one question each has its own, and one column's bounds are
-            chosen once; scaled, of limits alone: whether numbers are scaled up by what chosen limits leave out
-    Output: limits that leave less out cost more noise, so the best ones leave something out. How much, the same
-            histograms say, and in twelve listed groups and more, where rows in all are limited and nothing else, counts
-            of rows (and sums beside such a count) are multiplied by that factor, at most 2, which the report states. It
-            is one factor for all groups, so those whose people have few rows come out too large, as without it the
-            others come out too small. Margins of error are multiplied too; they leave out how far the factor is off.
-            `expected_error` in the report's JSON is the root mean square, over the groups, of what is released less the
-            raw truth (column unit), noise and all that is left out together, as the histograms let expect: within a
-            factor of two of the real one for nearly all counts of the panels in `benchmarks/auto.py`, and most means,
-            of whose values it knows nothing but the bounds. For `dp.n_unique` the same share pays for two noisy
-            numbers of different values, too: where people share values, low limits lose hardly any. In few groups they
-            say little of rare values, so where these are most, limits may come out too low
-    Bound:  what is open is chosen from noisy histograms in which each unit counts once, and for `dp.n_unique` also from
-            noisy numbers of values in all groups together; the rest of the price pays for the answer: composition of
-            adaptively chosen parts, see `dpframe.release.auto.choice`. All of the price is charged, δ too, since what
-            is chosen may need it. The release's report says what was chosen, at what cost and why. Scaling is free, it
-            reads nothing: see `dpframe.release.answer.upscaling`
-    Errors: InvalidArgument; InvalidBounds for scaled=False in bounds; UnsupportedOperation where several queries are
+    Input:  share, strictly between 0 and 1. Where a question has several dp.Auto(), each has its own share; bounds of
+            one column are chosen once. scaled, for limits alone: whether counts and sums are corrected for the rows
+            that the chosen limits remove
+    Output: limits or bounds with the smallest expected error. Higher limits need more noise, so the best limits usually
+            remove some rows. Noisy histograms estimate how many. Counts of rows, and sums beside a count of rows, are
+            multiplied by one factor that corrects for the removed rows. This applies if at least twelve groups are
+            listed and max_rows is the only limit. The factor is at most 2, and the report states it. It is one factor
+            for all groups: groups whose people have few rows come out too large, and without the factor the others
+            would come out too small. Margins of error are multiplied too; they do not include the error of the factor.
+            `expected_error` in the report's JSON is the root mean square, over the groups, of the released number less
+            the true one (column unit), with noise and removed rows, as estimated from the histograms. It is within a
+            factor of two of the real error for nearly all counts of the panels in `benchmarks/auto.py`, and for most
+            means, though it knows nothing of their values but the bounds. For `dp.n_unique` the share also pays for two
+            noisy numbers of different values: where people share values, low limits lose hardly any value. In few
+            groups these numbers say little of rare values, so where most values are rare, limits may come out too low
+    Bound:  limits and bounds are chosen from noisy histograms in which each unit counts once, and for `dp.n_unique`
+            also from noisy numbers of values in all groups together. The rest of the price pays for the answer:
+            composition of adaptively chosen parts, see `dpframe.release.auto.choice`. All of the price is charged, and
+            all of δ, since the chosen noise may need it. The release's report states the choice, its cost and its
+            reason. Scaling is free, since it reads no row: see `dpframe.release.answer.upscaling`
+    Errors: InvalidArgument; InvalidBounds for scaled=False in bounds; UnsupportedOperation if several queries are
             priced together
 
     >>> import polars as pl, dpframe as dp

@@ -32,13 +32,13 @@ class MarginalsQuery(Query[Table_co]):
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
         """The interactions that are measured, without noise, on a table that you made up; see `Query.exact_totals`."""
         question = replace(self._question, step=rebased(self._question.step, engine.adopt(table)))
-        found = exact_interactions(question, engine.marginal_totals(question, 0))
-        return {allotment.names[0]: values for allotment, values in zip(question.allotments, found, strict=True)}
+        interactions = exact_interactions(question, engine.marginal_totals(question, 0))
+        return {allotment.names[0]: values for allotment, values in zip(question.allotments, interactions, strict=True)}
 
-    def _expected(
+    def _error_rows(
         self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
     ) -> list[tuple[Any, ...]]:
-        alpha, plan = check_alpha(alpha), self._priced(price, noise)
+        alpha, plan = check_alpha(alpha), self._noise_plan(price, noise)
         tables = self._question.tables
         rows, variances = [], interaction_variances(tables, plan)
         for table, output in zip(tables.workload, self._question.outputs, strict=True):

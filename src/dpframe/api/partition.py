@@ -24,22 +24,22 @@ def partitioned(step: Step, budget: Any, by: str, keys: Sequence[Any], max_group
     if not isinstance(paying, Budget) or any(isinstance(s, PartitionPart) for s in lineage(step)):
         raise UnsupportedOperation("partition: a part of a partition cannot be partitioned again.")
     domain = step.table.column(name, "partition").domain
-    listed = read_keys(keys, (name,), [domain], f"partition({name!r})")
-    if listed is None or any(key is None for key in listed.levels[0]):
+    levels = read_keys(keys, (name,), [domain], f"partition({name!r})")
+    if levels is None or any(key is None for key in levels.levels[0]):
         raise InvalidArgument(f"partition({name!r}): list the keys of the parts, keys=['north', 'south'].")
-    values = tuple(key for key in listed.levels[0] if key is not None)
+    values = tuple(key for key in levels.levels[0] if key is not None)
     for key in values:  # refuse before anything is written
         _ = PartitionPart(step, name, key, values, most, "").table
-    # What describes a partition says nothing of its rows, and other rows must never share its account: each call opens
-    # a partition of its own, and what is spent in one adds to what is spent in another.
+    # The description of a partition says nothing of its rows, and partitions of other rows must not share its account.
+    # So each call opens a partition of its own, and the costs of two partitions add up.
     call = "".join(f"{int(word):016x}" for word in bits.random_words(2))
-    said = {
+    description = {
         **described_table(step),
         "by": name,
         "keys": [repr(key) for key in values],
         "max_groups": most,
         "call": call,
     }
-    partition, salt = paying.partition(said, min(most, len(values)))
+    partition, salt = paying.partition(description, min(most, len(values)))
     steps = [PartitionPart(step, name, key, values, most, salt) for key in values]
     return [(part.key, part, PartBudget(paying, partition, repr(part.key))) for part in steps]

@@ -1,4 +1,4 @@
-"""A question that has not been answered: look at its derivation and its error, then release it."""
+"""A question before its release: its derivation, its expected error, and the release itself."""
 
 from __future__ import annotations
 
@@ -71,21 +71,21 @@ class Query(Hints, Generic[Table_co]):
         self._known_limits("sensitivity")
         return self._question.sensitivity
 
-    def _known_limits(self, asked: str) -> None:
+    def _known_limits(self, call: str) -> None:
         if self._question.undecided:
             raise UnsupportedOperation(
-                f"{asked}: dp.Auto() chooses limits and bounds inside the release, so what one unit can change is "
+                f"{call}: dp.Auto() chooses limits and bounds inside the release, so what one unit can change is "
                 "not known before. The release says it: out.derivation, out.noise, out.accuracy()."
             )
 
     @property
     def unit_columns(self) -> tuple[str, ...]:
-        """The columns that say whose row it is; empty with `dp.Rows(k)`."""
+        """The columns that identify the unit; empty with `dp.Rows(k)`."""
         unit = source_of(self._question.step).unit
         return unit if isinstance(unit, tuple) else ()
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, Fraction]]:
-        """What the same question adds up, without noise, on a table that you made up: to check `sensitivity` against.
+        """The totals of this question, without noise, on a made-up table: to check `sensitivity`.
 
         Input:  table: any kind of table that can be protected, with the columns of the protected one
         Output: for each noisy total its exact value per group (column unit); choices of ranks have none
@@ -114,7 +114,7 @@ class Query(Hints, Generic[Table_co]):
         assume_rows: int | None = None,
         ci: float | None = None,
     ) -> float:
-        """The smallest ε whose error is within `error`, to four digits: the inverse of `accuracy`.
+        """The smallest ε whose error is at most `error`, to four digits: the inverse of `accuracy`.
 
         Input:  error > 0 (column unit); column, by default every column; alpha, delta, noise, assume_rows, ci as in
                 `accuracy`
@@ -133,10 +133,10 @@ class Query(Hints, Generic[Table_co]):
             raise InvalidArgument("epsilon_for: error= is a number above 0, in the column's unit.")
         check_column(column, [output.name for output in self._question.outputs], "epsilon_for")
         self._known_limits("epsilon_for")
-        asked = self._with_ci(ci)
+        query = self._with_ci(ci)
 
         def enough(epsilon: float) -> bool:
-            rows = asked._expected({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows)
+            rows = query._error_rows({"epsilon": epsilon, "delta": delta}, alpha, noise, assume_rows)
             errors = [row[-1] for row in rows if column in (None, row[0])]
             if not errors:
                 raise UnsupportedOperation("epsilon_for: keys alone have no error.")
@@ -154,8 +154,8 @@ class Query(Hints, Generic[Table_co]):
             middle = math.sqrt(low * high)
             low, high = (low, middle) if enough(middle) else (middle, high)
         digits = 10.0 ** (math.floor(math.log10(high)) - 3)
-        rounded = float(f"{math.ceil(high / digits) * digits:.4g}")
-        return rounded if rounded >= high else high
+        result = float(f"{math.ceil(high / digits) * digits:.4g}")
+        return result if result >= high else high
 
     def accuracy(
         self,
@@ -247,29 +247,29 @@ class Query(Hints, Generic[Table_co]):
         rows = []
         for price in _prices(listed, terms) if several else [listed]:
             named = {"epsilon": epsilon, "rho": rho, "delta": delta, terms.value: price}
-            expected = asked._expected(named, alpha, noise, assume_rows)
+            expected = asked._error_rows(named, alpha, noise, assume_rows)
             rows += [(float(price), *row) if several else row for row in expected]
         schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String}
         first = {terms.value: pl.Float64} if several else {}
         return pl.DataFrame(rows, schema={**first, **schema, "scale": pl.Float64, "error": pl.Float64}, orient="row")
 
-    def _expected(
+    def _error_rows(
         self, price: Mapping[str, float | None], alpha: float, noise: str, assume_rows: int | None
     ) -> list[tuple[Any, ...]]:
         """One row per column: name, aggregate, mechanism, scale, error; the error is None where it is not known.
 
-        The row that collects suppressed groups has noise of its own: "n.other".
+        The row that collects suppressed groups has its own noise, and lines such as "n.other".
         """
         self._known_limits("accuracy")
-        alpha, known = check_alpha(alpha), None if assume_rows is None else check_rows(assume_rows)
-        plan = self._priced(price, noise)
+        alpha, values = check_alpha(alpha), None if assume_rows is None else check_rows(assume_rows)
+        plan = self._noise_plan(price, noise)
         rows = []
         plans = [(plan, ""), *([] if plan.collected is None else [(plan.collected, ".other")])]
         for part, of in plans:
             for output in self._question.outputs:
                 first = part.of(output.totals[0][1])
                 scale = first.scale * float(first.allotment.total.unit)
-                error = estimator_of(output).expected_error(output, part, alpha, known)
+                error = estimator_of(output).expected_error(output, part, alpha, values)
                 rows.append((f"{output.name}{of}", output.formula.value, first.label, scale, error))
         return rows
 
@@ -277,8 +277,8 @@ class Query(Hints, Generic[Table_co]):
         """The question with the intervals that are asked for."""
         return self if ci is None else type(self)(self._question.with_ci(read_ci(ci)), self._budget)
 
-    def _priced(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
-        """The noise that a price buys from the budget, or where none is named from one that counts what is offered."""
+    def _noise_plan(self, price: Mapping[str, float | None], noise: str) -> NoisePlan:
+        """The noise that a price buys from the budget. If there is no budget, the price decides: ε or ρ."""
         terms = Terms.EPSILON if price.get("rho") is None else Terms.RHO
         with suppress(BudgetRequired):
             terms = resolve_budget(self._budget).terms
@@ -297,15 +297,15 @@ class Query(Hints, Generic[Table_co]):
     ) -> Release[Table_co]:
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
-        Input:  epsilon > 0 and delta >= 0, the price, or rho > 0 (and delta, for keys found in the data) from a budget
-                in ρ; noise: "laplace", "gaussian", or "auto" for whichever has the smaller standard deviation. Choices
-                (quantiles, most frequent values) have a mechanism of their own, which may use the δ, but not beside
-                "laplace"; name: what the release is called in its budget, so that asking again gives the stored table
-                for free; refresh: pay again for a name, and draw again; ci: with 0.95 each number has the ends of its
-                95% interval beside it, see `Release.with_ci`: for free, but for a quantile, where half of its price
-                buys them, so that they hold whatever the values are
+        Input:  epsilon > 0 and delta >= 0, the price; or rho > 0 (and delta, for keys found in the data) from a budget
+                in ρ; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviation. Choices
+                (quantiles, most frequent values) have a mechanism of their own, which may use the δ, but not with
+                noise="laplace"; name: of the release in its budget, so that a second call with this name returns the
+                stored table for free; refresh: pay again for a name, and draw again; ci: with 0.95 each number has the
+                ends of its 95% interval beside it, see `Release.with_ci`. Intervals are free, but for quantiles: half
+                of a quantile's price pays for its interval, which then holds whatever the values are
         Output: Release; its table is of the kind that was protected
-        Bound:  (epsilon, delta) differential privacy for the protected unit; δ that nothing uses is not charged
+        Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
                 ReleasePending, LedgerError, which spend nothing; EngineError
 
@@ -341,13 +341,13 @@ class Query(Hints, Generic[Table_co]):
     ) -> Table_co:
         """The error to expect under other limits: `query.tune({"max_rows": [1, 10, 100]}, epsilon=0.1)`.
 
-        Input:  grid: limits to try by name, max_rows, max_groups, max_rows_per_group; every combination is tried, in
-                place of the limits of this question. epsilon or rho: paid for histograms in which each unit counts
-                once; at: the ε or ρ of the release that is planned, nine times as much by default, delta its δ, which
-                is not charged here; noise, name, refresh as in `release`
+        Input:  grid: lists of limits to try, by name: max_rows, max_groups, max_rows_per_group. Every combination is
+                tried, in place of the limits of this question. epsilon or rho: the price of histograms in which each
+                unit counts once; at: the ε or ρ of the planned release, by default nine times that price; delta: its δ,
+                which is not charged here; noise, name, refresh as in `release`
         Output: one row for each combination: the limits, and the expected error of each column, `n_error` for `n`
-                (column unit): the root mean square over the groups of what limits leave out and of the noise, as
-                near to the real one as `dp.Auto` says; nothing is scaled here
+                (column unit). It is the root mean square error over the groups, from removed rows and from noise, as
+                precise as `dp.Auto` says. Numbers are not scaled here
         Bound:  ε (or ρ) differential privacy; the table is made of noisy histograms
         Errors: as in `release`; UnsupportedOperation with `dp.Rows(k)`, and for bounds that are not said
 
@@ -365,8 +365,8 @@ class Query(Hints, Generic[Table_co]):
 
     def __repr__(self) -> str:
         columns = ", ".join(output.name for output in self._question.outputs)
-        asked = columns or f"the keys of {', '.join(map(repr, self._question.by))}"
-        return f"Query of {asked}: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...)."
+        subject = columns or f"the keys of {', '.join(map(repr, self._question.by))}"
+        return f"Query of {subject}: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...)."
 
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()
@@ -377,7 +377,7 @@ class Query(Hints, Generic[Table_co]):
 
 @plan_with
 def _batch(queries: Sequence[object], budget: Account, /, **price: Any) -> Batch:
-    """Several queries as one batch of a budget: what `Budget.plan` calls. Errors: as there."""
+    """Several queries as one batch of a budget. `Budget.plan` calls this, and lists the errors."""
     if not queries or not isinstance(queries[0], Query):
         raise InvalidArgument("budget.plan([...]) takes queries, such as frame.count_units().")
     questions = []

@@ -1,4 +1,4 @@
-"""What a protected frame can be asked: one method per question."""
+"""The questions that a protected frame answers: one method per question."""
 
 from __future__ import annotations
 
@@ -209,8 +209,8 @@ class Questions(Hints, Generic[Table_co]):
         """The k most frequent of the listed values of a column, in order: k rows with `rank` from 1 and the value.
 
         Input:  k; keys as in `dp.mode`
-        Bound:  one choice after the other, each among the values that are left, for a k-th of the price; see
-                `dpframe.theory.formulas.loss.quantile_selection.count_scale`
+        Bound:  k choices, one after the other, each among the values that were not chosen yet, for a k-th of the price;
+                see `dpframe.theory.formulas.loss.quantile_selection.count_scale`
         Errors: as in `dp.mode`; InvalidArgument for more values than are listed
         """
         return self._one(read_name(column, "top_k"), make.top_k(column, k, keys), max_rows, limits)
@@ -246,16 +246,17 @@ class Questions(Hints, Generic[Table_co]):
         """Groups of rows, and how much one unit may be in them.
 
         Input:  by: columns; keys: the groups to release, listed without looking at the data: a list, a dict of lists
-                (every combination), a list of tuples or a public dataframe; in a column of times
-                a date stands for its midnight. Without keys, groups are found in the data and released when enough
-                units are in them (needs δ); columns of type Enum or Boolean, and those made by `cut`, bring their keys.
-                max_groups, max_rows_per_group, max_rows: of one unit, counts. other: the key,
-                such as "(other)", of one more row, always the last, with the counts, sums, means and variances of all
-                suppressed groups together (units are counted in each); a group that has this key is in it as well. For
-                several columns a tuple has a label for each, None for null
-        Bound:  a unit's rows in unlisted groups do not count; of the rest at most max_groups groups, chosen at random,
-                rows weighted down to max_rows_per_group in each and max_rows in all. The row of suppressed groups is
-                paid for with the others: see `dpframe.theory.formulas.loss.key_selection.rest_scale`
+                (every combination), a list of tuples or a public dataframe. In a column of times a date stands for its
+                midnight. Without keys, groups are found in the data, and a group is released if it has enough units
+                (needs δ). Columns of type Enum or Boolean, and those made by `cut`, bring their keys. max_groups,
+                max_rows_per_group, max_rows: limits on one unit, counts. other: the key, such as "(other)", of one more
+                row, always the last. It has the counts, sums, means and variances of all suppressed groups together; a
+                unit counts once in each of its groups. A group that has this key is part of that row too. For several
+                columns, a tuple has a label for each; None stands for null
+        Bound:  rows in unlisted groups do not count. One unit counts in at most max_groups groups, chosen at random.
+                Its rows are weighted down to max_rows_per_group in each group and max_rows in total. The row of
+                suppressed groups is paid for with the others: see
+                `dpframe.theory.formulas.loss.key_selection.rest_scale`
         Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
 
         >>> import polars as pl, dpframe as dp
@@ -268,11 +269,11 @@ class Questions(Hints, Generic[Table_co]):
         names = self._names(by, "group_by")
         if not names:
             raise InvalidArgument("group_by: name at least one column.")
-        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
+        unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         rest = self._other(names, other, "group_by")
-        listed, verb = self._keys(names, keys, "group_by"), f"group_by({', '.join(map(repr, names))}, {{limit}})"
-        asked = Question(self._step, names, listed, said, (), verb=verb, other=rest)
-        return PrivateGroupBy(asked, self._budget)
+        groups, verb = self._keys(names, keys, "group_by"), f"group_by({', '.join(map(repr, names))}, {{limit}})"
+        question = Question(self._step, names, groups, unit_limits, (), verb=verb, other=rest)
+        return PrivateGroupBy(question, self._budget)
 
     def histogram(
         self,
@@ -290,10 +291,10 @@ class Questions(Hints, Generic[Table_co]):
     ) -> Query[Table_co]:
         """Rows per interval of a number, or per key of a column.
 
-        Input:  bins: edges (column unit); intervals are [a, b), the last one [a, b], as in `np.histogram`, and rows
-                outside of them do not count; underflow, overflow: also count, as "< a", what is below the first edge,
-                and as "≥ b" what is not below the last one, which then closes no interval; keys as in `group_by`;
-                limits of one unit, counts; other as in `group_by`, for keys that nobody listed
+        Input:  bins: edges (column unit). Intervals are [a, b), the last one [a, b], as in `np.histogram`; rows outside
+                of them do not count. underflow: also count rows below the first edge, as "< a"; overflow: also count
+                rows at or above the last edge, as "≥ b", and the last interval is then [a, b) too; keys as in
+                `group_by`; limits of one unit, counts; other as in `group_by`, for keys that are not listed
         Output: a table with the column and `count`, in the order of bins or keys
 
         >>> import polars as pl, dpframe as dp
@@ -317,11 +318,11 @@ class Questions(Hints, Generic[Table_co]):
             raise InvalidArgument(
                 f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
             )
-        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
+        unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"histogram({name!r}, {{limit}})"
-        listed = frame._keys((name,), keys, "histogram")
+        groups = frame._keys((name,), keys, "histogram")
         rest = frame._other((name,), other, "histogram")
-        return frame._query((("count", make.count()),), said, by=(name,), keys=listed, verb=verb, other=rest)
+        return frame._query((("count", make.count()),), unit_limits, by=(name,), keys=groups, verb=verb, other=rest)
 
     def crosstab(
         self,
@@ -343,15 +344,15 @@ class Questions(Hints, Generic[Table_co]):
         """Rows per combination of keys, some down and some across, in the shape of `pd.crosstab`.
 
         Input:  index, columns: the columns down and across; values, aggfunc: instead of rows, the "count", "sum" or
-                "mean" of a column, with bounds= (column unit) as in `dp.sum`; keys as in `group_by`; margins: add an
-                `All` row and column, made of the released cells (free); "measured" spends a part of the price on rows,
-                columns and total of a count or sum, and reconciles all of them, where no cell then has more than 1.05
-                times the error and no margin more than a sum of cells: with Gaussian noise (prices in ρ, people in many
-                cells, noise="gaussian") nearly always, with Laplace noise from some 190 by 190 cells on; `explain`
-                states the parts;
-                normalize: "index", "columns" or "all" gives each released cell as a part of its row, its column or the
-                total (free, post-processing; null where that is not above 0); limits of one unit, counts, where a cell
-                is a group; other as in `group_by`: one more cell, in a row and a column of its own
+                "mean" of a column, with bounds= (column unit) as in `dp.sum`; keys as in `group_by`; margins: True adds
+                an `All` row and column, summed from the released cells (free). "measured" spends a part of the price on
+                rows, columns and total of a count or sum, and fits cells and margins to each other. It does so only if
+                no cell then has more than 1.05 times its error, and no margin more than the sum of its cells. With
+                Gaussian noise (prices in ρ, people in many cells, noise="gaussian") this is nearly always so, with
+                Laplace noise from some 190 by 190 cells on; `explain` states the parts. normalize: "index", "columns"
+                or "all" gives each released cell as a part of its row, its column or the total (free, post-processing;
+                null if the divisor is not above 0); limits of one unit, counts, where each cell is a group; other as in
+                `group_by`: one more cell, in a row and a column of its own
         Errors: UnsupportedOperation for margins of keys that are found in the data, parts of means, and times in cells
 
         >>> import polars as pl, dpframe as dp
@@ -366,7 +367,7 @@ class Questions(Hints, Generic[Table_co]):
             raise InvalidArgument("crosstab: name a column down (index) and one across (columns).")
         if not isinstance(margins, bool) and not (isinstance(margins, str) and margins == "measured"):
             raise InvalidArgument("crosstab: margins= is True, False or 'measured'.")
-        said = read_limits(max_rows, max_groups, max_rows_per_group, limits)
+        unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
         verb = f"crosstab({', '.join(map(repr, [*down, *across]))}, {{limit}})"
         parts = parts_of(normalize)
         aggregate = cell_of(values, aggfunc, bounds)
@@ -374,10 +375,10 @@ class Questions(Hints, Generic[Table_co]):
             raise UnsupportedOperation("crosstab: normalize= gives parts of counts and sums; means have none.")
         layout = Layout("crosstab", across, bool(margins), parts, margins == "measured")
         by = down + across
-        listed = self._keys(by, keys, "crosstab")
-        named = ((values or "count", aggregate),)
+        groups = self._keys(by, keys, "crosstab")
+        aggregates = ((values or "count", aggregate),)
         rest = self._other(by, other, "crosstab")
-        query = self._query(named, said, by=by, keys=listed, verb=verb, layout=layout, other=rest)
+        query = self._query(aggregates, unit_limits, by=by, keys=groups, verb=verb, layout=layout, other=rest)
         check_cells(query._question, f"{values}=dp.{aggfunc}({values!r})", summed=bool(margins or parts))
         return query
 
@@ -396,10 +397,10 @@ class Questions(Hints, Generic[Table_co]):
                 them; max_rows: rows of one unit that count, once for all tables
         Output: a query whose release is a mapping, `out["a", "b"]`. A row counts when its keys are listed in every
                 column. Each table is the sum of any larger one that has its columns, and has numbers with fractions
-        Bound:  Gaussian noise on interactions, allotted so that the sum of variances of all cells is the least there is
-                at the price; see `dpframe.theory.formulas.error.marginals`. It needs a δ or a price in ρ
+        Bound:  Gaussian noise on interactions. The price is split so that the sum of the variances of all cells is the
+                least at that price; see `dpframe.theory.formulas.error.marginals`. It needs a δ or a price in ρ
         Source: ResidualPlanner, Xiao, He, Zhang, Kifer 2023, arXiv:2305.08175
-        Errors: UnsupportedOperation for keys that nobody listed; UnboundedContribution, InvalidArgument, UnknownColumn
+        Errors: UnsupportedOperation for keys that are not listed; UnboundedContribution, InvalidArgument, UnknownColumn
 
         >>> import polars as pl, dpframe as dp
         >>> people = pl.DataFrame({"smokes": [True, False], "drives": [True, True], "old": [False, True]})
@@ -411,14 +412,14 @@ class Questions(Hints, Generic[Table_co]):
         if not by:
             raise InvalidArgument("marginals: name the columns, such as marginals(['age', 'sex', 'region']).")
         tables = workload_of(workload, by)
-        used = sorted({i for table in tables for i in table})
-        listed = listed_levels(self._keys(by, keys, "marginals"), by)
-        levels = Keys(tuple(listed.levels[i] for i in used))
-        tables = tuple(tuple(used.index(i) for i in table) for table in tables)
-        names = tuple(by[i] for i in used)
+        places = sorted({i for table in tables for i in table})
+        all_levels = listed_levels(self._keys(by, keys, "marginals"), by)
+        levels = Keys(tuple(all_levels.levels[i] for i in places))
+        tables = tuple(tuple(places.index(i) for i in table) for table in tables)
+        names = tuple(by[i] for i in places)
         verb = f"marginals([{', '.join(map(repr, names))}], {{limit}})"
-        counted = (("count", make.count()),)
-        question = Marginals(self._step, names, levels, read_limits(max_rows), counted, verb=verb, workload=tables)
+        aggregates = (("count", make.count()),)
+        question = Marginals(self._step, names, levels, read_limits(max_rows), aggregates, verb=verb, workload=tables)
         return MarginalsQuery(question, self._budget)
 
     def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:
@@ -429,8 +430,8 @@ class Questions(Hints, Generic[Table_co]):
         domain = [self._step.table.column(name, verb).domain for name in by]
         return None if label is None else read_other(label, by, domain, f"{verb}({', '.join(map(repr, by))})")
 
-    def _names(self, values: Iterable[object], asked: str) -> tuple[str, ...]:
-        return read_names(values, asked, list(self._step.table.columns))
+    def _names(self, values: Iterable[object], verb: str) -> tuple[str, ...]:
+        return read_names(values, verb, list(self._step.table.columns))
 
     def _only(self, column: str | None, verb: str) -> str:
         if column is not None:

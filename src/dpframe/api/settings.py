@@ -1,4 +1,4 @@
-"""The budget that releases are paid from when none is named."""
+"""The default budget, and checks of named budgets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _default: Account | None = None
 
 
 def check_budget(budget: Any) -> Account | None:
-    """Something that can be charged, or None. Errors: InvalidArgument."""
+    """A budget that can be charged, or None. Errors: InvalidArgument."""
     if isinstance(budget, Ledger):
         raise InvalidArgument("budget= takes one of the ledger's budgets: ledger.budget('visits-2026', epsilon=1.0).")
     if isinstance(budget, PartBudget):
@@ -27,11 +27,11 @@ def check_budget(budget: Any) -> Account | None:
     return budget  # type: ignore[no-any-return]
 
 
-def check_same_budget(first: Account | None, second: Account | None, asked: str) -> None:
+def check_same_budget(first: Account | None, second: Account | None, call: str) -> None:
     """Refuse protected tables that are paid from different budgets. Errors: BudgetMismatch."""
     if first is not second and first != second:
         raise BudgetMismatch(
-            f"{asked}: the tables are paid from different budgets, and a release about both would be charged to one of "
+            f"{call}: the tables are paid from different budgets, and a release about both would be charged to one of "
             "them only. Protect them with the same budget=, and join or concatenate before you partition."
         )
 

@@ -1,7 +1,7 @@
-"""How anyone can check the claims: neighbours of a table, brute force over small tables, and audits of what comes out.
+"""Checks of privacy claims: neighbours of a table, brute force over small tables, and audits of released outcomes.
 
-None of this is private: it is for tables that were made up. `check_query` holds the claimed sensitivities of a question
-against every small table there is; `audit` holds a claimed (ε, δ) against what a release puts out.
+None of this is private: it is for made-up tables. `check_query` compares the claimed sensitivities of a question with
+the changes between all small neighbouring tables. `audit` tests a claimed (ε, δ) on the outcomes of a release.
 """
 
 from dpframe.audit.brute import QueryCheck, check_query

@@ -1,4 +1,4 @@
-"""Exact confidence bounds for a probability, from how often an event was seen."""
+"""Exact confidence bounds for a probability, from the number of times that an event occurred."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["at_least", "at_most"]
 
 
 def at_least(hits: int, trials: int, alpha: float) -> float:
-    """A number that the probability of an event is not below, wrong with probability at most alpha.
+    """A lower confidence bound for the probability of an event, wrong with probability at most alpha.
 
     Input:  hits of trials (counts); alpha in (0, 1)
     Output: the largest p, to 1e-12, at which P[hits or more] is surely at most alpha; 0 without a hit
@@ -37,7 +37,7 @@ def at_least(hits: int, trials: int, alpha: float) -> float:
 
 
 def at_most(hits: int, trials: int, alpha: float) -> float:
-    """A number that the probability of an event is not above, wrong with probability at most alpha: see `at_least`.
+    """An upper confidence bound for the probability of an event, wrong with probability at most alpha: see `at_least`.
 
     >>> at_most(0, 10, 0.5) == 1 - at_least(10, 10, 0.5)
     True

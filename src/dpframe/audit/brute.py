@@ -1,4 +1,4 @@
-"""A question held against every small table: what one unit really moves, beside what is claimed."""
+"""Brute force over small tables: how far one unit really moves each total, beside the claimed sensitivity."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _HEADER = ("measure", "norm", "claimed", "reached", "")
 
 @dataclass(frozen=True, repr=False)
 class QueryCheck:
-    """What brute force found: for each noisy total the claim and the largest change, in its column's unit.
+    """The result of brute force: for each noisy total the claim and the largest change, in its column's unit.
 
-    `worst` holds, for each total, two neighbouring tables with the largest l1 change (the first of them; None where
-    nothing changes), or two that break a claim. `tables` and `pairs` say how many were tried.
+    `worst` holds, for each total, the first two neighbouring tables with the largest l1 change, or two tables that
+    break a claim; it is None if nothing changes. `tables` and `pairs` are the numbers of tables and pairs that were
+    tried.
     """
 
     claimed: Mapping[str, Sensitivity]
@@ -45,28 +46,29 @@ class QueryCheck:
 
     @property
     def tight(self) -> Mapping[str, bool]:
-        """For each total, whether l1 was reached, so that no smaller claim would be true."""
+        """For each total, whether the claimed l1 was reached. No smaller claim would then be true."""
         return {name: self.reached[name].exact_l1 == claim.exact_l1 for name, claim in self.claimed.items()}
 
     @property
     def verdict(self) -> str:
         """The finding in words."""
-        tried = f"{self.pairs:,} pairs of neighbours ({self.relation}) among {self.tables:,} tables"
+        extent = f"{self.pairs:,} pairs of neighbours ({self.relation}) among {self.tables:,} tables"
         if not self.holds:
-            broken = ", ".join(name for name, claim in self.claimed.items() if not within(self.reached[name], claim))
-            return f"A claim is false: {broken} moves by more than claimed; .worst holds two tables that show it."
-        said = f"No claim is exceeded by {tried}; l1 is reached for {sum(self.tight.values())} of {len(self.tight)}."
+            names = ", ".join(name for name, claim in self.claimed.items() if not within(self.reached[name], claim))
+            return f"A claim is false: {names} moves by more than claimed; .worst holds two tables that show it."
+        tight = f"{sum(self.tight.values())} of {len(self.tight)}"
+        sentence = f"No claim is exceeded by {extent}; l1 is reached for {tight}."
         more = " Larger tables were not tried."
         unseen = f" Not measured, since a choice of ranks has no total: {', '.join(self.left_out)}."
-        return said + more + (unseen if self.left_out else "")
+        return sentence + more + (unseen if self.left_out else "")
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = []
         for name, claim in self.claimed.items():
             for norm in ("l0", "l1", "l2", "linf"):
-                said, found = getattr(claim, norm), getattr(self.reached[name], norm)
-                mark = "exceeded" if found > said else "reached" if found == said else ""
-                rows.append((name, norm, f"{said:g}", f"{found:g}", mark))
+                limit, largest = getattr(claim, norm), getattr(self.reached[name], norm)
+                mark = "exceeded" if largest > limit else "reached" if largest == limit else ""
+                rows.append((name, norm, f"{limit:g}", f"{largest:g}", mark))
         return rows
 
     def __repr__(self) -> str:
@@ -76,13 +78,13 @@ class QueryCheck:
         return f"<p>{self.verdict}</p>{render_html(_HEADER, self._rows())}"
 
 
-def within(found: Sensitivity, claim: Sensitivity) -> bool:
+def within(distance: Sensitivity, claim: Sensitivity) -> bool:
     """Whether a distance is within a claim in each norm, exactly."""
     return (
-        found.l0 <= claim.l0
-        and found.exact_l1 <= claim.exact_l1
-        and found.l2_squared <= claim.l2_squared
-        and found.exact_linf <= claim.exact_linf
+        distance.l0 <= claim.l0
+        and distance.exact_l1 <= claim.exact_l1
+        and distance.l2_squared <= claim.l2_squared
+        and distance.exact_linf <= claim.exact_linf
     )
 
 
@@ -96,15 +98,15 @@ def check_query(
     progress: bool | None = None,
     limit: int = 20_000,
 ) -> QueryCheck:
-    """Hold the claimed sensitivities of a question against every small table and every neighbour of it.
+    """Compare the claimed sensitivities of a question with the changes between all small neighbouring tables.
 
     Input:  question: a function from a protected frame to a query; universe: a table of the rows that may occur, made
             up; unit as in `dpframe.protect`; size: each table has up to this many rows, and any of the universe may
             repeat; progress: True, False, or None for a line on standard error when it takes long and somebody sees it;
             limit: how many tables are still tried
     Output: QueryCheck
-    Bound:  what is reached is a lower bound on the true sensitivity, exact for tables of this universe and size; the
-            totals are those of `Query.exact_totals`, which the release adds noise to
+    Bound:  the largest change is a lower bound on the true sensitivity, and exact for tables of this universe and size.
+            The totals are those of `Query.exact_totals`, to which the release adds noise
     Errors: InvalidArgument; UnsupportedOperation for too many tables, with their number, and for `dp.Auto`; those of
             the question
 
@@ -122,41 +124,41 @@ def check_query(
     query = question(protect(rows, unit, neighbors=neighbors))
     if not isinstance(query, Query):
         raise InvalidArgument("check_query: the question is a function that takes a protected frame and gives a query.")
-    claimed = query.sensitivity
-    declared = unit.max_rows if isinstance(unit, Rows) else None
+    claims = query.sensitivity
+    max_rows = unit.max_rows if isinstance(unit, Rows) else None
 
     def table(number: int) -> Any:
         return taken(rows, [kind for kind, count in enumerate(tables[number]) for _ in range(count)])
 
     answers = [query.exact_totals(table(i)) for i in watched(range(len(tables)), len(tables), "tables", progress)]
-    compared = _Compared({name: claim for name, claim in claimed.items() if name in answers[0]})
-    for i, j in pairs(tables, owners, neighbors, declared):  # type: ignore[arg-type]
-        compared.compare(i, j, answers)
-    farthest = {name: compared.farthest.get(name) for name in compared.claimed}
+    comparison = _Comparison({name: claim for name, claim in claims.items() if name in answers[0]})
+    for i, j in pairs(tables, owners, neighbors, max_rows):  # type: ignore[arg-type]
+        comparison.compare(i, j, answers)
+    farthest = {name: comparison.farthest.get(name) for name in comparison.claims}
     return QueryCheck(
-        compared.claimed,
-        {name: _sensitivity(norms) for name, norms in compared.reached.items()},
+        comparison.claims,
+        {name: _sensitivity(norms) for name, norms in comparison.reached.items()},
         {name: pair and (table(pair[0]), table(pair[1])) for name, pair in farthest.items()},
         len(tables),
-        compared.pairs,
+        comparison.pairs,
         neighbors,
-        tuple(name for name in claimed if name not in answers[0]),
+        tuple(name for name in claims if name not in answers[0]),
     )
 
 
-class _Compared:
-    """The largest distances between the answers of neighbours, and the pair of tables where each total moves most."""
+class _Comparison:
+    """The largest distances between the answers of neighbours, and the tables between which each total moves most."""
 
-    def __init__(self, claimed: Mapping[str, Sensitivity]) -> None:
-        self.claimed = claimed
-        self.reached = dict.fromkeys(claimed, (0, Fraction(0), Fraction(0), Fraction(0)))
+    def __init__(self, claims: Mapping[str, Sensitivity]) -> None:
+        self.claims = claims
+        self.reached = dict.fromkeys(claims, (0, Fraction(0), Fraction(0), Fraction(0)))
         self.farthest: dict[str, tuple[int, int]] = {}
         self.pairs = 0
 
     def compare(self, first: int, second: int, answers: Sequence[Mapping[str, Any]]) -> None:
         """One more pair of neighbours, by their places among the answers."""
         self.pairs += 1
-        for name, claim in self.claimed.items():
+        for name, claim in self.claims.items():
             norms = distances(answers[first][name], answers[second][name])
             if norms[1] > self.reached[name][1] or not within(_sensitivity(norms), claim):
                 self.farthest[name] = first, second
@@ -164,7 +166,7 @@ class _Compared:
 
 
 def _tables(question: object, kinds: int, size: object, limit: object) -> Any:
-    """The tables to try, where the arguments make sense and there are not too many tables."""
+    """The tables to try. Errors: InvalidArgument; UnsupportedOperation for too many tables."""
     if not isinstance(size, int) or size < 1 or not kinds:
         raise InvalidArgument(
             "check_query: size= is a whole number of at least 1, and the universe has at least a row."
@@ -184,5 +186,5 @@ def _tables(question: object, kinds: int, size: object, limit: object) -> Any:
     return multisets(kinds, size)
 
 
-def _sensitivity(found: tuple[Any, ...]) -> Sensitivity:
-    return Sensitivity.of(l0=found[0], l1=found[1], l2_squared=found[2], linf=found[3])
+def _sensitivity(norms: tuple[Any, ...]) -> Sensitivity:
+    return Sensitivity.of(l0=norms[0], l1=norms[1], l2_squared=norms[2], linf=norms[3])

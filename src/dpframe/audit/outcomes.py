@@ -1,4 +1,4 @@
-"""What releases put out, as cells that can be counted, and the event that tells two tables apart best."""
+"""Outcomes of releases, counted in cells, and the event that tells two tables apart best."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dpframe.release import Release
 
 __all__ = ["Cells", "Event", "Outcome", "best_event", "outcomes_of"]
 
-Outcome = tuple[Hashable, tuple[float, ...]]  # a label (whatever is no number) and numbers
+Outcome = tuple[Hashable, tuple[float, ...]]  # a label (all parts that are no numbers) and the numbers
 
 _MIDDLE = np.linspace(0.02, 0.98, 49)
 _TAIL = np.geomspace(1e-4, 0.015, 8)
 _AT = np.concatenate([_TAIL, _MIDDLE, 1 - _TAIL[::-1]])
-_SURE = 5.0  # standard deviations, where an event is only chosen
+_SURE = 5.0  # standard deviations by which estimates are cautious when an event is chosen
 
 
 def outcomes_of(answer: Any) -> list[Outcome]:
-    """What one call of a release function gave, as one or several independent outcomes.
+    """The result of one call of a release function, as one or several independent outcomes.
 
     Input:  a `Release`, a number, a text or None: one outcome; an array or list: as many outcomes as it has rows
     Errors: InvalidArgument
@@ -64,10 +64,10 @@ def _outcome(parts: Iterable[Any]) -> Outcome:
 
 @dataclass(frozen=True)
 class Cells:
-    """A partition of all outcomes, fixed by draws that are not counted later: by label, and by a score of the numbers.
+    """A partition of all outcomes by label and by a score of the numbers. Draws that are not counted later fix it.
 
-    The score is the one number where there is one; of several, the sum of each times how far apart the two tables'
-    medians are, in squared widths of their middle half.
+    A single number is its own score. For several numbers the score is a weighted sum: the weight of a number is the
+    difference of the two tables' medians of it, divided by its squared interquartile range.
     """
 
     weights: dict[tuple[Hashable, int], Floats]
@@ -89,37 +89,37 @@ class Cells:
         return cls(weights, edges)
 
     def score(self, outcome: Outcome) -> float | None:
-        """The score of an outcome's numbers; None without numbers, or for a kind that was never seen."""
+        """The score of an outcome's numbers; None without numbers, or for a kind that the learnt draws do not have."""
         label, numbers = outcome
         weights = self.weights.get((label, len(numbers)))
         return None if weights is None else float(np.asarray(numbers) @ weights)
 
     def counts(self, outcomes: Sequence[Outcome]) -> dict[tuple[Hashable, int, int], int]:
         """How many outcomes lie in each cell: kind (label and how many numbers), and number of the interval."""
-        found: dict[tuple[Hashable, int, int], int] = {}
+        cells: dict[tuple[Hashable, int, int], int] = {}
         for kind, values in _by_kind(outcomes).items():
             if kind not in self.weights:
-                found[*kind, 0] = len(values)
+                cells[*kind, 0] = len(values)
                 continue
             places = np.searchsorted(self.edges[kind], values @ self.weights[kind], side="left")
             for place, count in zip(*np.unique(places, return_counts=True), strict=True):
-                found[*kind, int(place)] = int(count)
-        return found
+                cells[*kind, int(place)] = int(count)
+        return cells
 
 
 def _by_kind(outcomes: Sequence[Outcome]) -> dict[tuple[Hashable, int], Floats]:
-    grouped: dict[tuple[Hashable, int], list[tuple[float, ...]]] = {}
+    rows: dict[tuple[Hashable, int], list[tuple[float, ...]]] = {}
     for label, numbers in outcomes:
-        grouped.setdefault((label, len(numbers)), []).append(numbers)
-    return {kind: np.array(values, np.float64).reshape(len(values), kind[1]) for kind, values in grouped.items()}
+        rows.setdefault((label, len(numbers)), []).append(numbers)
+    return {kind: np.array(values, np.float64).reshape(len(values), kind[1]) for kind, values in rows.items()}
 
 
 def _weights(first: Floats, second: Floats) -> Floats:
     size = first.shape[1]
     if size == 1 or not len(first) or not len(second):
         return np.ones(size)
-    pooled = np.concatenate([first, second])
-    wide = np.subtract(*np.quantile(pooled, [0.75, 0.25], axis=0))
+    both = np.concatenate([first, second])
+    wide = np.subtract(*np.quantile(both, [0.75, 0.25], axis=0))
     apart = np.median(first, axis=0) - np.median(second, axis=0)
     apart = np.where(apart == 0, first.mean(axis=0) - second.mean(axis=0), apart)
     weights = apart / np.where(wide > 0, wide, 1.0) ** 2
@@ -128,7 +128,7 @@ def _weights(first: Floats, second: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Event:
-    """A set of cells that is likelier under one table; `first` says whether that is the first."""
+    """A set of cells that is likelier under one table; `first` says whether that is the first table."""
 
     cells: frozenset[tuple[Hashable, int, int]]
     first: bool

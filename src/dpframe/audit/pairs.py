@@ -1,4 +1,4 @@
-"""All small tables over some kinds of rows, and which of them are neighbours."""
+"""All small tables over some kinds of rows, and the pairs of neighbours among them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ def multisets(kinds: int, size: int) -> list[Counts]:
     >>> multisets(2, 2)
     [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]
     """
-    found = [(0,) * kinds]
+    tables = [(0,) * kinds]
     for rows in range(1, size + 1):
-        found += Universe.of(range(kinds), rows, replacement=True)
-    return found
+        tables += Universe.of(range(kinds), rows, replacement=True)
+    return tables
 
 
 def pairs(
-    tables: Sequence[Counts], owners: Sequence[Owner | None], relation: Relation, declared: int | None = None
+    tables: Sequence[Counts], owners: Sequence[Owner | None], relation: Relation, max_rows: int | None = None
 ) -> Iterator[tuple[int, int]]:
     """Every two of the tables that are neighbours, as their numbers.
 
-    Input:  tables: all up to some size, as `multisets` gives them; owners: whose row each kind is, None for nobody's;
-            declared: instead, with `dp.Rows(k)`, the k
-    Output: under add-remove (without the unit, with it); under replace two tables that are one rest with one unit more,
-            whoever that is
-    Bound:  complete: two neighbours have the same rest, and every rest is one of the tables
+    Input:  tables: all up to some size, as `multisets` gives them; owners: the unit of each kind of row, None for a row
+            without a unit; max_rows: with `dp.Rows(k)` the k, in place of owners
+    Output: under add-remove (without the unit, with it); under replace two tables that each have one unit more than the
+            same rest
+    Bound:  complete: two neighbours have a common rest, and every rest is one of the tables
 
     >>> list(pairs(multisets(2, 1), [("a",), ("b",)], "replace"))
     [(1, 2)]
@@ -41,18 +41,18 @@ def pairs(
     numbers = {counts: i for i, counts in enumerate(tables)}
     same_rest: dict[int, list[int]] = {}
     for i, counts in enumerate(tables):
-        for rest in _rests(counts, owners, declared):
+        for rest in _rests(counts, owners, max_rows):
             same_rest.setdefault(numbers[rest], []).append(i)
-    for rest_number, found in same_rest.items():
-        yield from combinations(found, 2) if relation == "replace" else ((rest_number, i) for i in found)
+    for rest_number, members in same_rest.items():
+        yield from combinations(members, 2) if relation == "replace" else ((rest_number, i) for i in members)
 
 
-def _rests(counts: Counts, owners: Sequence[Owner | None], declared: int | None) -> Iterator[Counts]:
-    """What is left of a table when one unit leaves it, for each unit it has."""
-    if declared is not None:
-        for gone in product(*(range(count + 1) for count in counts)):
-            if 1 <= sum(gone) <= declared:
-                yield tuple(count - less for count, less in zip(counts, gone, strict=True))
+def _rests(counts: Counts, owners: Sequence[Owner | None], max_rows: int | None) -> Iterator[Counts]:
+    """The rest of a table without one unit, for each of its units."""
+    if max_rows is not None:
+        for leaving in product(*(range(count + 1) for count in counts)):
+            if 1 <= sum(leaving) <= max_rows:
+                yield tuple(count - less for count, less in zip(counts, leaving, strict=True))
         return
     present = dict.fromkeys(o for o, count in zip(owners, counts, strict=True) if count and o is not None)
     for owner in present:

@@ -1,4 +1,4 @@
-"""Tables that were made up, of any kind: their rows, their units, their neighbours."""
+"""Made-up tables of any kind: their rows, units and neighbours."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ def neighbours(table: Any, unit: Unit, *, exchange: Any = None) -> Iterator[Any]
     """
     table = eager(table)
     height = len(owners_of(table, unit))
-    found = _sets(table, unit)
+    sets = _sets(table, unit)
     if exchange is None:
-        for _, gone in found:
-            yield taken(table, _without(height, gone))
+        for _, leaving in sets:
+            yield taken(table, _without(height, leaving))
         return
     others = eager(exchange)
     arriving = _sets(others, unit)
-    here = {owner for owner, _ in found if owner is not None}
-    for owner, gone in found:
-        rest = taken(table, _without(height, gone))
+    here = {owner for owner, _ in sets if owner is not None}
+    for owner, leaving in sets:
+        rest = taken(table, _without(height, leaving))
         for newcomer, come in arriving:
             if owner is None or newcomer == owner or newcomer not in here:
                 yield joined(rest, taken(others, come))
 
 
-def _without(height: int, gone: Sequence[int]) -> list[int]:
-    left = set(range(height)) - set(gone)
-    return sorted(left)
+def _without(height: int, leaving: Sequence[int]) -> list[int]:
+    rest = set(range(height)) - set(leaving)
+    return sorted(rest)
 
 
 def _sets(table: Any, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
-    """The sets of rows that one unit can have: its own, or any few where nothing says whose they are."""
+    """The sets of rows that one unit can have: its own rows, or with `dp.Rows(k)` any 1 to k rows."""
     owners = owners_of(table, unit)
     if isinstance(unit, Rows):
         sizes = range(1, min(unit.max_rows, len(owners)) + 1)
@@ -71,16 +71,16 @@ def _sets(table: Any, unit: Unit) -> list[tuple[Owner | None, list[int]]]:
 
 
 def owners_of(table: Any, unit: Unit) -> list[Owner | None]:
-    """For each row of a table its unit; None for nobody's, and for every row with `dp.Rows(k)`."""
+    """The unit of each row of a table; None for a row without a unit, and for every row with `dp.Rows(k)`."""
     if isinstance(unit, Rows):
         return [None] * len(table)
     names = [unit] if isinstance(unit, str) else list(unit) if isinstance(unit, (tuple, list)) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidArgument("unit= is the name of a column, a tuple of names, or dp.Rows(k).")
-    known = _columns(table)
+    columns = _columns(table)
     for name in names:
-        if name not in known:
-            raise UnknownColumn(f"unit={name!r}: there is no such column. Columns: {', '.join(map(str, known))}.")
+        if name not in columns:
+            raise UnknownColumn(f"unit={name!r}: there is no such column. Columns: {', '.join(map(str, columns))}.")
     rows = zip(*(_values(table, name) for name in names), strict=True)
     return [None if any(_missing(part) for part in row) else row for row in rows]
 
@@ -119,7 +119,7 @@ def _values(table: Any, name: str) -> list[Any]:
 
 
 def taken(table: Any, places: Sequence[int]) -> Any:
-    """Some rows of a table by number, which may repeat, in this order."""
+    """Some rows of a table by their numbers, in this order; a number may repeat."""
     if isinstance(table, pl.DataFrame):
         return table[list(places)] if places else table.clear()
     if _is(table, "pandas", "DataFrame"):

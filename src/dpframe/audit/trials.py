@@ -1,4 +1,4 @@
-"""A claimed (ε, δ) held against what a release puts out on two neighbouring tables."""
+"""Tests of a claimed (ε, δ) on the outcomes of a release for two neighbouring tables."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ MOST = 10**8  # outcomes, which are kept
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """What an audit found. `lower` is an ε that the release surely has, up to a probability of 1e-6; 0 says nothing.
+    """The result of an audit. `lower` is a lower bound on ε with confidence 1 - 1e-6; a bound of 0 says nothing.
 
-    `claimed` is (ε, δ); `trials` the outcomes of each table; `seen` how often the chosen event occurred among the
-    counted half of them, under the table where it is likelier and under the other.
+    `claimed` is (ε, δ), and `trials` the number of outcomes of each table. `counted` is the number of them in the
+    counted half. `seen` says how often the chosen event occurred in that half, under the table where it is likelier and
+    under the other.
     """
 
     lower: float
@@ -47,13 +48,13 @@ class Audit:
         epsilon, delta = self.claimed
         claim = f"ε = {epsilon:g}" + (f", δ = {delta:g}" if delta else "")
         hits, misses = self.seen
-        found = (
+        finding = (
             f"an event seen {hits:,} and {misses:,} times in {self.counted:,} releases of each table shows that ε is "
             f"at least {self.lower:.4g} (confidence 1 - 1e-6)"
         )
         if self.holds:
-            return f"The claim {claim} stands: {found}. An audit can refute a claim; it cannot prove one."
-        return f"The claim {claim} is false: {found}."
+            return f"The claim {claim} stands: {finding}. An audit can refute a claim; it cannot prove one."
+        return f"The claim {claim} is false: {finding}."
 
     def __repr__(self) -> str:
         return f"Audit. {self.verdict}"
@@ -85,16 +86,16 @@ def audit(
     *,
     progress: bool | None = None,
 ) -> Audit:
-    """Release two neighbouring tables many times, and see how well one can tell them apart.
+    """Release two neighbouring tables many times, and measure how well the outcomes tell them apart.
 
     Input:  release: a function of a table that releases it once and gives the `Release`, a number, a text or a tuple of
             these; or a list or array of several independent outcomes of it; table, neighbour: made up, different in one
             unit; epsilon, delta: the claim; trials: outcomes of each table; progress: True, False, or None for a line
             on standard error when it takes long and somebody sees it
-    Output: Audit. Every release pays; give it a budget for that
+    Output: Audit. Every release is charged, so give it a budget that suffices
     Bound:  every second outcome chooses an event S; the others are counted. If P[S] >= p and Q[S] <= q, by Clopper and
-            Pearson at 5e-7 each, then every ε with P[S] <= e^ε·Q[S] + δ is at least log((p - δ) / q). What is chosen
-            does not depend on what is counted, so this is wrong with probability at most 1e-6
+            Pearson at 5e-7 each, then every ε with P[S] <= e^ε·Q[S] + δ is at least log((p - δ) / q). The choice does
+            not depend on the counted outcomes, so the bound is wrong with probability at most 1e-6
     Source: Ding et al. 2018, arXiv:1805.10559; Jagielski et al. 2020, arXiv:2006.07709
     Errors: InvalidArgument; those of the release
 
@@ -108,38 +109,38 @@ def audit(
     claim = _claim(epsilon, delta)
     if not callable(release):
         raise InvalidArgument("audit: release is a function that takes a table and releases it once.")
-    wanted = real(trials)
-    if not isinstance(wanted, int) or not 4 <= wanted <= MOST:
+    number = real(trials)
+    if not isinstance(number, int) or not 4 <= number <= MOST:
         raise InvalidArgument(f"audit: trials= is a whole number from 4 to {MOST}.")
     sides: tuple[list[Outcome], list[Outcome]] = ([], [])
-    for _ in watched(_until(sides, wanted), wanted, "releases", progress):
+    for _ in watched(_until(sides, number), number, "releases", progress):
         for side, data in zip(sides, (table, neighbour), strict=True):
-            found = outcomes_of(release(data))
-            if not found:
+            outcomes = outcomes_of(release(data))
+            if not outcomes:
                 raise InvalidArgument("audit: the release function gave an empty list.")
-            side += found
-    first, second = (side[:wanted] for side in sides)
+            side += outcomes
+    first, second = (side[:number] for side in sides)
     cells = Cells.learnt(first[::2], second[::2])
-    chosen = [cells.counts(side[::2]) for side in (first, second)]
-    event = best_event(chosen[0], chosen[1], len(first[::2]), claim[1])
-    counted = [event.hits(cells.counts(side[1::2])) for side in (first, second)]
-    likely, rare = counted if event.first else counted[::-1]
+    counts = [cells.counts(side[::2]) for side in (first, second)]
+    event = best_event(counts[0], counts[1], len(first[::2]), claim[1])
+    hits = [event.hits(cells.counts(side[1::2])) for side in (first, second)]
+    likely, rare = hits if event.first else hits[::-1]
     size = len(first[1::2])
     surely, at_worst = at_least(likely, size, ALPHA / 2), at_most(rare, size, ALPHA / 2)
     lower = max(0.0, math.log((surely - claim[1]) / at_worst)) if surely > claim[1] else 0.0
-    return Audit(lower, claim, wanted, (likely, rare), size, (first[1::2], second[1::2]), cells)
+    return Audit(lower, claim, number, (likely, rare), size, (first[1::2], second[1::2]), cells)
 
 
 def _until(sides: tuple[list[Outcome], list[Outcome]], trials: int) -> Iterator[int]:
-    """One step for each outcome that is still missing; several that arrive together pass at once."""
-    done = 0
-    while done < trials:
-        yield done
-        done = max(done + 1, min(map(len, sides)))
+    """One step for each outcome that is still missing. A call that gives several outcomes passes several steps."""
+    number = 0
+    while number < trials:
+        yield number
+        number = max(number + 1, min(map(len, sides)))
 
 
 def _claim(epsilon: Any, delta: Any) -> tuple[float, float]:
-    typed = real(epsilon), real(delta)
-    if typed[0] is None or typed[1] is None or not 0 <= typed[0] <= 1e300 or not 0 <= typed[1] < 1:
+    claim = real(epsilon), real(delta)
+    if claim[0] is None or claim[1] is None or not 0 <= claim[0] <= 1e300 or not 0 <= claim[1] < 1:
         raise InvalidArgument("audit: the claim is epsilon=, a number of at least 0, and delta=, in [0, 1).")
-    return float(typed[0]), float(typed[1])
+    return float(claim[0]), float(claim[1])

@@ -1,4 +1,4 @@
-"""What was asked: columns and their domains, steps, row expressions, statistics, questions, and their explanation."""
+"""Questions before any row is read: columns and their domains, steps, expressions, statistics, and the explanation."""
 
 from dpframe.plan.candidates import Candidates
 from dpframe.plan.columns import (

@@ -15,16 +15,16 @@ from dpframe.plan.columns import Bounds
 __all__ = ["Candidates"]
 
 _CANDIDATES = 1024
-_LATTICE_BITS = 50  # of a value between the candidates: doubled and times 1,023 it is below 2^61
+_LATTICE_BITS = 50  # bits of a scaled distance: twice the distance, times 1,023, is below 2^61
 
 
 @dataclass(frozen=True)
 class Candidates:
     """The values among which a quantile is chosen: `lower`, `lower + step`, …, `count` of them (column unit).
 
-    Which candidate is nearest to a value is decided in integers, so that all engines agree on ties. A value is measured
-    from `lower`, in one subtraction of floats. A power of two then scales the distance, which loses nothing, and makes
-    the distance of the last candidate a whole number of about 2^50, the `extent`. The rest is arithmetic of integers.
+    The nearest candidate is computed in integers, so that all engines agree on ties. One subtraction of floats gives
+    the distance of a value from `lower`. The distance is then multiplied by a power of two, which is exact. After this
+    scaling the last candidate is at a whole number of about 2^50, the `extent`. All further arithmetic is on integers.
     """
 
     lower: float
@@ -53,7 +53,7 @@ class Candidates:
 
     @property
     def power(self) -> int:
-        """The power of two that scales distances from `lower`, so that the last candidate's is about 2^50."""
+        """The exponent of the power of two that scales distances, so that the last candidate is at about 2^50."""
         width = Fraction(self.step) * (self.count - 1)
         return _LATTICE_BITS - (width.numerator.bit_length() - width.denominator.bit_length()) if width else 0
 
@@ -67,12 +67,12 @@ class Candidates:
         return round(Fraction(self.step) * (self.count - 1) * Fraction(2) ** self.power)
 
     def nearest(self, value: float) -> int:
-        """The number of the candidate nearest to a value, of two the greater: what every engine computes.
+        """The number of the candidate nearest to a value, as every engine computes it. Of two, it is the greater.
 
         Input:  value, finite or infinite (column unit)
         Output: an integer in [0, count)
-        Bound:  the candidate is within half a step of the value, save a part of 2^-38 of a step and what the
-                subtraction rounds; it depends on this value alone
+        Bound:  the candidate is within half a step of the value, but for 2^-38 of a step and the rounding of the
+                subtraction; it depends on this value alone
 
         >>> [Candidates(0.0, 1.0, 11, False).nearest(x) for x in (-math.inf, 0.49, 0.5, 7.0, math.inf)]
         [0, 0, 1, 7, 10]
@@ -81,14 +81,14 @@ class Candidates:
         if not self.extent:
             return 0
         inside = min(max(value, self.lower), self.point(last)) - self.lower
-        scaled = math.floor(Fraction(inside) * Fraction(2) ** self.power)
-        return min((2 * last * scaled + self.extent) // (2 * self.extent), last)
+        distance = math.floor(Fraction(inside) * Fraction(2) ** self.power)
+        return min((2 * last * distance + self.extent) // (2 * self.extent), last)
 
     def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-        """Between what the values are that are read as these candidates and those between them (column unit).
+        """The smallest and largest value whose nearest candidate is from `first` to `last` (column unit).
 
-        A value is read as the nearest candidate, so it is within half a step and what floats leave out of that; of
-        whole values, only whole ones are.
+        A value is within half a step of its nearest candidate, but for the rounding of floats. For a column of whole
+        numbers the two ends are whole numbers.
         """
         largest = max(abs(self.lower), abs(self.point(self.count - 1)))
         exact = self.whole and self.step == 1 and largest < 2**52

@@ -1,4 +1,4 @@
-"""What is known of a column and of a table: facts belong to a version of a column, never to its name."""
+"""Domains of columns and tables. A domain belongs to one version of a column, never to its name."""
 
 from __future__ import annotations
 
@@ -53,9 +53,10 @@ class ColumnDomain:
 
 @dataclass(frozen=True)
 class Column:
-    """One version of a column: an identifier that nothing else in the plan has, and its facts.
+    """One version of a column: its domain, and an identifier that is unique in the plan.
 
-    A step that changes values makes a new version with a new identifier, so an old fact cannot reach new values.
+    A step that changes values makes a new version with a new identifier. So the bounds of old values never hold for new
+    ones.
     """
 
     id: str
@@ -65,9 +66,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Auto:
-    """In place of limits or bounds: chosen privately inside the release, for this share of its price.
+    """Typed in place of limits or bounds: the release chooses them privately, for this share of its price.
 
-    Where `scaled`, counts and sums are scaled up by what such limits leave out.
+    With `scaled`, counts and sums are corrected for the rows that the chosen limits remove.
     """
 
     share: Fraction = Fraction(1, 10)
@@ -76,8 +77,8 @@ class Auto:
     @property
     def typed(self) -> str:
         """As the user typed it."""
-        said = [f"{float(self.share):g}"] if self.share != Auto.share else []
-        return f"dp.Auto({', '.join(said if self.scaled else [*said, 'scaled=False'])})"
+        arguments = [f"{float(self.share):g}"] if self.share != Auto.share else []
+        return f"dp.Auto({', '.join(arguments if self.scaled else [*arguments, 'scaled=False'])})"
 
     def __repr__(self) -> str:
         return self.typed
@@ -85,9 +86,9 @@ class Auto:
 
 @dataclass(frozen=True)
 class Limits:
-    """What was said of one unit's rows; None where nothing was said. All counts of at least 1.
+    """Limits on one unit's rows, as typed: each is a count of at least 1, or None if it was not typed.
 
-    With `auto`, what is not said is chosen inside the release, and what is said stays the most it can be.
+    With `auto`, the release chooses the limits that were not typed. A limit that was typed stays an upper bound.
     """
 
     max_rows: int | None = None
@@ -96,7 +97,7 @@ class Limits:
     auto: Auto | None = None
 
     def and_also(self, other: Limits) -> Limits:
-        """Both sets of limits at once."""
+        """Both sets of limits together: the smaller of each two."""
         return Limits(
             _least(self.max_rows, other.max_rows),
             _least(self.max_groups, other.max_groups),
@@ -111,11 +112,12 @@ def _least(first: int | None, second: int | None) -> int | None:
 
 @dataclass(frozen=True)
 class Table:
-    """What is known of a table in a plan: its visible columns, whose rows they are, and how many one unit has.
+    """The domain of a table in a plan: its visible columns, its unit, and how many rows one unit can have.
 
-    `unit` holds the identifier columns, which travel hidden; it is empty for `dp.Rows(k)`, where `declared` is the
-    largest number of rows one person can have here. `limits` are enforced on the rows that reach the ask.
-    `single` says that no unit has more than one row; `everyone`, that every unit surely has a row.
+    `unit` holds the identifier columns; they stay in the table even where a step hides them. With `dp.Rows(k)` it is
+    empty, and `declared` is the largest number of rows that one person can have in this table. `limits` are enforced on
+    the rows that reach the question. `single` says that no unit has more than one row. `everyone` says that every unit
+    has at least one row.
     """
 
     columns: Mapping[str, Column]
@@ -135,24 +137,24 @@ class Table:
         """Whether neighbours exchange exactly one row for one row."""
         return self.relation == "replace" and self.single and self.everyone
 
-    def column(self, name: object, asked: str) -> Column:
-        """The current version of a column, or an error that lists the names there are."""
+    def column(self, name: object, call: str) -> Column:
+        """The current version of a column. Errors: UnknownColumn, which lists the columns."""
         if isinstance(name, str) and name in self.columns:
             return self.columns[name]
         near = nearest(name, self.columns) if isinstance(name, str) else ""
-        raise UnknownColumn(f"{asked}: there is no column {name!r}. Columns: {', '.join(self.columns)}.{near}")
+        raise UnknownColumn(f"{call}: there is no column {name!r}. Columns: {', '.join(self.columns)}.{near}")
 
-    def with_versions(self, changed: Iterable[tuple[str, ColumnDomain]]) -> Table:
-        """The table after columns were written: each gets a new version, in the place of its name or at the end."""
+    def with_versions(self, domains: Iterable[tuple[str, ColumnDomain]]) -> Table:
+        """The table with new versions of some columns: each stands where its name stood, or at the end."""
         columns, number = dict(self.columns), self.versions
-        for name, domain in changed:
+        for name, domain in domains:
             columns[name] = Column(f"v{number}", domain)
             number += 1
         return replace(self, columns=columns, versions=number)
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse what Polars takes for a pattern: there it would be other columns, or several. Errors: InvalidArgument."""
+    """Refuse names that Polars reads as patterns, which could match other columns. Errors: InvalidArgument."""
     for name in names:
         if name == "*" or (name.startswith("^") and name.endswith("$")):
             raise InvalidArgument(f"A column called {name!r} is a pattern of names to Polars: give it another name.")

@@ -1,4 +1,4 @@
-"""The derivation of a query, line by line, as text and as HTML: what is known of one unit, and by which line."""
+"""The derivation of a query as text and as HTML: line by line, what one unit can have, and why."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ class Derivation:
 
 
 def derivation(question: Question, also: str = "") -> Derivation:
-    """The derivation of an ask, from its source to the sensitivity of each noisy total; `also` is said of groups."""
+    """The derivation of a question, from source to sensitivities; `also` is a sentence to add about groups."""
     lines = _lines(question.step)
     steps = (*(line for _, line in lines), (asked(question), _at_ask(question), ""))
-    typed = (*(typed for typed, _ in lines), asked(question))
+    full_lines = (*(line for line, _ in lines), asked(question))
     keys = f"{_keys(question)}{_together(question)}{also and ' '}{also}"
     totals = tuple(_measure(question, p) for p in question.allotments)
     words = tuple((name, aggregate.words) for name, aggregate in question.aggregates)
     where = tuple(_condition(step) for step in lineage(question.step) if isinstance(step, Filter))
-    return Derivation(_title(question.step), steps, keys, totals, typed, words, where)
+    return Derivation(_title(question.step), steps, keys, totals, full_lines, words, where)
 
 
 def _condition(step: Filter) -> str:
@@ -85,7 +85,7 @@ def _condition(step: Filter) -> str:
 
 
 def _together(question: Question) -> str:
-    """What several choices inside the release take of its price, after a space."""
+    """The share of the price that several choices inside the release take together, after a space."""
     if len(question.open_bounds) + (question.auto is not None) < 2:
         return ""
     share = float(question.chosen_share)
@@ -93,23 +93,23 @@ def _together(question: Question) -> str:
 
 
 def _lines(step: Step, indent: str = "") -> list[tuple[str, tuple[str, str, str]]]:
-    """A row for each step, with its line in full.
+    """Each step's line in full, with its row of the explanation.
 
-    Those of other plans that meet this one come before the step where they do, indented.
+    Where another plan joins this one, its steps come before the joining step, indented.
     """
     lines = []
     for earlier in lineage(step):
         for other in earlier.others:
             lines += _lines(other, f"{indent}· ")
-        row = (f"{indent}{earlier.shown}", _held(earlier), _written(earlier))
+        row = (f"{indent}{earlier.shown}", _unit_rows(earlier), _columns_in_words(earlier))
         lines.append((f"{indent}{earlier.typed}", row))
     return lines
 
 
 def describe(step: Step) -> tuple[str, list[tuple[str, str, str]]]:
-    """A protected table in words: whose it is, and its columns with type, bounds and keys. Never a row."""
+    """A protected table in words: its unit, and its columns with type, bounds and keys. Never a row."""
     columns = [(name, show(c.domain.dtype), _domain(c.domain)) for name, c in step.table.columns.items()]
-    return f"{_title(step)} One unit has {_held(step)}.", columns
+    return f"{_title(step)} One unit has {_unit_rows(step)}.", columns
 
 
 def _title(step: Step) -> str:
@@ -119,7 +119,7 @@ def _title(step: Step) -> str:
 
 
 def unit_words(table: Table) -> str:
-    """Whose privacy: the identifier's columns, or the declared rows."""
+    """The unit in words: the identifier columns, or the declared rows."""
     names = ", ".join(f"'{name}'" for name, column in table.columns.items() if column.is_unit)
     if table.unit:
         return f"unit {names}" if names else "unit (its identifier travels hidden)"
@@ -127,7 +127,7 @@ def unit_words(table: Table) -> str:
     return f"person with at most {rows} row{'s' if rows != 1 else ''}"
 
 
-def _held(step: Step) -> str:
+def _unit_rows(step: Step) -> str:
     table, unit = step.table, source_of(step).unit
     if isinstance(unit, Rows):
         exact, rows = "exactly" if table.exactly_one else "at most", table.declared or 0
@@ -157,13 +157,13 @@ def _count(number: int, noun: str) -> str:
 
 def _at_ask(question: Question) -> str:
     if question.table.declared is not None:
-        return _held(question.step)
+        return _unit_rows(question.step)
     limits = question.table.limits.and_also(question.given) if question.auto else question.limits
-    said = limits_in_words(limits if question.by and not isinstance(question, Marginals) else Limits(limits.max_rows))
+    words = limits_in_words(limits if question.by and not isinstance(question, Marginals) else Limits(limits.max_rows))
     if question.auto:
-        chosen = f"chosen privately inside the release, for {float(question.auto.share):.0%} of its price"
-        return f"{said}; limits within these {chosen}" if said else f"limits {chosen}"
-    return f"{said}: enforced here by weights" if said else "counts once"
+        choice = f"chosen privately inside the release, for {float(question.auto.share):.0%} of its price"
+        return f"{words}; limits within these {choice}" if words else f"limits {choice}"
+    return f"{words}: enforced here by weights" if words else "counts once, however many rows it has"
 
 
 def asked(question: Question) -> str:
@@ -175,16 +175,16 @@ def asked(question: Question) -> str:
     return f"agg({aggregates})" if verb.startswith("agg(") else verb
 
 
-def _written(step: Step) -> str:
+def _columns_in_words(step: Step) -> str:
     before = step.parent.table.columns if step.parent is not None else {}
     lines = []
     for name, column in step.table.columns.items():
         old = before.get(name)
         if step.parent is None or old is None or old != column:
-            known = _domain(column.domain)
-            known += "" if column.domain.nullable or step.parent is None else ", not missing"
-            if known.strip(", "):
-                lines.append(f"{name}: {known.strip(', ')}")
+            words = _domain(column.domain)
+            words += "" if column.domain.nullable or step.parent is None else ", not missing"
+            if words.strip(", "):
+                lines.append(f"{name}: {words.strip(', ')}")
     return "; ".join(lines)
 
 
@@ -199,7 +199,7 @@ def _domain(domain: ColumnDomain) -> str:
     return ", ".join(parts)
 
 
-def _shown(value: float, total: Total) -> str:
+def _value_in_words(value: float, total: Total) -> str:
     """A value of a total's column, as a time where it is one."""
     assert total.column is not None
     dtype = total.column.domain.dtype
@@ -212,23 +212,23 @@ def _keys(question: Question) -> str:
     if isinstance(question, Marginals):
         return _tables(question)
     if question.keys is not None:
-        listed = f"Keys are public: all {question.keys.size} listed groups are released, whatever the data holds."
-        return listed if question.shape is None else f"{listed} {_shares(question)}"
-    return _found(question) + (
+        sentence = f"Keys are public: all {question.keys.size} listed groups are released, whatever the data holds."
+        return sentence if question.shape is None else f"{sentence} {_shares(question)}"
+    return _key_rule(question) + (
         ""
         if question.other is None
         else " The last row adds up the groups that are not released, with noise of its own."
     )
 
 
-def _found(question: Question) -> str:
-    """Which of the groups in the data are released."""
+def _key_rule(question: Question) -> str:
+    """The rule by which groups found in the data are released."""
     noun = "units" if question.table.unit else "rows"
     if any(p.hidden and p.total.sensitivity.exact_linf == 1 for p in question.allotments):
         return (
-            f"Keys are found in the data: the more {noun} a group has, the likelier it is released, as likely as the "
-            f"price allows (the optimal rule); or, where that shows more keys, when its noisy number of {noun} reaches "
-            "a threshold (needs δ)."
+            f"Keys are found in the data: the more {noun} a group has, the likelier it is released (needs δ). Either "
+            f"the optimal rule decides, or a threshold on the noisy number of {noun}: whichever releases more keys at "
+            "this price."
         )
     return (
         f"Keys are found in the data: a group is released when its noisy number of {noun} reaches a threshold "
@@ -237,22 +237,23 @@ def _found(question: Question) -> str:
 
 
 def _tables(question: Marginals) -> str:
-    """Which marginals are released, and how the price is split over their interactions."""
+    """How many marginals are released, and how the price is split over their interactions."""
     whole, by_size = sum(allotment.share for allotment in question.allotments), dict[int, float]()
     for allotment in question.allotments:
         ways = len(allotment.total.among)
         by_size[ways] = by_size.get(ways, 0.0) + float(allotment.share / whole)
-    said = {0: "the total", 1: "single columns", 2: "pairs"}
-    parts = ", ".join(f"{share:.2%} {said.get(ways, f'sets of {ways}')}" for ways, share in by_size.items())
+    nouns = {0: "the total", 1: "single columns", 2: "pairs"}
+    parts = ", ".join(f"{share:.2%} {nouns.get(ways, f'sets of {ways}')}" for ways, share in by_size.items())
     return (
-        f"Keys are public: {_count(len(question.workload), 'table')} with all listed keys, whatever the data holds; a "
-        "row counts when it has a listed key in every column. Interactions are measured, once each, with Gaussian "
-        f"noise, and the tables made of them; the shares of ρ are those of the least sum of variances: {parts}."
+        f"Keys are public: {_count(len(question.workload), 'table')} with all listed keys, whatever the data holds. A "
+        "row counts if it has a listed key in every column. Interactions of columns are measured once each, with "
+        "Gaussian noise, and the tables are computed from them. ρ is split so that the sum of the cells' variances is "
+        f"the smallest: {parts}."
     )
 
 
 def _shares(question: Question) -> str:
-    """How the price is split over cells and margins, for each kind of noise."""
+    """How the price is split over cells and measured margins, for each kind of noise."""
     if len(question.allotments) == 1:
         return "Margins are not worth measuring in a table of this shape: they are derived from the cells."
     parts = [(allotment.total.merged or "cells", allotment) for allotment in question.allotments]
@@ -268,27 +269,26 @@ def _shares(question: Question) -> str:
 def _measure(question: Question, allotment: Allotment) -> tuple[str, ...]:
     total = allotment.total
     bound = total.sensitivity.scaled(total.unit)
+    name, norms = ", ".join(allotment.names), (bound.l0, bound.l1, bound.l2, bound.linf)
     if total.merged:
-        made = "all cells" if total.merged == "total" else f"cells merged into {total.merged}"
-        return (", ".join(allotment.names), made, "", *(f"{x:.6g}" for x in (bound.l0, bound.l1, bound.l2, bound.linf)))
-    name = ", ".join(allotment.names)
-    known = (bound.l0, bound.l1, bound.l2, bound.linf)
+        origin = "all cells" if total.merged == "total" else f"cells merged into {total.merged}"
+        return (name, origin, "", *(f"{x:.6g}" for x in norms))
     made_of = ("the groups that are suppressed, together", "") if total.collects else _made_of(question, total)
-    return (name, *made_of, *("to be chosen" if _open(question, total) else f"{x:.6g}" for x in known))
+    return (name, *made_of, *("to be chosen" if _open(question, total) else f"{x:.6g}" for x in norms))
 
 
 def _open(question: Question, total: Total) -> bool:
-    """Whether what one unit can change follows from what is chosen inside the release."""
+    """Whether the sensitivity depends on limits or bounds that the release is to choose."""
     return question.auto is not None or open_bounds_of(question, total) is not None
 
 
 def open_bounds_of(question: Question, total: Total) -> Auto | None:
-    """How the bounds of a total's column are to be chosen, None where they are not."""
-    held = {question.table.columns[name].id: auto for name, auto in question.open_bounds.items()}
+    """How the release is to choose the bounds of a total's column; None if it is not."""
+    choices = {question.table.columns[name].id: auto for name, auto in question.open_bounds.items()}
     return (
         None
         if total.column is None or total.kind in (TotalKind.VALUES, TotalKind.DISTINCT)
-        else held.get(total.column.id)
+        else choices.get(total.column.id)
     )
 
 
@@ -311,18 +311,19 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
         return f"{what} {column}", f"chosen privately inside the release, for {float(auto.share):.0%} of its price"
     if total.candidates is not None:
         first, last = total.candidates.point(0), total.candidates.point(total.candidates.count - 1)
-        ends = f"from {_shown(first, total)} to {_shown(last, total)}"
+        ends = f"from {_value_in_words(first, total)} to {_value_in_words(last, total)}"
         reach = "" if total.ci is None else f"; and a distance that reaches the true one (ci={total.ci:g})"
         return f"rank of {column}", f"one of {total.candidates.count} values {ends}{reach}"
     grid = total.grid
     low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
-    centre = f", measured from {_shown(float(grid.centre), total)}" if grid.centre else ""
+    centre = f", measured from {_value_in_words(float(grid.centre), total)}" if grid.centre else ""
     origin = total.column.domain.origin
     by = f" enforced by {origin} and at the ask" if origin and total.kind == TotalKind.SUM else " enforced at the ask"
     what = "totals of one unit" if total.kind == TotalKind.UNIT_SUM else "values"
-    ends = f"[{_shown(low, total)}, {_shown(high, total)}]"
+    ends = f"[{_value_in_words(low, total)}, {_value_in_words(high, total)}]"
     if total.kind == TotalKind.SQUARE:
-        column, what, ends = f"({column} - {_shown(float(total.about), total)})²", "squares", f"[{low:g}, {high:g}]"
+        column, what = f"({column} - {_value_in_words(float(total.about), total)})²", "squares"
+        ends = f"[{low:g}, {high:g}]"
         centre = f", measured from {float(grid.centre):g}"
     if total.kind == TotalKind.LOG:
         column, what, ends = f"log({column})", "logarithms", f"[{low:g}, {high:g}]"

@@ -1,4 +1,4 @@
-"""Row expressions: what `dp.col("age") >= 18` is. Each holds what was written; only the engine computes it."""
+"""Row expressions such as `dp.col("age") >= 18`. An expression holds what was written; only the engine computes it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ __all__ = [
 class Expr(Hints):
     """A computation on one row: columns, numbers and texts, combined as in Polars.
 
-    Comparison and arithmetic use the ordinary signs; `&`, `|` and `~` combine conditions. What does not exist is
-    null: division by zero, overflow, a text that is no number.
+    Comparison and arithmetic use the ordinary signs; `&`, `|` and `~` combine conditions. A result that does not exist
+    is null: division by zero, overflow, a text that is no number.
 
     >>> col("age") >= 18
     dp.Expr: (age >= 18)
@@ -105,11 +105,11 @@ class Expr(Hints):
         return self._call("abs")
 
     def floor(self) -> Expr:
-        """Largest whole number that is not above, as a float."""
+        """Largest whole number that is not above the value, as a float."""
         return self._call("floor")
 
     def ceil(self) -> Expr:
-        """Smallest whole number that is not below, as a float."""
+        """Smallest whole number that is not below the value, as a float."""
         return self._call("ceil")
 
     def sqrt(self) -> Expr:
@@ -149,10 +149,10 @@ class Expr(Hints):
         """Whether a value is one of those listed."""
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InvalidArgument("is_in takes a list of values.")
-        listed = [plain(v) for v in in_order(values)]
-        for value in listed:
+        scalars = [plain(v) for v in in_order(values)]
+        for value in scalars:
             kind_of_scalar(value)
-        return self._call("is_in", values=Listed(listed))
+        return self._call("is_in", values=Listed(scalars))
 
     # Logic
 
@@ -182,11 +182,11 @@ class Expr(Hints):
         return ~self.is_null()
 
     def fill_null(self, value: object) -> Expr:
-        """A constant in place of what is missing (null or NaN)."""
+        """A constant in place of missing values (null or NaN)."""
         return self._call("fill_null", value=plain(value))
 
     def cast(self, dtype: object) -> Expr:
-        """Another type; what does not convert is null."""
+        """Another type; a value that does not convert is null."""
         return self._call("cast", dtype=as_dtype(dtype))
 
     # Namespaces
@@ -235,15 +235,15 @@ class TextNamespace(Hints):
         return self._expr._call("str.len_chars")
 
     def contains(self, literal: str) -> Expr:
-        """Whether the text holds these very characters (no pattern)."""
+        """Whether the text contains these characters, literally (no pattern)."""
         return self._expr._call("str.contains", literal=_word(literal, "str.contains"))
 
     def starts_with(self, literal: str) -> Expr:
-        """Whether the text starts so."""
+        """Whether the text starts with these characters."""
         return self._expr._call("str.starts_with", literal=_word(literal, "str.starts_with"))
 
     def ends_with(self, literal: str) -> Expr:
-        """Whether the text ends so."""
+        """Whether the text ends with these characters."""
         return self._expr._call("str.ends_with", literal=_word(literal, "str.ends_with"))
 
     def head(self, n: int) -> Expr:

@@ -1,7 +1,7 @@
-"""A lasting description of a question: the same for the same question on the same schema, and without any data.
+"""A lasting description of a question. Equal questions on equal schemas have equal descriptions, and no data is in it.
 
-It is what the name of a release stands for: two runs of one script describe themselves alike, on every machine and in
-every process, and where two descriptions differ they say so in words that a person typed.
+The name of a release stands for this description. Two runs of one script give equal descriptions, on every machine and
+in every process. Where two descriptions differ, the difference shows in the words that a person typed.
 """
 
 from __future__ import annotations

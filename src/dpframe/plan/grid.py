@@ -10,9 +10,9 @@ from dpframe.plan.columns import Bounds
 
 __all__ = ["FRACTION_BITS", "UNIT_GRID", "ValueGrid", "grid_for", "room"]
 
-FRACTION_BITS = 20  # kept below the grid step by everything that is divided
+FRACTION_BITS = 20  # bits below the grid step in every total whose rows have weights
 _VALUE_BITS = 24  # for floats: relative steps of 6e-8, far below any noise
-_WHOLE_BITS = 26  # integers up to here are taken as they are
+_WHOLE_BITS = 26  # integers with up to this many bits are on a grid of step 1
 _PRODUCT_BITS = 42  # value bits plus limit bits: with FRACTION_BITS they fill 62 bits
 
 
@@ -30,7 +30,7 @@ class ValueGrid:
 
     @property
     def magnitude(self) -> int:
-        """The largest absolute integer on the grid."""
+        """The largest absolute value of an integer on the grid."""
         return max(abs(self.lower), abs(self.upper))
 
 
@@ -68,7 +68,7 @@ def grid_for(bounds: Bounds, *, whole: bool, centred: bool, limit: int) -> Value
         step = Fraction(2) ** -power
     centre = math.floor(middle / step) * step
     lower, upper = math.ceil((low - centre) / step), math.floor((high - centre) / step)
-    if lower > upper:  # no grid point inside: the neighbour on the side of the centre
+    if lower > upper:  # no grid point is inside: take the one beside, on the side of the centre
         lower = upper = lower if lower <= 0 else upper
     return ValueGrid(step, centre, lower, upper)
 

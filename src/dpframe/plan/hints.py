@@ -1,4 +1,4 @@
-"""What fingers type from pandas and Polars, and what to type here: one table for each kind of object."""
+"""Names that users of pandas and Polars type by habit, and what to type here. Each kind of object has a table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def _table(lines: Mapping[str, str]) -> Mapping[str, str]:
-    """Advice by name, from lines that serve several names."""
+    """Advice by name, from lines of advice for several names."""
     return {name: advice for names, advice in lines.items() for name in names.split()}
 
 
@@ -160,7 +160,7 @@ ACCESSOR = _table(
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """`" Did you mean 'wage'?"`, or nothing where no name is near.
+    """`" Did you mean 'wage'?"`, or an empty text if no name is similar.
 
     >>> nearest("wag", ["user", "wage"]), nearest("x", ["user", "wage"])
     (" Did you mean 'wage'?", '')
@@ -170,9 +170,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 class Hints:
-    """Answers a name that does not exist with the line to type; the error is an AttributeError too.
+    """A class whose objects answer an unknown attribute with the line to type. The error is an AttributeError too.
 
-    Names that begin with an underscore, by which other libraries ask what an object can do, get Python's own error.
+    Names that begin with an underscore get Python's own error, since other libraries probe objects with them.
     """
 
     __slots__ = ()
@@ -189,4 +189,4 @@ class Hints:
         """What to type instead, after a space."""
         if name in self._habits:
             return f" {self._habits[name]}"
-        return nearest(name, (known for known in dir(type(self)) if not known.startswith("_")))
+        return nearest(name, (attribute for attribute in dir(type(self)) if not attribute.startswith("_")))

@@ -22,9 +22,9 @@ __all__ = ["Intervals", "check_bound", "check_interval", "comparable"]
 class Intervals:
     """Adjoining intervals between listed edges, in order, each with a label.
 
-    `right` says which end belongs to an interval: the right one (as in `pd.cut`) or the left one (as in
-    `np.histogram`, whose last interval also holds its right end). `closed_ends` includes the outermost edge that
-    would otherwise be left out.
+    `right` says which end belongs to an interval. It is the right end as in `pd.cut`, or the left end as in
+    `np.histogram`, whose last interval also holds its right end. `closed_ends` includes the outermost edge that no
+    interval would hold otherwise.
 
     >>> Intervals.of([0, 18, 65], right=False, closed_ends=True).labels
     ('[0, 18)', '[18, 65]')
@@ -45,61 +45,61 @@ class Intervals:
         *,
         right: bool,
         closed_ends: bool = False,
-        asked: str = "cut",
+        call: str = "cut",
     ) -> Intervals:
         """Check the edges (finite, strictly increasing, at least two) and the labels (one for each interval)."""
         if isinstance(edges, (str, bytes)) or not hasattr(edges, "__iter__"):
             raise InvalidArgument(
-                f"{asked}: bins are a list of edges, such as [0, 18, 65]; a number of bins would "
+                f"{call}: bins are a list of edges, such as [0, 18, 65]; a number of bins would "
                 "have to be placed by looking at the data."
             )
-        points = tuple(check_bound(e, f"{asked}: bins") for e in edges)
+        points = tuple(check_bound(e, f"{call}: bins") for e in edges)
         if not all(comparable(a, b) for a, b in pairwise(points)):
-            raise InvalidArgument(f"{asked}: bins are all numbers, or all times of one kind.")
+            raise InvalidArgument(f"{call}: bins are all numbers, or all times of one kind.")
         if len(points) < 2 or any(a >= b for a, b in pairwise(points)):
-            raise InvalidArgument(f"{asked}: bins need at least two edges, each above the one before.")
+            raise InvalidArgument(f"{call}: bins need at least two edges, each above the one before.")
         if not isinstance(right, bool) or not isinstance(closed_ends, bool):
-            raise InvalidArgument(f"{asked}: right= and include_lowest= are True or False.")
-        return cls(points, _labels(points, labels, right, closed_ends, asked), right, closed_ends)
+            raise InvalidArgument(f"{call}: right= and include_lowest= are True or False.")
+        return cls(points, _labels(points, labels, right, closed_ends, call), right, closed_ends)
 
-    def edges_of(self, dtype: DType, asked: str) -> list[int] | list[float]:
+    def edges_of(self, dtype: DType, call: str) -> list[int] | list[float]:
         """The edges in the unit in which the engine holds a column: ticks for times. Errors: WrongType."""
         if kind(dtype) in TIMES:
-            return [ticks(edge, dtype, f"{asked}: bins") for edge in self.edges]
+            return [ticks(edge, dtype, f"{call}: bins") for edge in self.edges]
         if kind(dtype) not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL):
             raise WrongType(
-                f"{asked}: needs a number or a time, not a column of type {show(dtype)}."
+                f"{call}: needs a number or a time, not a column of type {show(dtype)}."
                 f"{cast_first(dtype) or cast_to(dtype, Kind.INTEGER, Kind.DATETIME)}"
             )
         if not all(isinstance(edge, (int, float)) for edge in self.edges):
-            raise WrongType(f"{asked}: a column of type {show(dtype)} goes with bins of numbers, such as [0, 18].")
+            raise WrongType(f"{call}: a column of type {show(dtype)} goes with bins of numbers, such as [0, 18].")
         return [float(edge) for edge in self.edges]
 
     def domain(self, origin: str) -> ColumnDomain:
-        """The domain of the labelled column: its labels are all the keys there are; outside every interval is null."""
+        """The domain of the labelled column: its labels are its keys, and a value outside every interval is null."""
         return ColumnDomain(nw.Enum(self.labels), True, None, self.labels, origin)
 
 
 def _labels(
-    points: tuple[Any, ...], labels: Sequence[object] | None, right: bool, closed: bool, asked: str
+    points: tuple[Any, ...], labels: Sequence[object] | None, right: bool, closed_ends: bool, call: str
 ) -> tuple[str, ...]:
     if labels is None:
         last = len(points) - 2
         pairs = enumerate(pairwise(points))
         if right:
-            return tuple(f"{'[' if closed and i == 0 else '('}{number(a)}, {number(b)}]" for i, (a, b) in pairs)
-        return tuple(f"[{number(a)}, {number(b)}{']' if closed and i == last else ')'}" for i, (a, b) in pairs)
-    listed = isinstance(labels, Iterable) and not isinstance(labels, (str, Mapping))
-    labels = tuple(labels) if listed else ()
-    if not listed or not all(isinstance(x, str) for x in labels):
-        raise InvalidArgument(f"{asked}: labels are a list of texts.")
+            return tuple(f"{'[' if closed_ends and i == 0 else '('}{number(a)}, {number(b)}]" for i, (a, b) in pairs)
+        return tuple(f"[{number(a)}, {number(b)}{']' if closed_ends and i == last else ')'}" for i, (a, b) in pairs)
+    is_list = isinstance(labels, Iterable) and not isinstance(labels, (str, Mapping))
+    labels = tuple(labels) if is_list else ()
+    if not is_list or not all(isinstance(x, str) for x in labels):
+        raise InvalidArgument(f"{call}: labels are a list of texts.")
     if len(labels) != len(points) - 1 or len(set(labels)) != len(labels):
-        raise InvalidArgument(f"{asked}: give {len(points) - 1} different labels, one for each interval.")
+        raise InvalidArgument(f"{call}: give {len(points) - 1} different labels, one for each interval.")
     return tuple(str(x) for x in labels)
 
 
 def check_bound(value: object, what: str) -> Any:
-    """A limit of an interval: an int or a finite float, a date, time or timedelta; or a typed error that names it."""
+    """An end of an interval: an int, a finite float, a date, a time or a timedelta. Errors: InvalidBounds."""
     value = plain(value)
     if isinstance(value, (dt.date, dt.timedelta)):
         return value
@@ -118,14 +118,14 @@ def check_bound(value: object, what: str) -> Any:
 
 
 def comparable(first: object, second: object) -> bool:
-    """Whether two limits can be put in order: numbers, or times of one kind that both have a zone or neither."""
+    """Whether two ends can be ordered: two numbers, or two times of one kind, both with a zone or both without."""
     kinds = [kind_of_scalar(x) for x in (first, second)]
-    zoned = [isinstance(x, dt.datetime) and x.tzinfo is not None for x in (first, second)]
-    return (kinds[0] == kinds[1] or set(kinds) == {Kind.INTEGER, Kind.FLOAT}) and zoned[0] == zoned[1]
+    zones = [isinstance(x, dt.datetime) and x.tzinfo is not None for x in (first, second)]
+    return (kinds[0] == kinds[1] or set(kinds) == {Kind.INTEGER, Kind.FLOAT}) and zones[0] == zones[1]
 
 
 def check_interval(lower: object, upper: object, what: str) -> tuple[Any, Any]:
-    """Two limits in order, either of which may be open (None)."""
+    """The two ends of an interval, in order. One of them may be open (None). Errors: InvalidBounds."""
     low = None if lower is None else check_bound(lower, what)
     high = None if upper is None else check_bound(upper, what)
     if low is None and high is None:

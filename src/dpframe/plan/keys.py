@@ -1,4 +1,4 @@
-"""Public keys: the groups that someone listed, so that they appear in the table whatever the data holds."""
+"""Public keys: the groups that the user listed. They appear in the released table whatever the data holds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Keys:
 
     @property
     def typed(self) -> str:
-        """That they were listed; which ones is what it is made of."""
+        """How a description names them; the keys themselves stand beside it."""
         return "listed"
 
     @property
@@ -50,41 +50,41 @@ class Keys:
         return cls(levels, tuple(rows))
 
 
-def read_keys(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], asked: str) -> Keys | None:
-    """The public keys of a grouping: those given, completed by the columns whose keys the schema fixes.
+def read_keys(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], call: str) -> Keys | None:
+    """The public keys of a grouping: the typed ones, and those of columns whose type fixes them.
 
     Input:  keys: None, a list (one column), a dict of lists (every combination), a list of tuples, or a public
-            dataframe with the grouping's columns; by, facts: the grouping's columns
+            dataframe with the grouping's columns; by, domain: names and domains of the grouping's columns
     Output: Keys, or None when some column has no listed keys, so that groups must pass a threshold
     Warns:  DpFrameWarning for keys whose type shows that they were computed; see `warn_of_computed_keys`
     Errors: InvalidArgument or WrongType for keys that are empty, listed twice, or not of the column's type
     """
-    listed = _read(keys, by, domain, asked)
-    warn_of_computed_keys(keys, asked)
-    return listed
+    groups = _read(keys, by, domain, call)
+    warn_of_computed_keys(keys, call)
+    return groups
 
 
-def _read(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], asked: str) -> Keys | None:
-    known = [_fixed(f) for f in domain]
+def _read(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], call: str) -> Keys | None:
+    own_keys = [_own_keys(f) for f in domain]
     if keys is None:
-        return Keys(tuple(k for k in known if k is not None)) if all(k is not None for k in known) else None
+        return Keys(tuple(k for k in own_keys if k is not None)) if all(k is not None for k in own_keys) else None
     if hasattr(keys, "columns") and not isinstance(keys, Mapping):
-        keys = _frame_rows(keys, by, asked)
+        keys = _frame_rows(keys, by, call)
     if isinstance(keys, Mapping):
         if extra := [name for name in keys if name not in by]:
-            raise InvalidArgument(f"{asked}: keys= names {extra[0]!r}, which is not grouped by.")
+            raise InvalidArgument(f"{call}: keys= names {extra[0]!r}, which is not grouped by.")
         levels = []
-        for name, fact, fixed in zip(by, domain, known, strict=True):
-            if name not in keys and fixed is None:
-                raise InvalidArgument(f"{asked}: keys= lists no keys for {name!r}; give a list for each column.")
-            levels.append(_level(keys[name], fact, name, asked) if name in keys else fixed)
+        for name, fact, own in zip(by, domain, own_keys, strict=True):
+            if name not in keys and own is None:
+                raise InvalidArgument(f"{call}: keys= lists no keys for {name!r}; give a list for each column.")
+            levels.append(_level(keys[name], fact, name, call) if name in keys else own)
         return Keys(tuple(levels))  # type: ignore[arg-type]
     if len(by) == 1:
-        return Keys((_level(keys, domain[0], by[0], asked),))
-    return Keys.of_rows(_rows(keys, by, domain, asked))
+        return Keys((_level(keys, domain[0], by[0], call),))
+    return Keys.of_rows(_rows(keys, by, domain, call))
 
 
-def read_other(label: object, by: Sequence[str], domain: Sequence[ColumnDomain], asked: str) -> Key:
+def read_other(label: object, by: Sequence[str], domain: Sequence[ColumnDomain], call: str) -> Key:
     """The key of the row that collects suppressed groups: one value for all columns, or a tuple with one for each.
 
     Output: a value of each column's type, or null
@@ -92,37 +92,37 @@ def read_other(label: object, by: Sequence[str], domain: Sequence[ColumnDomain],
     """
     parts = tuple(label) if isinstance(label, (tuple, list)) else (label,) * len(by)
     if len(parts) != len(by):
-        raise InvalidArgument(f"{asked}: other= is one value, or a tuple with one for each of {', '.join(by)}.")
-    return tuple(_label(part, fact, name, asked) for part, fact, name in zip(parts, domain, by, strict=True))
+        raise InvalidArgument(f"{call}: other= is one value, or a tuple with one for each of {', '.join(by)}.")
+    return tuple(_label(part, fact, name, call) for part, fact, name in zip(parts, domain, by, strict=True))
 
 
-def _label(part: object, domain: ColumnDomain, name: str, asked: str) -> Scalar | None:
+def _label(part: object, domain: ColumnDomain, name: str, call: str) -> Scalar | None:
     try:
-        return _key(part, domain, name, asked)
+        return _key(part, domain, name, call)
     except WrongType:
         pass
     raise WrongType(
-        f"{asked}: other= is no value of {name!r} ({show(domain.dtype)}). Give one, such as other=-1 for numbers, or a "
+        f"{call}: other= is no value of {name!r} ({show(domain.dtype)}). Give one, such as other=-1 for numbers, or a "
         "tuple with one for each column, in which None stands for null."
     )
 
 
-def _fixed(domain: ColumnDomain) -> tuple[Scalar, ...] | None:
+def _own_keys(domain: ColumnDomain) -> tuple[Scalar, ...] | None:
     return (False, True) if kind(domain.dtype) == Kind.BOOLEAN else domain.keys
 
 
-def _level(values: object, domain: ColumnDomain, name: str, asked: str) -> tuple[Scalar | None, ...]:
+def _level(values: object, domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise InvalidArgument(f"{asked}: the keys of {name!r} are a list of values.")
-    listed = _column(tuple(in_order(values)), domain, name, asked)
-    if not listed:
-        raise InvalidArgument(f"{asked}: keys= lists no key for {name!r}.")
-    if len(set(listed)) != len(listed):
-        raise InvalidArgument(f"{asked}: keys= lists a key of {name!r} twice.")
-    return listed
+        raise InvalidArgument(f"{call}: the keys of {name!r} are a list of values.")
+    level = _column(tuple(in_order(values)), domain, name, call)
+    if not level:
+        raise InvalidArgument(f"{call}: keys= lists no key for {name!r}.")
+    if len(set(level)) != len(level):
+        raise InvalidArgument(f"{call}: keys= lists a key of {name!r} twice.")
+    return level
 
 
-def _column(values: tuple[object, ...], domain: ColumnDomain, name: str, asked: str) -> tuple[Scalar | None, ...]:
+def _column(values: tuple[object, ...], domain: ColumnDomain, name: str, call: str) -> tuple[Scalar | None, ...]:
     """The keys of one column; plain integers and texts, of which there may be millions, are checked together."""
     types, family = set(map(type, values)), kind(domain.dtype)
     if types == {str} and family == Kind.STRING and not isinstance(domain.dtype, nw.Enum):
@@ -132,34 +132,34 @@ def _column(values: tuple[object, ...], domain: ColumnDomain, name: str, asked: 
         whole: tuple[int, ...] = values  # type: ignore[assignment]
         if max(first, -(2**63)) <= min(whole) and max(whole) <= min(last, 2**64 - 1):
             return whole
-    return tuple(_key(value, domain, name, asked) for value in values)
+    return tuple(_key(value, domain, name, call) for value in values)
 
 
-def _key(value: object, domain: ColumnDomain, name: str, asked: str) -> Scalar | None:
+def _key(value: object, domain: ColumnDomain, name: str, call: str) -> Scalar | None:
     if (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType"):
         return None
-    value = check_scalar(as_held(plain(value), domain.dtype), domain.dtype, f"{asked}: keys of {name!r}")
+    value = check_scalar(as_held(plain(value), domain.dtype), domain.dtype, f"{call}: keys of {name!r}")
     if value is None:
         return None
     family = kind(domain.dtype)
     if isinstance(value, (int, float, Decimal)) and family == Kind.INTEGER:
         if value != int(value):
-            raise WrongType(f"{asked}: keys of {name!r} must be whole numbers.")
+            raise WrongType(f"{call}: keys of {name!r} must be whole numbers.")
         first, last = integer_range(domain.dtype)
         if not first <= int(value) <= last:
-            raise WrongType(f"{asked}: a key of {name!r} is not of its type, {show(domain.dtype)}.")
+            raise WrongType(f"{call}: a key of {name!r} is not of its type, {show(domain.dtype)}.")
         return int(value)
     if isinstance(value, (int, float, Decimal)) and family in (Kind.FLOAT, Kind.DECIMAL):
         return float(np.float32(value) if isinstance(domain.dtype, nw.Float32) else value) + 0.0
     if family == Kind.OTHER:
-        raise WrongType(f"{asked}: a column of type {show(domain.dtype)} has no keys.")
+        raise WrongType(f"{call}: a column of type {show(domain.dtype)} has no keys.")
     if isinstance(value, dt.datetime) and (value.tzinfo is None) != (getattr(domain.dtype, "time_zone", None) is None):
-        raise WrongType(f"{asked}: keys of {name!r} must have a time zone just where the column has one.")
+        raise WrongType(f"{call}: keys of {name!r} must have a time zone just where the column has one.")
     if isinstance(value, dt.datetime):
-        _check_moment(value, domain.dtype, f"{asked}: a key of {name!r}")
+        _check_moment(value, domain.dtype, f"{call}: a key of {name!r}")
     if isinstance(domain.dtype, nw.Enum) and value not in domain.dtype.categories:
         raise WrongType(
-            f"{asked}: a key of {name!r} is not one of its Enum's categories. Give one of these, or .cast({name!r}, "
+            f"{call}: a key of {name!r} is not one of its Enum's categories. Give one of these, or .cast({name!r}, "
             "'string') before."
         )
     return value
@@ -179,28 +179,28 @@ def _check_moment(value: dt.datetime, dtype: Any, what: str) -> None:
         raise WrongType(f"{what} is outside of the column's type, {show(dtype)}. Give {GIVE[kind(dtype)]}.")
 
 
-def _rows(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], asked: str) -> tuple[Key, ...]:
+def _rows(keys: object, by: Sequence[str], domain: Sequence[ColumnDomain], call: str) -> tuple[Key, ...]:
     if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
-        raise InvalidArgument(f"{asked}: keys= is a dict of lists, a list of tuples or a public dataframe.")
-    given = in_order(keys)
-    if not all(isinstance(row, (tuple, list)) and len(row) == len(by) for row in given):
-        raise InvalidArgument(f"{asked}: each key of keys= is a tuple of {len(by)} values, for {', '.join(by)}.")
-    columns = [_column(v, f, n, asked) for v, f, n in zip(zip(*given, strict=True), domain, by, strict=False)]
+        raise InvalidArgument(f"{call}: keys= is a dict of lists, a list of tuples or a public dataframe.")
+    tuples = in_order(keys)
+    if not all(isinstance(row, (tuple, list)) and len(row) == len(by) for row in tuples):
+        raise InvalidArgument(f"{call}: each key of keys= is a tuple of {len(by)} values, for {', '.join(by)}.")
+    columns = [_column(v, f, n, call) for v, f, n in zip(zip(*tuples, strict=True), domain, by, strict=False)]
     rows = list(zip(*columns, strict=True))
     if not rows or len(set(rows)) != len(rows):
-        raise InvalidArgument(f"{asked}: keys= lists {'a combination twice' if rows else 'nothing'}.")
+        raise InvalidArgument(f"{call}: keys= lists {'a combination twice' if rows else 'nothing'}.")
     return tuple(rows)
 
 
-def _frame_rows(frame: Any, by: Sequence[str], asked: str) -> object:
+def _frame_rows(frame: Any, by: Sequence[str], call: str) -> object:
     """The rows of a public dataframe, in the order of the grouping's columns."""
     try:
         table = nw.from_native(frame, eager_only=True)
     except TypeError:
         table = None
     if table is None:
-        raise InvalidArgument(f"{asked}: keys= takes an eager dataframe; collect a lazy one first.")
+        raise InvalidArgument(f"{call}: keys= takes an eager dataframe; collect a lazy one first.")
     if missing := [name for name in by if name not in table.columns]:
-        raise InvalidArgument(f"{asked}: the dataframe given as keys= has no column {missing[0]!r}.")
+        raise InvalidArgument(f"{call}: the dataframe given as keys= has no column {missing[0]!r}.")
     rows = list(table.select(*by).unique(maintain_order=True).iter_rows())
     return [row[0] for row in rows] if len(by) == 1 else rows

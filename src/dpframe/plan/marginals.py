@@ -30,7 +30,7 @@ def titled(columns: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of a question, without the rows that it is about: what a release may keep.
+    """The tables of a question: their columns, keys and totals, without any row. A release may keep this.
 
     `levels` are the listed keys of each column; `total` is what a cell counts.
     """
@@ -73,16 +73,16 @@ class Tables:
 class Marginals(Question):
     """Rows by each of several sets of columns, the `workload`, as sums of one table that has all columns in `by`.
 
-    A row counts when its key is listed in every column. Of one unit at most `max_rows` rows count, once for all
-    tables: more are weighted down together. The totals are the interactions of `theory.formulas.error.marginals`, on
-    a grid of 2^-20 rows; a price is split over them as there.
+    A row counts if its key is listed in every column. At most `max_rows` rows of one unit count, for all tables
+    together; a unit with more rows has a smaller weight on each. The totals are the interactions of
+    `theory.formulas.error.marginals`, on a grid of 2^-20 rows. That module also splits the price over them.
     """
 
     workload: tuple[Attributes, ...] = ()  # places in `by`
 
     @cached_property
     def tables(self) -> Tables:
-        """What is released, without the rows."""
+        """The tables that are released, without any row."""
         assert self.keys is not None
         rows = (self.limits.max_rows or 1) * (1 if self.table.relation == "add-remove" else 2)
         bound = Sensitivity.of(l0=rows, l1=rows, l2_squared=rows**2, linf=rows).scaled(2**FRACTION_BITS)
@@ -92,21 +92,21 @@ class Marginals(Question):
 
     @cached_property
     def limits(self) -> Limits:
-        """The limit on rows; a unit may have some in every group."""
+        """The limit on rows. A unit may have rows in every group."""
         return Limits(super().limits.max_rows, self.cells)
 
     @property
     def read(self) -> tuple[Allotment, ...]:
-        """The one total that rows are read for: the weights of rows by all columns, of which marginals are sums."""
+        """The one total that rows are read for: the weights of rows by all columns. Every marginal is a sum of it."""
         bits = FRACTION_BITS if self.table.unit else 0
         return (Allotment((COUNT,), replace(self.tables.total, fraction=bits), Fraction(1)),)
 
     @cached_property
     def allotments(self) -> tuple[Allotment, ...]:
-        """The interactions, each with its part of the price; see `theory.formulas.error.marginals.shares`."""
+        """The interactions, each with its part of the price: see `theory.formulas.error.marginals.shares`."""
         _ = self.group_columns
         if self.auto is not None:
-            raise UnsupportedOperation("marginals: the limit is said, max_rows=1, not chosen by dp.Auto().")
+            raise UnsupportedOperation("marginals: dp.Auto() cannot choose the limit; type it, such as max_rows=1.")
         rows = self.limits.max_rows
         if rows is None:
             unit = ", ".join(f"'{name}'" for name, column in self.table.columns.items() if column.is_unit)
@@ -124,17 +124,17 @@ class Marginals(Question):
     @cached_property
     def outputs(self) -> tuple[ReleasedColumn, ...]:
         """One for each table of the workload."""
-        named = [(titled(self.tables.names(table)), self.tables.output(table).totals) for table in self.workload]
+        pairs = [(titled(self.tables.names(table)), self.tables.output(table).totals) for table in self.workload]
         return tuple(
-            ReleasedColumn(title, Formula.COUNT, ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in named
+            ReleasedColumn(title, Formula.COUNT, ((f"{title}.{COUNT}", m),), whole=False) for title, ((_, m),) in pairs
         )
 
     def one(self, table: Attributes) -> Question:
         """One marginal as a question of its own: its keys, and how it is laid out."""
         assert self.keys is not None
         keys = Keys(tuple(self.keys.levels[i] for i in table)) if table else None
-        counted, layout = ((COUNT, Count()),), self.tables.layout(table)
-        return Question(self.step, self.tables.names(table), keys, self.given, counted, layout, verb=self.verb)
+        aggregates, layout = ((COUNT, Count()),), self.tables.layout(table)
+        return Question(self.step, self.tables.names(table), keys, self.given, aggregates, layout, verb=self.verb)
 
 
 def _interaction(among: tuple[str, ...], bound: Sensitivity) -> Total:

@@ -56,30 +56,30 @@ _LITERAL_TYPES: Mapping[str, nw.dtypes.DType] = {
 
 
 def text(node: Node, *, short: bool = False) -> str:
-    """An expression as the user would type it; if `short`, without the rest of long lists, for people to read."""
+    """An expression as the user would type it; with `short`, long lists are cut, for people to read."""
     match node:
         case Name(name):
             return name
         case Literal(value):
             return repr(value)
         case Call(operation, args, options):
-            shown = {name: listed(o) if short and isinstance(o, Listed) else o for name, o in options}
-            return OPERATIONS[operation].text.format(*(text(a, short=short) for a in args), **shown)
+            parts = {name: listed(o) if short and isinstance(o, Listed) else o for name, o in options}
+            return OPERATIONS[operation].text.format(*(text(a, short=short) for a in args), **parts)
 
 
-def domain(node: Node, table: Table, asked: str) -> ColumnDomain:
-    """What is known of an expression's values on a table; refuses unknown columns and wrong types."""
+def domain(node: Node, table: Table, call: str) -> ColumnDomain:
+    """The domain of an expression's values on a table. Errors: UnknownColumn, WrongType."""
     match node:
         case Name(name):
-            return table.column(name, asked).domain
+            return table.column(name, call).domain
         case Literal(value):
             family = kind_of_scalar(value)
             bounds = Bounds(value, value) if isinstance(value, (bool, int, float)) else None
-            zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
-            return ColumnDomain(nw.Datetime("us", "UTC") if zoned else _LITERAL_TYPES[family], value is None, bounds)
+            has_zone = isinstance(value, dt.datetime) and value.tzinfo is not None
+            return ColumnDomain(nw.Datetime("us", "UTC") if has_zone else _LITERAL_TYPES[family], value is None, bounds)
         case Call(operation, args, options):
-            domains = [domain(a, table, asked) for a in args]
-            return OPERATIONS[operation].rule(f"{asked}: {text(node, short=True)}", domains, dict(options))
+            domains = [domain(a, table, call) for a in args]
+            return OPERATIONS[operation].rule(f"{call}: {text(node, short=True)}", domains, dict(options))
 
 
 def names(node: Node) -> frozenset[str]:

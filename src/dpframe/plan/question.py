@@ -1,8 +1,8 @@
-"""The ask: groups, limits and aggregates on top of a plan, resolved into the noisy totals it needs.
+"""The question: groups, limits and aggregates on top of a plan, resolved into the noisy totals that it needs.
 
-Neighbouring tables differ in the rows of one unit. After the limits are enforced (or, with `dp.Rows(k)`, declared) that
-unit's part of every total is bounded by the contribution resolved here, which is where each total's sensitivity
-comes from; the formulas are in `dpframe.theory.maps`.
+Neighbouring tables differ in the rows of one unit. Limits are enforced, or with `dp.Rows(k)` declared. They bound the
+unit's part of every total, and this bound gives the sensitivity of the total. The formulas are in
+`dpframe.theory.formulas.sensitivity`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = ["Allotment", "Layout", "Question"]
 
 @dataclass(frozen=True)
 class Layout:
-    """How the released table is laid out: as a long table, or as a crosstab with some keys along the top.
+    """The layout of the released table: long, or a crosstab with some keys along the top.
 
-    `normalize` shows each cell as a part of its row ("index"), its column or the total. With `measured` the margins get
-    noise of their own, and are reconciled with the cells.
+    `normalize` gives each cell as a part of its row ("index"), its column or the total. With `measured` the margins
+    have noise of their own, and cells and margins are fitted to each other.
     """
 
     form: Literal["long", "crosstab"] = "long"
@@ -45,12 +45,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class Allotment:
-    """A total with every name it has in the released table, and its weight when the price is split.
+    """A total, its names in the released table, and its weight when the price is split.
 
-    `pure` is the weight where ε is split over Laplace noise, if it is another one. Without weight it is left out. What
-    is `hidden` only finds the keys: its number is not released. A sum with a count `beside` it may be measured as a
-    pair with it, for the price of both: see `theory.formulas.sensitivity.pairs`. `columns` is how many released columns
-    it makes: a part of one that is made of several noisy totals.
+    `share` is the weight where ρ is split. `pure` is the weight where ε is split over Laplace noise, if that weight
+    differs. A total of weight 0 is not measured. A `hidden` total only finds the keys: its number is not released. A
+    sum with a count `beside` it may be measured as a pair with that count, for the price of both: see
+    `theory.formulas.sensitivity.pairs`. `columns` is how many released columns follow from the total. It is a fraction
+    if a column needs several totals.
     """
 
     names: tuple[str, ...]
@@ -63,24 +64,24 @@ class Allotment:
 
     @property
     def weight(self) -> int:
-        """What the count beside counts for in the pair: the largest value, in units of the sum for one of the count."""
+        """The weight of the count in the pair: the largest value, in units of the sum for one unit of the count."""
         assert self.beside is not None
         return self.total.grid.magnitude << (self.total.fraction - self.beside.total.fraction)
 
     @property
     def epsilon_share(self) -> Fraction:
-        """The weight where ε is split."""
+        """The weight if ε is split."""
         return self.share if self.pure is None else self.pure
 
     def and_also(self, other: Allotment) -> Allotment:
-        """The same total for the columns of both."""
+        """One total for the columns of both allotments."""
         names, share = (*self.names, *other.names), max(self.share, other.share)
         return replace(self, names=names, share=share, columns=self.columns + other.columns)
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A question: what is asked of which groups of a plan's table. Everything is checked when it is made."""
+    """A question: aggregates of the groups of a plan's table. Everything is checked when the question is made."""
 
     step: Step
     by: tuple[str, ...]
@@ -88,10 +89,10 @@ class Question:
     given: Limits
     aggregates: tuple[tuple[str, Aggregate], ...]
     layout: Layout = Layout()
-    chosen: Limits | None = None  # by dp.Auto, inside the release
-    verb: str = ""  # how the limits are typed here: "group_by('city', {limit})"
-    other: Key | None = None  # of the row that collects what is suppressed
-    ci: float | None = None  # the confidence of quantiles' intervals, where these are paid for
+    chosen: Limits | None = None  # the limits that dp.Auto chose inside the release
+    verb: str = ""  # the call, with a place for limits: "group_by('city', {limit})"
+    other: Key | None = None  # the key of the row that collects suppressed groups
+    ci: float | None = None  # the confidence of quantiles' intervals, if these are paid for
 
     def __post_init__(self) -> None:
         check_names(name for name, _ in self.aggregates)
@@ -99,7 +100,7 @@ class Question:
 
     @property
     def table(self) -> Table:
-        """What is known of the rows that reach the ask."""
+        """The domain of the rows that reach the question."""
         return self.step.table
 
     @cached_property
@@ -124,13 +125,13 @@ class Question:
 
     @property
     def private_keys(self) -> bool:
-        """Whether groups are found in the data, so that each must pass a threshold."""
+        """Whether groups are found in the data. Each group must then pass a threshold."""
         return bool(self.by) and self.keys is None
 
     @cached_property
     def limits(self) -> Limits:
-        """The limits of one unit: said before, said here, and those that follow."""
-        said = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
+        """The limits of one unit: those of earlier steps, those typed here, and those that follow from them."""
+        limits = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
         cells = self.cells
         if self.table.declared is not None:
             if self.given != Limits():
@@ -139,70 +140,70 @@ class Question:
                     f"to limit; dp.Rows({self.table.declared}) is the limit. Protect the table with unit='...' to "
                     "enforce one."
                 )
-            said = Limits(self.table.declared, self.table.declared, self.table.declared)
-        if self.auto:  # until they are chosen, the strictest there are
-            said = Limits(said.max_rows or 1, said.max_groups or 1, said.max_rows_per_group or 1)
-        groups = 1 if not self.by else said.max_groups if said.max_groups is not None else said.max_rows
-        if groups is not None and said.max_rows is not None:
-            groups = min(groups, said.max_rows)
+            limits = Limits(self.table.declared, self.table.declared, self.table.declared)
+        if self.auto:  # until they are chosen, the strictest limits
+            limits = Limits(limits.max_rows or 1, limits.max_groups or 1, limits.max_rows_per_group or 1)
+        groups = 1 if not self.by else limits.max_groups if limits.max_groups is not None else limits.max_rows
+        if groups is not None and limits.max_rows is not None:
+            groups = min(groups, limits.max_rows)
         if groups is not None and cells is not None:
             groups = min(groups, cells)
-        return Limits(said.max_rows, groups, said.max_rows_per_group if self.by else None)
+        return Limits(limits.max_rows, groups, limits.max_rows_per_group if self.by else None)
 
     @property
     def auto(self) -> Auto | None:
-        """Whether limits are still to be chosen, inside the release."""
+        """How the release is to choose limits; None if it is not, or has chosen them."""
         return self.table.limits.and_also(self.given).auto if self.chosen is None else None
 
     @cached_property
     def open_bounds(self) -> Mapping[str, Auto]:
-        """The columns whose bounds are still to be chosen, inside the release."""
-        found: dict[str, Auto] = {}
+        """The columns whose bounds the release is to choose, with the share of the price for each."""
+        choices: dict[str, Auto] = {}
         for _, aggregate in self.aggregates:
             bounds, column = getattr(aggregate, "bounds", None), getattr(aggregate, "column", None)
             if isinstance(bounds, Auto) and column is not None:
-                found[column] = max(bounds, found.get(column, bounds), key=lambda auto: auto.share)
-        return found
+                choices[column] = max(bounds, choices.get(column, bounds), key=lambda auto: auto.share)
+        return choices
 
     @property
     def chosen_share(self) -> Fraction:
-        """The part of the price that everything which is still to be chosen takes together."""
+        """The part of the price that pays for all limits and bounds that the release is to choose."""
         limits = Fraction(0) if self.auto is None else self.auto.share
         return limits + sum((auto.share for auto in self.open_bounds.values()), Fraction(0))
 
     @property
     def undecided(self) -> bool:
-        """Whether anything is still to be chosen, inside the release."""
+        """Whether the release is to choose limits or bounds."""
         return self.auto is not None or bool(self.open_bounds)
 
-    def with_bounds(self, chosen: Mapping[str, Bounds]) -> Question:
-        """The same ask with the bounds of columns chosen, as typed."""
+    def with_bounds(self, bounds: Mapping[str, Bounds]) -> Question:
+        """The question with bounds of columns in place of dp.Auto(); times are given as times."""
         aggregates = tuple(
-            (name, replace(a, bounds=chosen[a.column]) if isinstance(getattr(a, "bounds", None), Auto) else a)  # type: ignore[attr-defined, call-arg]
+            (name, replace(a, bounds=bounds[a.column]) if isinstance(getattr(a, "bounds", None), Auto) else a)  # type: ignore[attr-defined, call-arg]
             for name, a in self.aggregates
         )
         return replace(self, aggregates=aggregates)
 
     def with_ci(self, ci: float | None) -> Question:
-        """The same ask with intervals of its quantiles, which share their price; itself where there are none.
+        """The question with intervals of its quantiles, which share their price; itself if no quantile can have one.
 
-        A minimum or maximum has none: beyond it there may be anything up to its bound, whatever is paid.
+        A minimum or maximum has no interval: values beyond it may lie anywhere up to the bound, at any price.
         """
         paying = any(m.between for output in self.outputs for _, m in output.totals)
         return replace(self, ci=ci) if paying else self
 
-    def with_limits(self, chosen: Limits) -> Question:
-        """The same ask with its limits chosen, within those that were said."""
-        return replace(self, chosen=chosen)
+    def with_limits(self, limits: Limits) -> Question:
+        """The question with the limits that the release chose, inside those that were typed."""
+        return replace(self, chosen=limits)
 
     @property
     def cells(self) -> int | None:
-        """How many groups the table has, None when nobody listed them."""
+        """How many groups the table has; None if they are not listed."""
         return 1 if not self.by else None if self.keys is None else self.keys.size
 
     @cached_property
     def unit_limits(self) -> UnitLimits:
-        """What an aggregate needs to know of the place it is asked in."""
+        """The table, groups and limits that an aggregate resolves its totals with."""
         _ = self.group_columns
         limits = self.limits
         return UnitLimits(
@@ -231,9 +232,9 @@ class Question:
 
     @cached_property
     def threshold(self) -> Total | None:
-        """The number of units that decides which groups appear, when nobody listed them.
+        """The number of units that decides which groups are released; None if groups are listed.
 
-        One that is released may do so, but not where suppressed groups are added up: see
+        A released number of units may also decide, unless suppressed groups are added up: see
         `theory.formulas.loss.key_selection.rest_scale`.
         """
         if not self.private_keys:
@@ -242,7 +243,7 @@ class Question:
 
     @cached_property
     def allotments(self) -> tuple[Allotment, ...]:
-        """The distinct noisy totals: a count that several columns share is one of them."""
+        """The different noisy totals. A count that several columns share is one total."""
         shares: dict[tuple[object, ...], Allotment] = {}
 
         for output, (_, aggregate) in zip(self.outputs, self.aggregates, strict=True):
@@ -252,39 +253,40 @@ class Question:
                 old = shares.get(total.key)
                 shares[total.key] = new if old is None else old.and_also(new)
         if self.threshold is not None and self.threshold.key not in shares:
-            taken = {name for allotment in shares.values() for name in allotment.names} | set(self.by)
-            name = "units" if "units" not in taken else "units of the keys"
+            names_in_use = {name for allotment in shares.values() for name in allotment.names} | set(self.by)
+            name = "units" if "units" not in names_in_use else "units of the keys"
             shares[self.threshold.key] = Allotment((name,), self.threshold, Fraction(1), hidden=True)
         if self.shape is not None:
             return self._with_margins(tuple(shares.values()), self.shape)
         read = self._with_pairs(shares)
-        return read if self.other is None else (*read, *self._collected(read))
+        return read if self.other is None else (*read, *self._rest_totals(read))
 
     def _with_pairs(self, read: Mapping[tuple[object, ...], Allotment]) -> tuple[Allotment, ...]:
-        """Sums measured from the middle of their bounds with their counts beside them, where that is better.
+        """Sums measured from the middle of their bounds, each as a pair with its count if that has less noise.
 
-        A count is in one pair at most, with the first such sum; one that finds the keys is in none.
+        A count is in at most one pair, with the first sum that gains from it. A count that finds the keys is in no
+        pair.
         """
-        by_key, taken = dict(read), set[tuple[object, ...]]()
+        by_key, partners = dict(read), set[tuple[object, ...]]()
         for output in self.outputs:
             if not output.derived:
                 continue
             numerator, count = (by_key[output.totals[i][1].key] for i in (0, -1))
             deciding = self.threshold is not None and self.threshold.key == count.total.key
-            moved = numerator.total.sensitivity.l0 and count.total.sensitivity.l0
-            if deciding or not moved or {numerator.total.key, count.total.key} & taken:
+            movable = numerator.total.sensitivity.l0 and count.total.sensitivity.l0
+            if deciding or not movable or {numerator.total.key, count.total.key} & partners:
                 continue
             pair, shares = replace(numerator, beside=count), (numerator.epsilon_share, count.epsilon_share)
             sizes = numerator.total.sensitivity, count.total.sensitivity
             if pair_gains(*sizes, pair.weight, shares, mean_only=len(count.names) == 1):
                 by_key[numerator.total.key] = pair
-                taken |= {numerator.total.key, count.total.key}
+                partners |= {numerator.total.key, count.total.key}
         return tuple(by_key.values())
 
-    def _collected(self, read: tuple[Allotment, ...]) -> list[Allotment]:
+    def _rest_totals(self, read: tuple[Allotment, ...]) -> list[Allotment]:
         """The totals of all suppressed groups together.
 
-        What a unit adds is in a group that is released or in this total, which therefore takes no part of the price.
+        What a unit adds is either in a released group or in these totals. So these totals take no part of the price.
         """
         if self.keys is not None:
             raise InvalidArgument(
@@ -294,10 +296,10 @@ class Question:
         for (_, aggregate), output in zip(self.aggregates, self.outputs, strict=True):
             if not all(total.additive for _, total in output.totals):
                 raise UnsupportedOperation(
-                    f"{aggregate.typed}: suppressed groups can be added up, and this is no sum over rows; leave other= "
+                    f"{aggregate.typed}: other= adds up suppressed groups, and this is no sum over rows. Leave other= "
                     "out, or ask for counts, sums, means and variances."
                 )
-        made = {
+        rest = {
             allotment.total.key: Allotment(
                 tuple(f"{name}.other" for name in allotment.names),
                 replace(allotment.total, collects=True, sensitivity=merged(allotment.total.sensitivity, 1)),
@@ -309,17 +311,17 @@ class Question:
         }
         for allotment in read:
             if allotment.beside is not None:
-                made[allotment.total.key] = replace(made[allotment.total.key], beside=made[allotment.beside.total.key])
-        return list(made.values())
+                rest[allotment.total.key] = replace(rest[allotment.total.key], beside=rest[allotment.beside.total.key])
+        return list(rest.values())
 
     @property
     def rounds(self) -> int:
-        """How many rows of the released table a group has: more than one for its most frequent values."""
+        """How many rows each group has in the released table: more than one for top_k."""
         return max((m.rounds for output in self.outputs for _, m in output.totals), default=1)
 
     @property
     def row_names(self) -> tuple[str, ...]:
-        """The columns of the released table that say what a row is about: the groups, and the place among values."""
+        """The key columns of the released table: the groups, and for top_k the rank of a value."""
         if self.rounds == 1:
             return self.by
         place = "rank"
@@ -329,16 +331,18 @@ class Question:
 
     @property
     def read(self) -> tuple[Allotment, ...]:
-        """The noisy totals that rows are read for: all but those that are made of these."""
+        """The noisy totals that rows are read for. Margins and totals of suppressed groups follow from these."""
         return tuple(p for p in self.allotments if not p.total.merged and not p.total.collects)
 
     @cached_property
     def shape(self) -> tuple[int, int] | None:
-        """How many keys are down and across a crosstab whose margins are measured; None elsewhere."""
+        """How many keys are down and across a crosstab whose margins are measured; None for other questions."""
         if not self.layout.measured:
             return None
         if self.undecided or self.table.limits.auto is not None:
-            raise UnsupportedOperation("crosstab: margins='measured' needs limits and bounds said, not dp.Auto().")
+            raise UnsupportedOperation(
+                "crosstab: dp.Auto() cannot choose limits or bounds for margins='measured'; type them."
+            )
         if self.keys is None:
             raise UnsupportedOperation(
                 "crosstab: margins of cells found in the data would leave out the suppressed ones; list keys={...}."
@@ -353,7 +357,7 @@ class Question:
         return down, across
 
     def _with_margins(self, read: tuple[Allotment, ...], shape: tuple[int, int]) -> tuple[Allotment, ...]:
-        """The cells and the margins, each with its part of the price, chosen from the shape of the table alone.
+        """The cells and the margins, each with its part of the price. The parts follow from the table's shape alone.
 
         All cells of a unit may fall into one row, column or the total: see
         `theory.formulas.sensitivity.grouped.merged`.

@@ -1,4 +1,4 @@
-"""What can be asked of a group: which noisy totals each aggregate needs, and how its column follows from them."""
+"""The aggregates: which noisy totals each of them needs, and how its released column follows from them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _typed_bounds(bounds: Bounds | Auto | None) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Aggregate:
-    """Something to ask of each group; `share` is its weight when the price is split."""
+    """A statistic to ask of each group. `share` is its weight when the price is split."""
 
     share: Fraction = Fraction(1)
 
@@ -268,7 +268,7 @@ class CountDistinct(Aggregate):
 
 @dataclass(frozen=True, repr=False)
 class Quantile(Aggregate):
-    """The value that a part q of the rows is not above: 0 is the minimum, 1/2 the median, 1 the maximum."""
+    """The value that a part q of the rows does not exceed: 0 is the minimum, 1/2 the median, 1 the maximum."""
 
     column: str = ""
     q: Fraction = Fraction(1, 2)
@@ -296,7 +296,7 @@ class Quantile(Aggregate):
 
 @dataclass(frozen=True, repr=False)
 class Mode(Aggregate):
-    """The most frequent of the listed values of a column; with `most`, the first so many of them, in order."""
+    """The most frequent of the listed values of a column; with `most`, the `most` most frequent ones, in order."""
 
     column: str = ""
     keys: tuple[Scalar | None, ...] | None = None
@@ -316,13 +316,13 @@ class Mode(Aggregate):
         if kind(column.domain.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
         check_key(column.domain.dtype, self.column, self.typed)
-        listed = read_keys(self.keys, (self.column,), (column.domain,), self.typed)
-        if listed is None:
+        keys = read_keys(self.keys, (self.column,), (column.domain,), self.typed)
+        if keys is None:
             raise InvalidArgument(
-                f"{self.typed}: it is chosen among values that are listed without looking at the data: "
+                f"{self.typed}: list the values to choose from, without looking at the data: "
                 f"{self.typed[:-1]}, keys=[...])."
             )
-        (values,) = listed.levels
+        (values,) = keys.levels
         if self.most is not None and self.most > len(values):
             raise InvalidArgument(f"{self.typed}: only {len(values)} values are listed.")
         total = mode_total(column, values, self.most or 1, unit_limits, self.typed)

@@ -1,4 +1,4 @@
-"""The noisy totals that answers are made of: how each is added up, and how far one unit moves it."""
+"""The noisy totals of a question: how each is added up, and how far one unit moves it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class TotalKind(StrEnum):
-    """How a total is added up: see `Measure`."""
+    """How a total is added up: see `Total`."""
 
     ROWS = "rows"
     VALUES = "values"
@@ -63,7 +63,7 @@ class TotalKind(StrEnum):
 
 @dataclass(frozen=True)
 class Total:
-    """What is asked of each group of rows: an integer that noise is added to, or a rank that a candidate is chosen for.
+    """One number for each group: an integer that noise is added to, or scores by which a candidate is chosen.
 
     `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
@@ -85,14 +85,14 @@ class Total:
     ci: float | None = None
     values: tuple[Scalar | None, ...] = ()
     rounds: int = 1
-    merged: Literal["", "rows", "columns", "total"] = ""  # a margin of a crosstab: cells added together
-    collects: bool = False  # the groups that are suppressed, added together
-    finds: bool = False  # the groups to release, and is not released itself
-    among: tuple[str, ...] = ()  # the columns whose interaction it is, in a release of many marginals
+    merged: Literal["", "rows", "columns", "total"] = ""  # the margin of a crosstab whose cells it adds up
+    collects: bool = False  # it adds up the suppressed groups
+    finds: bool = False  # it decides which groups are released, and is not released itself
+    among: tuple[str, ...] = ()  # the columns of the interaction, in a release of many marginals
 
     @property
     def additive(self) -> bool:
-        """Whether it is a sum over units, so that one pass adds it up with the others."""
+        """Whether it is a sum over units. One pass over the rows adds up all of these totals."""
         return self.kind not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES)
 
     @property
@@ -102,16 +102,16 @@ class Total:
 
     @property
     def choices(self) -> int:
-        """How many choices are made of each group, one after the other, for equal parts of the price."""
+        """How many choices are made in each group, one after the other, for equal parts of the price."""
         return self.rounds if self.ci is None else 2
 
     @property
     def between(self) -> bool:
-        """Whether it is a quantile between the minimum and the maximum, which alone can have an interval."""
+        """Whether it is a quantile strictly between the minimum and the maximum. Only these can have an interval."""
         return self.rank is not None and 0 < self.rank < 1
 
     def surely(self, alpha: float) -> bool:
-        """Whether ends were paid for that miss with at most this probability."""
+        """Whether the release paid for an interval that misses with at most this probability."""
         return self.ci is not None and alpha >= (1 - self.ci) * (1 - 1e-9)  # 1 - 0.95 is above 0.05
 
     @property
@@ -128,17 +128,17 @@ class Total:
 
     @property
     def choice(self) -> tuple[object, ...]:
-        """What is chosen, if anything is."""
+        """The candidates, and which of them is chosen; empty for a number."""
         return (self.candidates, self.rank, self.ci, self.values, self.rounds)
 
     @property
     def unit(self) -> Fraction:
-        """What one unit of the integer total is worth (column unit)."""
+        """The value of one unit of the integer (column unit)."""
         return self.grid.step / Fraction(2**self.fraction)
 
 
 class Formula(StrEnum):
-    """How a released column is made of its totals. What each of them means is in `release.estimators`."""
+    """How a released column follows from its totals. Each formula has an estimator in `release.estimators`."""
 
     COUNT = "count"
     SUM = "sum"
@@ -155,7 +155,7 @@ class Formula(StrEnum):
 
 @dataclass(frozen=True)
 class ReleasedColumn:
-    """A released column: the totals it is made of, named, and how.
+    """A released column: its formula, and the totals that the formula needs, by name.
 
     "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
     to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
@@ -175,23 +175,23 @@ class ReleasedColumn:
 
     @property
     def derived(self) -> bool:
-        """Whether it is made of several totals: a sum measured from the middle of the bounds first, a count last."""
+        """Whether it follows from several totals. The first is a centred sum, the last a count."""
         return len(self.totals) > 1
 
 
 def row_total(unit_limits: UnitLimits, what: str) -> Total:
-    """Rows per group: integers, with fraction bits only where the three limits together force a weight."""
+    """Rows per group. It is an integer; it has fraction bits only if the three limits can force weights."""
     if unit_limits.one_row_each:
         return Total(TotalKind.ROWS, None, UNIT_GRID, 0, maps.one_row_sum(1, 1))
     limits = unit_limits.contribution(what)
-    scaled = unit_limits.weighted and limits.rows < limits.groups * limits.rows_per_group
-    fraction = FRACTION_BITS if scaled else 0
+    fractional = unit_limits.weighted and limits.rows < limits.groups * limits.rows_per_group
+    fraction = FRACTION_BITS if fractional else 0
     bound = maps.row_counts(limits, unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.ROWS, None, UNIT_GRID, fraction, bound.scaled(2**fraction))
 
 
 def value_total(column: Column, unit_limits: UnitLimits, what: str) -> Total:
-    """Values that are not missing, per group; the rows themselves when no value can be missing."""
+    """Values that are not missing, per group. If no value can be missing, these are the rows."""
     if not column.domain.nullable:
         return row_total(unit_limits, what)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
@@ -200,7 +200,7 @@ def value_total(column: Column, unit_limits: UnitLimits, what: str) -> Total:
 
 
 def units_total(unit_limits: UnitLimits, what: str) -> Total:
-    """Units per group; the rows where one unit has one row in each; with `dp.Rows(k)` the rows stand for them."""
+    """Units per group. It counts rows if one unit has at most one row in each group, and with `dp.Rows(k)`."""
     if not unit_limits.table.unit or unit_limits.one_row_each or unit_limits.one_each:
         return row_total(unit_limits, what)
     return Total(
@@ -213,9 +213,10 @@ def units_total(unit_limits: UnitLimits, what: str) -> Total:
 
 
 def number_column(name: str, unit_limits: UnitLimits, what: str, *times: str, other: str = "") -> Column:
-    """A column of numbers, or of the kinds of times named, which are whole numbers of ticks; or a typed error.
+    """A column of numbers, or of the kinds of times that are allowed. Times are whole numbers of ticks.
 
-    Input:  name; scope; what was asked; times: the kinds of times that it may be; other: what to ask of other times
+    Input:  name; the limits of one unit; what: the aggregate, for messages; times: the kinds of times that are allowed;
+            other: the aggregate that takes other times
     Errors: UnknownColumn, WrongType
     """
     column = unit_limits.table.column(name, what)
@@ -232,13 +233,13 @@ def is_whole(column: Column) -> bool:
     return kind(column.domain.dtype) in (Kind.INTEGER, Kind.BOOLEAN, *TIMES)
 
 
-def in_ticks(given: Bounds, column: Column, what: str) -> Bounds:
-    """Bounds as typed, in the unit in which the engine holds the column: ticks for a time. Errors: WrongType."""
+def in_ticks(bounds: Bounds, column: Column, what: str) -> Bounds:
+    """Bounds in the unit in which the engine holds the column, which for times is ticks. Errors: WrongType."""
     if kind(column.domain.dtype) in TIMES:
-        return Bounds(*(ticks(x, column.domain.dtype, what) for x in given))
-    if any(isinstance(x, (dt.date, dt.timedelta)) for x in given):
+        return Bounds(*(ticks(x, column.domain.dtype, what) for x in bounds))
+    if any(isinstance(x, (dt.date, dt.timedelta)) for x in bounds):
         raise WrongType(f"{what}: a column of type {show(column.domain.dtype)} goes with numbers, not with times.")
-    return given
+    return bounds
 
 
 _EXAMPLES = {
@@ -248,31 +249,31 @@ _EXAMPLES = {
 }
 
 
-def bounds_of(column: Column, given: Bounds | Auto | None, name: str, what: str) -> Bounds:
-    """The bounds that values are clipped to: those given, within those known.
+def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, what: str) -> Bounds:
+    """The bounds that values are clipped to: the typed ones, inside those of the column's domain.
 
-    Errors: MissingBounds; InvalidArgument for bounds to be chosen of true and false
+    Errors: MissingBounds; InvalidArgument for bounds=dp.Auto() of a column of true and false
     """
-    known = column.domain.bounds
-    if isinstance(given, Auto):  # until they are chosen, some that any column could have
+    own = column.domain.bounds
+    if isinstance(bounds, Auto):  # until they are chosen, bounds that any column could have
         if kind(column.domain.dtype) == Kind.BOOLEAN:
             raise InvalidArgument(f"{what}: true and false lie between 0 and 1; leave bounds= out.")
-        return known or Bounds(0, 1)
-    if given is None and known is None:
+        return own or Bounds(0, 1)
+    if bounds is None and own is None:
         low, high = _EXAMPLES.get(kind(column.domain.dtype), ("0", "100"))
         raise MissingBounds(
             f"{what}: one value of {name!r} could be anything, so no finite noise hides it. Say the range: "
             f"clip({name!r}, {low}, {high}) before it, or bounds=({low}, {high}) in it, with limits you know without "
             "the data; or have them chosen privately inside the release: bounds=dp.Auto()."
         )
-    given = given and in_ticks(given, column, what)
-    if given is None or known is None:
-        return given or known  # type: ignore[return-value]
-    return Bounds(given.clamp(known.lower), given.clamp(known.upper))
+    bounds = bounds and in_ticks(bounds, column, what)
+    if bounds is None or own is None:
+        return bounds or own  # type: ignore[return-value]
+    return Bounds(bounds.clamp(own.lower), bounds.clamp(own.upper))
 
 
 def sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str, *, centred: bool) -> Total:
-    """Values per group, each clipped to the bounds and, for means, measured from their middle."""
+    """Sum of the clipped values per group. For means, values are measured from the middle of the bounds."""
     whole = is_whole(column)
     if unit_limits.one_row_each and not column.domain.nullable:
         grid = grid_for(bounds, whole=whole, centred=centred, limit=1)
@@ -288,10 +289,10 @@ def sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str
 
 
 def square_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
-    """Squared distances from the middle of the bounds, per group, measured from half of the largest one.
+    """Sum per group of the squared distances from the middle of the bounds, each less half of the largest one.
 
-    A value in bounds of half-width h has (value - middle)² in [0, h²]; around h²/2 that is at most h²/2 in size, half
-    of what the plain square would cost.
+    For bounds of half-width h, (value - middle)² lies in [0, h²]. Less h²/2, it is at most h²/2 in absolute value: half
+    of the sensitivity of the plain square.
     """
     half = (Fraction(bounds.upper) - Fraction(bounds.lower)) / 2
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
@@ -355,7 +356,7 @@ def unit_sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what
 
 
 def distinct_total(column: Column, unit_limits: UnitLimits, what: str) -> Total:
-    """Different values per group: a unit brings at most k to a group and K in all, and they may go with it."""
+    """Number of different values per group. One unit moves it by at most k in a group, and by K in all groups."""
     bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.DISTINCT, column, UNIT_GRID, 0, bound)
 
@@ -363,7 +364,7 @@ def distinct_total(column: Column, unit_limits: UnitLimits, what: str) -> Total:
 def rank_total(column: Column, bounds: Bounds, rank: Fraction, unit_limits: UnitLimits, what: str) -> Total:
     """The rows below and above each candidate, per group, for the choice of a quantile.
 
-    Errors: InvalidBounds where the distance between the bounds is none that a float can hold
+    Errors: InvalidBounds if the distance between the bounds is too large for a float
     """
     if Fraction(bounds.upper) - Fraction(bounds.lower) > 10**300:
         raise InvalidBounds(f"{what}: values this far apart are beyond floats; keep bounds 1e300 apart.")

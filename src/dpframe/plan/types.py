@@ -1,4 +1,4 @@
-"""The types a column can have in a plan, and what each kind of type can be asked."""
+"""The types of columns in a plan, and checks of values and conversions by type."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Scalar = bool | int | float | str | Decimal | dt.date | dt.datetime | dt.timedel
 
 
 class Kind(StrEnum):
-    """The kind of a column's type: what decides which operations it has."""
+    """The kind of a column's type. It decides which operations the column has."""
 
     INTEGER = "integer"
     FLOAT = "float"
@@ -111,7 +111,7 @@ def kind(dtype: DType) -> Kind:
 
 
 class Unread(nw.Unknown):
-    """A column that cannot be read here: what it is, and what to type before its table is protected."""
+    """The type of a column that cannot be read; `what` says what it is, and what to type before it is protected."""
 
     __slots__ = ("what",)
 
@@ -120,7 +120,7 @@ class Unread(nw.Unknown):
 
 
 class Null(nw.Unknown):
-    """The type of a null that somebody typed, which goes with every type. No column has it."""
+    """The type of a null that the user typed. It goes with every type, and no column has it."""
 
 
 def show(dtype: DType) -> str:
@@ -139,11 +139,11 @@ def number(value: float | dt.date | dt.timedelta) -> str:
     return str(value) if isinstance(value, int) else repr(value).removesuffix(".0")
 
 
-_FEW = 5  # values that are shown in full; of more, the first three
+_FEW = 5  # a longer list is shown by its first three values
 
 
 def listed(values: Sequence[object]) -> str:
-    """Values in words for people, who need not read all of a long list.
+    """Values as text for people: of a long list, the first three and the number of values.
 
     >>> listed([1, 2, 3, 4, 5]), listed(range(10))
     ('[1, 2, 3, 4, 5]', '[0, 1, 2, … (10 values)]')
@@ -154,7 +154,7 @@ def listed(values: Sequence[object]) -> str:
 
 
 def in_order(values: Iterable[object]) -> list[object]:
-    """Listed values in an order that stays: those of a set, which has another one in each process, are sorted.
+    """Listed values in a stable order. The values of a set are sorted, since its order differs between processes.
 
     >>> in_order({"b", "a"}), in_order(["b", "a"])
     (['a', 'b'], ['b', 'a'])
@@ -168,7 +168,7 @@ def in_order(values: Iterable[object]) -> list[object]:
 
 
 def kind_of_scalar(value: object) -> str:
-    """The family of a Python (or numpy) value that stands in a plan; null is "null"."""
+    """The kind of a Python (or numpy) value in a plan; that of null is "null"."""
     value = plain(value)
     if value is None:
         return "null"
@@ -204,7 +204,7 @@ def plain(value: object) -> object:
 
 
 def real(value: object) -> int | float | None:
-    """A number as typed, of Python or numpy, as Python's int or float; None for anything else, True and False too.
+    """A Python or numpy number as Python's int or float; None for anything else, and for True and False.
 
     >>> real(np.float32(0.5)), real(np.int8(3)), real(True), real("3")
     (0.5, 3, None, None)
@@ -214,7 +214,7 @@ def real(value: object) -> int | float | None:
 
 
 def is_finite(value: object) -> bool:
-    """Whether a scalar is no infinity and no NaN, of floats or of decimals."""
+    """Whether a scalar is neither infinite nor NaN; a value that is no number is finite."""
     return value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)
 
 
@@ -231,7 +231,7 @@ GIVE = {  # what to type for each family, in words
 
 
 def cast_first(dtype: DType, name: str = "x") -> str:
-    """What to do with a column of texts where something else is needed, as the end of a message; else ""."""
+    """The end of a message about a column of texts where another type is needed; "" for other columns."""
     if kind(dtype) != Kind.STRING:
         return ""
     return (
@@ -249,9 +249,9 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
         raise InvalidArgument(f"{what}: numbers must be finite.")
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise InvalidArgument(f"{what}: whole numbers must fit in 64 bits.")
-    zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
-    if have == want == Kind.DATETIME and zoned != (getattr(dtype, "time_zone", None) is not None):
-        raise _other_zone(what, zoned=zoned)
+    has_zone = isinstance(value, dt.datetime) and value.tzinfo is not None
+    if have == want == Kind.DATETIME and has_zone != (getattr(dtype, "time_zone", None) is not None):
+        raise _other_zone(what, has_zone=has_zone)
     numbers = {"integer", "float", "decimal"}
     if have == "null" or have == want or (have in numbers and want in numbers):
         return value  # type: ignore[return-value]
@@ -259,9 +259,9 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     raise WrongType(f"{what}: a {have} does not go with a column of type {show(dtype)}.{give}")
 
 
-def _other_zone(what: str, *, zoned: bool) -> WrongType:
-    """The error for a time with a zone, `zoned`, beside a column without one, or the other way round."""
-    zone = "" if zoned else ", tzinfo=datetime.timezone.utc"
+def _other_zone(what: str, *, has_zone: bool) -> WrongType:
+    """The error for a time with a zone (`has_zone`) and a column without one, or the other way round."""
+    zone = "" if has_zone else ", tzinfo=datetime.timezone.utc"
     return WrongType(
         f"{what}: a time must have a zone just where the column has one. Type it as "
         f"datetime.datetime(2026, 1, 31, 12{zone})."
@@ -275,8 +275,8 @@ _EPOCH = dt.date(1970, 1, 1)
 def ticks(value: object, dtype: DType, what: str) -> int:
     """A date, time or duration as the whole number that a column of `dtype` holds for it, or a typed error.
 
-    Days since 1970 for a date; for a time or a duration its type's units, since 1970 (UTC where the column has a zone).
-    Dates and midnights stand for each other, see `as_held`.
+    For a date these are days since 1970. For a time they are units of the type since 1970 (in UTC if the column has a
+    zone), for a duration units of the type. Dates and midnights stand for each other: see `as_held`.
 
     >>> ticks(dt.date(1970, 1, 31), nw.Date(), "bounds"), ticks(dt.timedelta(seconds=2), nw.Duration("ms"), "bounds")
     (30, 2000)
@@ -302,7 +302,7 @@ def ticks(value: object, dtype: DType, what: str) -> int:
 
 
 def as_held(value: object, dtype: DType) -> object:
-    """A date beside a column of times as its midnight there, a midnight beside one of dates as its date; else itself.
+    """A date as its midnight for a column of times, a midnight as its date for one of dates; else the value itself.
 
     >>> as_held(dt.date(2026, 1, 31), nw.Datetime()), as_held(dt.datetime(2026, 1, 31), nw.Date())
     (datetime.datetime(2026, 1, 31, 0, 0), datetime.date(2026, 1, 31))
@@ -316,7 +316,7 @@ def as_held(value: object, dtype: DType) -> object:
     try:
         tzinfo = None if zone is None else zoneinfo.ZoneInfo(zone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError):
-        tzinfo = None  # and a time without a zone is refused here
+        tzinfo = None  # the time has no zone then, and is refused for this column
     return dt.datetime(value.year, value.month, value.day, tzinfo=tzinfo)
 
 
@@ -324,9 +324,9 @@ _DAY = 86_400_000_000  # microseconds
 
 
 def mean_type(dtype: DType) -> tuple[DType | None, int]:
-    """The type of a mean of times, and how many of its ticks one of theirs is; None for numbers.
+    """The type of a mean of times, and how many of its ticks are one tick of the column; None for numbers.
 
-    Of dates it is a time, as in Polars.
+    The mean of dates is a time, as in Polars.
 
     >>> mean_type(nw.Date()), mean_type(nw.Duration("ms")), mean_type(nw.Int8())
     ((Datetime(time_unit='us', time_zone=None), 86400000000), (Duration(time_unit='ms'), 1), (None, 1))
@@ -337,9 +337,9 @@ def mean_type(dtype: DType) -> tuple[DType | None, int]:
 
 
 def _since_epoch(value: dt.datetime, zone: str | None, what: str) -> dt.timedelta:
-    """How long after 1970 a time is. Errors: WrongType where just one of time and column has a zone."""
+    """The time since 1970. Errors: WrongType if only one of value and column has a zone."""
     if (value.tzinfo is None) != (zone is None):
-        raise _other_zone(what, zoned=zone is None)
+        raise _other_zone(what, has_zone=zone is None)
     if zone is not None and not 1 < value.year < 9999:
         raise WrongType(
             f"{what}: a time with a zone must be in the years 2 to 9998, such as datetime.datetime(9998, 12, 31, "
@@ -349,7 +349,7 @@ def _since_epoch(value: dt.datetime, zone: str | None, what: str) -> dt.timedelt
 
 
 def moment(count: float, dtype: DType) -> dt.date | dt.timedelta | float:
-    """What a number of ticks stands for, to be shown; the number itself where Python has no such time."""
+    """The date, time or duration of a number of ticks; the number itself if Python has no value for it."""
     micro = round(count) * 10**6 // _PER_SECOND[getattr(dtype, "time_unit", "us")]
     try:
         if kind(dtype) == Kind.DATE:
@@ -369,44 +369,44 @@ def integer_range(dtype: DType) -> tuple[int, int]:
     return (0, 2**bits - 1) if str(dtype).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-def as_dtype(given: object) -> DType:
+def as_dtype(value: object) -> DType:
     """A type from its name ("int64"), a Python type, a numpy dtype, or a Polars or narwhals type.
 
     >>> as_dtype("int64"), as_dtype(float)
     (Int64, Float64)
     """
-    if isinstance(given, type) and given in _PYTHON:
-        return _PYTHON[given]
-    if isinstance(given, DType):
-        return given
-    if isinstance(given, type) and issubclass(given, DType) and given is not nw.Enum:
-        return given()
-    if type(given).__module__.startswith("polars") or str(getattr(given, "__module__", "")).startswith("polars"):
+    if isinstance(value, type) and value in _PYTHON:
+        return _PYTHON[value]
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, type) and issubclass(value, DType) and value is not nw.Enum:
+        return value()
+    if type(value).__module__.startswith("polars") or str(getattr(value, "__module__", "")).startswith("polars"):
         import polars as pl
 
-        if not isinstance(given, pl.DataType) and not (isinstance(given, type) and issubclass(given, pl.DataType)):
-            raise InvalidArgument(f"A type is pl.Int64 or 'int64', for example, not {kind_of(given)}.")
-        native = given() if isinstance(given, type) and given not in (pl.Enum, pl.List, pl.Array) else given
+        if not isinstance(value, pl.DataType) and not (isinstance(value, type) and issubclass(value, pl.DataType)):
+            raise InvalidArgument(f"A type is pl.Int64 or 'int64', for example, not {kind_of(value)}.")
+        native = value() if isinstance(value, type) and value not in (pl.Enum, pl.List, pl.Array) else value
         return nw.from_native(pl.DataFrame(schema={"x": native})).schema["x"]
-    name = given if isinstance(given, str) else getattr(given, "name", None)  # numpy's types have names
+    name = value if isinstance(value, str) else getattr(value, "name", None)  # numpy's types have names
     if isinstance(name, str) and name.lower() in _NAMES:
         return _NAMES[name.lower()]
-    said = repr(given) if isinstance(given, str) else kind_of(given)
-    raise InvalidArgument(f"A type is one of {', '.join(sorted(_NAMES))}, not {said}.")
+    text = repr(value) if isinstance(value, str) else kind_of(value)
+    raise InvalidArgument(f"A type is one of {', '.join(sorted(_NAMES))}, not {text}.")
 
 
-def check_choice(value: object, choices: tuple[str, ...], asked: str) -> None:
-    """Errors: InvalidArgument, with the texts to choose from; what was given is only shown where it is a text."""
+def check_choice(value: object, choices: tuple[str, ...], what: str) -> None:
+    """Errors: InvalidArgument, with the choices. The message shows the refused value only if it is a text."""
     if not isinstance(value, str) or value not in choices:
-        said = f"{asked}={value!r}" if isinstance(value, str) else asked
-        raise InvalidArgument(f"{said}: choose {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}.")
+        text = f"{what}={value!r}" if isinstance(value, str) else what
+        raise InvalidArgument(f"{text}: choose {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}.")
 
 
 def check_key(dtype: DType, name: str, what: str) -> None:
-    """Refuse a column whose values no released table can hold: pandas has no whole numbers of 128 bits.
+    """Refuse a key column of 128-bit integers: no released table can hold them, since pandas has no type for them.
 
-    The type alone decides, whatever the cells are. Sums of whole numbers in DuckDB are of this type (HUGEINT). As
-    values, units, conditions and the like they are read as they are. Errors: WrongType
+    The type alone decides, never a cell. In DuckDB, sums of whole numbers have this type (HUGEINT). It is allowed for
+    values, units and conditions. Errors: WrongType
     """
     if isinstance(dtype, (nw.Int128, nw.UInt128)):
         raise WrongType(
@@ -416,7 +416,7 @@ def check_key(dtype: DType, name: str, what: str) -> None:
 
 
 def check_cast(source: DType, target: DType, what: str) -> None:
-    """Refuse a conversion that engines do differently or cannot do row by row."""
+    """Refuse a conversion whose result differs between engines, or that is impossible row by row. Errors: WrongType."""
     if kind(target) not in _MAY_CONVERT.get(kind(source), set()):
         typed = cast_to(source, *sorted(_MAY_CONVERT.get(kind(source), {kind(target)})))
         raise WrongType(

@@ -1,4 +1,4 @@
-"""What one unit may have where an aggregate is asked: its rows and its groups, or the limit that is missing."""
+"""Limits on one unit's rows and groups, as an aggregate meets them; or the error that names a missing limit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["UnitLimits"]
 
 @dataclass(frozen=True)
 class UnitLimits:
-    """Where an aggregate is asked: the table, the groups, and what one unit may have in them.
+    """The table, its groups, and the limits on one unit's rows and groups, for one aggregate.
 
-    `contribution` has no more groups than the table; a limit that was not given is None in `known`.
+    A limit that was not typed, and follows from nothing else, is None.
     """
 
     table: Table
@@ -24,17 +24,17 @@ class UnitLimits:
     max_groups: int | None
     max_rows_per_group: int | None
     max_rows: int | None
-    asked: str
-    one_each: bool = False  # one unit surely has at most one row in a group, so that rows count units
+    verb: str
+    one_each: bool = False  # one unit has at most one row in a group, so a count of rows is a count of units
     choosable: bool = True  # dp.Auto() may choose limits here
-    ci: float | None = None  # the confidence at which quantiles have intervals, which are paid for
+    ci: float | None = None  # the confidence of quantiles' intervals, which are paid for
 
     def contribution(self, what: str) -> Contribution:
-        """The limits on rows, or an error that names the one to type."""
+        """The limits on rows. Errors: UnboundedContribution, which names the limit to type."""
         groups = self.groups(what)
         if self.max_rows is None and self.max_rows_per_group is None:
             unit = _unit_words(self.table)
-            where = f" by {_listed(self.grouped_by)}" if self.grouped_by else ""
+            where = f" by {_in_quotes(self.grouped_by)}" if self.grouped_by else ""
             line = f"max_groups={groups}, max_rows_per_group=2" if self.grouped_by else "max_rows=20"
             raise UnboundedContribution(
                 f"{what}{where}: one {unit} may have any number of rows{' in a group' if self.grouped_by else ''}, so "
@@ -45,22 +45,22 @@ class UnitLimits:
         return Contribution(groups, per_group, rows)
 
     def groups(self, what: str) -> int:
-        """The limit on groups, or an error that names it."""
+        """The limit on groups. Errors: UnboundedContribution, which names the limit to type."""
         if self.max_groups is None:
             limits = f"max_groups=3, max_rows_per_group={self.max_rows_per_group or 2}"
             raise UnboundedContribution(
-                f"{what} by {_listed(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
+                f"{what} by {_in_quotes(self.grouped_by)}: one {_unit_words(self.table)} may appear in any number of "
                 f"groups, so no finite noise hides it. {self._advice(limits)}"
             )
         return self.max_groups
 
     def _advice(self, limits: str) -> str:
-        chosen = "; or have it chosen privately inside the release: limits=dp.Auto()" if self.choosable else ""
-        return f"Say how many: {self.asked.replace('{limit}', limits)}{chosen}."
+        choice = "; or have it chosen privately inside the release: limits=dp.Auto()" if self.choosable else ""
+        return f"Say how many: {self.verb.replace('{limit}', limits)}{choice}."
 
     @property
     def weighted(self) -> bool:
-        """Whether rows are weighted, so that totals carry fraction bits (an identifier column enforces the limits)."""
+        """Whether an identifier column enforces the limits: rows then have weights, and totals carry fraction bits."""
         return bool(self.table.unit)
 
     @property
@@ -71,8 +71,8 @@ class UnitLimits:
 
 def _unit_words(table: Table) -> str:
     names = [name for name, column in table.columns.items() if column.is_unit]
-    return _listed(names) if names else "unit"
+    return _in_quotes(names) if names else "unit"
 
 
-def _listed(names: tuple[str, ...] | list[str]) -> str:
+def _in_quotes(names: tuple[str, ...] | list[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)

@@ -1,4 +1,4 @@
-"""The one place where plan, engine, noise and budget meet."""
+"""Releases: the only room where plan, engine, noise and budget meet."""
 
 from dpframe.release.batch import (
     Batch,

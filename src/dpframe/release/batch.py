@@ -1,4 +1,4 @@
-"""Queries that are fixed together: priced before any of them runs, split, and released as one."""
+"""Batches: queries that are priced together before any of them runs, and released as one."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Batch(Hints):
         Errors: as `Query.release`
         """
         questions = list(zip(self._asks, self._plans, strict=True))
-        said: dict[str, Any] = {"name": name, "refresh": refresh, "batch": True}
-        answers: list[Release] = settled(questions, self._account, self.cost, self._price, **said)
+        options: dict[str, Any] = {"name": name, "refresh": refresh, "batch": True}
+        answers: list[Release] = settled(questions, self._account, self.cost, self._price, **options)
         return answers if self._ci is None else [answer.with_ci(self._ci) for answer in answers]
 
     def __reduce__(self) -> Any:
@@ -94,13 +94,13 @@ def batch_of(
 ) -> Batch:
     """Split a price over queries and calibrate the noise of all of them as one release.
 
-    Input:  asks; the account; epsilon and delta, or rho and delta, for all together; noise as in a release; shares: a
-            weight for each query, equal by default; ci: as in a release
-    Bound:  Laplace: the ε_i add up; from a budget of privacy loss distributions they are instead as large as their
-            joint distribution allows at (ε, δ). Gaussian: all measures of all queries are one mechanism, whose profile
-            at ε is at most δ; in ρ, the ρ_i add up, and so they do in the ρ of (ε, δ), which is tried where there are
-            choices. Keys found in the data take half of δ beside a mechanism that needs
-            δ, and all of it otherwise, in equal parts for each query that has them
+    Input:  questions; the account; epsilon and delta, or rho and delta, for all together; noise as in a release;
+            shares: a weight for each query, equal by default; ci: as in a release
+    Bound:  Laplace: the ε_i add up. A budget of privacy loss distributions instead allows ε_i as large as their joint
+            distribution permits at (ε, δ). Gaussian: the totals of all queries are one mechanism, whose profile at ε is
+            at most δ. In ρ, the ρ_i add up. If there are choices, the ρ of (ε, δ) is tried too, and there the ρ_i add
+            up as well. Keys found in the data take half of δ if a mechanism needs δ, and all of it otherwise, in equal
+            parts for each query that has them
     Errors: InvalidArgument, InvalidPrice, DeltaRequired
     """
     if epsilon is None and rho is None:
@@ -110,7 +110,7 @@ def batch_of(
         )
     asks = [
         replace(question if ci is None else question.with_ci(read_ci(ci))) for question in asks
-    ]  # named twice, it is two
+    ]  # a query that is listed twice is answered twice
     if any(question.shape is not None for question in asks):
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
     if any(isinstance(question, Marginals) for question in asks):
@@ -125,9 +125,9 @@ def batch_of(
     parts = [part for question, share in _weights(asks, shares) for part in parts_of(question, share)]
     finding = sum(question.private_keys for question in asks)
     price = _read_price(account.terms, epsilon, delta, rho, noise)
-    tried = _allocations(price, parts, finds=finding > 0, joint=account.accountant == "pld")
-    priced = [(price.cost(allocation, asks), allocation) for allocation in tried]
-    offers = [(cost, _plans(asks, allocation, finding, cost)) for cost, allocation in priced]
+    allocations = _allocations(price, parts, finds=finding > 0, joint=account.accountant == "pld")
+    costs = [(price.cost(allocation, asks), allocation) for allocation in allocations]
+    offers = [(cost, _plans(asks, allocation, finding, cost)) for cost, allocation in costs]
     cost, plans = min(offers, key=lambda offer: math.fsum(map(log_noise, offer[1])))
     return Batch(cost, tuple(asks), tuple(plans), account, price, ci)
 
@@ -163,9 +163,9 @@ def _weights(asks: Sequence[Question], shares: Sequence[float] | None) -> list[t
         raise InvalidArgument("budget.plan([...]): give at least one query.")
     if shares is not None and (isinstance(shares, (str, bytes)) or not isinstance(shares, Sequence)):
         raise InvalidArgument("budget.plan: shares= is a list of numbers, one for each query.")
-    given = [Fraction(1)] * len(asks) if shares is None else [typed_number(share, "share") for share in shares]
-    if len(given) != len(asks) or any(share <= 0 for share in given):
+    weights = [Fraction(1)] * len(asks) if shares is None else [typed_number(share, "share") for share in shares]
+    if len(weights) != len(asks) or any(share <= 0 for share in weights):
         raise InvalidArgument("budget.plan: shares= has a number above 0 for each query.")
-    paying = [(question, share) for question, share in zip(asks, given, strict=True) if moved_totals(question)]
+    paying = [(question, share) for question, share in zip(asks, weights, strict=True) if moved_totals(question)]
     whole = sum((share for _, share in paying), Fraction(0))
     return [(question, share / whole) for question, share in paying]

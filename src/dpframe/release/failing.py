@@ -1,4 +1,4 @@
-"""What happens between a charge and its stored table: an error there is recorded before it is seen."""
+"""Errors between a charge and its stored table: they are recorded before anybody sees them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Recording(Protocol):
-    """Whatever keeps failures with its charges."""
+    """An account that keeps failures with its charges."""
 
     def fail(self, receipt: Receipt) -> None:
         """Record that an error was raised after a charge."""
@@ -24,16 +24,16 @@ def recorded(account: Recording, receipt: Receipt, answer: Callable[[], T]) -> T
     """Read rows and draw noise for a charge. An error of any kind is recorded with the charge, and raised again.
 
     The user's own steps before `protect` (a strict cast, a query) may raise on a cell, and running out of memory may
-    depend on the rows. Where the failure cannot be recorded, the ledger's own error is raised in place of the first
-    one, as when the table cannot be stored: then nobody sees which of the two it was.
-    An interrupt (Ctrl-C) or an exit is no failure: a person caused it, not a cell. The charge stays pending, as when
-    the process is killed. To store the table is no part of this: what is stored is private, whether that fails or not.
+    depend on the rows. If the failure cannot be recorded, the ledger's error is raised in place of the first one. An
+    answer that cannot be stored raises that error too, so nobody sees which of the two happened. An interrupt (Ctrl-C)
+    or an exit is no failure: a person caused it, not a cell. The charge stays pending, as when the process is killed.
+    Storing the table happens elsewhere: the table is private, so a failure to store it reveals nothing.
     """
     try:
         return answer()
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # of Polars' panics too
+    except BaseException as error:  # also panics of Polars
         problem = error
-    account.fail(receipt)  # outside of the handler, so that the first error does not hang on the ledger's own
+    account.fail(receipt)  # outside of the handler, so that the first error is not the context of the ledger's
     raise problem

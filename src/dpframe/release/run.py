@@ -1,7 +1,7 @@
 """The release: the only place where plan, engine, noise and budget meet.
 
-Order of events: the whole query is validated on a table without rows; the price is charged; only then are rows read,
-noise drawn and the table made; the table is stored with its charge; then it is given back. A refusal spends nothing; a
+A release has five steps. The query is validated on a table without rows. The price is charged. Rows are read, noise is
+drawn, and the table is made. The table is stored with its charge. Then it is returned. A refusal spends nothing. A
 failure after the charge loses budget, never privacy.
 """
 
@@ -30,18 +30,19 @@ __all__ = ["Account", "PricedQuestion", "release", "settled", "subject_of"]
 
 PricedQuestion = tuple[Question, NoisePlan]
 _SCALED = (
-    "Multiplied by {}: {}. So many rows there are, by the same histograms, for each that counts under these limits. It "
-    "is one factor for all groups, so those whose people have few rows come out too large; margins of error are "
-    "multiplied too, and leave out how far the factor is off. dp.Auto(scaled=False) leaves numbers as they are."
+    "Multiplied by {}: {}. By these histograms, that is the ratio of all rows to the rows that count under these "
+    "limits. It is one factor for all groups, so groups whose people have few rows come out too large. Margins of "
+    "error are multiplied too; they do not include the error of the factor. "
+    "dp.Auto(scaled=False) leaves numbers as they are."
 )
 
 
 class Account(Protocol):
-    """Whatever can be charged, and keeps released tables with their charges."""
+    """An account: it can be charged, and keeps released tables with their charges."""
 
     @property
     def terms(self) -> Terms:
-        """Whether it is charged in "epsilon" or "rho"."""
+        """The terms of its losses: ε or ρ."""
         ...
 
     @property
@@ -66,7 +67,7 @@ class Account(Protocol):
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (),
     ) -> Receipt:
-        """Pay, or refuse and change nothing, or find the stored answer."""
+        """Pay, or refuse and change nothing, or return the stored answer."""
         ...
 
     def fail(self, receipt: Receipt) -> None:
@@ -86,11 +87,11 @@ def release(
     name: str | None = None,
     refresh: bool = False,
 ) -> Any:
-    """Validate, charge, read, draw, store, lay out; or the stored answer of the name.
+    """Validate, charge, read, draw, store and lay out; or return the stored answer of the name.
 
     Output: a Release; of marginals, a MarginalsRelease
-    Bound:  the table is a function of the noisy totals and choices alone (`drawn_table`), and these have the loss that
-            was charged; the stored answer is post-processing
+    Bound:  the table is a function of the noisy totals and choices alone (`drawn_table`). Their loss is the charge. A
+            stored answer is post-processing
     Errors: every DpFrameError that concerns a price or a budget, before anything is read
     """
     plan = price.plan(question)
@@ -109,10 +110,10 @@ def settled(
     refresh: bool,
     batch: bool = False,
 ) -> list[Any]:
-    """Questions that are charged once, together, and answered.
+    """Charge several questions once, together, and answer them.
 
-    Input:  asks with their noise; the account; what all of it costs; the price, for what the name stands for; name,
-            refresh; batch, whether the questions were fixed together
+    Input:  questions with their noise; the account; the cost of all together; the price, for the description under the
+            name; name, refresh; batch: whether the questions were fixed together
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
     for question, _ in questions:
@@ -124,48 +125,48 @@ def settled(
         raise BudgetMismatch(f"One release is about one unit; these are about {' and '.join(sorted(subjects))}.")
     words = "; ".join(asked(question) for question, _ in questions)
     query = f"batch of {len(questions)}: {words}" if batch else words
-    plan = _described(questions, price) if name is not None else None
+    plan = _description(questions, price) if name is not None else None
     events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
-    said: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
-    receipt = account.charge(cost, subjects.pop(), query, **said)
+    options: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
+    receipt = account.charge(cost, subjects.pop(), query, **options)
     if receipt.stored is None:
-        answered = recorded(account, receipt, lambda: _answered(questions, account, receipt, price, name))
-        questions, answers, reasons, statements = answered
-        stored = account.store(receipt, packed(answers), {"releases": statements})
+        results = recorded(account, receipt, lambda: _answer_all(questions, account, receipt, price, name))
+        questions, answers, reasons, statements = results
+        record = account.store(receipt, packed(answers), {"releases": statements})
     else:
-        stored = receipt.stored
-        answers = unpacked(stored.data)
-        decided = [said.get("chosen") for said in stored.statement["releases"]]
+        record = receipt.stored
+        answers = unpacked(record.data)
+        choices = [entry.get("chosen") for entry in record.statement["releases"]]
         questions = [
-            priced if chosen is None else restored(priced[0], chosen, price)
-            for priced, chosen in zip(questions, decided, strict=True)
+            pair if choice is None else restored(pair[0], choice, price)
+            for pair, choice in zip(questions, choices, strict=True)
         ]
         reasons = [derivation(question) for question, _ in questions]
-    whole = len(questions) == 1 and "chosen" not in stored.statement["releases"][0]
+    whole = len(questions) == 1 and "chosen" not in record.statement["releases"][0]
     for (question, noisy), answer in zip(questions, answers, strict=True):
         warn_if_empty(question, noisy, answer, price if whole else None)
     return [
-        _release(priced, why, answer, receipt, said)
-        for priced, why, answer, said in zip(questions, reasons, answers, stored.statement["releases"], strict=True)
+        _release(pair, why, answer, receipt, entry)
+        for pair, why, answer, entry in zip(questions, reasons, answers, record.statement["releases"], strict=True)
     ]
 
 
-def _answered(
+def _answer_all(
     questions: Sequence[PricedQuestion],
     account: Account,
     receipt: Receipt,
     price: Price,
     name: str | None,
 ) -> tuple[list[PricedQuestion], list[Answer], list[Derivation], list[dict[str, Any]]]:
-    """Questions as they were decided, their answers, derivations and statements; rows are read here."""
-    found = [_found(priced, price) for priced in questions]
-    reasons = [derivation(question) for (question, _), _, _ in found]
+    """The questions with chosen limits and bounds, their answers, derivations and statements. Rows are read here."""
+    results = [_sealed_read(pair, price) for pair in questions]
+    reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
-        {**_statement(priced, why, account, receipt, about), **chosen}
-        for (priced, _, chosen), why in zip(found, reasons, strict=True)
+        {**_statement(pair, why, account, receipt, about), **choice}
+        for (pair, _, choice), why in zip(results, reasons, strict=True)
     ]
-    return [priced for priced, _, _ in found], [answer for _, answer, _ in found], reasons, statements
+    return [pair for pair, _, _ in results], [answer for _, answer, _ in results], reasons, statements
 
 
 def _validate(question: Question) -> None:
@@ -176,35 +177,35 @@ def _validate(question: Question) -> None:
 
 
 def subject_of(question: Question) -> str:
-    """Whose privacy a release is about: the unit and the neighbour relation."""
+    """The subject of a release: the unit and the neighbour relation."""
     return f"{unit_words(source_of(question.step).table)}, {question.table.relation}"
 
 
-def _described(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
-    """What a name stands for: every question, its noise and its price; no data."""
+def _description(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
+    """The description under a name: every question, its noise and its price; no data."""
     plans = [{**described(question), **described_price(noisy, price)} for question, noisy in questions]
     return plans[0] if len(plans) == 1 else {"batch": plans}
 
 
-def _found(priced: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
-    """A question with its answer, and what is said of what it left open; no error shows a raw total."""
-    return engine.sealed(lambda: _read(priced, price))
+def _sealed_read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
+    """A question with its answer, and the choices of dp.Auto. No error shows a raw total."""
+    return engine.sealed(lambda: _read(pair, price))
 
 
-def _read(priced: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
-    """A question with its answer. Limits and bounds that it asked for are chosen here, for a part of its price."""
-    question, plan = priced
+def _read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:
+    """A question with its answer. For dp.Auto, limits and bounds are chosen here, for a part of the price."""
+    question, plan = pair
     if not question.undecided:
-        return priced, _answer(question, plan), {}
-    made, plan, said, left = choose(question, price)
-    answer = _answer(made, plan)
-    if left is not None:
-        long, factor = scaled(made, plan, left, answer.long, answer.parts)
-        answer, said = replace(answer, long=long), {**said, "scaled": factor}
+        return pair, _answer(question, plan), {}
+    result, plan, choice, remaining = choose(question, price)
+    answer = _answer(result, plan)
+    if remaining is not None:
+        long, factor = scaled(result, plan, remaining, answer.long, answer.parts)
+        answer, choice = replace(answer, long=long), {**choice, "scaled": factor}
         if factor > 1:
-            names = ", ".join(output.name for output in made.outputs if is_scaled(output))
-            said["reason"] = [*said["reason"], _SCALED.format(f"{factor:g}", names)]
-    return (made, plan), answer, {"chosen": said}
+            names = ", ".join(output.name for output in result.outputs if is_scaled(output))
+            choice["reason"] = [*choice["reason"], _SCALED.format(f"{factor:g}", names)]
+    return (result, plan), answer, {"chosen": choice}
 
 
 def _answer(question: Question, plan: NoisePlan) -> Answer:
@@ -216,9 +217,9 @@ def _answer(question: Question, plan: NoisePlan) -> Answer:
 
 
 def _statement(
-    priced: PricedQuestion, why: Derivation, account: Account, receipt: Receipt, about: Mapping[str, Any]
+    pair: PricedQuestion, why: Derivation, account: Account, receipt: Receipt, about: Mapping[str, Any]
 ) -> dict[str, Any]:
-    question, plan = priced
+    question, plan = pair
     budget = {
         "accountant": account.accountant,
         "limit": loss_json(account.limit),
@@ -233,16 +234,16 @@ def _statement(
 
 
 def _release(
-    priced: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, said: Mapping[str, Any]
+    pair: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, entry: Mapping[str, Any]
 ) -> Release | MarginalsRelease:
-    question, plan = priced
+    question, plan = pair
     kind = source_of(question.step).data.kind
-    when = dt.datetime.fromisoformat(said["drawn"])
+    when = dt.datetime.fromisoformat(entry["drawn"])
     if isinstance(question, Marginals):
         keys = tuple(engine.marginal_keys(question, (i,)) for i in range(len(question.by)))
-        return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, said)
-    factor = said.get("chosen", {}).get("scaled", 1.0)
+        return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, entry)
+    factor = entry.get("chosen", {}).get("scaled", 1.0)
     numbers = Numbers(
         answer.long, question.row_names, question.outputs, plan, question.layout, answer.parts, factor=factor
     )
-    return Release(receipt.loss, why, numbers, kind, when, said)
+    return Release(receipt.loss, why, numbers, kind, when, entry)

@@ -1,4 +1,4 @@
-"""Released tables as bytes and back: Arrow IPC, which holds data only and runs nothing when it is read."""
+"""Released tables as bytes and back, by Arrow IPC: it holds data only, and reading it runs no code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Answer:
 
 
 def packed(answers: Sequence[Answer]) -> bytes:
-    """Tables as bytes: an Arrow stream with a row for each, which holds two streams."""
+    """Tables as bytes: an Arrow stream with a row for each table, and in each row the streams of table and totals."""
     rows = {
         "table": [_stream(answer.long) for answer in answers],
         "parts": [_stream(pl.DataFrame(dict(answer.parts))) for answer in answers],

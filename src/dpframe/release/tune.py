@@ -1,4 +1,4 @@
-"""The expected error of other limits, from paid histograms: to choose by hand what `dp.Auto` chooses alone."""
+"""The expected error under several limits, from paid histograms, so that a person can choose among them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def tuned(
     name: str | None,
     refresh: bool,
 ) -> pl.DataFrame:
-    """Pay for the histograms, and say what error to expect of an ask under each choice of limits.
+    """Pay for the histograms, and estimate the error of a question under each choice of limits.
 
-    Input:  grid: lists of limits by name; the price of the histograms; at: of the release that is planned,
-            nine times as much by default, with its δ
+    Input:  grid: lists of limits by name; the price of the histograms; at: the ε or ρ of the planned release, nine
+            times that price by default, with its δ
     Output: one row for each choice: its limits, and the expected error of each column (column unit)
     Bound:  as `dpframe.release.auto.choice.choose`: each histogram costs its part of the price
     Errors: those of a release, before anything is read
@@ -51,18 +51,19 @@ def tuned(
         raise UnsupportedOperation("tune: errors depend on the bounds; say bounds=(0, 100) in the question.")
     free = replace(question, given=Limits(auto=Auto(scaled=False)), chosen=None)
     check_auto(price)
-    planned = replace(price, amount=9 * price.amount if at is None else read_epsilon(at, "at"), delta=read_delta(delta))
+    amount = 9 * price.amount if at is None else read_epsilon(at, "at")
+    release_price = replace(price, amount=amount, delta=read_delta(delta))
     for choice in limits:
         try:
-            planned.plan(free.with_limits(choice))  # every refusal comes now
+            release_price.plan(free.with_limits(choice))  # every refusal comes now
         except UnboundedContribution:
             raise UnboundedContribution(
-                "tune: what it lists takes the place of the question's limits, and leaves one of them open. List all "
-                "that it needs: tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
+                "tune: the listed limits take the place of the question's limits, and one limit is missing. List all: "
+                "tune({'max_groups': [3], 'max_rows_per_group': [1, 10]})."
             ) from None
     also = sorted({histogram for choice in limits for histogram in judged_by(choice)})
-    try_people(free, planned, also)
-    plan = None if name is None else _described(free, limits, price, planned)
+    try_people(free, release_price, also)
+    plan = None if name is None else _description(free, limits, price, release_price)
     words = f"tune of {', '.join(output.name for output in question.outputs)}"
     receipt = account.charge(
         price.loss(delta=False),
@@ -78,8 +79,8 @@ def tuned(
         return unpacked(receipt.stored.data)[0].long
 
     def answer() -> pl.DataFrame:
-        unit_sizes = engine.sealed(lambda: read_people(free, price, planned, also))
-        return _table(free, limits, expected_errors(free, unit_sizes, planned, limits))
+        unit_sizes = engine.sealed(lambda: read_people(free, price, release_price, also))
+        return _table(free, limits, expected_errors(free, unit_sizes, release_price, limits))
 
     table = recorded(account, receipt, answer)
     account.store(receipt, packed([Answer(table, {})]), {"tune": words, "drawn": dt.datetime.now(dt.UTC).isoformat()})
@@ -87,9 +88,9 @@ def tuned(
 
 
 def _table(question: Question, limits: Sequence[Limits], errors: Sequence[Mapping[str, float]]) -> pl.DataFrame:
-    said = {n: pl.Series([getattr(x, n) for x in limits], dtype=pl.Int64) for n in _NAMES}
-    asked = {n: column for n, column in said.items() if column.is_not_null().any()}
-    return pl.DataFrame({**asked, **{f"{o.name}_error": [e[o.name] for e in errors] for o in question.outputs}})
+    limit_columns = {n: pl.Series([getattr(x, n) for x in limits], dtype=pl.Int64) for n in _NAMES}
+    nonempty = {n: column for n, column in limit_columns.items() if column.is_not_null().any()}
+    return pl.DataFrame({**nonempty, **{f"{o.name}_error": [e[o.name] for e in errors] for o in question.outputs}})
 
 
 def _choices(grid: object) -> list[Limits]:
@@ -101,19 +102,21 @@ def _choices(grid: object) -> list[Limits]:
         if not isinstance(values, (list, tuple, range)) or not values:
             raise InvalidArgument(f"tune: {name!r} is a list of limits to try, such as [1, 10, 100].")
         lists.append([None if value is None else check_limit(value, name) for value in values])
-    found = [Limits(**dict(zip(grid, chosen, strict=True))) for chosen in itertools.product(*lists)]
-    if len(found) > _MOST:
-        raise InvalidArgument(f"tune: {len(found)} combinations of limits are too many to try; list fewer.")
-    return found
+    combinations = [Limits(**dict(zip(grid, choice, strict=True))) for choice in itertools.product(*lists)]
+    if len(combinations) > _MOST:
+        raise InvalidArgument(f"tune: {len(combinations)} combinations of limits are too many to try; list fewer.")
+    return combinations
 
 
-def _described(question: Question, limits: Sequence[Limits], paid: Price, planned: Price) -> dict[str, Any]:
-    """What a name stands for."""
+def _description(
+    question: Question, limits: Sequence[Limits], histogram_price: Price, release_price: Price
+) -> dict[str, Any]:
+    """The description under a name."""
     choices = [[getattr(x, n) for n in _NAMES] for x in limits]
     price = {
-        "price": str(paid.amount),
-        "at": str(planned.amount),
-        "delta": str(planned.delta),
-        "noise": paid.noise.value,
+        "price": str(histogram_price.amount),
+        "at": str(release_price.amount),
+        "delta": str(release_price.delta),
+        "noise": histogram_price.noise.value,
     }
     return {**described(question), "tune": choices, **price}

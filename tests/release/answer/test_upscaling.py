@@ -10,7 +10,7 @@ import pytest
 import dpframe as dp
 from dpframe import errors
 from dpframe.plan.columns import Limits
-from dpframe.release.answer.upscaling import RemainingRows, _multiplied, is_scaled_by, scaled
+from dpframe.release.answer.upscaling import RemainingRows, _product, is_scaled_by, scaled
 from prices import noise_plan, read_price
 
 GROUPS = list(range(20))
@@ -80,14 +80,14 @@ def output_of(table, aggregate):
 
 def test_whole_numbers_and_times_stay_what_they_are_and_can_be_shown(table):
     count, total = output_of(table, dp.count()), output_of(table, dp.sum("x", bounds=(0, 5)))
-    assert _multiplied(count, pl.Series([10, -3, 0]), 1.26).to_list() == [13, -4, 0]
-    assert _multiplied(count, pl.Series([2**63 - 1, -(2**63)]), 1.5).abs().min() > 2**62
-    assert _multiplied(total, pl.Series([1.5]), 1.2).to_list() == pytest.approx([1.8])
+    assert _product(count, pl.Series([10, -3, 0]), 1.26).to_list() == [13, -4, 0]
+    assert _product(count, pl.Series([2**63 - 1, -(2**63)]), 1.5).abs().min() > 2**62
+    assert _product(total, pl.Series([1.5]), 1.2).to_list() == pytest.approx([1.8])
     waits = table.with_columns(x=pl.duration(seconds=pl.col("x"), time_unit="ms"))
     day = dt.timedelta(days=1)
     times = output_of(waits, dp.sum("x", bounds=(0 * day, day)))
     longest = 999_999_000 * 86_400_000
-    made = _multiplied(times, pl.Series([10_000, longest]).cast(pl.Duration("ms")), 1.5)
+    made = _product(times, pl.Series([10_000, longest]).cast(pl.Duration("ms")), 1.5)
     assert made.dtype == pl.Duration("ms")
     assert made[0] == dt.timedelta(seconds=15)
     assert 999_999_000 * day < made[1] < dt.timedelta.max

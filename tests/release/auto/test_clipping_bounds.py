@@ -14,8 +14,8 @@ from dpframe.release.auto.clipping_bounds import _best, _Values
 from dpframe.release.auto.posterior import nobody_there
 from dpframe.release.auto.value_histograms import (
     Scales,
-    _agreed,
     _numbers,
+    _reconciliation,
     find_scales,
     read_values,
     somebody_between,
@@ -77,7 +77,7 @@ def test_histograms_agree_as_least_squares_says():
     ones, twos = WIDE - EXPONENTS[0] + 1, WIDE - EXPONENTS[0] + 2
     first[[ones, twos]] = 24.0, 8.0
     counts = np.array([3.0, 5.0, 6.0, 7.0, 10.0, 2.0])
-    made = _agreed(counts, Scales(edges, first, (1.0, 0.0), True, False))
+    made = _reconciliation(counts, Scales(edges, first, (1.0, 0.0), True, False))
     assert made.tolist() == [3.0, 6.5, 7.5, 8.5, 9.0, 2.0]
     parts = np.vstack([np.eye(3), np.ones(3)])
     assert made[1:4] == pytest.approx(np.linalg.lstsq(parts, np.array([5.0, 6.0, 7.0, 24.0]), rcond=None)[0])
@@ -90,10 +90,10 @@ def test_both_histograms_have_the_same_bins(values, whole):
     values = np.repeat(np.array(values) / (1 if whole else 4), 1000)
     scales = find_scales(magnitudes(values), 0.01, whole=whole)
     counts = np.bincount(np.searchsorted(scales.edges, values, side="right"), minlength=len(scales.edges) + 1)
-    assert (_agreed(counts.astype(float), scales) == counts).all()
+    assert (_reconciliation(counts.astype(float), scales) == counts).all()
     if values.min() > 0:  # control: bins that had their upper edge would not
         counts = np.bincount(np.searchsorted(scales.edges, values), minlength=len(scales.edges) + 1)
-        assert (_agreed(counts.astype(float), scales) != counts).any()
+        assert (_reconciliation(counts.astype(float), scales) != counts).any()
 
 
 def test_cases_hold_the_truth_between_them():

@@ -29,7 +29,7 @@ def test_a_group_is_expected_to_be_suppressed_as_often_as_it_is(groups):
     once = read_spread(crowd, 1e-9, NODES.astype(float))  # each unit is in one group, so presences are known
     keys = Groups(units[None].astype(float), np.ones((1, len(units))))
     model = Expected(query._question, UnitSizes(once, once, keys=keys), lambda _: {})
-    lost = model._lost(plan, model.kept(Limits(3 * groups, groups, 3)))[0]
+    lost = model._suppression(plan, model.kept(Limits(3 * groups, groups, 3)))[0]
     rate = 1 / Fraction(plan.of(plan.decided_by.total).scale)
     exact = [1 - keep_probability(int(n), rate, plan.start)[0] for n in units]
     assert lost == pytest.approx(exact, abs=0.12 / groups)  # half a unit of the scale, where noise moves by whole units

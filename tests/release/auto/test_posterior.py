@@ -122,7 +122,7 @@ def _marginal(chain, node):
             step[at] += MODEL.curve_end * gone
             for new in range(moves):
                 to = level + shift[new]
-                moved = chain.moved[move, new] * (1 - MODEL.curve_end - MODEL.curve_jump)
+                moved = chain.transitions[move, new] * (1 - MODEL.curve_end - MODEL.curve_jump)
                 if 1 <= to < rungs:
                     step[at, to * moves + new] += moved
                 else:

@@ -5,7 +5,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine import NODES
-from dpframe.release.auto.choice import _found
+from dpframe.release.auto.choice import _key_groups
 from dpframe.release.auto.error_model import UnitSizes
 from dpframe.release.auto.size_histograms import read_groups, read_spread
 from panels import panel, protect
@@ -37,7 +37,7 @@ def test_noise_does_not_make_listed_groups_uneven(truth):
     scale, draw = 40.0, np.random.default_rng(1)
     noisy = [truth + draw.laplace(0, scale, len(truth)) for _ in range(200)]
     people = UnitSizes(read_spread(np.zeros(len(NODES)), 1.0, NODES.astype(float)))
-    found = [_found(ask, counts, scale, people).sizes[0] for counts in noisy]
+    found = [_key_groups(ask, counts, scale, people).sizes[0] for counts in noisy]
     assert np.mean(np.std(found, axis=1)) == pytest.approx(truth.std(), abs=12)
     assert np.mean(np.std(noisy, axis=1)) > truth.std() + 12  # as they are, they are too uneven
 

@@ -16,7 +16,7 @@ import pytest
 import dpframe as dp
 from dpframe.audit.pairs import multisets, pairs
 from dpframe.audit.tables import owners_of, taken
-from dpframe.release.answer.draw import _paired
+from dpframe.release.answer.draw import _pair_totals
 from dpframe.theory.formulas.sensitivity.pairs import paired_error, paired_l1
 from prices import Price, noise_plan, priced
 from strategies import paired_distance
@@ -176,7 +176,7 @@ MANY = 20_000
 
 def drawn_pairs(plan, total, count, size=MANY):
     first, second = plan.noises
-    noisy = _paired(first, np.full(size, total), np.full(size, count))
+    noisy = _pair_totals(first, np.full(size, total), np.full(size, count))
     return noisy[first.allotment.total.key], noisy[second.allotment.total.key]
 
 
@@ -199,7 +199,7 @@ def test_neighbours_are_as_alike_as_promised(scale, holds):
     one, row = first.allotment.weight, 2**second.allotment.total.fraction
     likelier = []
     for rows in (0, 2 * row):
-        noisy = _paired(smaller[0], np.full(MANY * 5, rows * one), np.full(MANY * 5, rows))
+        noisy = _pair_totals(smaller[0], np.full(MANY * 5, rows * one), np.full(MANY * 5, rows))
         total, count = (noisy[d.allotment.total.key] for d in (first, second))
         likelier.append(np.mean(total + one * count >= 4 * row * one))
     slack = 6 * math.sqrt(sum((1 - p) / p / (MANY * 5) for p in likelier))
@@ -212,10 +212,10 @@ def test_without_noise_the_pair_is_what_it_was_whatever_its_size():
     rng = np.random.default_rng(1)
     count = np.array([0, 1, 2**30, *rng.integers(0, 1000, 50)])
     total = np.array([int(n) * int(w) for n, w in zip(count, rng.integers(-(2**42), 2**42, len(count)), strict=True)])
-    noisy = _paired(first, total.astype(object), count)
+    noisy = _pair_totals(first, total.astype(object), count)
     assert noisy[second.allotment.total.key].tolist() == count.tolist()
     assert noisy[first.allotment.total.key].tolist() == [int(x) for x in total]
-    small = _paired(first, np.array([-7, 8]), np.array([3, 4]))
+    small = _pair_totals(first, np.array([-7, 8]), np.array([3, 4]))
     assert small[first.allotment.total.key].tolist() == [-7, 8]
     assert small[second.allotment.total.key].tolist() == [3, 4]
 

@@ -1,4 +1,4 @@
-"""The steps of a plan, and what each does to the rows of one unit."""
+"""The steps of a plan, and what each step does to the rows of one unit."""
 
 from dpframe.plan.steps.basic import (
     MOST,

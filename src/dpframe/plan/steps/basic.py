@@ -1,8 +1,8 @@
-"""The steps of a plan: what users say, and what each does to the table's domain and to one unit's rows.
+"""The steps of a plan that read one row: what each step does to the table's domain and to one unit's rows.
 
-Every step here is stable: each row it puts out belongs to the unit of the one row it came from, and no row gives rise
-to two. So with an identifier column the limits of a unit are enforced on what reaches the ask, wherever they were
-said; with `dp.Rows(k)` the declared number of rows still holds. A step that would not be stable is not offered.
+Every step here is stable. Each row of its result comes from one row and belongs to that row's unit, and no row gives
+two rows. So limits of a unit are enforced on the rows that reach the question, wherever the limits were typed. With
+`dp.Rows(k)` the declared number of rows still holds. There is no step that is not stable.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_limit(value: object, name: str) -> int:
 class Rows:
     """The unit of a table without identifiers: one person has at most `max_rows` rows in it.
 
-    This is a declaration. Nothing in the data can check it; the release is only private if it is true.
+    This is a declaration. The data cannot confirm it, and the release is private only if it is true.
 
     >>> Rows(3)
     Rows(max_rows=3)
@@ -73,20 +73,20 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One line of a plan. `table` is what is known after it."""
+    """One line of a plan. `table` is the domain of the table after it."""
 
     @property
     def parent(self) -> Step | None:
-        """The step before, None at the source."""
+        """The step before; None at the source."""
         return getattr(self, "before", None)
 
     @property
     def others(self) -> tuple[Step, ...]:
-        """The ends of other plans that meet this one here."""
+        """The last steps of other plans that this step joins or concatenates."""
         return ()
 
     def with_others(self, others: list[Step]) -> Step:
-        """The same step with other plans in their place."""
+        """The step with other plans in place of `others`."""
         return self
 
     @cached_property
@@ -101,16 +101,16 @@ class Step:
 
     @property
     def shown(self) -> str:
-        """The same for people to read, without the rest of long lists."""
+        """The line for people to read: long lists are cut."""
         return self.typed
 
 
 @dataclass(frozen=True, eq=False)
 class Source(Step):
-    """The protected table itself: rows that are not here to be read, only to be asked about.
+    """The protected table itself.
 
-    Neighbours: under "add-remove" all rows of one unit are there or not; under "replace" one unit's rows are
-    exchanged for another's. With `Rows(k)` a unit is any set of at most k rows.
+    Neighbours: under "add-remove" all rows of one unit join or leave. Under "replace" one unit's rows are exchanged for
+                another unit's. With `Rows(k)` a unit is any set of at most k rows.
     """
 
     data: Any = field(repr=False)
@@ -121,8 +121,8 @@ class Source(Step):
     @cached_property
     def table(self) -> Table:
         if isinstance(self.unit, Rows):
-            declared = self.unit.max_rows
-            return Table({}, (), self.relation, declared, single=declared == 1).with_versions(self.schema)
+            rows = self.unit.max_rows
+            return Table({}, (), self.relation, rows, single=rows == 1).with_versions(self.schema)
         table = Table({}, (), self.relation).with_versions(self.schema)
         columns = dict(table.columns)
         for name in self.unit:
@@ -135,15 +135,15 @@ class Source(Step):
     @property
     def typed(self) -> str:
         unit = self.unit if isinstance(self.unit, Rows) else self.unit[0] if len(self.unit) == 1 else self.unit
-        shown = f"dp.Rows({unit.max_rows})" if isinstance(unit, Rows) else repr(unit)
-        return f"dp(unit={shown}, neighbors={self.relation!r})"
+        text = f"dp.Rows({unit.max_rows})" if isinstance(unit, Rows) else repr(unit)
+        return f"dp(unit={text}, neighbors={self.relation!r})"
 
 
-def _not_the_unit(table: Table, name: str, asked: str) -> None:
+def _not_the_unit(table: Table, name: str, call: str) -> None:
     column = table.columns.get(name)
     if column is not None and column.is_unit:
         raise UnsupportedOperation(
-            f"{asked}: {name!r} says whose row it is, and may not be rewritten. Give the new values another name."
+            f"{call}: {name!r} says whose row it is, and may not be rewritten. Give the new values another name."
         )
 
 
@@ -151,7 +151,7 @@ def _not_the_unit(table: Table, name: str, asked: str) -> None:
 class Filter(Step):
     """Keep the rows where a condition holds (not where it is false or null).
 
-    Rows only leave, so nobody has more than before. Under bounded DP a unit may now have no row at all.
+    Rows only leave, so no unit has more rows than before. Under "replace" a unit may now have no row.
     """
 
     before: Step
@@ -159,10 +159,10 @@ class Filter(Step):
 
     @cached_property
     def table(self) -> Table:
-        known = nodes.domain(self.condition._node, self.before.table, "filter")
-        if kind(known.dtype) != Kind.BOOLEAN:
+        domain = nodes.domain(self.condition._node, self.before.table, "filter")
+        if kind(domain.dtype) != Kind.BOOLEAN:
             raise WrongType(
-                f"filter: the condition is of type {show(known.dtype)}; it must be true or false in each row, as in "
+                f"filter: the condition is of type {show(domain.dtype)}; it must be true or false in each row, as in "
                 "filter(dp.col('x') == 'yes')."
             )
         return replace(self.before.table, everyone=False)
@@ -178,22 +178,22 @@ class Filter(Step):
 
 @dataclass(frozen=True, eq=False)
 class WithColumns(Step):
-    """Write columns, each computed from the one row. New values are new versions: old bounds do not reach them."""
+    """Write columns, each computed from its own row. They are new versions, so old bounds do not hold for them."""
 
     before: Step
     columns: tuple[tuple[str, Expr], ...]
 
     @cached_property
     def table(self) -> Table:
-        table, changed, shown = self.before.table, [], self.shown
+        table, domains, line = self.before.table, [], self.shown
         for name, expr in self.columns:
-            asked = f"with_columns({name}=...)"
-            _not_the_unit(table, name, asked)
-            known = nodes.domain(expr._node, table, asked)
-            if kind(known.dtype) == Kind.OTHER:
-                raise WrongType(f"{asked}: the expression is of type {show(known.dtype)}.")
-            changed.append((name, replace(known, origin=known.origin or shown)))
-        return table.with_versions(changed)
+            call = f"with_columns({name}=...)"
+            _not_the_unit(table, name, call)
+            domain = nodes.domain(expr._node, table, call)
+            if kind(domain.dtype) == Kind.OTHER:
+                raise WrongType(f"{call}: the expression is of type {show(domain.dtype)}.")
+            domains.append((name, replace(domain, origin=domain.origin or line)))
+        return table.with_versions(domains)
 
     @property
     def typed(self) -> str:
@@ -247,7 +247,7 @@ class Drop(Step):
 
 @dataclass(frozen=True, eq=False)
 class Rename(Step):
-    """Other names for the same versions: facts stay with the values, and leave the old name."""
+    """Other names for the same versions of columns: domains stay with the values."""
 
     before: Step
     names: Mapping[str, str]
@@ -280,10 +280,10 @@ class Clip(Step):
 
     @cached_property
     def table(self) -> Table:
-        table, asked = self.before.table, f"clip({self.name!r})"
-        _not_the_unit(table, self.name, asked)
-        domain = table.column(self.name, asked).domain
-        return table.with_versions([(self.name, clip_domain(asked, domain, self.lower, self.upper, self.typed))])
+        table, call = self.before.table, f"clip({self.name!r})"
+        _not_the_unit(table, self.name, call)
+        domain = table.column(self.name, call).domain
+        return table.with_versions([(self.name, clip_domain(call, domain, self.lower, self.upper, self.typed))])
 
     @property
     def typed(self) -> str:
@@ -300,10 +300,10 @@ class FillNull(Step):
 
     @cached_property
     def table(self) -> Table:
-        table, asked = self.before.table, f"fill_null({self.name!r})"
-        _not_the_unit(table, self.name, asked)
-        domain = table.column(self.name, asked).domain
-        return table.with_versions([(self.name, fill_domain(asked, domain, self.value, self.typed))])
+        table, call = self.before.table, f"fill_null({self.name!r})"
+        _not_the_unit(table, self.name, call)
+        domain = table.column(self.name, call).domain
+        return table.with_versions([(self.name, fill_domain(call, domain, self.value, self.typed))])
 
     @property
     def typed(self) -> str:
@@ -314,7 +314,7 @@ class FillNull(Step):
 class DropNulls(Step):
     """Drop the rows in which one of the columns is missing (null or NaN).
 
-    Rows only leave. Values do not change, so the versions stay, now known not to be missing.
+    Rows only leave. Values do not change, so the versions stay; no value of these columns is missing any more.
     """
 
     before: Step
@@ -338,19 +338,19 @@ class DropNulls(Step):
 
 @dataclass(frozen=True, eq=False)
 class Cast(Step):
-    """Another type for some columns; what does not convert is null. Old facts are re-derived."""
+    """Another type for some columns; a value that does not convert is null. Domains are derived anew."""
 
     before: Step
     types: tuple[tuple[str, DType], ...]
 
     @cached_property
     def table(self) -> Table:
-        table, changed = self.before.table, []
+        table, domains = self.before.table, []
         for name, dtype in self.types:
-            asked = f"cast({name!r})"
-            _not_the_unit(table, name, asked)
-            changed.append((name, cast_domain(asked, table.column(name, asked).domain, dtype, self.typed)))
-        return table.with_versions(changed)
+            call = f"cast({name!r})"
+            _not_the_unit(table, name, call)
+            domains.append((name, cast_domain(call, table.column(name, call).domain, dtype, self.typed)))
+        return table.with_versions(domains)
 
     @property
     def typed(self) -> str:
@@ -368,9 +368,9 @@ class Cut(Step):
 
     @cached_property
     def table(self) -> Table:
-        table, asked = self.before.table, f"cut({self.name!r})"
-        _not_the_unit(table, self.into, asked)
-        self.intervals.edges_of(table.column(self.name, asked).domain.dtype, asked)
+        table, call = self.before.table, f"cut({self.name!r})"
+        _not_the_unit(table, self.into, call)
+        self.intervals.edges_of(table.column(self.name, call).domain.dtype, call)
         return table.with_versions([(self.into, self.intervals.domain(self.shown))])
 
     @property
@@ -384,7 +384,7 @@ class Cut(Step):
 
 @dataclass(frozen=True, eq=False)
 class Bound(Step):
-    """A limit for every later ask, together with those already given; enforced on the rows that reach the ask."""
+    """A limit for every later question, beside earlier limits; it is enforced on the rows that reach the question."""
 
     before: Step
     limits: Limits
@@ -401,37 +401,39 @@ class Bound(Step):
 
     @property
     def typed(self) -> str:
-        said = [f"{name}={value}" for name, value in vars(self.limits).items() if isinstance(value, int)]
-        return f"bound({', '.join([*said, f'limits={self.limits.auto.typed}'] if self.limits.auto else said)})"
+        arguments = [f"{name}={value}" for name, value in vars(self.limits).items() if isinstance(value, int)]
+        if self.limits.auto is not None:
+            arguments.append(f"limits={self.limits.auto.typed}")
+        return f"bound({', '.join(arguments)})"
 
 
 def lineage(step: Step) -> Iterable[Step]:
-    """The steps of a plan, from the source on; of several plans that meet, those of the first."""
+    """The steps of a plan, from the source on; where plans are joined or concatenated, those of the first plan."""
     if step.parent is not None:
         yield from lineage(step.parent)
     yield step
 
 
 def rebased(step: Step, data: Any) -> Step:
-    """The same plan on other rows with the same columns. Errors: UnsupportedOperation where it has several tables."""
+    """A plan on other rows with the same columns. Errors: UnsupportedOperation for a plan of several tables."""
     sources = sources_of(step)
     if len(sources) > 1:
         raise UnsupportedOperation("A question about several protected tables cannot be asked of one made-up table.")
-    made = replace(sources[0], data=data)
-    return exchanged(step, lambda _: made)
+    source = replace(sources[0], data=data)
+    return exchanged(step, lambda _: source)
 
 
 def exchanged(step: Step, other: Callable[[Source], Source]) -> Step:
-    """The same plan from other sources with the same columns."""
+    """A plan from other sources with the same columns."""
     if isinstance(step, Source):
         return other(step)
     assert step.parent is not None
-    made = {"before": exchanged(step.parent, other)}
-    return replace(step.with_others([exchanged(more, other) for more in step.others]), **made)
+    before = {"before": exchanged(step.parent, other)}
+    return replace(step.with_others([exchanged(more, other) for more in step.others]), **before)
 
 
 def source_of(step: Step) -> Source:
-    """The protected table at the start of a plan; of several plans that meet, the first."""
+    """The protected table at the start of a plan; where plans are joined or concatenated, that of the first plan."""
     first = next(iter(lineage(step)))
     assert isinstance(first, Source)
     return first
@@ -439,8 +441,8 @@ def source_of(step: Step) -> Source:
 
 def sources_of(step: Step) -> list[Source]:
     """Every protected table of a plan, once."""
-    found = [source_of(step)]
+    sources = [source_of(step)]
     for earlier in lineage(step):
         for other in earlier.others:
-            found += [source for source in sources_of(other) if not any(source is known for known in found)]
-    return found
+            sources += [source for source in sources_of(other) if not any(source is one for one in sources)]
+    return sources

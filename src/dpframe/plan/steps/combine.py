@@ -1,8 +1,8 @@
-"""Steps that make rows of several rows or of several tables, and what one unit has after them.
+"""Steps that make rows from several rows or several tables, and what one unit has after them.
 
-Each keeps the rule of `plan.steps.basic` in its own way: every row put out belongs to one unit, and is made of that
-unit's rows and of what is public, of nothing else. So one unit that joins, leaves or changes its rows changes only its
-own rows of the result, however many these are, and the limits enforced at the ask bound what they can do there.
+Every row of a result belongs to one unit. It is computed from that unit's rows and public tables, and from nothing
+else. So a unit that joins, leaves or changes its rows changes only its own rows of the result. There may be many of
+these; the limits that the question enforces bound their effect.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ class PerUnit(Step):
 
     Neighbours: tables that differ in the rows of one unit
     Changes:    that unit's one row
-    Bound:      at most one row of a unit. Under "replace", exactly one row takes the place of one row, as long as no
-                step before could take a unit's last row away: the number of units in a table is then the same in its
-                neighbours
-    Why:        a group of rows with one identifier is one unit; a feature does not read the rows of another, nor their
-                order: sums are exact, ties are broken by value
+    Bound:      at most one row of a unit. Under "replace", exactly one row takes the place of one row, if no earlier
+                step could remove a unit's last row: neighbours then have equal numbers of units
+    Why:        rows with one identifier are one unit. A feature reads no row of another unit. It does not depend on the
+                order of rows: sums are exact, and ties are broken by value
     Source:     the definition of user-level neighbours
     """
 
@@ -57,11 +56,11 @@ class PerUnit(Step):
                 "per_unit: with dp.Rows(k) nobody can tell which rows are one person's. Protect the table with "
                 "unit='...' to take one row for each."
             )
-        kept = {name: column for name, column in table.columns.items() if column.is_unit}
+        units = {name: column for name, column in table.columns.items() if column.is_unit}
         for name in self.made:
-            if name in kept:
+            if name in units:
                 raise InvalidArgument(f"per_unit({name}=...): {name!r} says whose row it is; choose another name.")
-        table = replace(table, columns=kept, single=True, limits=table.limits.and_also(Limits(max_rows=1)))
+        table = replace(table, columns=units, single=True, limits=table.limits.and_also(Limits(max_rows=1)))
         origins = {name: f"per_unit({name}={aggregate.typed})" for name, aggregate in self.features}
         return table.with_versions(
             (name, replace(f.domain, origin=origins[name] if f.domain.bounds else f.domain.origin))
@@ -74,15 +73,15 @@ class PerUnit(Step):
 
 
 def key_types(
-    left: Sequence[ColumnDomain], right: Sequence[ColumnDomain], on: Sequence[str], asked: str
+    here: Sequence[ColumnDomain], there: Sequence[ColumnDomain], on: Sequence[str], call: str
 ) -> tuple[DType, ...]:
     """The types in which the columns of a join are compared, or a typed error.
 
-    Whole numbers meet as Int64 and numbers as Float64, so that a column of pandas that became float for a null still
-    finds its key; -0.0 is 0.0. Times meet when their types are the same.
+    Whole numbers are compared as Int64, other numbers as Float64. So a pandas column that is float because of a null
+    still finds its keys; -0.0 equals 0.0. Times are compared only if their types are equal.
     """
     types: list[DType] = []
-    for first, second, name in zip(left, right, on, strict=True):
+    for first, second, name in zip(here, there, on, strict=True):
         kinds = {kind(first.dtype), kind(second.dtype)}
         if kinds == {Kind.INTEGER}:
             types.append(nw.Int64())
@@ -94,19 +93,19 @@ def key_types(
             types.append(first.dtype)
         else:
             raise WrongType(
-                f"{asked}: {name!r} is of type {show(first.dtype)} here and {show(second.dtype)} there; cast one of "
+                f"{call}: {name!r} is of type {show(first.dtype)} here and {show(second.dtype)} there; cast one of "
                 f"them so that they can be equal, as in .cast({name!r}, 'string')."
             )
     return tuple(types)
 
 
-def _unique(on: Sequence[str], asked: str) -> None:
+def _unique(on: Sequence[str], call: str) -> None:
     if not on or len(set(on)) != len(on):
-        raise InvalidArgument(f"{asked}: on= names at least one column, and none twice.")
+        raise InvalidArgument(f"{call}: on= names at least one column, and none twice.")
 
 
 def _limits(*plans: Step, single: bool) -> Limits:
-    """The limits that were said in some plans; of a table with one row per unit, that as well."""
+    """The limits that some plans state, and one row per unit if the table is `single`."""
     limits = Limits(max_rows=1) if single else Limits()
     for step in plans:
         for earlier in lineage(step):
@@ -117,15 +116,14 @@ def _limits(*plans: Step, single: bool) -> Limits:
 
 @dataclass(frozen=True, eq=False)
 class Join(Step):
-    """Each row with the rows of a public table that have its key; by "left" also the rows that have none there.
+    """Each row with the rows of a public table that have its key. With "left", rows without a match stay too.
 
-    Neighbours: tables that differ in the rows of one unit; the public table is the same, or there would be nothing
-                public about it
-    Changes:    what comes of that unit's rows: at most `most` rows of each, the largest number of public rows that one
-                key has (at least 1)
+    Neighbours: tables that differ in the rows of one unit; the public table is the same for both
+    Changes:    the rows that come from that unit's rows: at most `most` from each. `most` is the largest number of
+                public rows with one key, at least 1
     Bound:      with an identifier, the limits, enforced on the rows that come out; with `dp.Rows(k)`, k · most rows
-    Why:        a row put out is one row of the protected table and public values, so it belongs to that row's unit. A
-                missing key equals nothing
+    Why:        a row of the result is one row of the protected table and public values, so it belongs to that row's
+                unit. A missing key equals no key
     Source:     McSherry 2009, "Privacy integrated queries", section 3.6, for joins whose fan-out is bounded
     """
 
@@ -137,28 +135,28 @@ class Join(Step):
     content: str  # tells two public tables apart
 
     @property
-    def asked(self) -> str:
+    def call(self) -> str:
         """How errors call it."""
         return f"join(on={list(self.on)!r})"
 
     @cached_property
     def brought(self) -> dict[str, ColumnDomain]:
-        """The columns of the public table that are joined to the rows. A left row may find no value for them."""
-        known = {name: domain for name, domain in self.public.schema if name not in self.on}
-        return {name: replace(domain, nullable=True) for name, domain in known.items()}
+        """The columns of the public table that are joined to the rows. A row without a match has null in them."""
+        domains = {name: domain for name, domain in self.public.schema if name not in self.on}
+        return {name: replace(domain, nullable=True) for name, domain in domains.items()}
 
     @cached_property
     def keys(self) -> tuple[DType, ...]:
         """The types in which keys are compared."""
         table, there = self.before.table, dict(self.public.schema)
-        _unique(self.on, self.asked)
+        _unique(self.on, self.call)
         for name in self.on:
             if name not in there:
                 raise UnknownColumn(
-                    f"{self.asked}: the public table has no column {name!r}. Columns: {', '.join(there)}."
+                    f"{self.call}: the public table has no column {name!r}. Columns: {', '.join(there)}."
                 )
-        here = [table.column(name, self.asked).domain for name in self.on]
-        return key_types(here, [there[name] for name in self.on], self.on, self.asked)
+        here = [table.column(name, self.call).domain for name in self.on]
+        return key_types(here, [there[name] for name in self.on], self.on, self.call)
 
     @cached_property
     def table(self) -> Table:
@@ -166,17 +164,17 @@ class Join(Step):
         table = self.before.table
         if both := [name for name in self.brought if name in table.columns]:
             raise InvalidArgument(
-                f"{self.asked}: both tables have a column {both[0]!r}; rename or drop it in one of them first."
+                f"{self.call}: both tables have a column {both[0]!r}; rename or drop it in one of them first."
             )
         single = table.single and self.most <= 1
         limits = table.limits if self.most <= 1 else _limits(self.before, single=single)
-        declared = table.declared and table.declared * max(self.most, 1)
-        if declared is not None and declared > MOST:
+        rows = table.declared and table.declared * max(self.most, 1)
+        if rows is not None and rows > MOST:
             raise UnsupportedOperation(
-                f"{self.asked}: one key has {self.most} public rows, and one person would have too many to bound."
+                f"{self.call}: one key has {self.most} public rows, and one person would have too many to bound."
             )
         everyone = table.everyone and self.how == "left"
-        table = replace(table, single=single, everyone=everyone, limits=limits, declared=declared)
+        table = replace(table, single=single, everyone=everyone, limits=limits, declared=rows)
         return table.with_versions(self.brought.items())
 
     @property
@@ -188,39 +186,40 @@ class Join(Step):
 # Several protected tables of the same units
 
 
-def _same_units(first: Step, second: Step, asked: str) -> tuple[DType | None, ...]:
-    """The types in which the identifiers of two plans are compared, None for as they are; or a typed error.
+def _same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]:
+    """The types in which the identifiers of two plans are compared; None if they need no conversion.
 
-    Two identifiers that differ must stay apart, or rows of one unit would go to another: so whole numbers meet as whole
-    numbers, texts as texts, and nothing is rounded.
+    Two different identifiers must stay different, or rows of one unit would go to another. So whole numbers are
+    compared as whole numbers, texts as texts, and nothing is rounded. Errors: UnsupportedOperation, WrongType
     """
     one, two = source_of(first), source_of(second)
     if not first.table.unit or not second.table.unit:
         raise UnsupportedOperation(
-            f"{asked}: with dp.Rows(k) nobody can tell which rows of two tables are one person's. Protect both with "
+            f"{call}: with dp.Rows(k) nobody can tell which rows of two tables are one person's. Protect both with "
             "unit='...'."
         )
     if one.unit != two.unit:
         raise UnsupportedOperation(
-            f"{asked}: the tables have different units, {one.unit} and {two.unit}. Name the identifying columns alike "
+            f"{call}: the tables have different units, {one.unit} and {two.unit}. Name the identifying columns alike "
             "before the tables are protected."
         )
     if one.relation != two.relation:
         raise UnsupportedOperation(
-            f"{asked}: one table has neighbors={one.relation!r}, the other {two.relation!r}; they must be the same."
+            f"{call}: one table has neighbors={one.relation!r}, the other {two.relation!r}; they must be the same."
         )
     types: list[DType | None] = []
     for mine, theirs in zip(first.table.unit, second.table.unit, strict=True):
         a, b = mine.domain.dtype, theirs.domain.dtype
         wide = any(isinstance(x, (nw.UInt64, nw.Int128, nw.UInt128)) for x in (a, b))
-        told = kind(a) != Kind.DECIMAL or hasattr(a, "scale")  # older narwhals do not say the scale: 1.0 is not 1.00
-        if (a == b and told) or (kind(a), kind(b)) == (Kind.STRING, Kind.STRING):
+        # Older versions of narwhals do not tell the scale of a decimal, and 1.0 is not 1.00.
+        comparable = kind(a) != Kind.DECIMAL or hasattr(a, "scale")
+        if (a == b and comparable) or (kind(a), kind(b)) == (Kind.STRING, Kind.STRING):
             types.append(None)
         elif (kind(a), kind(b)) == (Kind.INTEGER, Kind.INTEGER) and not wide:
             types.append(nw.Int64())
         else:
             raise WrongType(
-                f"{asked}: the unit is of type {show(a)} in one table and {show(b)} in the other; give it the same "
+                f"{call}: the unit is of type {show(a)} in one table and {show(b)} in the other; give it the same "
                 "type before the tables are protected."
             )
     return tuple(types)
@@ -228,12 +227,12 @@ def _same_units(first: Step, second: Step, asked: str) -> tuple[DType | None, ..
 
 @dataclass(frozen=True, eq=False)
 class JoinProtected(Step):
-    """Each row with the rows that the same unit has in another protected table, where the other keys agree as well.
+    """Each row with the rows of its unit in another protected table for which the other keys agree too.
 
     Neighbours: one unit's rows join, leave or are exchanged in both tables at once
-    Changes:    the rows that come of that unit's rows, any number of them
+    Changes:    the rows that come from that unit's rows, any number of them
     Bound:      the limits, enforced on the rows that come out
-    Why:        the identifier is among the keys, so a row put out is made of two rows of one unit
+    Why:        the identifier is among the keys, so a row of the result is made of two rows of one unit
     Source:     the definition of user-level neighbours
     """
 
@@ -250,22 +249,22 @@ class JoinProtected(Step):
         return replace(self, other=others[0])
 
     @property
-    def asked(self) -> str:
+    def call(self) -> str:
         """How errors call it."""
         return f"join(on={list(self.on)!r})"
 
     @cached_property
     def units(self) -> tuple[DType | None, ...]:
         """The types in which identifiers are compared."""
-        types, (left, right) = _same_units(self.before, self.other, self.asked), (self.before.table, self.other.table)
-        _unique(self.on, self.asked)
-        mine = [left.column(name, self.asked).id for name in self.on]
-        theirs = [right.column(name, f"{self.asked}: the other table").id for name in self.on]
+        types, (here, there) = _same_units(self.before, self.other, self.call), (self.before.table, self.other.table)
+        _unique(self.on, self.call)
+        mine = [here.column(name, self.call).id for name in self.on]
+        theirs = [there.column(name, f"{self.call}: the other table").id for name in self.on]
         pairs = set(zip(mine, theirs, strict=True))
-        if any((a.id, b.id) not in pairs for a, b in zip(left.unit, right.unit, strict=True)):
+        if any((a.id, b.id) not in pairs for a, b in zip(here.unit, there.unit, strict=True)):
             names = ", ".join(map(repr, source_of(self.before).unit))  # type: ignore[arg-type]
             raise UnsupportedOperation(
-                f"{self.asked}: on= must hold the columns that identify the unit, {names}, or a row would be made of "
+                f"{self.call}: on= must hold the columns that identify the unit, {names}, or a row would be made of "
                 "two people's and have no owner."
             )
         return types
@@ -279,8 +278,8 @@ class JoinProtected(Step):
     @cached_property
     def keys(self) -> tuple[DType, ...]:
         """The types in which the other keys are compared."""
-        left, right = ([t.columns[n].domain for n in self.besides] for t in (self.before.table, self.other.table))
-        return key_types(left, right, self.besides, self.asked)
+        here, there = ([t.columns[n].domain for n in self.besides] for t in (self.before.table, self.other.table))
+        return key_types(here, there, self.besides, self.call)
 
     @cached_property
     def brought(self) -> dict[str, Column]:
@@ -290,17 +289,17 @@ class JoinProtected(Step):
     @cached_property
     def table(self) -> Table:
         _ = self.keys
-        left, right = self.before.table, self.other.table
-        if both := [name for name in self.brought if name in left.columns]:
+        here, there = self.before.table, self.other.table
+        if both := [name for name in self.brought if name in here.columns]:
             raise InvalidArgument(
-                f"{self.asked}: both tables have a column {both[0]!r}; rename or drop it in one of them first."
+                f"{self.call}: both tables have a column {both[0]!r}; rename or drop it in one of them first."
             )
-        single = left.single and right.single
-        known, more = sources_of(self.before), sources_of(self.other)
-        everyone = left.everyone and all(any(source is mine for mine in known) for source in more)
+        single = here.single and there.single
+        sources, more = sources_of(self.before), sources_of(self.other)
+        everyone = here.everyone and all(any(source is mine for mine in sources) for source in more)
         if self.how == "inner":
-            everyone = everyone and right.everyone and not self.besides and len(known) == len(more)
-        table = replace(left, single=single, everyone=everyone, limits=_limits(self.before, self.other, single=single))
+            everyone = everyone and there.everyone and not self.besides and len(sources) == len(more)
+        table = replace(here, single=single, everyone=everyone, limits=_limits(self.before, self.other, single=single))
         missing = self.how == "left"
         return table.with_versions(
             (name, replace(c.domain, nullable=c.domain.nullable or missing)) for name, c in self.brought.items()
@@ -318,9 +317,9 @@ class Concat(Step):
 
     Neighbours: one unit's rows join, leave or are exchanged in all tables at once
     Changes:    that unit's rows, of all tables together
-    Bound:      the limits, enforced on the rows that come out: a unit with rows in every table has no more than one
-                with rows in one
-    Why:        a row put out is one row of one table, and keeps its identifier
+    Bound:      the limits, enforced on the rows of the result: a unit with rows in every table keeps no more rows than
+                a unit with rows in one table
+    Why:        a row of the result is one row of one table, and keeps its identifier
     Source:     the definition of user-level neighbours
     """
 
@@ -341,7 +340,7 @@ class Concat(Step):
 
     @cached_property
     def units(self) -> tuple[DType | None, ...]:
-        """The types in which identifiers are held, None for as they are."""
+        """The types in which identifiers are held; None if they need no conversion."""
         pairs = [_same_units(self.before, step, "concat") for step in self.more]
         return tuple(next((t for t in types if t is not None), None) for types in zip(*pairs, strict=True))
 
@@ -359,18 +358,18 @@ class Concat(Step):
             roles = {name: _role(first, first.columns[name]) for name in first.columns}
             if any(_role(table, table.columns[name]) != role for name, role in roles.items()):
                 raise UnsupportedOperation("concat: the columns that identify the unit must have the same names.")
-        known = {name: _joint([t.columns[name].domain for t in tables], name) for name in first.columns}
+        domains = {name: _joint([t.columns[name].domain for t in tables], name) for name in first.columns}
         base = Table({}, (), first.relation, everyone=all(t.everyone for t in tables))
-        made = replace(base, limits=_limits(*self.parts, single=False)).with_versions(known.items())
-        columns, units = dict(made.columns), []
+        result = replace(base, limits=_limits(*self.parts, single=False)).with_versions(domains.items())
+        columns, units = dict(result.columns), []
         for i, unit in enumerate(first.unit):
             name = next((n for n, c in first.columns.items() if c.id == unit.id), None)
             domain = columns[name].domain if name else _joint([t.unit[i].domain for t in tables], "unit")
-            column = Column(columns[name].id if name else f"v{made.versions + i}", domain, is_unit=True)
+            column = Column(columns[name].id if name else f"v{result.versions + i}", domain, is_unit=True)
             units.append(column)
             if name:
                 columns[name] = column
-        return replace(made, columns=columns, unit=tuple(units), versions=made.versions + len(units))
+        return replace(result, columns=columns, unit=tuple(units), versions=result.versions + len(units))
 
     @property
     def typed(self) -> str:
@@ -383,7 +382,7 @@ def _role(table: Table, column: Column) -> int | None:
 
 
 def _joint(domain: Sequence[ColumnDomain], name: str) -> ColumnDomain:
-    """What is known of the values of several columns together."""
+    """The domain of the values of several columns together."""
     types, kinds = [f.dtype for f in domain], {kind(f.dtype) for f in domain}
     keys = domain[0].keys if all(f.keys == domain[0].keys for f in domain) else None
     nullable = any(f.nullable for f in domain)

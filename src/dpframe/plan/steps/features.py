@@ -1,4 +1,4 @@
-"""What can be computed of the rows of one unit, to stand in its one row: totals, extremes, first and last values."""
+"""Features of one unit, computed from its rows for its one row: totals, extremes, first and last values."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ class Pick(Aggregate):
 
 @dataclass(frozen=True)
 class Feature:
-    """One value for each unit: how it is made of the unit's rows, and what is known of it.
+    """One value for each unit: how it is computed from the unit's rows, and its domain.
 
-    `made` is "rows", "values", "distinct", "sum", "mean", "min", "max", "first" or "last"; `value` is the expression of
-    a row that it is made of, of which `known` is known; `by` is the column that "first" and "last" go by. Sums and
-    means are clipped to the bounds in `facts`. A mean of times is `ticks` of its type for each of the values.
+    `made` is "rows", "values", "distinct", "sum", "mean", "min", "max", "first" or "last". `value` is the expression of
+    a row that the feature reads, and `known` is the domain of that expression. `by` is the column by which "first" and
+    "last" order rows. Sums and means are clipped to the bounds in `domain`. A mean of times has `ticks` ticks of its
+    type for each tick of the values.
     """
 
     made: str
@@ -61,98 +62,102 @@ class Feature:
 
     @property
     def reads(self) -> frozenset[str]:
-        """The columns it is made of."""
+        """The columns that the feature reads."""
         read = frozenset() if self.value is None else nodes.names(self.value)
         return read if self.by is None else read | {self.by}
 
 
 def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
-    """How an aggregate is made of one unit's rows, and its facts, or a typed error.
+    """The feature of an aggregate: how it is computed from one unit's rows, and its domain.
 
-    A unit has at least one row, so a count of rows and a sum are never missing, and the rest is missing only where all
-    that it is made of is. Bounds of values hold for their mean and their extremes; a sum has those of unit_bounds.
+    A unit has at least one row, so a count of rows and a sum are never missing. Other features are missing only if all
+    values that they read are missing. Bounds of values hold for their mean and their extremes; a sum has those of
+    unit_bounds. Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
     """
-    asked = f"per_unit({name}={aggregate.typed})"
+    call = f"per_unit({name}={aggregate.typed})"
     if aggregate.share != 1:
-        raise InvalidArgument(f"{asked}: share= splits a price, and nothing is paid here; leave it out.")
+        raise InvalidArgument(f"{call}: share= splits a price, and nothing is paid here; leave it out.")
     match aggregate:
         case Count(column=None):
             return Feature("rows", None, None, None, ColumnDomain(nw.Int64(), False))
         case Count(column=str(column)):
-            known = _known(column, table, asked)
-            return Feature("values", Name(column), known, None, ColumnDomain(nw.Int64(), False))
+            row_domain = _row_domain(column, table, call)
+            return Feature("values", Name(column), row_domain, None, ColumnDomain(nw.Int64(), False))
         case CountDistinct(column=column):
-            known = _known(column, table, asked)
-            return Feature("distinct", Name(column), known, None, ColumnDomain(nw.Int64(), False))
+            row_domain = _row_domain(column, table, call)
+            return Feature("distinct", Name(column), row_domain, None, ColumnDomain(nw.Int64(), False))
         case Sum(column=column, bounds=bounds, unit_bounds=unit_bounds):
-            return _sum(column, bounds, unit_bounds, table, asked)
+            return _sum(column, bounds, unit_bounds, table, call)
         case Mean(column=column, bounds=bounds):
-            value, known = _clipped(column, bounds, table, asked, *_NUMBERS, *TIMES)
-            dtype, ticks = mean_type(known.dtype)
-            inside = known.bounds and Bounds(*(float(x) if dtype is None else x * ticks for x in known.bounds))
-            domain = ColumnDomain(dtype or nw.Float64(), known.nullable, inside)
-            return Feature("mean", value, known, None, domain, ticks)
+            value, row_domain = _clip(column, bounds, table, call, *_NUMBERS, *TIMES)
+            dtype, ticks = mean_type(row_domain.dtype)
+            inside = row_domain.bounds
+            if inside is not None:
+                inside = Bounds(*(float(x) if dtype is None else x * ticks for x in inside))
+            domain = ColumnDomain(dtype or nw.Float64(), row_domain.nullable, inside)
+            return Feature("mean", value, row_domain, None, domain, ticks)
         case Quantile(column=column, bounds=bounds, verb="min" | "max" as verb):
-            value, known = _clipped(column, bounds, table, asked, *_ORDERED)
-            return Feature(verb, value, known, None, replace(known, dtype=_held(known), keys=None))
+            value, row_domain = _clip(column, bounds, table, call, *_ORDERED)
+            domain = replace(row_domain, dtype=_engine_type(row_domain), keys=None)
+            return Feature(verb, value, row_domain, None, domain)
         case Pick(column=column, by=by, last=last):
-            known, order = _known(column, table, asked), _known(by, table, asked)
+            row_domain, order = _row_domain(column, table, call), _row_domain(by, table, call)
             if kind(order.dtype) not in (*_ORDERED, Kind.STRING) or isinstance(order.dtype, nw.Enum):
-                raise WrongType(f"{asked}: by= is a number, a time or a text, not of type {show(order.dtype)}.")
-            domain = replace(known, dtype=_held(known), nullable=known.nullable or order.nullable)
-            return Feature("last" if last else "first", Name(column), known, by, domain)
+                raise WrongType(f"{call}: by= is a number, a time or a text, not of type {show(order.dtype)}.")
+            domain = replace(row_domain, dtype=_engine_type(row_domain), nullable=row_domain.nullable or order.nullable)
+            return Feature("last" if last else "first", Name(column), row_domain, by, domain)
     raise UnsupportedOperation(
-        f"{asked}: of one unit's rows there are count, n_unique, sum, mean, min, max, first and last. Ask for the rest "
+        f"{call}: of one unit's rows there are count, n_unique, sum, mean, min, max, first and last. Ask for the rest "
         "over the units, after per_unit."
     )
 
 
-def _known(column: str, table: Table, asked: str) -> ColumnDomain:
-    domain = table.column(column, asked).domain
+def _row_domain(column: str, table: Table, call: str) -> ColumnDomain:
+    domain = table.column(column, call).domain
     if kind(domain.dtype) == Kind.OTHER:
-        raise WrongType(f"{asked}: a column of type {show(domain.dtype)} cannot be read.")
+        raise WrongType(f"{call}: a column of type {show(domain.dtype)} cannot be read.")
     return domain
 
 
-def _held(domain: ColumnDomain) -> Any:
+def _engine_type(domain: ColumnDomain) -> Any:
     """The type in which a value is held from here on: a decimal is a float inside the engine."""
     return nw.Float64() if kind(domain.dtype) in (Kind.FLOAT, Kind.DECIMAL) else domain.dtype
 
 
-def _clipped(
-    column: str, bounds: Bounds | Auto | None, table: Table, asked: str, *kinds: str
-) -> tuple[Node, ColumnDomain]:
-    """A column's value clipped to the bounds given, and what is known of it then."""
-    domain = _known(column, table, asked)
+def _clip(column: str, bounds: Bounds | Auto | None, table: Table, call: str, *kinds: str) -> tuple[Node, ColumnDomain]:
+    """A column's value clipped to the typed bounds, and the domain of the result."""
+    domain = _row_domain(column, table, call)
     if kind(domain.dtype) not in kinds:
         raise WrongType(
-            f"{asked}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}."
+            f"{call}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}."
             f"{cast_first(domain.dtype, column) or cast_to(domain.dtype, *kinds)}"
         )
     if isinstance(bounds, Auto):
-        raise UnsupportedOperation(f"{asked}: a feature of a unit needs bounds that are said, no dp.Auto().")
+        raise UnsupportedOperation(
+            f"{call}: dp.Auto() cannot choose bounds of a feature; type them, such as bounds=(0, 100)."
+        )
     if bounds is None:
         return Name(column), domain
     if kind(domain.dtype) == Kind.BOOLEAN:
-        raise WrongType(f"{asked}: true and false need no bounds; leave bounds= out.")
+        raise WrongType(f"{call}: true and false need no bounds; leave bounds= out.")
     options: Mapping[str, Any] = {"lower": bounds.lower, "upper": bounds.upper}
-    return Call("clip", (Name(column),), tuple(options.items())), clip_domain(asked, domain, *bounds)
+    return Call("clip", (Name(column),), tuple(options.items())), clip_domain(call, domain, *bounds)
 
 
-def _sum(column: str, bounds: Bounds | Auto | None, unit_bounds: Bounds | None, table: Table, asked: str) -> Feature:
-    """A sum: of integers and durations in 64 bits, which it is held inside; of floats as a float."""
-    value, known = _clipped(column, bounds, table, asked, *_NUMBERS, "duration")
-    family = kind(known.dtype)
+def _sum(column: str, bounds: Bounds | Auto | None, unit_bounds: Bounds | None, table: Table, call: str) -> Feature:
+    """A sum. Of integers and durations it is an integer, clipped to 64 bits; of floats it is a float."""
+    value, row_domain = _clip(column, bounds, table, call, *_NUMBERS, "duration")
+    family = kind(row_domain.dtype)
     whole = family in (Kind.INTEGER, Kind.BOOLEAN)
-    dtype = nw.Int64() if whole else known.dtype if family == Kind.DURATION else nw.Float64()
+    dtype = nw.Int64() if whole else row_domain.dtype if family == Kind.DURATION else nw.Float64()
     domain = ColumnDomain(dtype, False)
     if unit_bounds is not None:
-        domain = clip_domain(asked, domain, *unit_bounds)
-    return Feature("sum", value, known, None, domain)
+        domain = clip_domain(call, domain, *unit_bounds)
+    return Feature("sum", value, row_domain, None, domain)
 
 
 def small(domain: ColumnDomain) -> bool:
-    """Whether integers are so small that 2^31 of them cannot leave 64 bits."""
+    """Whether integers are so small that the sum of 2^31 of them fits in 64 bits."""
     if domain.bounds is not None and domain.bounds.magnitude <= 2**31:
         return True
     return isinstance(domain.dtype, (nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16))

@@ -18,9 +18,9 @@ __all__ = ["PartitionPart"]
 class PartitionPart(Step):
     """The rows whose column has one of the listed keys, of at most `max_groups` keys for each unit.
 
-    Rows only leave. Which keys a unit keeps depends on its own rows, the list of keys and the salt, which never change,
-    and is settled here, before any later step: so no two parts ever hold more than `max_groups` of a unit's keys,
-    whatever is done to the parts afterwards.
+    Rows only leave. Which keys a unit keeps depends on its own rows, the list of keys and the salt. None of these
+    changes, and the keys are chosen here, before any later step. So all parts together never hold more than
+    `max_groups` of a unit's keys, whatever steps follow.
     """
 
     before: Step

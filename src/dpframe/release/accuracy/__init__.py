@@ -1,7 +1,7 @@
-"""How far a released number may be from the number without noise, before and after the release, at a confidence.
+"""Errors and intervals: how far a released number may be from the number without noise, at a confidence.
 
-A number stands for the one that the release would have without its noise: of the rows under the stated limits and
-bounds. What limits and bounds leave out is not in the error. The error of each statistic is in `release.estimators`.
+The number without noise is that of the rows under the stated limits and bounds. So rows and values that limits and
+bounds remove are not in the error. The error of each statistic is in `release.estimators`.
 """
 
 from dpframe.release.accuracy.arguments import check_alpha, check_column, check_rows

@@ -1,4 +1,4 @@
-"""What is typed where an error is asked for, checked once."""
+"""Arguments of errors and intervals, read and checked once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["check_alpha", "check_column", "check_rows"]
 
 
 def check_alpha(alpha: object) -> float:
-    """A probability of missing, strictly between 0 and 1. Errors: InvalidArgument."""
+    """The probability that an interval misses, strictly between 0 and 1. Errors: InvalidArgument."""
     missing = real(alpha)
     if missing is None or not 0 < missing < 1:
         raise InvalidArgument("alpha must be between 0 and 1; 0.05 gives 95% confidence.")
@@ -20,10 +20,10 @@ def check_alpha(alpha: object) -> float:
 
 def check_rows(rows: object) -> float:
     """A number of rows per group to assume. Errors: InvalidArgument."""
-    assumed = real(rows)
-    if assumed is None or not 0 < assumed <= 2**63:
+    number = real(rows)
+    if number is None or not 0 < number <= 2**63:
         raise InvalidArgument("assume_rows= is a number of rows above 0.")
-    return float(assumed)
+    return float(number)
 
 
 def check_column(column: object, names: Sequence[str], asked: str) -> None:

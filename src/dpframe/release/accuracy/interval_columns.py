@@ -1,4 +1,4 @@
-"""Columns beside the released ones: the two ends of an interval."""
+"""Columns for the two ends of intervals, beside the released columns."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ def read_ci(ci: object) -> float:
 
 
 def check_ci(ci: float, by: Sequence[str], outputs: Sequence[ReleasedColumn], layout: Layout) -> None:
-    """Errors: InvalidArgument, UnsupportedOperation for a table without room for intervals, or without their price."""
+    """Errors: InvalidArgument, UnsupportedOperation if the table has no place for intervals or did not pay for them."""
     if layout.form == "crosstab":
         raise UnsupportedOperation("ci=: a crosstab has one number in each cell; its intervals are in .accuracy().")
-    taken = {*by, *(output.name for output in outputs)}
+    names = {*by, *(output.name for output in outputs)}
     for output in outputs:
         for name in low_and_high(output) if estimator_of(output).is_number else ():
-            if name in taken:
+            if name in names:
                 raise InvalidArgument(
                     f"ci=: the interval of {output.name!r} would make a second column {name!r}; name one of them "
                     f"otherwise, as in .agg({output.name}_=...)."
                 )
-            taken.add(name)
+            names.add(name)
         total = output.totals[0][1]
         if total.between and not total.surely(1 - ci):
             paid_ci = "" if total.ci is None else f", and was at ci={total.ci:g}"
             raise UnsupportedOperation(
-                f"ci=: how far from {output.name!r} the true quantile may be has to be paid for in the release itself"
-                f"{paid_ci}: release(..., ci={ci:g}), or budget.plan([...], ci={ci:g}). What is likely where values "
-                "lie evenly is in .accuracy()."
+                f"ci=: an interval of {output.name!r}, a quantile, has to be paid for in the release itself"
+                f"{paid_ci}: release(..., ci={ci:g}), or budget.plan([...], ci={ci:g}). An interval that assumes "
+                "evenly spread values is in .accuracy()."
             )
 
 
 def interval_column(
     output: ReleasedColumn, ends: NDArray[np.float64], name: str, *, whole: bool, upper: bool
 ) -> pl.Series:
-    """One end of the intervals of a released column, a time beside times; rounded outward where they are whole."""
+    """One end of the intervals of a released column, in its type; whole numbers are rounded outward."""
     missing = np.isnan(ends)
     if output.dtype is not None:
         ticks = in_ticks(output, np.where(missing, 0.0, ends) / output.ticks)
@@ -73,7 +73,7 @@ def interval_column(
 
 
 def _whole(ends: NDArray[np.float64], *, upper: bool) -> NDArray[np.int64]:
-    """Integers at or beyond the ends, inside int64; where floats are coarser than integers, by a float more."""
+    """Integers at or beyond the ends, inside int64. Beyond 2^53 the next float outward is used."""
     further = np.where(np.abs(ends) < _EXACT, ends, np.nextafter(ends, np.inf if upper else -np.inf))
     whole = np.ceil(further) if upper else np.floor(further)
     inside = np.clip(whole, -_LARGEST, np.nextafter(_LARGEST, 0.0)).astype(np.int64)

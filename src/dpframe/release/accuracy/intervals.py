@@ -1,4 +1,4 @@
-"""The interval that each released number stands for, and tables with its ends beside it."""
+"""The interval of each released number, and tables with its two ends."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dpframe.release.estimators import estimator_of
 
 __all__ = ["intervals", "known", "with_intervals"]
 
-_COUNTED = ("rows", "values", "units")  # what stands for the number of values under a quantile
+_COUNTED = ("rows", "values", "units")  # totals that serve as the number of values of a quantile
 
 
 def intervals(
     numbers: Numbers, output: ReleasedColumn, alpha: float, rows: float | None = None
 ) -> tuple[Floats, Floats]:
-    """Where each true number of a column is with probability 1 - alpha; NaN where nothing is known.
+    """Intervals that hold each true number of a column with probability 1 - alpha; NaN if there is none.
 
-    Input:  rows: how many values each group has, where the release does not say it
+    Input:  rows: how many values each group has, if the release does not say
     """
     if not estimator_of(output).is_number:
         return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
@@ -39,7 +39,7 @@ def intervals(
 
 
 def known(numbers: Numbers, output: ReleasedColumn, ends: Floats) -> Floats:
-    """Ends of intervals, without what is below 0 where post-processing says that nothing is."""
+    """Ends of intervals, cut at 0 if post-processing has removed negative numbers."""
     return np.maximum(ends, 0.0) if numbers.lifted and known_nonnegative(output) else ends
 
 
@@ -64,14 +64,14 @@ def with_intervals(numbers: Numbers, alpha: float) -> pl.DataFrame:
 
 
 def _rows_of(numbers: Numbers, output: ReleasedColumn) -> Floats | None:
-    """How many values each group has, as far as the release says: of this column, else rows, else units.
+    """How many values each group has, as released: values of this column, else rows, else units.
 
-    None for a minimum or maximum: values are rarely spread evenly there.
+    It is None for a minimum or maximum, since values are rarely spread evenly there.
     """
     column = output.totals[0][1].column
     if output.totals[0][1].rank in (0, 1):
         return None
-    best, counted = 4, None
+    best, rows = 4, None
     for other in numbers.outputs:
         name, total = other.totals[-1]
         if total.kind not in _COUNTED:
@@ -79,6 +79,6 @@ def _rows_of(numbers: Numbers, output: ReleasedColumn) -> Floats | None:
         same = total.column is not None and column is not None and total.column.id == column.id
         place = 0 if same else _COUNTED.index(total.kind) + 1
         if place < best:
-            drawn = numbers.drawn[other.name].cast(pl.Float64).to_numpy() / numbers.factor_of(other)
-            best, counted = place, numbers.parts[name] if len(other.totals) > 1 else drawn
-    return counted
+            values = numbers.drawn[other.name].cast(pl.Float64).to_numpy() / numbers.factor_of(other)
+            best, rows = place, numbers.parts[name] if len(other.totals) > 1 else values
+    return rows

@@ -25,13 +25,13 @@ _LARGEST = 2**61
 
 
 def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFrame, dict[str, Floats]]:
-    """The released long table, and what is noisy beside it: totals under derived columns, ends (column unit).
+    """The released long table, and noisy numbers beside it: totals of derived columns, ends of intervals (column unit).
 
-    Input:  the ask, its noise, its raw totals
+    Input:  the question, its noise, its raw totals
     Bound:  each additive total is an integer, moved by at most its sensitivity, plus integer noise of the planned
-            scale, or a pair of such (`_paired`); each rank is a choice by the planned mechanism at the planned rate,
-            and so is a distance between it and its ends; groups found in the data pass the planned threshold or rule
-            first. What follows is post-processing
+            scale; or it is part of a pair (`_pair_totals`). Each rank, and each distance from a rank to the ends of its
+            interval, is a choice by the planned mechanism at the planned rate. Groups found in the data pass the
+            planned threshold or rule first. All else is post-processing
     """
     keys = raw.keys
     margins = [noise for noise in plan.noises if noise.allotment.total.merged]
@@ -42,31 +42,31 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
     choices = {noise: counts for noise, counts in pairs if noise.allotment.total.chosen}
     if plan.decided_by is not None:
         exact = {noise.allotment.total.key: totals for noise, totals in pairs}
-        kept = _kept(plan, noisy, exact)
+        keep = _keep(plan, noisy, exact)
         if question.other is not None:
             label = _label(question.other, keys)
-            kept &= ~_is_label(label, keys)
-        keys = keys.filter(pl.Series(kept))
-        noisy = {key: values[kept] for key, values in noisy.items()}
-        choices = {noise: counts[kept] for noise, counts in choices.items()}
+            keep &= ~_is_label(label, keys)
+        keys = keys.filter(pl.Series(keep))
+        noisy = {key: values[keep] for key, values in noisy.items()}
+        choices = {noise: counts[keep] for noise, counts in choices.items()}
         if question.other is not None:
             keys = pl.concat([keys, label])
-            noisy |= _with_rest(rest, exact, ~kept, noisy)
+            noisy |= _with_rest(rest, exact, ~keep, noisy)
     noisy |= {noise.allotment.total.key: chosen(noise, counts) for noise, counts in choices.items()}
     if plan.shape is not None and margins:
         for noise in margins:
             totals = margin_totals(source_of(noise), raw.values[0], plan.shape)
-            noisy[noise.allotment.total.key] = _plus(totals, _drawn(noise, len(totals)))
-        return _agreed(question, plan, keys, noisy), {}
+            noisy[noise.allotment.total.key] = _plus(totals, _fresh_noise(noise, len(totals)))
+        return _crosstab(question, plan, keys, noisy), {}
     table, parts = _columns(question, plan, keys, noisy)
     return table, parts | _ends(choices, noisy)
 
 
-def _agreed(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
-    """The table of a crosstab whose margins were measured too."""
+def _crosstab(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:
+    """The table of a crosstab with measured margins."""
     (output,) = question.outputs
-    measured = {source_of(noise): real(noise.allotment.total, noisy) for noise in plan.noises}
-    return keys.with_columns(_column(output, reconciled(output, plan, measured)))
+    sources = {source_of(noise): real(noise.allotment.total, noisy) for noise in plan.noises}
+    return keys.with_columns(_column(output, reconciled(output, plan, sources)))
 
 
 def _columns(
@@ -84,19 +84,21 @@ def _columns(
 
 
 def _ends(choices: Mapping[Noise, Any], noisy: Noisy) -> dict[str, Floats]:
-    """Between what quantiles are, where that was paid for: two ends of each (column unit), by `end_names`."""
+    """The two ends of each quantile's interval, if it was paid for (column unit), by `end_names`."""
     parts: dict[str, Floats] = {}
     for noise, counts in choices.items():
         total = noise.allotment.total
         if total.ci is not None and total.candidates is not None:
-            ends = total.candidates.around(*reached(noise, counts, noisy[total.key]))  # once for all names
+            ends = total.candidates.around(
+                *reached(noise, counts, noisy[total.key])
+            )  # one choice for all names of the total
             for name in noise.allotment.names:
                 parts |= dict(zip(end_names(name), ends, strict=True))
     return parts
 
 
 def _column(output: ReleasedColumn, values: Any) -> pl.Series:
-    """Released numbers as a column, times as times, listed values as those of their column."""
+    """Released numbers as a column: times as times, choices as the listed values."""
     ((_, total), *_) = output.totals
     if total.values and total.column is not None:
         dtype = polars_dtype(total.column.domain.dtype)
@@ -109,7 +111,7 @@ def _column(output: ReleasedColumn, values: Any) -> pl.Series:
 # Noise
 
 
-def _kept(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
+def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
     """Which groups found in the data are released: by their noisy number of units, or by the optimal rule."""
     assert plan.decided_by is not None
     assert plan.threshold is not None
@@ -122,36 +124,36 @@ def _kept(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
 
 
 def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
-    """Noisy totals by their key, each with its own noise, or with that of a pair."""
+    """Noisy totals by their key, each with its own noise or that of its pair."""
     alone = [(noise, total) for noise, total in totals if not noise.paired]
-    noisy = {noise.allotment.total.key: _plus(total, _drawn(noise, len(total))) for noise, total in alone}
+    noisy = {noise.allotment.total.key: _plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
     for noise, total in totals:
         if noise.paired and noise.allotment.beside is not None:
             (count,) = (other for beside, other in totals if beside.allotment is noise.allotment.beside)
-            noisy |= _paired(noise, total, count)
+            noisy |= _pair_totals(noise, total, count)
     return noisy
 
 
-def _drawn(noise: Noise, size: int) -> Any:
-    """Fresh noise for every group of a total, listed groups without rows included."""
+def _fresh_noise(noise: Noise, size: int) -> Any:
+    """Fresh noise for every group of a total, also for listed groups without rows."""
     assert isinstance(noise.mechanism, AddsNoise)
     return noise.mechanism.draw(size)
 
 
 def _plus(totals: Any, noise: Any) -> Any:
-    """The exact sum: as int64 where that surely fits, as Python integers where not."""
+    """The exact sum: as int64 if it surely fits, else as Python integers."""
     if totals.dtype == object or noise.dtype == object or _large(totals) or _large(noise):
         return totals.astype(object) + noise.astype(object)
     return totals.astype(np.int64) + noise
 
 
-def _paired(noise: Noise, total: Any, count: Any) -> dict[Any, Any]:
+def _pair_totals(noise: Noise, total: Any, count: Any) -> dict[Any, Any]:
     """A noisy sum and a noisy count from weight · count + sum and weight · count - sum with noise; see `pair_scale`."""
     assert noise.allotment.beside is not None
     weight = noise.allotment.weight
     wide = count.dtype == object or weight * int(np.abs(count).max(initial=0)) >= _LARGEST
-    counted = (count.astype(object) if wide else count.astype(np.int64)) * weight
-    up, down = (_plus(_plus(counted, part), _drawn(noise, len(total))) for part in (total, -total))
+    product = (count.astype(object) if wide else count.astype(np.int64)) * weight
+    up, down = (_plus(_plus(product, part), _fresh_noise(noise, len(total))) for part in (total, -total))
     return {
         noise.allotment.total.key: _nearest(_plus(up, -down), 2),
         noise.allotment.beside.total.key: _nearest(_plus(up, down), 2 * weight),
@@ -159,7 +161,7 @@ def _paired(noise: Noise, total: Any, count: Any) -> dict[Any, Any]:
 
 
 def _nearest(values: Any, divisor: int) -> Any:
-    """Quotients rounded to the nearest integer, half to even, so that they are right on average."""
+    """Quotients rounded to the nearest integer, half to even, so that rounding has no bias."""
     if divisor >= _LARGEST:
         values = values.astype(object)
     whole = values // divisor
@@ -181,16 +183,16 @@ def _label(other: Key, keys: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_label(label: pl.DataFrame, keys: pl.DataFrame) -> NDArray[np.bool_]:
-    """Groups whose key is that label: they are always in its row. A null in it is no key that is found in the data."""
+    """Groups whose key is that label: they are part of its row. A null in the label matches no group."""
     same = [pl.col(name) == pl.lit(label.get_column(name)).first() for name in keys.columns]
     return keys.select(pl.all_horizontal(same).fill_null(False)).to_series().to_numpy()
 
 
-def _with_rest(rest: Sequence[Noise], exact: Noisy, hidden: NDArray[np.bool_], noisy: Noisy) -> dict[Any, Any]:
-    """Noisy totals of the released groups, and at the end that of all the others together, with noise of its own."""
+def _with_rest(rest: Sequence[Noise], exact: Noisy, in_rest: NDArray[np.bool_], noisy: Noisy) -> dict[Any, Any]:
+    """Noisy totals of the released groups, then one of all other groups together, with its own noise."""
     totals, cells = [], {}
     for noise in rest:
         key = cells[noise.allotment.total.key] = replace(noise.allotment.total, collects=False).key
-        total = np.array([sum(exact[key][hidden].tolist())], dtype=object)
+        total = np.array([sum(exact[key][in_rest].tolist())], dtype=object)
         totals.append((noise, total if _large(total) else total.astype(np.int64)))
     return {cells[key]: np.concatenate([noisy[cells[key]], value]) for key, value in _with_noise(totals).items()}

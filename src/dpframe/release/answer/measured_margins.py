@@ -1,4 +1,4 @@
-"""Margins that are measured too: their noise, and the table that agrees best with all that was measured."""
+"""Measured margins of a crosstab: their exact sums, and the cells that fit cells and margins best."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["margin_totals", "reconciled"]
 
 
 def margin_totals(source: Source, totals: NDArray[Any], shape: tuple[int, int]) -> NDArray[Any]:
-    """Exact sums of raw cells, as Python integers: a margin merges cells. Not private."""
+    """Exact sums of raw cells in a margin, as Python integers. Not private."""
     table = totals.astype(object).reshape(shape)
     if source == "total":
         return np.array([table.sum()], dtype=object)

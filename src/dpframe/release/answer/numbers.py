@@ -1,4 +1,4 @@
-"""Released numbers: as they were drawn, and what post-processing has made of them."""
+"""Released numbers, as drawn and after post-processing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ERRORS = ("column", "value", "error", "lower", "upper")  # the columns of `Rele
 
 
 def keys_beside(by: Sequence[str]) -> tuple[str, ...]:
-    """The keys as a table of errors names them: `value_key` for one that is called as another of its columns.
+    """The keys as a table of errors names them: "value" becomes `value_key` beside a column "value".
 
     >>> keys_beside(["city", "value"])
     ('city', 'value_key')
@@ -40,10 +40,10 @@ def keys_beside(by: Sequence[str]) -> tuple[str, ...]:
 class Numbers:
     """The numbers of a release, one row per group, with the noise that is in them.
 
-    `long` has the keys `by` and a column for each of the `outputs`; `parts` are the noisy totals under derived columns
-    (column unit). `before` is the table as it was drawn, where post-processing has changed it, and `lifted` whether it
-    has moved away what is below 0; groups in which fewer than `below` were counted are not shown. Counts and sums have
-    been multiplied by `factor`, see `release.answer.upscaling`.
+    `long` has the keys `by` and a column for each of the `outputs`. `parts` are the noisy totals of derived columns
+    (column unit). `before` is the table as drawn, if post-processing has changed it. `lifted` says whether
+    post-processing has removed negative numbers. Groups with a count less than `below` are not shown. Counts and sums
+    have been multiplied by `factor`: see `release.answer.upscaling`.
     """
 
     long: pl.DataFrame
@@ -58,7 +58,7 @@ class Numbers:
     factor: float = 1.0
 
     def factor_of(self, output: ReleasedColumn) -> float:
-        """What the numbers of a column have been multiplied by."""
+        """The factor by which the numbers of a column have been multiplied."""
         return self.factor if is_scaled(output) else 1.0
 
     @property
@@ -71,14 +71,14 @@ class Numbers:
         """The long table with suppressed groups as null."""
         if self.below is None:
             return self.long
-        hidden = pl.Series(self.counted < self.below)
+        is_small = pl.Series(self.counted < self.below)
         return self.long.with_columns(
-            pl.when(~hidden).then(pl.col(output.name)).alias(output.name) for output in self.outputs
+            pl.when(~is_small).then(pl.col(output.name)).alias(output.name) for output in self.outputs
         )
 
     @property
     def counted(self) -> Floats:
-        """How many were counted in each group, as far as the release says."""
+        """The count of each group, as released: a count column, else the count of a mean, else the first number."""
         for output in self.outputs:
             if output.formula is Formula.COUNT:
                 return self.long.get_column(output.name).cast(pl.Float64).to_numpy()
@@ -91,18 +91,18 @@ class Numbers:
     def changed(
         self, outputs: Sequence[ReleasedColumn], change: Callable[[Floats], np.ndarray], dtype: pl.DataType
     ) -> Numbers:
-        """The same with some columns changed, each as a table where its numbers add up, else number by number."""
-        columns = [pl.Series(o.name, self._changed(o, change), dtype=dtype) for o in outputs if self.long.height]
+        """Released numbers with some columns changed: as a table if their numbers add up, else number by number."""
+        columns = [pl.Series(o.name, self._new_values(o, change), dtype=dtype) for o in outputs if self.long.height]
         return replace(self, long=self.long.with_columns(columns), before=self.drawn)
 
-    def _changed(self, output: ReleasedColumn, change: Callable[[Floats], np.ndarray]) -> np.ndarray:
+    def _new_values(self, output: ReleasedColumn, change: Callable[[Floats], np.ndarray]) -> np.ndarray:
         values = self.long.get_column(output.name).cast(pl.Float64).to_numpy()
         if not adds_up(output):
             return np.array([change(np.array([[value]])).item() for value in values])
         if self.layout.form == "crosstab":
             down = [name for name in self.by if name not in self.layout.across]
-            found = table_of(values, self.long.select(down).rows(), self.long.select(self.layout.across).rows())
-            if found is not None:
-                table, places = found
+            grid = table_of(values, self.long.select(down).rows(), self.long.select(self.layout.across).rows())
+            if grid is not None:
+                table, places = grid
                 return np.asarray(change(table).ravel()[places])
         return np.asarray(change(values[None])[0])

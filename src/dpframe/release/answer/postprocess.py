@@ -25,13 +25,13 @@ _ONE = 2**_BITS
 
 
 def nonnegative(cells: Floats) -> Floats:
-    """The table nearest to `cells`, in squares, that is nowhere negative and keeps total and margins.
+    """The nonnegative table nearest to `cells`, by least squares, with the same total and margins.
 
     Input:  cells: rows by columns; a list is a table of one row
-    Output: the same shape. The total is kept, or 0 where it was negative. Row sums and column sums are kept where they
-            are at least 0; where some are not, they are first projected in the same way onto those with this total
+    Output: a table of the same shape. The total is kept, or is 0 if it was negative. Row sums and column sums are kept
+            if all are at least 0; else they are first projected in the same way, with this total
     Bound:  max(cells - a_i - b_j, 0) with the a and b that give these sums: the conditions of Karush, Kuhn and Tucker.
-            They are found by solving for all a, then all b, in turn, until sums are within 1e-9 of the total
+            All a and all b are solved for in turn, until sums are within 1e-9 of the total
     Source: Michelot 1986, doi:10.1007/BF00938486, for one row; Dykstra 1983, doi:10.2307/2288193, for turns
 
     >>> nonnegative(np.array([[5.0, -2.0, 3.0]]))
@@ -43,41 +43,42 @@ def nonnegative(cells: Floats) -> Floats:
     total = max(float(cells.sum()), 0.0)
     if not total:
         return np.zeros_like(cells)
-    rows, columns = (_shifted(cells.sum(axis=axis)[None], np.array([total]))[0] for axis in (1, 0))
+    rows, columns = (_projection(cells.sum(axis=axis)[None], np.array([total]))[0] for axis in (1, 0))
     if 1 in cells.shape:
         return np.asarray(rows[:, None] if cells.shape[1] == 1 else columns[None])
     across = np.zeros(cells.shape[1])
-    fitted = cells
+    result = cells
     for _ in range(_SWEEPS):
         down = _shift(cells - across, rows)
         across = _shift((cells - down[:, None]).T, columns)
-        fitted = np.maximum(cells - down[:, None] - across, 0.0)
-        if np.abs(fitted.sum(axis=1) - rows).max() <= _TINY * total:
+        result = np.maximum(cells - down[:, None] - across, 0.0)
+        if np.abs(result.sum(axis=1) - rows).max() <= _TINY * total:
             break
-    return np.asarray(fitted)
+    return np.asarray(result)
 
 
-def _shifted(values: Floats, totals: Floats) -> Floats:
+def _projection(values: Floats, totals: Floats) -> Floats:
     return np.maximum(values - _shift(values, totals)[:, None], 0.0)
 
 
 def _shift(values: Floats, totals: Floats) -> Floats:
     """For each row, the t with sum of max(value - t, 0) = its total, at least 0."""
-    ordered = -np.sort(-values, axis=1)
+    descending = -np.sort(-values, axis=1)
     count = np.arange(1, values.shape[1] + 1)
-    levels = (np.cumsum(ordered, axis=1) - totals[:, None]) / count
-    last = np.maximum((ordered > levels).sum(axis=1) - 1, 0)  # the values above their level are the first ones
+    levels = (np.cumsum(descending, axis=1) - totals[:, None]) / count
+    last = np.maximum((descending > levels).sum(axis=1) - 1, 0)  # the values above their level are the first ones
     return np.asarray(levels[np.arange(len(values)), last])
 
 
 def rounded(cells: Floats) -> NDArray[np.int64]:
-    """Integers beside `cells` that still add up: cells, row sums, column sums and total each go to one of the two next.
+    """Integers near `cells` that add up: each cell, row sum, column sum and the total is rounded up or down.
 
     Input:  cells: rows by columns; a list is a table of one row
-    Output: the same shape, integers. A list is the nearest such one to the cells
+    Output: integers of the same shape. For a list they are the nearest such integers to the cells
     Bound:  with the fractions of the margins as one more row and column, every line has an integer sum, so a line with
             one fraction has two, and there are closed walks through fractions. Moving along them, up and down in turn,
-            keeps all sums: see `_evened`. Exchanges between two lines then bring cells nearer, and keep all sums too
+            keeps all sums: see `_walk_to_integers`. Exchanges between two lines then bring cells nearer, and keep all
+            sums too
     Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", doi:10.1080/01621459.1987.10478456
 
     >>> rounded(np.array([[0.5, 0.5], [0.5, 0.5]])).sum(axis=0)
@@ -93,7 +94,7 @@ def rounded(cells: Floats) -> NDArray[np.int64]:
         table[:-1, :-1] = parts
         table[:-1, -1] = -table[:-1].sum(axis=1) % _ONE
         table[-1] = -table[:-1].sum(axis=0) % _ONE
-        up = _evened(table)
+        up = _walk_to_integers(table)
         for _ in range(_TURNS):
             up = _nearer(_nearer(up, table).T.copy(), table.T).T.copy()
         up = up[:-1, :-1]
@@ -101,15 +102,15 @@ def rounded(cells: Floats) -> NDArray[np.int64]:
 
 
 def _largest(parts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Round up the largest fractions, as many as the total of all asks for."""
+    """Round up the largest fractions, as many as the rounded sum of all fractions."""
     number = int((int(parts.sum()) + _ONE // 2) // _ONE)
     up = np.zeros(len(parts), np.int64)
     up[np.argsort(-parts, kind="stable")[:number]] = 1
     return up
 
 
-def _evened(table: Integers) -> Integers:
-    """0 or 1 for each fraction of a table whose every line adds up to an integer, with the same sums of lines.
+def _walk_to_integers(table: Integers) -> Integers:
+    """Round each fraction of a table to 0 or 1, with the sums of lines kept. Each line must add up to an integer.
 
     Bound:  from the last bit to the first: fractions that have the bit are even in number in each line, so they can be
             paired along each row and along each column. Pairs of both kinds form closed walks of even length; along
@@ -127,14 +128,14 @@ def _evened(table: Integers) -> Integers:
         onward[pairs] = pairs[:, ::-1]
         # Two steps at once, to the other one in the row and on to the other one in its column: what is reached so from
         # a fraction moves as it does, and its row's other one the other way.
-        walks = _smallest_reached(onward.reshape(-1, 2)[:, ::-1].ravel()).reshape(-1, 2)
+        walks = _smallest_on_walk(onward.reshape(-1, 2)[:, ::-1].ravel()).reshape(-1, 2)
         moves = np.where(walks[:, 0] < walks[:, 1], 1, -1) << bit
         now[cells] += np.column_stack([moves, -moves]).ravel().astype(np.int32)
     return np.asarray(now.reshape(table.shape) >> _BITS, np.int64)
 
 
-def _smallest_reached(onward: NDArray[np.int32]) -> NDArray[np.int32]:
-    """For each place, the smallest on its closed walk: by steps that double until nothing changes."""
+def _smallest_on_walk(onward: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The smallest place on each place's closed walk, by steps that double until nothing changes."""
     smallest = np.arange(len(onward), dtype=np.int32)
     while True:
         after = np.minimum(smallest, smallest[onward])
@@ -144,7 +145,7 @@ def _smallest_reached(onward: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _nearer(up: Integers, parts: Integers) -> Integers:
-    """The same with rows that have exchanged with one another: in each column both keep what they have together.
+    """Exchange roundings between pairs of rows, so that they are nearer to the fractions; column sums stay.
 
     Of the columns in which one of two rows goes up, as many as before go up in the first row: those where its fraction
     is larger by most. That is the nearest to the fractions, for these two rows. All pairs a power of two apart have
@@ -157,17 +158,17 @@ def _nearer(up: Integers, parts: Integers) -> Integers:
         either = mine != theirs
         more = np.where(either, parts[first] - parts[first + apart], -2 * _ONE)
         order = np.argsort(-more, axis=1, kind="stable")
-        taken = np.zeros_like(mine)
+        goes_up = np.zeros_like(mine)
         number = (mine & either).sum(axis=1, keepdims=True)
-        np.put_along_axis(taken, order, np.arange(up.shape[1]) < number, axis=1)
-        up[first] = np.where(either, taken, mine)
-        up[first + apart] = np.where(either, ~taken, theirs)
+        np.put_along_axis(goes_up, order, np.arange(up.shape[1]) < number, axis=1)
+        up[first] = np.where(either, goes_up, mine)
+        up[first + apart] = np.where(either, ~goes_up, theirs)
         apart *= 2
     return up
 
 
 def table_of(values: Floats, rows: list[Any], columns: list[Any]) -> tuple[Floats, NDArray[np.int64]] | None:
-    """Values as a table, and the place of each in it, when every combination of rows and columns is there once."""
+    """Values as a table, and the place of each in it; None unless every combination of rows and columns occurs once."""
     down, across = ({key: i for i, key in enumerate(dict.fromkeys(keys))} for keys in (rows, columns))
     if len(values) != len(down) * len(across):
         return None
@@ -183,11 +184,11 @@ def is_total(output: ReleasedColumn) -> bool:
 
 
 def adds_up(output: ReleasedColumn) -> bool:
-    """Whether the numbers of groups add up to that of all: not numbers of different values."""
+    """Whether the numbers of groups add up to the number of all; numbers of different values do not."""
     return is_total(output) and output.totals[0][1].kind != TotalKind.DISTINCT
 
 
 def known_nonnegative(output: ReleasedColumn) -> bool:
-    """Whether a column holds counts, or sums of values whose bounds hold nothing negative."""
+    """Whether a column holds counts, or sums of values whose lower bound is at least 0."""
     grid = output.totals[0][1].grid
     return is_total(output) and (output.formula is Formula.COUNT or grid.centre + grid.lower * grid.step >= 0)

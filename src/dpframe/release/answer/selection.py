@@ -1,4 +1,4 @@
-"""Choices among candidates: quantiles, how far from them the true ones may be, and most frequent values."""
+"""Choices among candidates: quantiles, distances from them to the ends of their intervals, and most frequent values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Choose = Callable[[NDArray[Any], Fraction], NDArray[np.int64]]
 
 
 def chosen(noise: Noise, counts: NDArray[Any]) -> NDArray[np.int64]:
-    """The number of the chosen candidate of each group; of several, one group after the other.
+    """The number of the chosen candidate of each group; with several rounds, one group after the other.
 
     Input:  the choice with its scale; the rows at each candidate, of shape (groups, candidates)
     """
@@ -36,7 +36,7 @@ def chosen(noise: Noise, counts: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def reached(noise: Noise, counts: NDArray[Any], places: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
-    """The first and the last candidate between which each quantile is, at the confidence that was asked for.
+    """The first and the last candidate of each quantile's interval, at the confidence `ci` of the total.
 
     Input:  as in `chosen`; places: the chosen candidates
     Bound:  see `theory.formulas.error.quantile_interval.margin`
@@ -49,52 +49,52 @@ def reached(noise: Noise, counts: NDArray[Any], places: NDArray[np.int64]) -> tu
     rate, steps, last = _rate(noise), np.array(distances(counts.shape[1])), counts.shape[1] - 1
     a_row = rank_terms(total.rank)[0] << total.fraction
     assert isinstance(noise.mechanism, Chooses)
-    wanted = noise.mechanism.margin(len(steps), 1 - total.ci)
-    needed = math.ceil(wanted / rate) + a_row
-    if needed > _LARGEST:  # more than any table has
+    scales = noise.mechanism.margin(len(steps), 1 - total.ci)
+    target = math.ceil(scales / rate) + a_row
+    if target > _LARGEST:  # more rows than any table has
         return np.zeros_like(places), np.full_like(places, last)
-    took = steps[_choose(noise)(reach_scores(total, counts, places, needed), rate)]
+    took = steps[_choose(noise)(reach_scores(total, counts, places, target), rate)]
     return np.maximum(places - took, 0), np.minimum(places + took, last)
 
 
 def _choose(noise: Noise) -> Choose:
-    """How one candidate of each group is taken, from scores at a rate."""
+    """The function that chooses one candidate of each group, from scores at a rate."""
     assert isinstance(noise.mechanism, Chooses)
     return noise.mechanism.choose
 
 
 def _rate(noise: Noise) -> Fraction:
-    """That of a choice on the score units of a rank."""
+    """The rate of a choice, per score unit of a rank."""
     assert noise.allotment.total.rank is not None
     return 1 / (Fraction(noise.scale) * rank_terms(noise.allotment.total.rank)[1])
 
 
 def _upto(total: Total, counts: NDArray[Any]) -> NDArray[Any]:
-    """Rows that are not above each candidate; as Python integers where a score of them could leave int64."""
+    """Rows at or below each candidate; as Python integers if a score could leave int64."""
     assert total.rank is not None
     largest = float(counts.sum(axis=1, dtype=np.float64).max(initial=0)) * rank_terms(total.rank)[1]
     return np.asarray(np.cumsum(counts, axis=1, dtype=np.int64 if largest < 2.0**60 else object))
 
 
 def _scores(worse: NDArray[Any]) -> NDArray[np.int64]:
-    """Scores, 0 at best, from how much worse each candidate is; held at a constant, which moves none by more."""
+    """Scores, at best 0, from how much worse each candidate is. A cut at a constant moves none by more."""
     return np.asarray(-np.clip(worse, 0, _LARGEST).astype(np.int64))
 
 
 def most_frequent(counts: NDArray[Any], rate: Fraction, rounds: int, choose: Choose) -> NDArray[np.int64]:
-    """Candidates by their rows, one after the other, each among those that are left; see `count_scale`."""
-    left = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
-    found = []
+    """Candidates by their rows, one after the other, each among those not chosen yet; see `count_scale`."""
+    candidates = np.tile(np.arange(counts.shape[1]), (len(counts), 1))
+    places = []
     for _ in range(rounds):
-        place = choose(np.take_along_axis(counts, left, axis=1), rate)[:, None]
-        found.append(np.take_along_axis(left, place, axis=1))
-        rest = np.arange(left.shape[1]) != place
-        left = left[rest].reshape(len(left), -1)
-    return np.concatenate(found, axis=1).ravel()
+        place = choose(np.take_along_axis(counts, candidates, axis=1), rate)[:, None]
+        places.append(np.take_along_axis(candidates, place, axis=1))
+        rest = np.arange(candidates.shape[1]) != place
+        candidates = candidates[rest].reshape(len(candidates), -1)
+    return np.concatenate(places, axis=1).ravel()
 
 
 def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction) -> NDArray[np.int64]:
-    """How well each candidate splits a group's rows and public ones, 0 at best.
+    """Scores, at best 0, of how well each candidate splits a group's rows and the public rows.
 
     See `theory.formulas.loss.quantile_selection`.
     """
@@ -114,20 +114,19 @@ def rank_scores(total: Total, counts: NDArray[Any], rate: Fraction) -> NDArray[n
     return _scores(np.maximum(low + low_prior, high + high_prior))
 
 
-def reach_scores(total: Total, counts: NDArray[Any], places: NDArray[np.int64], needed: int) -> NDArray[np.int64]:
-    """How well each distance from the chosen candidates reaches `needed` score units, 0 at best.
+def reach_scores(total: Total, counts: NDArray[Any], places: NDArray[np.int64], target: int) -> NDArray[np.int64]:
+    """Scores, at best 0, of how well each distance from the chosen candidates reaches `target` score units.
 
     See `theory.formulas.error.quantile_interval.margin`, whose f is `spare`, in score units.
     """
     assert total.rank is not None
     part, whole = total.rank.as_integer_ratio()
     upto, steps, last = _upto(total, counts), np.array(distances(counts.shape[1])), counts.shape[1] - 1
-    ranked = part * upto[:, -1:]
+    at_rank = part * upto[:, -1:]
     first, final = np.maximum(places[:, None] - steps, 0), np.minimum(places[:, None] + steps, last)
     below = np.take_along_axis(upto, np.maximum(first - 1, 0), axis=1)
     until = np.take_along_axis(upto, final, axis=1)
-    spare = np.minimum(
-        np.where(first > 0, ranked - whole * below, _LARGEST), np.where(final < last, whole * until - ranked, _LARGEST)
-    )
+    before_first = np.where(first > 0, at_rank - whole * below, _LARGEST)
+    spare = np.minimum(before_first, np.where(final < last, whole * until - at_rank, _LARGEST))
     before = np.hstack([np.full((len(places), 1), -_LARGEST), spare[:, :-1]])
-    return _scores(np.maximum(before - needed, needed - spare))
+    return _scores(np.maximum(before - target, target - spare))

@@ -1,4 +1,4 @@
-"""Limits and clipping bounds that a release chooses privately, with `dp.Auto()`."""
+"""Private choice of limits and clipping bounds inside a release: `dp.Auto()`."""
 
 from dpframe.release.auto.choice import (
     check_choice,

@@ -1,11 +1,11 @@
-"""Limits and bounds chosen privately, inside the release: the largest gain in accuracy there is.
+"""Private choice of limits and bounds, inside the release.
 
-A limit that is too low throws rows away, one that is too high costs noise. The best one balances the two, and depends
-on how many rows people have, which is learnt from histograms in which each unit counts once: their noise is tiny beside
-that of the totals. Where different values are counted, it also depends on whether units share them, which is learnt
-from the number of them in all groups together, under low limits. The choice is then post-processing of these noisy
-answers, and the totals are a further release under what was chosen: composition of adaptively chosen parts, whose ε (or
-ρ) add up.
+A limit that is too low removes rows; a limit that is too high needs more noise. The best limit balances both, and
+depends on how many rows people have. Noisy histograms in which each unit counts once tell this; their noise is small
+beside that of the totals. For numbers of different values, the best limit also depends on whether units share values.
+Noisy numbers of values in all groups together, under low limits, tell this. The choice is post-processing of these
+noisy answers. The totals under the chosen limits are a further release: composition of adaptively chosen parts, whose ε
+(or ρ) add up.
 """
 
 from __future__ import annotations
@@ -45,24 +45,25 @@ __all__ = [
 ]
 
 _TRIED = np.unique(np.minimum(np.rint(2 ** (np.arange(31 * 4 + 1) / 4)), MOST).astype(np.int64))
-_AND_VALUES = ", and by noisy numbers of different values in all groups together"
+_AND_VALUES = " and noisy numbers of different values in all groups together"
 _CHOSEN = (
-    "Bounds of {!r}, for {}: from {} to {}. They have the smallest expected error of the released columns, clipping "
-    "and noise together, by noisy histograms of values in which each unit counts once."
+    "Bounds of {!r}, for {}: from {} to {}. Their expected error of the released columns, from clipping and noise "
+    "together, is the smallest. It is estimated from noisy histograms of values in which each unit counts once."
 )
 _UNSEEN = (
-    "Bounds of {!r}, for {}: none could be chosen. The noisy histogram of values cannot be told from that of an empty "
-    "table, by a rule that takes an empty one for more once in 100 times at most: there are few people beside its "
-    "noise. So values are clipped to what is fixed for the column's type or known of it, from {} to {}, wherever they "
+    "Bounds of {!r}, for {}: none could be chosen. There are too few people for the noise: the noisy histogram of "
+    "values does not differ from that of an empty table, by a test that is wrong for an empty table at most once in "
+    "100 times. So values are clipped to fixed bounds of the column or its type, from {} to {}, wherever the values "
     "are. Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.3)."
 )
-_LAWS = 4  # of values, for each case of the units; one where far more limits are tried, for groups that nobody listed
+# Laws of values for each case of the units. If groups are not listed there is one, since far more limits are tried.
+_LAWS = 4
 
 
 def check_choice(question: Question, price: Price) -> Loss:
-    """What an ask with `dp.Auto` costs, whatever it will choose; every histogram is tried on no rows.
+    """The cost of a question with `dp.Auto`, whatever it will choose. Every histogram is tried on no rows.
 
-    Errors: InvalidArgument where nothing would be left to answer with; InvalidPrice where that is too little
+    Errors: InvalidArgument if nothing of the price is left for the answer; InvalidPrice if too little is left
     """
     check_auto(price)
     if question.chosen_share >= 1:
@@ -71,84 +72,85 @@ def check_choice(question: Question, price: Price) -> Loss:
     if question.auto is not None:
         try_people(question, price)
     for column in question.open_bounds:
-        held = question.table.columns[column]
-        engine.magnitude_profile(question, held, empty=True)
-        engine.value_profile(question, held, [0.0, 1.0], empty=True)
+        target = question.table.columns[column]
+        engine.magnitude_profile(question, target, empty=True)
+        engine.value_profile(question, target, [0.0, 1.0], empty=True)
     return price.loss(delta=question.private_keys or isinstance(price, EpsilonPrice))
 
 
 def choose(question: Question, price: Price) -> tuple[Question, NoisePlan, dict[str, Any], RemainingRows | None]:
-    """Choose what is open, each for its share of the price, and what the rest buys then.
+    """Choose limits and bounds, each for its share of the price, and the noise that the rest buys.
 
-    Input:  an ask with `dp.Auto`; the whole price
-    Output: the ask with its limits and bounds; its noise; what was chosen, at what cost and why, as JSON; what the
-            limits leave out, where the answer is scaled up by that. It never fails on data
+    Input:  a question with `dp.Auto`; the whole price
+    Output: the question with limits and bounds; its noise; the choice, its cost and its reason, as JSON; the estimated
+            rows with and without limits, if the answer is corrected for removed rows. It never fails on data
     Bound:  each histogram costs its part of the price by `histogram_scale`, each number of different values by
-            `noisy_values`, the answer has what is left, and these add up. What is read and asked later depends on
-            the rows through earlier noisy answers alone
+            `noisy_values`. The answer has the rest of the price, and these parts add up. Later reads and questions
+            depend on the rows only through earlier noisy answers
     Source: Amin, Kulesza, Muñoz, Vassilvitskii 2019, "Bounding user contributions", for the balance of bias and noise;
             Dwork, Rothblum, Vadhan 2010, and Bun, Steinke 2016, arXiv:1605.02065, for adaptive composition
     """
     rest = price.part(1 - question.chosen_share)
-    said: dict[str, Any] = {"cost": {"in": price.terms.value}, "reason": []}
-    made, left = question, None
+    statement: dict[str, Any] = {"cost": {"in": price.terms.value}, "reason": []}
+    result, remaining = question, None
     if question.auto is not None:
-        limits, noise, errors, left = _best(
+        limits, noise, errors, remaining = _best(
             question, rest, read_people(question, price.part(question.auto.share), rest)
         )
-        made = made.with_limits(limits)
-        said |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
+        result = result.with_limits(limits)
+        statement |= {"limits": {n: v for n, v in vars(limits).items() if isinstance(v, int)}, "expected_error": errors}
         with_noise = ""
         if question.private_keys:  # which noise, and so which rule for keys, is better depends on the groups there are
-            rest, said["noise"] = replace(rest, noise=noise), noise.value
+            rest, statement["noise"] = replace(rest, noise=noise), noise.value
             with_noise = f", with {noise.value.capitalize()} noise"
-        cost = said["cost"]["limits"] = float(price.amount * question.auto.share)
-        said["reason"].append(
-            f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(made.limits)}{with_noise}. Of those that "
-            "were tried, they have the smallest expected error of the released columns, bias and noise together, by "
-            f"noisy histograms in which each unit counts once{_AND_VALUES if _distinct(question) else ''}."
+        cost = statement["cost"]["limits"] = float(price.amount * question.auto.share)
+        values = _AND_VALUES if _distinct(question) else ""
+        statement["reason"].append(
+            f"Limits, for {price.terms.sign} = {cost:.4g}: {limits_in_words(result.limits)}{with_noise}. Of all limits "
+            "that were tried, their expected error of the released columns, from bias and noise together, is the "
+            f"smallest. It is estimated from noisy histograms in which each unit counts once{values}."
         )
     bounds: dict[str, Bounds] = {}
     for column, auto in question.open_bounds.items():
-        clipping = choose_bounds(made, column, price.part(auto.share), rest)
+        clipping = choose_bounds(result, column, price.part(auto.share), rest)
         bounds[column] = clipping.bounds
-        cost = said["cost"][column] = float(price.amount * auto.share)
+        cost = statement["cost"][column] = float(price.amount * auto.share)
         low, high = (number(x) for x in as_typed(bounds[column], question.table.columns[column]))
         words = _CHOSEN if clipping.seen else _UNSEEN
-        said["reason"].append(words.format(column, f"{price.terms.sign} = {cost:.4g}", low, high))
+        statement["reason"].append(words.format(column, f"{price.terms.sign} = {cost:.4g}", low, high))
         if not clipping.seen:
-            said.setdefault("unseen", {})[column] = f"from {low} to {high}"
+            statement.setdefault("unseen", {})[column] = f"from {low} to {high}"
     if bounds:
-        said["bounds"] = {column: list(pair) for column, pair in bounds.items()}
-    return *restored(question, said, price), said, left
+        statement["bounds"] = {column: list(pair) for column, pair in bounds.items()}
+    return *restored(question, statement, price), statement, remaining
 
 
-def restored(question: Question, said: Mapping[str, Any], price: Price) -> tuple[Question, NoisePlan]:
-    """The ask with what was chosen for it, and its noise, from what was said of the choice."""
-    made, rest = question, price.part(1 - question.chosen_share)
-    if "limits" in said:
-        made = made.with_limits(Limits(**said["limits"]))
-    chosen = said.get("bounds", {})
-    made = made.with_bounds({c: as_typed(Bounds(*pair), question.table.columns[c]) for c, pair in chosen.items()})
-    noise = NoiseKind(said["noise"]) if "noise" in said else price.noise
-    return made, replace(rest, noise=noise).plan(made)
+def restored(question: Question, statement: Mapping[str, Any], price: Price) -> tuple[Question, NoisePlan]:
+    """The question with its chosen limits and bounds, and its noise, from the stored statement of the choice."""
+    result, rest = question, price.part(1 - question.chosen_share)
+    if "limits" in statement:
+        result = result.with_limits(Limits(**statement["limits"]))
+    bounds = statement.get("bounds", {})
+    result = result.with_bounds({c: as_typed(Bounds(*pair), question.table.columns[c]) for c, pair in bounds.items()})
+    noise = NoiseKind(statement["noise"]) if "noise" in statement else price.noise
+    return result, replace(rest, noise=noise).plan(result)
 
 
 # Limits
 
 
 def try_people(question: Question, rest: Price, also: Collection[str] = ()) -> None:
-    """Make the histograms and numbers of no rows, so that they cannot fail after they are paid."""
-    wanted = _parts(question, rest, also)
-    engine.size_profile(question, _sizes(wanted), empty=True)
-    if "keys" in wanted:
+    """Compute the histograms and numbers on no rows, so that they cannot fail after they are paid."""
+    parts = _parts(question, rest, also)
+    engine.size_profile(question, _sizes(parts), empty=True)
+    if "keys" in parts:
         engine.key_profile(question, empty=True)
     for one in _distinct(question).values():
         engine.validate(one.with_limits(Limits(MOST)))
 
 
 def read_people(question: Question, price: Price, rest: Price, also: Collection[str] = ()) -> UnitSizes:
-    """The histograms that matter to an ask, and others that are named, with noise, each for its part of a price."""
+    """The noisy histograms that matter to a question, and those in `also`, each for its part of a price."""
     parts = _parts(question, rest, also)
     raw = engine.size_profile(question, _sizes(parts))
     nodes = engine.NODES.astype(np.float64)
@@ -157,45 +159,47 @@ def read_people(question: Question, price: Price, rest: Price, also: Collection[
     read = {name: read_spread(counts, scale, nodes) for name, (counts, scale) in noisy.items()}
     first, peaks = read.get("rows", read.get("groups")), read.get("rows_per_group")
     assert first is not None
-    needed = question.private_keys or _ratios(question) or "rows_per_group" in (*_judged(question), *also)
-    if peaks is not None and not needed and first.units < MODEL.fewest_units * noisy["rows_per_group"][1]:
+    needed_by_limits = "rows_per_group" in (*_histograms_of_limits(question), *also)
+    peaks_matter = question.private_keys or _ratios(question) or needed_by_limits
+    if peaks is not None and not peaks_matter and first.units < MODEL.fewest_units * noisy["rows_per_group"][1]:
         peaks = None
     unit_sizes = UnitSizes(first, read.get("groups"), peaks, None, float(question.cells or np.inf))
     if "keys" in parts:
         counts, scale = noisy_histogram(price.part(parts["keys"]), question, engine.key_profile(question))
-        unit_sizes = replace(unit_sizes, keys=_found(question, counts, scale, unit_sizes))
+        unit_sizes = replace(unit_sizes, keys=_key_groups(question, counts, scale, unit_sizes))
     return _with_values(question, price.part(parts["values"]), rest, unit_sizes) if "values" in parts else unit_sizes
 
 
 def _sizes(names: Iterable[str]) -> list[str]:
-    """Those that are sizes of units."""
+    """The names of histograms that are about sizes of units."""
     return [name for name in names if name not in ("keys", "values")]
 
 
 def _with_values(question: Question, price: Price, rest: Price, unit_sizes: UnitSizes) -> UnitSizes:
-    """Units with what their values have in common, from two noisy numbers of different values of each column.
+    """Unit sizes with laws of shared values, from two noisy numbers of different values of each column.
 
-    Both are of few rows for each unit, where a number is known best beside its noise: of one row, and of as many as the
-    root of the limit that is best by the first. (The noise of a number grows as its limit does, and has a small part of
-    the price: at the best limit itself it drowns where there are few groups.) Each costs its part; the second limit
-    follows from noisy answers alone, so they add up, as adaptively chosen parts do.
+    Both numbers are under low limits, where they are precise relative to their noise. The first limit is one row for
+    each unit. The second is the square root of the best limit according to the first number. (The noise of a number
+    grows with its limit, and its part of the price is small: at the best limit itself, noise would drown the number if
+    there are few groups.) Each number costs its part. The second limit follows from noisy answers alone, so the costs
+    add up, as for adaptively chosen parts.
     """
-    asked = _distinct(question)
-    part, model = price.part(Fraction(1, 2 * len(asked))), Expected(question, unit_sizes, rest.plans)
+    questions = _distinct(question)
+    part, model = price.part(Fraction(1, 2 * len(questions))), Expected(question, unit_sizes, rest.plans)
 
     def after(laws: Mapping[str, ValuesPosterior], rows: int) -> dict[str, ValuesPosterior]:
-        limits = _with_said(question, Limits(rows))
-        counted = model.kept(limits).rows
-        return {c: laws[c].after(counted, *noisy_values(part, one.with_limits(limits))) for c, one in asked.items()}
+        limits = _within_limits(question, Limits(rows))
+        counts = model.kept(limits).rows
+        return {c: laws[c].after(counts, *noisy_values(part, one.with_limits(limits))) for c, one in questions.items()}
 
-    first = after(dict.fromkeys(asked, ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)), 1)
+    first = after(dict.fromkeys(questions, ValuesPosterior.beforehand(model.kept(Limits(1)).of_rows)), 1)
     times = 1 if question.private_keys else _LAWS
     best = _best(question, rest, _sharing(unit_sizes, first, times))[0]
     return _sharing(unit_sizes, after(first, round(math.sqrt(best.max_rows or 1))), times)
 
 
 def _sharing(unit_sizes: UnitSizes, laws: Mapping[str, ValuesPosterior], times: int) -> UnitSizes:
-    """The same units, each case with so many laws of values."""
+    """Unit sizes with `times` laws of values for each case."""
     rows, keys = unit_sizes.rows, unit_sizes.keys
     rows = SizePosterior(np.repeat(rows.masses, times, axis=0), np.repeat(rows.odds, times) / times)
     if keys is not None and len(keys.sizes) > 1:
@@ -204,7 +208,7 @@ def _sharing(unit_sizes: UnitSizes, laws: Mapping[str, ValuesPosterior], times: 
 
 
 def _distinct(question: Question) -> dict[str, Question]:
-    """For each column whose different values are asked for, that question alone."""
+    """For each column whose different values are counted, the question of that count alone."""
     return {
         total.column.id: replace(question, aggregates=(one,))
         for one, output in zip(question.aggregates, question.outputs, strict=True)
@@ -214,7 +218,7 @@ def _distinct(question: Question) -> dict[str, Question]:
 
 
 def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[str, Fraction]:
-    """The histograms that can matter, and numbers of different values; and their parts of the price."""
+    """The histograms and numbers of different values that can matter, with their parts of the price."""
     by_units = [m.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in question.outputs for _, m in o.totals]
     ratios = _ratios(question)
     weights = {} if all(by_units) else {"rows": MODEL.part_of_rows}
@@ -225,11 +229,11 @@ def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[
         if any(by_units) or question.private_keys or ratios:
             weights["groups"] = MODEL.part_of_groups if any(by_units) or question.private_keys else MODEL.part_beside
         if (normal or ratios) and not all(by_units):
-            found = MODEL.part_of_peaks_found if question.private_keys else MODEL.part_of_peaks
-            weights["rows_per_group"] = MODEL.part_beside if ratios else found
+            peaks = MODEL.part_of_peaks_found if question.private_keys else MODEL.part_of_peaks
+            weights["rows_per_group"] = MODEL.part_beside if ratios else peaks
         if ratios or question.private_keys:
             weights["keys"] = MODEL.part_of_keys
-        for name in [] if all(by_units) else [*_judged(question), *also]:
+        for name in [] if all(by_units) else [*_histograms_of_limits(question), *also]:
             weights.setdefault(name, MODEL.part_beside)
     weights = weights or {"groups": 1}
     if _distinct(question):
@@ -238,31 +242,31 @@ def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[
 
 
 def _ratios(question: Question) -> bool:
-    """Whether more is asked than counts and sums."""
+    """Whether the question has statistics other than counts and sums."""
     return any(not estimator_of(output).adds_up for output in question.outputs)
 
 
-def _judged(question: Question) -> list[str]:
-    """The histograms without which what typed limits keep is not known."""
+def _histograms_of_limits(question: Question) -> list[str]:
+    """The histograms that are needed to know which rows the typed limits keep."""
     return judged_by(question.table.limits.and_also(question.given))
 
 
 def judged_by(limits: Limits) -> list[str]:
-    """The histograms without which the rows that limits keep are not known.
+    """The histograms that are needed to know which rows some limits keep.
 
-    Rows alone do where rows alone are limited. Where groups are, or rows in each, it matters in how many groups a unit
-    is: of 40 rows, one row per group keeps 1 if they are in one group, and 15 if they are in 15.
+    For a limit on rows alone, the rows of units suffice. For limits on groups or rows per group, the number of a unit's
+    groups matters: of 40 rows, a limit of one row per group keeps 1 if they are in one group, and 15 if they are in 15.
     """
     if limits.max_rows_per_group is not None:
         return ["groups", "rows_per_group"]
     return [] if limits.max_groups is None else ["groups"]
 
 
-def _found(question: Question, counts: Floats, scale: float, unit_sizes: UnitSizes) -> Groups:
-    """The groups, by units in each.
+def _key_groups(question: Question, counts: Floats, scale: float, unit_sizes: UnitSizes) -> Groups:
+    """The groups with their units, from the noisy histogram of keys.
 
-    Those that are listed are nearer to their mean than they seem, so that they are as uneven as without the noise. Of
-    those that are found in the data there are several cases, one for each of the sizes of units.
+    Listed groups are shrunk to their mean, so that they are as uneven as without noise. For groups found in the data
+    there are several cases, one for each case of the unit sizes.
     """
     if question.cells is not None and len(counts) == question.cells:
         mean, variance = float(counts.mean()), float(counts.var())
@@ -278,18 +282,19 @@ def _best(
 ) -> tuple[Limits, NoiseKind, dict[str, float], RemainingRows | None]:
     """The candidate limits with the smallest expected error.
 
-    With them: the noise, each column's error, and what they leave out, where numbers are scaled up by that.
+    It also returns the kind of noise, each column's error, and the estimated rows with and without limits, if numbers
+    are corrected for removed rows.
     """
     model = Expected(question, unit_sizes, rest.plans)
-    found: dict[Limits, tuple[float, NoiseKind, dict[str, float]]] = {}
+    scores: dict[Limits, tuple[float, NoiseKind, dict[str, float]]] = {}
 
     def best(more: Iterable[Limits]) -> Limits:
         for limits in more:
-            if limits not in found:
+            if limits not in scores:
                 score, noise, errors = model.best(limits)
                 doubt = 1.0 if limits.max_rows_per_group is None else MODEL.further_limit
-                found[limits] = score * doubt, noise, errors
-        return min(found, key=lambda limits: found[limits][0])
+                scores[limits] = score * doubt, noise, errors
+        return min(scores, key=lambda limits: scores[limits][0])
 
     limits = best(_candidates(question, unit_sizes))
     if unit_sizes.groups is not None:
@@ -297,9 +302,9 @@ def _best(
             limits = best(_near(question, limits, "max_groups"))
         if limits.max_rows is not None:
             limits = best(_near(question, limits, "max_rows"))
-    told = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
-    _, noise, errors = found[limits]
-    return limits, noise, {name: float(f"{errors[name]:.3g}") for name in told}, model.left(limits, model.kept(limits))
+    names = [o.name for o in question.outputs if not any(open_bounds_of(question, m) for _, m in o.totals)]
+    _, noise, errors = scores[limits]
+    return limits, noise, {name: float(f"{errors[name]:.3g}") for name in names}, model.left(limits, model.kept(limits))
 
 
 def expected_errors(
@@ -311,7 +316,7 @@ def expected_errors(
 
 
 def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
-    """Limits four to an octave (one where there are several), up to about the largest sizes there seem to be."""
+    """Limits to try, four to an octave (one if several limits are combined), up to about the largest sizes."""
     by_units = {m.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in question.outputs for _, m in o.totals}
     rows, groups, peaks = unit_sizes.sizes
     several = unit_sizes.groups is not None
@@ -322,7 +327,7 @@ def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
     heights: list[int | None] = [None]
     if unit_sizes.peaks is not None:
         heights += _steps(_largest(peaks), 4)
-    found = [
+    candidates = [
         Limits(total, width, height)
         for total in totals
         for width in widths
@@ -331,30 +336,30 @@ def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
         if width is None or total is None or width <= total
     ]
     if by_units == {True}:
-        found = [Limits(None, width, None) for width in widths]
-    return list(dict.fromkeys(_with_said(question, limits) for limits in found))
+        candidates = [Limits(None, width, None) for width in widths]
+    return list(dict.fromkeys(_within_limits(question, limits) for limits in candidates))
 
 
 def _largest(sizes: Floats) -> float:
-    """The largest size there is in most cases: in few the noise looks like somebody with a billion rows."""
+    """The largest size in most cases. In a few cases the noise looks like a unit with a billion rows."""
     return float(np.quantile(sizes.max(axis=1), MODEL.largest))
 
 
 def _near(question: Question, limits: Limits, name: Literal["max_rows", "max_groups"]) -> list[Limits]:
-    """The same with the nodes around one of them, which there may be none of."""
+    """Limits with neighbouring nodes in place of one of them."""
     rows, groups, peak = limits.max_rows, limits.max_groups, limits.max_rows_per_group
     at = int(np.searchsorted(_TRIED, getattr(limits, name) or 1))
     nodes = [int(x) for x in _TRIED[max(at - 3, 0) : at + 4]]
-    found = [Limits(x, groups, peak) if name == "max_rows" else Limits(rows, x, peak) for x in nodes]
-    return [_with_said(question, x) for x in found]
+    neighbours = [Limits(x, groups, peak) if name == "max_rows" else Limits(rows, x, peak) for x in nodes]
+    return [_within_limits(question, x) for x in neighbours]
 
 
-def _with_said(question: Question, limits: Limits) -> Limits:
+def _within_limits(question: Question, limits: Limits) -> Limits:
     """Limits to try, within those that were typed."""
     return replace(limits.and_also(question.table.limits.and_also(question.given)), auto=None)
 
 
 def _steps(largest: float, every: int) -> list[int]:
-    """Sizes up to one and a little beyond, four to an octave, or every so many of these."""
+    """Sizes up to a little beyond the largest: every `every`-th of four to an octave."""
     nodes = _TRIED[max(2.0 * largest if every == 1 else largest, 1.0) >= _TRIED]
     return sorted({int(x) for x in [*nodes[nodes <= 4], *nodes[::-1][::every]]})

@@ -1,7 +1,7 @@
-"""Clipping bounds chosen privately: a narrow range clips values away, a wide one costs noise.
+"""Private choice of clipping bounds: a narrow range clips values, a wide range needs more noise.
 
-Two histograms in which each unit counts once say which values there are: see `dpframe.release.auto.value_histograms`.
-Bounds are then the pair of edges with the smallest expected error of what is asked of the column, clipping and noise
+Two noisy histograms in which each unit counts once describe the values: see `dpframe.release.auto.value_histograms`.
+The bounds are the pair of edges with the smallest expected error of the column's statistics, from clipping and noise
 together.
 """
 
@@ -26,33 +26,33 @@ from dpframe.release.pricing import Price
 
 __all__ = ["Clipping", "as_typed", "choose_bounds"]
 
-_ZEROS = Bounds(0, 1)  # where all that is seen are zeros
-_DEFAULT = 1_000_000  # in size, where nobody is seen
-_SMALL = 2**16  # values of an integer type that is its own default
+_ZEROS = Bounds(0, 1)  # bounds if all seen values are zeros
+_DEFAULT = 1_000_000  # largest absolute value, if no unit is seen
+_SMALL = 2**16  # an integer type with at most this many values is its own default
 _DEFAULT_DAYS = {"date": (-25_567, 47_482), "datetime": (-25_567, 47_482), "duration": (-36_525, 36_525)}
 _NOTHING = 1e-6  # of the width
-_WHOLE = 2**62  # in size, whatever the type: what is released is an Int64
+_WHOLE = 2**62  # largest absolute value for any type, since a released number is an Int64
 _CANDIDATES = 1024  # of a quantile
-_NO_ERROR = 1e-200  # beside it no error is beyond a float: the largest are squares of 2^101 times noise
+_NO_ERROR = 1e-200  # added to errors, so that their ratios are finite: the largest are squares of 2^101 times noise
 
 
 @dataclass(frozen=True)
 class Clipping:
-    """Bounds, and whether values were seen; where they were not, the bounds are the default of the column's type."""
+    """Bounds, and whether values were seen. If not, the bounds are the default of the column's type."""
 
     bounds: Bounds
     seen: bool
 
 
 def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> Clipping:
-    """Bounds of a column (as the engine holds it) for what is asked of it.
+    """Bounds of a column (as the engine holds it) for its statistics in a question.
 
-    Input:  an ask with its limits; the price of the choice, and that of the answer
-    Output: the bounds. It never fails on data: where the noisy histogram cannot be told from that of nobody, nothing is
-            chosen, and the bounds are `_default`, which is fixed in advance
-    Bound:  each of the two histograms costs half of the price; their bins follow from the type, and from the first.
-            What is chosen, and whether anything is, follows from the two noisy histograms and the question alone: see
-            `somebody_between`. So it is post-processing of what was paid for
+    Input:  a question with its limits; the price of the choice, and that of the answer
+    Output: the bounds. It never fails on data: if the noisy histogram cannot be told from that of an empty table, the
+            bounds are `_default`, which is fixed in advance
+    Bound:  each of the two histograms costs half of the price; their bins follow from the type, and from the first. The
+            choice, and whether there is one, follows from the two noisy histograms and the question alone: see
+            `somebody_between`. So it is post-processing of paid answers
     """
     column, half = question.table.columns[name], price.part(Fraction(1, 2))
     whole = is_whole(column)
@@ -69,14 +69,14 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
 
 
 def _default(column: Column) -> Bounds:
-    """Bounds for want of a choice, by the type alone.
+    """Bounds if no choice is possible, by the type alone.
 
     They are the bounds known of the column, or all values of an integer type of at most 16 bits; the years from 1900 to
     2099; a century either way for durations; and a million either way for every other number.
     """
-    family, known = kind(column.domain.dtype), column.domain.bounds
-    if known is not None:
-        return known
+    family, own = kind(column.domain.dtype), column.domain.bounds
+    if own is not None:
+        return own
     if family in TIMES:
         ticks = _ticks_of_a_day(column.domain.dtype)
         first, last = _DEFAULT_DAYS[family]
@@ -94,8 +94,8 @@ def _default(column: Column) -> Bounds:
 def _best(question: Question, column: Column, values: _Values, rest: Price) -> Bounds:
     """The pair of edges with the smallest expected error beside the best in hindsight.
 
-    What is best depends on the values, and the histograms leave several cases open. Where several outputs are asked of
-    the column, it is the geometric mean of theirs.
+    The best pair depends on the values, and the histograms leave several cases open. If the column has several
+    statistics, the geometric mean of their errors decides.
     """
     first, last = np.triu_indices(len(values.edges), 1)
     factor = _relative_noise(question, column, rest)
@@ -123,7 +123,7 @@ def _best(question: Question, column: Column, values: _Values, rest: Price) -> B
 class _Values:
     """Parts of the units (cases by bins) between edges, and how many units there are in each case.
 
-    Errors that follow are for each case and each pair of edges, which are numbered.
+    The errors below are arrays of cases by pairs of edges; edges have numbers.
     """
 
     edges: Floats
@@ -165,9 +165,9 @@ class _Values:
         return np.asarray(below[:, low] + above[:, high])
 
     def rounded(self, low: int, high: int) -> Bounds:
-        """A pair of edges as bounds, a little wider, with as few digits as the bins at either end allow.
+        """A pair of edges as bounds, widened a little to numbers with few digits, as the bins at either end allow.
 
-        An end that hardly differs from zero, beside the width, is zero.
+        An end that is tiny beside the width is set to zero.
         """
         ends, nothing = [], _NOTHING * float(self.highs[high] - self.edges[low])
         for at, value, outward in ((low, self.edges[low], -1), (high, self.highs[high], 1)):
@@ -199,24 +199,25 @@ def _of_deviation(values: _Values, low: Integers, high: Integers, noise: Floats)
 def _variance(values: _Values, low: Integers, high: Integers, noise: Floats) -> tuple[Floats, Floats]:
     """The error of a variance, from clipping and noise, and the variance itself.
 
-    What is measured are squares around h²/2, a sum and a count. With the clipped variance v, and its mean m from the
-    middle of bounds of half-width h, noise of 1 in all of them moves v by h²/2, by 2·m·h and by v - m² - h²/2.
+    The release measures squares less h²/2, a sum and a count, where h is half the width of the bounds. Let v be the
+    clipped variance, and m the distance of the clipped mean from the middle. Relative noise of 1 in each of the three
+    moves v by h²/2, by 2·m·h and by v - m² - h²/2.
     """
     about = float((values.parts @ values.middles).mean())
     middles, edges, highs = (x - about for x in (values.middles, values.edges, values.highs))
     below, above = middles[:, None] < edges, middles[:, None] > highs
 
     def moment(plain: Floats, power: int) -> Floats:  # of the clipped values
-        added = values.parts @ ((edges**power - plain[:, None]) * below)
-        taken = values.parts @ ((highs**power - plain[:, None]) * above)
-        return np.asarray((values.parts @ plain)[:, None] + added[:, low] + taken[:, high])
+        from_below = values.parts @ ((edges**power - plain[:, None]) * below)
+        from_above = values.parts @ ((highs**power - plain[:, None]) * above)
+        return np.asarray((values.parts @ plain)[:, None] + from_below[:, low] + from_above[:, high])
 
     squares = middles**2 + values.inside
     variance = np.maximum(values.parts @ squares - (values.parts @ middles) ** 2, 0.0)[:, None]
     mean, half = moment(middles, 1), (highs[high] - edges[low]) / 2
-    left, off = moment(squares, 2) - mean**2, mean - (highs[high] + edges[low]) / 2
-    moved = np.sqrt((half**2 / 2) ** 2 + (2 * off * half) ** 2 + (left - off**2 - half**2 / 2) ** 2)
-    return np.hypot(variance - left, noise * moved), variance
+    remaining, off = moment(squares, 2) - mean**2, mean - (highs[high] + edges[low]) / 2
+    shift = np.sqrt((half**2 / 2) ** 2 + (2 * off * half) ** 2 + (remaining - off**2 - half**2 / 2) ** 2)
+    return np.hypot(variance - remaining, noise * shift), variance
 
 
 _ERRORS: dict[Formula, Callable[[_Values, Integers, Integers, Floats], Floats]] = {
@@ -228,56 +229,56 @@ _ERRORS: dict[Formula, Callable[[_Values, Integers, Integers, Floats], Floats]] 
 
 
 def _of_quantile(values: _Values, low: Integers, high: Integers, rank: float) -> Floats:
-    """How far it may be from the candidates between two edges, and those from each other."""
+    """Error of a quantile: its distance from the candidates between two edges, and the distance between candidates."""
     bins, fewest = len(values.middles), MODEL.beyond_extreme / values.units
     at = np.clip(rank, fewest, 1 - fewest)
     near = min(int(np.searchsorted(np.cumsum(values.parts.mean(axis=0)), rank)), bins)
     noise = values.scale * math.sqrt(2 * min(near, bins - near))  # of the bins up to it
     doubt = MODEL.quantile_doubt * noise / values.units
-    reached = np.cumsum(values.parts, axis=1)
+    cumulative = np.cumsum(values.parts, axis=1)
     least, most = (
-        np.minimum((reached < np.clip(x, fewest / 2, 1 - fewest / 2)[:, None]).sum(axis=1), bins - 1)
+        np.minimum((cumulative < np.clip(x, fewest / 2, 1 - fewest / 2)[:, None]).sum(axis=1), bins - 1)
         for x in (at - doubt, at + doubt)
     )
-    low_missed = np.maximum(values.edges[low] - values.ends[least][:, None], 0)
-    high_missed = np.maximum(values.ends[most + 1][:, None] - values.edges[high], 0)
+    below = np.maximum(values.edges[low] - values.ends[least][:, None], 0)
+    above = np.maximum(values.ends[most + 1][:, None] - values.edges[high], 0)
     apart = (values.edges[high] - values.edges[low]) / _CANDIDATES
-    return np.asarray(np.hypot(low_missed + high_missed, apart / math.sqrt(12)))
+    return np.asarray(np.hypot(below + above, apart / math.sqrt(12)))
 
 
 def _of_all(values: _Values, low: Integers, high: Integers) -> Floats:
-    """The same where quantiles of many groups are asked, so that most values matter: the width, and who is outside."""
-    reached = np.cumsum(values.parts, axis=1)[:, :-1]
+    """Error of quantiles of many groups, for which most values matter: the width, with a penalty for values outside."""
+    cumulative = np.cumsum(values.parts, axis=1)[:, :-1]
     tail = MODEL.outside_tail
-    outside = np.maximum(reached - tail, 0)[:, low] + np.maximum(1 - reached - tail, 0)[:, high]
+    outside = np.maximum(cumulative - tail, 0)[:, low] + np.maximum(1 - cumulative - tail, 0)[:, high]
     return np.asarray((values.edges[high] - values.edges[low]) * np.exp(MODEL.outside_cost * np.minimum(outside, 0.5)))
 
 
 def _relative_noise(question: Question, column: Column, rest: Price) -> float:
-    """Standard deviation of the column's sum for each value of size one that one unit may add to a group."""
-    found = [
+    """Standard deviation of the noise of the column's total, divided by its l1 sensitivity."""
+    deviations = [
         noise.deviation / float(noise.allotment.total.sensitivity.scaled(noise.allotment.total.unit).l1)
         for noise in rest.plan(question).noises
         if noise.allotment.total.column is not None and noise.allotment.total.column.id == column.id and not noise.exact
     ]
-    return max(found, default=0.0)
+    return max(deviations, default=0.0)
 
 
 # As a bound is typed
 
 
 def _inside(bounds: Bounds, column: Column) -> Bounds:
-    """Bounds that a column of the type can have, within those known of it; never of no width."""
+    """Bounds inside the column's type and domain, with a width above 0."""
     low, high = bounds.lower, bounds.upper
-    family, known = kind(column.domain.dtype), column.domain.bounds
+    family, own = kind(column.domain.dtype), column.domain.bounds
     if family == Kind.INTEGER or family in TIMES:
         least, most = integer_range(column.domain.dtype) if family == Kind.INTEGER else _tick_range(column.domain.dtype)
         least, most = max(least, -_WHOLE), min(most, _WHOLE)
         low, high = (min(max(x, least), most) for x in (math.floor(low), math.ceil(high)))
-    if known is not None:
-        low, high = known.clamp(low), known.clamp(high)
+    if own is not None:
+        low, high = own.clamp(low), own.clamp(high)
         if low == high:
-            return known
+            return own
     return Bounds(low, high) if low < high else Bounds(low, low + 1 if family != Kind.FLOAT else low + max(abs(low), 1))
 
 

@@ -1,14 +1,12 @@
-"""The error to expect of an ask under limits, from noisy histograms of its units: bias, noise and suppression together.
+"""Expected error of a question under limits, from noisy histograms of its units: bias, noise and suppression together.
 
-Error: the root mean square, over all groups there are, of what is released less the raw truth. A group that is
-suppressed says nothing: its total is taken to be 0, and its mean the middle of the bounds. In the same way it is
-measured by `benchmarks/auto.py`.
+The error is the root mean square, over all groups, of the released number less the true one. A suppressed group counts
+as a total of 0, and as a mean in the middle of the bounds. `benchmarks/auto.py` measures errors in this way.
 
-A model of who is there: units in order of their rows, the number of their groups and their largest group in the same
-order, and inside a unit groups that fall off as a power that fits both. Groups that nobody listed have several cases,
-as many as the histogram of keys leaves open. What it says is a guess that choices are made by; no bound rests on it.
-How many different values (`dp.n_unique`) so many rows bring is another model, of how units share them: see
-`dpframe.release.auto.distinct_values`.
+The model of units: they are ordered by their rows, and their numbers of groups and largest groups have the same order.
+Inside a unit, the sizes of groups follow a power law that fits both. Groups that are not listed have several cases,
+from the histogram of keys. The result is a guess that only choices rest on; no bound rests on it. The number of
+different values (`dp.n_unique`) among rows has another model: see `dpframe.release.auto.distinct_values`.
 """
 
 from __future__ import annotations
@@ -36,21 +34,21 @@ __all__ = ["Expected", "UnitSizes"]
 
 Key = tuple[object, ...]  # of a total
 _NODES = NODES.astype(np.float64)
-# Parts of the units that stand for all of them, finer where few units have most of the rows, and their weights.
+# Quantiles of the units that represent all of them, finer where few units have most of the rows; and their weights.
 _AT: Floats = np.concatenate([np.linspace(0.0075, 0.9375, 63), 1 - np.geomspace(0.05, 1e-5, 45)])
 _WEIGHTS: Floats = np.diff(np.concatenate([[0.0], (_AT[1:] + _AT[:-1]) / 2, [1.0]]))
-_INSIDE: Floats = (np.arange(8) + 0.5) / 8  # groups of a unit, from the smallest to the largest
-_NODE = 1.5  # from one node to the next, at most, beyond the first few
+_INSIDE: Floats = (np.arange(8) + 0.5) / 8  # quantiles of a unit's groups, from the smallest to the largest
+_NODE = 1.5  # largest ratio of two neighbouring nodes, beyond the first few
 _OFF: Floats = np.array([NormalDist().inv_cdf((i + 0.5) / 7) for i in range(7)])  # deviations, of equal weight
-_FAR = MODEL.typical_value**2  # square of how far a suppressed mean is from the middle, in half its bounds
+_FAR = MODEL.typical_value**2  # squared distance of a suppressed mean from the middle (half widths of the bounds)
 
 
 @dataclass(frozen=True)
 class UnitSizes:
-    """Who is there, as noisy histograms tell: units by rows, by groups and by their largest group, and the groups.
+    """Posteriors of unit sizes: units by rows, by groups and by their largest group; and the sizes of groups.
 
-    `keys` has the units in each group, each unit spread over its groups, in each case of `rows` or once for all; None
-    where that was not asked. Nobody is in more than `cells` groups.
+    `keys` has the units in each group, each unit spread over its groups, for each case of `rows` or once for all; None
+    if it was not measured. No unit is in more than `cells` groups.
     """
 
     rows: SizePosterior
@@ -66,11 +64,11 @@ class UnitSizes:
         rows = np.array([quantiles(masses, _NODES, _AT) for masses in self.rows.masses])
         most = np.minimum(self.cells, np.inf if self.keys is None else self.keys.number[:, None])
         largest = None if self.peaks is None else _mean_sizes(self.peaks)
-        if largest is not None:  # who is between two nodes counts at both, so may seem to have more than there can be
+        if largest is not None:  # a unit between two nodes counts at both, so it may seem larger than possible
             rows = np.where(rows <= _NODE * most * largest, np.minimum(rows, most * largest), rows)
         if self.groups is not None:
             groups = _mean_sizes(self.groups)
-        else:  # as few as there can be
+        else:  # as few groups as possible
             groups = np.ones_like(rows) if largest is None else np.maximum(rows / largest, 1.0)
         groups = np.minimum(np.minimum(groups, most), rows)
         evenly = rows / groups
@@ -84,11 +82,11 @@ def _mean_sizes(spread: SizePosterior) -> Floats:
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """What counts under limits, for each case: rows and presences in groups, in all and of those there are.
+class _RowsUnderLimits:
+    """Rows, and presences of units in groups, that remain under limits, and all of them (`of_`), for each case.
 
-    `tilt` is the part of the weight that is on other rows than it would be on without limits; `turned`, the part of a
-    unit's own that is in other groups; `even`, how far groups of one unit count alike.
+    `tilt` is the part of the weight that limits move to other rows. `turned` is the part of a unit's own weight that
+    they move to other groups. `even` says how equal the weights of one unit's groups are, from 0 to 1.
     """
 
     rows: Floats
@@ -101,51 +99,51 @@ class _Kept:
 
 
 @dataclass(frozen=True)
-class _Offered:
-    """An ask with limits, and for each plan the noise of each total for each unit of its size."""
+class _Offer:
+    """A question with limits; for each kind of noise, the plan and each total's noise relative to its sensitivity."""
 
     question: Question
     noise: list[tuple[NoiseKind, NoisePlan, dict[Key, float]]]
 
 
 class Expected:
-    """Expected errors of an ask's columns, for any limits.
+    """Expected errors of a question's columns, for any limits.
 
-    Input:  ask, with limits to be chosen; people; plans(ask): noise plans that are offered, one for each kind. Noise
-            is proportional to the sensitivity, so they are made once for each number of groups
+    Input:  question, with limits to be chosen; unit_sizes; plans(question): the noise plans that a price buys, one for
+            each kind. Noise is proportional to sensitivity, so plans are made once for each number of groups
     """
 
     def __init__(
         self, question: Question, unit_sizes: UnitSizes, plans: Callable[[Question], Mapping[NoiseKind, NoisePlan]]
     ) -> None:
         self.question, self.unit_sizes = question, unit_sizes
-        self._said = replace(question.table.limits.and_also(question.given), auto=None)
-        self._plans, self._made = plans, dict[tuple[int, bool], _Offered]()
+        self._typed_limits = replace(question.table.limits.and_also(question.given), auto=None)
+        self._plans, self._offers = plans, dict[tuple[int, bool], _Offer]()
         self._bounds: dict[tuple[int, int, int, bool], Sensitivity] = {}
 
     # Noise
 
-    def _offered(self, limits: Limits) -> _Offered:
-        """What is offered where a unit has as many groups, and one row or more in each (which are other totals)."""
+    def _offer(self, limits: Limits) -> _Offer:
+        """The noise plans for a number of groups of a unit; one row per group and more rows have different totals."""
         single = 1 in (limits.max_rows, limits.max_rows_per_group)
         at = _within(self.question, limits)[0] if self.question.private_keys or self._chooses else 1
-        if (at, single) not in self._made:
-            tried = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._said)
-            made = self.question.with_limits(tried)
+        if (at, single) not in self._offers:
+            trial = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._typed_limits)
+            question = self.question.with_limits(trial)
             noise = [
-                (kind, plan, {n.allotment.total.key: self._factor(n, tried) for n in plan.noises})
-                for kind, plan in self._plans(made).items()
+                (kind, plan, {n.allotment.total.key: self._factor(n, trial) for n in plan.noises})
+                for kind, plan in self._plans(question).items()
             ]
-            self._made[at, single] = _Offered(made, noise)
-        return self._made[at, single]
+            self._offers[at, single] = _Offer(question, noise)
+        return self._offers[at, single]
 
     @cached_property
     def _chooses(self) -> bool:
-        """Whether anything is chosen: by which mechanism depends on the number of groups."""
+        """Whether a total is a choice. Its mechanism depends on the number of groups."""
         return any(allotment.total.chosen for allotment in self.question.allotments)
 
     def _factor(self, noise: Noise, limits: Limits) -> float:
-        """A total's noise for each unit of its size."""
+        """Standard deviation of a total's noise, relative to its sensitivity."""
         total, size = noise.allotment.total, self._size(noise, limits)
         deviation = noise.deviation / float(total.unit)
         return deviation / (float(total.grid.magnitude or 1) * 2**total.fraction * size) if size else 0.0
@@ -159,9 +157,9 @@ class Expected:
         if key not in self._bounds:
             groups, per_group, rows, _ = key
             relation, cells = self.question.table.relation, self.question.cells
-            limited = Contribution(groups, per_group, rows)
+            contribution = Contribution(groups, per_group, rows)
             self._bounds[key] = (
-                unit_counts(groups, relation, cells) if by_units else row_counts(limited, relation, cells)
+                unit_counts(groups, relation, cells) if by_units else row_counts(contribution, relation, cells)
             )
         return self._bounds[key]
 
@@ -169,14 +167,14 @@ class Expected:
 
     @cached_property
     def _cells(self) -> Floats:
-        """Rows of a unit in each of its groups, some of which stand for all: cases by units by groups."""
+        """Rows of a unit in representative groups: cases by units by groups."""
         size, groups, peaks = self.unit_sizes.sizes
         power = np.clip(peaks * groups / size - 1, 0.0, 50.0)
         cells = peaks[..., None] * _INSIDE ** power[..., None]
         return np.asarray(cells * (size / groups / cells.mean(axis=-1))[..., None])
 
-    def kept(self, limits: Limits) -> _Kept:
-        """What counts under limits."""
+    def kept(self, limits: Limits) -> _RowsUnderLimits:
+        """Rows that remain after each unit's limits are applied, in total and per group."""
         most, per_group, rows = (float(x) for x in _within(self.question, limits))
         size, groups, _ = self.unit_sizes.sizes
         units = self.unit_sizes.rows.masses.sum(axis=1)
@@ -184,8 +182,8 @@ class Expected:
             part = np.minimum(size, rows)
             weights = _WEIGHTS * units[:, None]
             all_rows, kept_rows = (size * weights).sum(axis=1), (part * weights).sum(axis=1)
-            tilt = _moved(size * weights, part * weights)
-            return _Kept(kept_rows, all_rows, units, units, tilt, np.zeros(len(units)), np.zeros(len(units)))
+            tilt = _displacement(size * weights, part * weights)
+            return _RowsUnderLimits(kept_rows, all_rows, units, units, tilt, np.zeros(len(units)), np.zeros(len(units)))
         cells, present = self._cells, _WEIGHTS * units[:, None] * groups
         weights = present[..., None] / len(_INSIDE)
         here = np.minimum(1.0, most / groups)[..., None]  # the part of a unit's groups that is kept
@@ -194,116 +192,122 @@ class Expected:
         kind = part.mean(axis=-1, keepdims=True) * groups[..., None] * here
         over = np.minimum(1.0, rows / kind)
         one_each = np.minimum(part, rows / np.minimum(most, groups)[..., None])
-        scaled = np.where(over < 1, alike[..., None] * one_each + (1 - alike[..., None]) * part * over, part) * here
-        tilt = _moved(cells * weights, scaled * weights)
-        turned, even = _evenness(cells, scaled, weights)
+        counting = np.where(over < 1, alike[..., None] * one_each + (1 - alike[..., None]) * part * over, part) * here
+        tilt = _displacement(cells * weights, counting * weights)
+        turn, even = _evenness(cells, counting, weights)
         axes = (-2, -1)
-        return _Kept(
-            (scaled * weights).sum(axis=axes),
+        return _RowsUnderLimits(
+            (counting * weights).sum(axis=axes),
             (cells * weights).sum(axis=axes),
             (present * here[..., 0]).sum(axis=-1),
             present.sum(axis=-1),
             tilt,
-            turned,
+            turn,
             even,
         )
 
-    def left(self, limits: Limits, kept: _Kept) -> RemainingRows | None:
-        """What limits leave out, where numbers are scaled up by that."""
+    def left(self, limits: Limits, under_limits: _RowsUnderLimits) -> RemainingRows | None:
+        """The rows that limits keep and all rows, if numbers are corrected for removed rows."""
         if not is_scaled_by(self.question, limits):
             return None
-        return RemainingRows(kept.rows, kept.of_rows, self.unit_sizes.rows.odds)
+        return RemainingRows(under_limits.rows, under_limits.of_rows, self.unit_sizes.rows.odds)
 
     # Errors
 
     def best(self, limits: Limits) -> tuple[float, NoiseKind, dict[str, float]]:
-        """The least error that is offered, as the columns' geometric mean; of which noise; each column's."""
-        kept, offered, found = self.kept(limits), self._offered(limits), []
-        left = self.left(limits, kept)
-        factor, odds = 1.0 if left is None else left.before, self.unit_sizes.rows.odds
-        for kind, plan, factors in offered.noise:
+        """The kind of noise with the least geometric mean of columns' errors: that mean, the kind, and the errors."""
+        under_limits, offer, results = self.kept(limits), self._offer(limits), []
+        remaining = self.left(limits, under_limits)
+        factor, odds = 1.0 if remaining is None else remaining.before, self.unit_sizes.rows.odds
+        for kind, plan, factors in offer.noise:
             noise = {n.allotment.total.key: factors[n.allotment.total.key] * self._size(n, limits) for n in plan.noises}
-            lost = self._lost(plan, kept)
-            cases = {o.name: self._error(o, noise, kept, lost, factor) for o in offered.question.outputs}
+            suppression = self._suppression(plan, under_limits)
+            cases = {o.name: self._error(o, noise, under_limits, suppression, factor) for o in offer.question.outputs}
             errors = {name: _geometric_mean(error, odds) for name, error in cases.items()}
             columns = np.array([*errors.values()]) + 1e-12  # one that is exact leaves the others to decide
-            found.append((_geometric_mean(columns, np.full(len(columns), 1 / len(columns))), kind, errors))
-        score, kind, errors = min(found, key=lambda one: one[0])
-        return score, kind, {o.name: errors[o.name] * _reach(o) for o in offered.question.outputs}
+            results.append((_geometric_mean(columns, np.full(len(columns), 1 / len(columns))), kind, errors))
+        score, kind, errors = min(results, key=lambda one: one[0])
+        return score, kind, {o.name: errors[o.name] * _reach(o) for o in offer.question.outputs}
 
-    def _lost(self, plan: NoisePlan, kept: _Kept) -> Floats:
-        """How likely each group is suppressed, in each case, by the rule for keys found in the data.
+    def _suppression(self, plan: NoisePlan, under_limits: _RowsUnderLimits) -> Floats:
+        """Probability that each group is suppressed, in each case, by the rule for keys found in the data.
 
-        The optimal rule keeps a group as often as Laplace noise of its scale lifts the units to the number at which
-        both are as likely as not, but for terms as small as δ. Units are known by their shares of rows, from which
-        presences are inferred: surely where a unit is in one group or in all, and else as a lognormal guess.
+        The optimal rule is approximated by a threshold on the units with Laplace noise of its scale; the difference is
+        as small as δ. The number of units in a group is inferred from its share of rows. The inference is exact if each
+        unit is in one group or in all groups; else it is a lognormal guess.
         """
         if plan.threshold is None or plan.decided_by is None:
             return np.zeros(1)
         noise, step = plan.of(plan.decided_by.total), float(plan.decided_by.total.sensitivity.exact_linf)
-        units = kept.presences[:, None] * self._presences
+        units = under_limits.presences[:, None] * self._presences
         off = np.exp(np.sqrt(self._mixing * (1 - self._mixing))[:, None, None] * _OFF)
         reach = (plan.threshold - 0.5 - step * units[..., None] * off) / noise.scale
         chance = normal_below(reach) if noise.mechanism.by_l2 else laplace_below(reach)
         return np.asarray(chance.mean(axis=-1))
 
     def _error(
-        self, output: ReleasedColumn, noise: Mapping[Key, float], kept: _Kept, lost: Floats, factor: float
+        self,
+        output: ReleasedColumn,
+        noise: Mapping[Key, float],
+        under_limits: _RowsUnderLimits,
+        suppression: Floats,
+        factor: float,
     ) -> Floats:
         """Root mean square error of a column over its groups in each case, in units of its largest row value.
 
-        A group that is suppressed says nothing: its total counts as 0, its mean as the middle of the bounds. By the
-        factor counts and sums are scaled up for what is left out.
+        A suppressed group counts as a total of 0, and as a mean in the middle of the bounds. `factor` corrects counts
+        and sums for removed rows.
         """
         spread = [noise[total.key] for _, total in output.totals]
         shares, present = self._groups.shares(), self._presences
         if estimator_of(output).adds_up:
             kind = output.totals[0][1].kind
-            missed, there = kept.of_rows - kept.rows, kept.of_rows
+            shortfall, there = under_limits.of_rows - under_limits.rows, under_limits.of_rows
             if kind in (TotalKind.UNITS, TotalKind.UNIT_SUM):
-                missed, there = kept.of_presences - kept.presences, kept.of_presences
+                shortfall, there = under_limits.of_presences - under_limits.presences, under_limits.of_presences
             if kind == TotalKind.DISTINCT:
-                missed, there = self._values(output.totals[0][1], kept)
+                shortfall, there = self._values(output.totals[0][1], under_limits)
             scale = factor if is_scaled(output) else 1.0
-            if scale > 1:  # what is left of the bias: the factor is not that of this case, and groups are unlike
-                missed = np.hypot(there - scale * kept.rows, MODEL.unlike_groups * missed)
+            if scale > 1:  # remaining bias: the factor is not that of this case, and groups differ
+                shortfall = np.hypot(there - scale * under_limits.rows, MODEL.unlike_groups * shortfall)
             weigh = 1.0 if output.formula is Formula.COUNT else MODEL.typical_value
-            bias = weigh * missed[:, None] * shares
+            bias = weigh * shortfall[:, None] * shares
             noisy = (scale * spread[0]) ** 2
-            squares = lost * (weigh * there[:, None] * shares) ** 2 + (1 - lost) * (bias**2 + noisy)
+            squares = suppression * (weigh * there[:, None] * shares) ** 2 + (1 - suppression) * (bias**2 + noisy)
         else:
-            weight = kept.rows[:, None] * self._groups.shares(kept.even * self._mixing)
+            weight = under_limits.rows[:, None] * self._groups.shares(under_limits.even * self._mixing)
             count = (MODEL.typical_value if len(spread) > 1 else 1.0) * spread[-1]
             both = math.hypot(max(spread[:-1], default=0.0), count)
             ratio, most = (both / np.maximum(weight, 1e-9)) ** 2, MODEL.noise_alone
             if (
                 self.question.private_keys
-            ):  # a mean of noise is drawn to the middle, where it is taken to be if suppressed
+            ):  # a mean of noise is shrunk to the middle, where a suppressed mean is assumed
                 ratio, most = ratio / (1 + ratio / _FAR), _FAR
-            there, here = (x[:, None] * present for x in (kept.of_presences, kept.presences))
-            drawn = MODEL.between_units**2 * np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
-            all_rows = weight * (kept.of_rows / np.maximum(kept.rows, 1e-9))[:, None]
+            there, here = (x[:, None] * present for x in (under_limits.of_presences, under_limits.presences))
+            away = np.clip(1 / np.maximum(here, 1.0) - 1 / np.maximum(there, 1.0), 0.0, 1.0)
+            sampling = MODEL.between_units**2 * away
+            all_rows = weight * (under_limits.of_rows / np.maximum(under_limits.rows, 1e-9))[:, None]
             fewer = np.clip(1 / np.maximum(weight, 1.0) - 1 / np.maximum(all_rows, 1.0), 0.0, 1.0)
-            drawn += MODEL.within_unit**2 * fewer
-            moved = (MODEL.reweighted_mean * kept.tilt) ** 2 + (MODEL.turned_mean * kept.turned) ** 2
-            told = np.minimum(ratio + drawn, most) + moved[:, None]
-            squares = lost * _FAR + (1 - lost) * told
+            sampling += MODEL.within_unit**2 * fewer
+            shift = (MODEL.reweighted_mean * under_limits.tilt) ** 2 + (MODEL.turned_mean * under_limits.turned) ** 2
+            visible = np.minimum(ratio + sampling, most) + shift[:, None]
+            squares = suppression * _FAR + (1 - suppression) * visible
         return np.asarray(np.sqrt(self._groups.mean(squares)))
 
-    def _values(self, total: Total, kept: _Kept) -> tuple[Floats, Floats]:
-        """Different values that are missed, and those there are, in each case."""
+    def _values(self, total: Total, under_limits: _RowsUnderLimits) -> tuple[Floats, Floats]:
+        """Number of different values that limits remove, and of all different values, in each case."""
         assert total.column is not None
-        shared = self.unit_sizes.values.get(total.column.id)
-        if shared is None:  # before any number of them is seen, each row has its own
-            return kept.of_rows - kept.rows, kept.of_rows
-        there = shared.found(kept.of_rows)
-        return there - shared.found(kept.rows), there
+        sharing = self.unit_sizes.values.get(total.column.id)
+        if sharing is None:  # before any number of them is seen, each row has its own
+            return under_limits.of_rows - under_limits.rows, under_limits.of_rows
+        there = sharing.found(under_limits.of_rows)
+        return there - sharing.found(under_limits.rows), there
 
     # Groups
 
     @cached_property
     def _groups(self) -> Groups:
-        """The groups as measured; or two kinds of groups, of ordinary unevenness."""
+        """The groups as measured; or two kinds of groups, with the unevenness of `MODEL.uneven_groups`."""
         if self.unit_sizes.keys is not None:
             return self.unit_sizes.keys
         number = float(self.question.cells or max(self.unit_sizes.sizes[1].max(), 1.0))
@@ -312,18 +316,18 @@ class Expected:
 
     @cached_property
     def _mixing(self) -> Floats:
-        """How even groups are where a unit counts alike in each of its own: one where all units are in all groups."""
+        """How even groups are if a unit has equal weight in each of its groups: 1 if all units are in all groups."""
         groups = self.unit_sizes.sizes[1] @ _WEIGHTS
         return np.asarray(np.clip((groups - 1) / np.maximum(self._groups.number - 1, 1.0), 0.0, 1.0))
 
     @cached_property
     def _presences(self) -> Floats:
-        """The parts of all presences of units in the groups."""
+        """The share of each group in all presences of units."""
         return self._groups.shares(self._mixing)
 
 
 def _within(question: Question, limits: Limits) -> tuple[int, int, int]:
-    """Groups, rows per group and rows of one unit, consistent: as an ask resolves them."""
+    """Groups, rows per group and rows of one unit, made consistent as a question does it."""
     cells = 1 if not question.by else question.cells
     rows = limits.max_rows or (limits.max_groups or cells or 1) * (limits.max_rows_per_group or 1)
     groups = min(x for x in (limits.max_groups, rows, cells) if x is not None)
@@ -331,39 +335,39 @@ def _within(question: Question, limits: Limits) -> tuple[int, int, int]:
     return groups, per_group, min(rows, groups * per_group)
 
 
-def _moved(before: Floats, after: Floats) -> Floats:
-    """The part of the weight that is elsewhere after than before, for each case."""
+def _displacement(before: Floats, after: Floats) -> Floats:
+    """The part of the weight that limits move elsewhere, for each case: total variation distance."""
     axes = tuple(range(1, before.ndim))
     first, second = (x / np.maximum(x.sum(axis=axes, keepdims=True), 1e-300) for x in (before, after))
     return np.asarray(1 - np.minimum(first, second).sum(axis=axes))
 
 
-def _evenness(cells: Floats, kept: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """The part of a unit's weight that is in other groups, and how far these count alike, from 0 (as they are) to 1."""
+def _evenness(cells: Floats, under_limits: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """The part of a unit's weight that moves to other groups, and how even its groups become (0: unchanged, to 1)."""
     before = cells / cells.sum(axis=-1, keepdims=True)
-    after = kept / np.maximum(kept.sum(axis=-1, keepdims=True), 1e-300)
+    after = under_limits / np.maximum(under_limits.sum(axis=-1, keepdims=True), 1e-300)
     flat = 1 / cells.shape[-1]
-    could, did, moved = (np.abs(x).sum(axis=-1) for x in (before - flat, after - flat, after - before))
+    could, did, shift = (np.abs(x).sum(axis=-1) for x in (before - flat, after - flat, after - before))
     by = np.broadcast_to(weights[..., 0], could.shape)
     even = 1 - (did * by).sum(axis=-1) / np.maximum((could * by).sum(axis=-1), 1e-300)
     rows = (cells * weights).sum(axis=-1)
-    return (moved / 2 * rows).sum(axis=-1) / rows.sum(axis=-1), np.asarray(even).clip(0.0, 1.0)
+    return (shift / 2 * rows).sum(axis=-1) / rows.sum(axis=-1), np.asarray(even).clip(0.0, 1.0)
 
 
 def _geometric_mean(errors: Floats, odds: Floats) -> float:
     """The geometric mean of errors: over cases by their odds, or over columns.
 
-    The mean over cases is far above most of them: in few a handful of units have most of the rows, and the error is ten
-    times as large. On the panels of `benchmarks/auto.py`, at ε = 1, this was 1.05 times the real error for counts in
-    listed groups (geometric average), where the mean was 1.8 times; 0.8 times for counts in groups found in the data,
-    and for means 0.9 and 1.5 times. It was within a factor of two for 36 of 38 counts in listed groups, 15 of 19 in
-    found ones, and for 34 of 38 and 11 of 18 means.
+    The arithmetic mean over cases is far above most of them: in a few cases a handful of units has most of the rows,
+    and the error is ten times as large. On the panels of `benchmarks/auto.py`, at ε = 1, this was 1.05 times the real
+    error for counts in listed groups (geometric average), where the mean was 1.8 times; 0.8 times for counts in groups
+    found in the data, and for means 0.9 and 1.5 times. It was within a factor of two for 36 of 38 counts in listed
+    groups, 15 of 19 in found ones, and for 34 of 38 and 11 of 18 means.
     """
     return float(np.prod(errors**odds))
 
 
 def _reach(output: ReleasedColumn) -> float:
-    """What an error of one is worth (column unit): the largest value of a row, or half the width of the bounds."""
+    """The unit of relative errors (column unit): the largest value of a row, or half the width of the bounds."""
     if output.formula is Formula.COUNT or (output.formula is not Formula.SUM and output.bounds is None):
         return 1.0
     if output.formula is Formula.SUM:

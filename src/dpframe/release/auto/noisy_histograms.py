@@ -18,13 +18,13 @@ __all__ = ["check_auto", "histogram_scale", "noisy_histogram", "noisy_values"]
 
 
 def check_auto(price: Price) -> None:
-    """Errors: UnsupportedOperation for an ε from a budget in ρ, of which histograms could not be paid."""
+    """Errors: UnsupportedOperation for an ε from a budget in ρ, which cannot pay for histograms."""
     if isinstance(price, EpsilonFromRho):
         raise UnsupportedOperation("dp.Auto() is paid from this budget in ρ: release(rho=0.01).")
 
 
 def histogram_scale(price: Price, relation: Relation) -> float:
-    """The Laplace scale of a histogram to which a unit gives at most ONE, and which costs all of the price.
+    """The Laplace scale of a histogram that costs all of the price. A unit adds at most ONE to it.
 
     Bound:  its l1 is ONE when a unit joins or leaves, and 2·ONE when one is exchanged (see `engine.histograms`)
     """

@@ -1,11 +1,11 @@
-"""Curves that a noisy histogram leaves open: how many units are at each node, drawn as often as each is likely.
+"""Curves that fit a noisy histogram: the number of units at each node, drawn from the posterior of a model.
 
-Few units have the most rows, and their counts drown in the noise; they matter all the same. So a histogram is read not
-bin by bin, but as a hidden Markov chain along its nodes. At each node the curve stands at one of some levels, a
-constant factor apart. From one node to the next it moves by a whole number of levels, much like it moved before: curves
-bend slowly. It begins somewhere, it may end anywhere (a survey has no sixth wave), and rarely jumps. Where sizes are
-read it may also come again after a gap (most people come once, and some every day). What is seen is the level, a unit
-more or less, and the Laplace noise.
+Few units have the most rows, and noise drowns their counts; but they matter. So a histogram is not read bin by bin, but
+as a hidden Markov chain along its nodes. At each node the curve is at one of several levels, a constant factor apart.
+From one node to the next it moves by a whole number of levels, similar to its last move: curves bend slowly. It begins
+somewhere, may end anywhere (a survey has no sixth wave), and rarely jumps. For sizes it may also come again after a gap
+(most people come once, and some every day). The observation is the level, with the variation of whole units and Laplace
+noise.
 
 Source: the recursions forward and the draws backward are those of Carter and Kohn 1994, "On Gibbs sampling for state
 space models", section 2, for finitely many states. The weights of begin, end, jump and bend are guesses that hardly
@@ -28,7 +28,7 @@ __all__ = ["draw_curves", "nobody_there"]
 _LEAST = 0.5  # units: the lowest level above nobody
 _STEP = 0.4  # between levels, in their logarithm
 _MOVES: Integers = np.arange(-7, 8)
-_NEVER = 1e-250  # no level is less likely beside another, so that the states of a node never vanish all together
+_NEVER = 1e-250  # least relative likelihood of a level, so that not all states of a node vanish
 _EXACT = 0.1  # units: a scale at which counts leave no doubt
 
 
@@ -45,7 +45,7 @@ def draw_curves(
 
     Input:  scale: of the Laplace noise of the counts (units); begin, jump: how likely a curve does so at each node;
             again: how likely one that has ended comes again after a gap
-    Output: where noise leaves no doubt they are the counts; the same for the same counts
+    Output: curves that equal the counts where noise leaves no doubt; equal counts give equal curves
     """
     chain = _Chain.over(counts, max(scale, _EXACT), begin, jump, again)
     curves = chain.levels[_backward(chain, _forward(chain), number)]
@@ -54,29 +54,29 @@ def draw_curves(
 
 
 def nobody_there(counts: Floats, scale: float) -> float:
-    """How likely it is that there is nobody at any node, which is about as likely beforehand as not.
+    """The posterior probability that no unit is at any node; the prior is about one half.
 
-    If there is nobody, it is below x with a probability of at most 3x: the likelihood of somebody beside that of nobody
-    is 1 on average, and Markov's inequality holds.
+    If there is no unit, this is below x with a probability of at most 3x. For then the likelihood ratio of "some units"
+    to "none" is 1 on average, and Markov's inequality applies.
     """
     return float(_forward(_Chain.over(counts, max(scale, _EXACT), 1 / len(counts))).before[-1])
 
 
 def _variance(level: Floats) -> Floats:
-    """Of a count around its level."""
+    """The variance of a count around its level."""
     return level + (MODEL.curve_rough * level) ** 2
 
 
 @dataclass(frozen=True)
 class _Chain:
-    """What is likely at each node, and where a curve can go from one to the next.
+    """The likelihoods at each node, and the transitions of a curve from one node to the next.
 
-    A curve is at a level by a move. Level 0 is nobody: nobody yet, nobody for a while, or nobody any more.
+    A state is a level and the move that led to it. Level 0 means no units: not yet, for a while, or not any more.
     """
 
     levels: Floats
     likely: Floats  # nodes by levels: the counts, given the level
-    moved: Floats  # moves by moves: the next, given the last
+    transitions: Floats  # moves by moves: the next, given the last
     origin: Integers  # levels by moves: the level from which that move leads to this one, 0 where there is none
     fresh: Floats  # moves: where a curve begins or has jumped, for each level
     falls: Floats  # levels by moves: a curve that moved so last ends here, as it does anywhere, or by falling to nobody
@@ -99,25 +99,25 @@ class _Chain:
         levels = np.concatenate([[0.0], _LEAST * np.exp(_STEP * np.arange(rungs))])
         width = np.sqrt(scale**2 + _variance(levels) / 2)
         nats = -np.abs(counts[:, None] - levels) / width - np.log(width)
-        moved = np.exp(-np.abs(_MOVES[:, None] - _MOVES) / MODEL.curve_bend)
-        moved /= moved.sum(axis=1, keepdims=True)
+        transitions = np.exp(-np.abs(_MOVES[:, None] - _MOVES) / MODEL.curve_bend)
+        transitions /= transitions.sum(axis=1, keepdims=True)
         fresh = np.exp(-np.abs(_MOVES) / MODEL.curve_new)
         at = np.arange(len(levels))[:, None]
         origin, target = at - _MOVES, at + _MOVES
         origin[(origin < 1) | (origin >= len(levels)) | (at < 1)] = 0
-        gone = ((target < 1) | (target >= len(levels))).astype(np.float64)
-        falls = MODEL.curve_end + (1 - MODEL.curve_end - jump) * gone @ moved.T
+        outside = ((target < 1) | (target >= len(levels))).astype(np.float64)
+        falls = MODEL.curve_end + (1 - MODEL.curve_end - jump) * outside @ transitions.T
         falls[0] = 0.0
         likely = np.maximum(np.exp(nats - nats.max(axis=1, keepdims=True)), _NEVER)
         fresh /= fresh.sum()
         high = levels >= max(MODEL.back_scales * scale, MODEL.back_units)
         returns = high[:, None] / high.sum() * fresh
-        return cls(levels, likely, moved, origin, fresh / rungs, falls, begin, jump, again, returns)
+        return cls(levels, likely, transitions, origin, fresh / rungs, falls, begin, jump, again, returns)
 
 
 @dataclass(frozen=True)
 class _Filtered:
-    """How likely each state is at each node, given the counts up to there."""
+    """The probability of each state at each node, given the counts up to that node."""
 
     there: Floats  # nodes by levels by moves
     before: Floats  # nodes: nobody yet
@@ -129,60 +129,60 @@ def _forward(chain: _Chain) -> _Filtered:
     nodes, shape = len(chain.likely), chain.origin.shape
     there, before, after, away = np.zeros((nodes, *shape)), np.zeros(nodes), np.zeros(nodes), np.zeros(nodes)
     moves, stays = np.arange(shape[1]), 1 - MODEL.curve_end - chain.jump
-    now, waiting, ended, gap = np.zeros(shape), 1.0, 0.0, 0.0
+    now, waiting, over, gap = np.zeros(shape), 1.0, 0.0, 0.0
     for node, likely in enumerate(chain.likely):
         fallen = float((now * chain.falls).sum())
-        arrived = np.where(chain.origin > 0, (now @ chain.moved)[chain.origin, moves], 0.0) * stays
-        arrived[1:] += (waiting * chain.begin + float(now.sum()) * chain.jump) * chain.fresh
-        arrived += gap * MODEL.curve_back * chain.returns
-        now, waiting = arrived * likely[:, None], waiting * (1 - chain.begin) * likely[0]
-        ended = (ended + fallen * (1 - chain.again)) * likely[0]
+        arrivals = np.where(chain.origin > 0, (now @ chain.transitions)[chain.origin, moves], 0.0) * stays
+        arrivals[1:] += (waiting * chain.begin + float(now.sum()) * chain.jump) * chain.fresh
+        arrivals += gap * MODEL.curve_back * chain.returns
+        now, waiting = arrivals * likely[:, None], waiting * (1 - chain.begin) * likely[0]
+        over = (over + fallen * (1 - chain.again)) * likely[0]
         gap = (gap * (1 - MODEL.curve_back) + fallen * chain.again) * likely[0]
-        total = float(now.sum()) + waiting + ended + gap
-        now, waiting, ended, gap = now / total, waiting / total, ended / total, gap / total
-        there[node], before[node], after[node], away[node] = now, waiting, ended, gap
+        total = float(now.sum()) + waiting + over + gap
+        now, waiting, over, gap = now / total, waiting / total, over / total, gap / total
+        there[node], before[node], after[node], away[node] = now, waiting, over, gap
     return _Filtered(there, before, after, away)
 
 
-def _backward(chain: _Chain, known: _Filtered, number: int) -> Integers:
+def _backward(chain: _Chain, forward: _Filtered, number: int) -> Integers:
     """Levels (number by nodes) of curves, drawn from the last node to the first."""
     draw = np.random.default_rng(1)  # not noise: the curves follow from the counts
     nodes, (_, moves), stays = len(chain.likely), chain.origin.shape, 1 - MODEL.curve_end - chain.jump
 
     def states(weights: Floats, many: int) -> tuple[Integers, Integers]:
-        reached = np.cumsum(weights.ravel())
-        at = np.minimum(np.searchsorted(reached, draw.random(many) * reached[-1]), weights.size - 1)
+        cumulative = np.cumsum(weights.ravel())
+        at = np.minimum(np.searchsorted(cumulative, draw.random(many) * cumulative[-1]), weights.size - 1)
         return at // moves, at % moves
 
-    found = np.zeros((number, nodes), np.int64)
+    curves = np.zeros((number, nodes), np.int64)
     level, move = np.zeros(number, np.int64), np.zeros(number, np.int64)
-    last = draw.random(number) * (1 - known.before[-1])  # there was somebody
-    over = last < known.after[-1]  # nobody any more
-    gap = ~over & (last < known.after[-1] + known.away[-1])  # nobody for a while
-    level[~over & ~gap], move[~over & ~gap] = states(known.there[-1], int((~over & ~gap).sum()))
-    found[:, -1] = level
+    last = draw.random(number) * (1 - forward.before[-1])  # there was somebody
+    over = last < forward.after[-1]  # nobody any more
+    gap = ~over & (last < forward.after[-1] + forward.away[-1])  # nobody for a while
+    level[~over & ~gap], move[~over & ~gap] = states(forward.there[-1], int((~over & ~gap).sum()))
+    curves[:, -1] = level
     for node in range(nodes - 2, -1, -1):
-        there, now = known.there[node], float(known.there[node].sum())
+        there, now = forward.there[node], float(forward.there[node].sum())
         up, ending = np.flatnonzero(level > 0), there * chain.falls
-        for gone, part, stayed in (
-            (over, 1 - chain.again, known.after[node]),
-            (gap, chain.again, known.away[node] * (1 - MODEL.curve_back)),
+        for absent, part, stay in (
+            (over, 1 - chain.again, forward.after[node]),
+            (gap, chain.again, forward.away[node] * (1 - MODEL.curve_back)),
         ):
-            nobody, fell = np.flatnonzero(gone), float(ending.sum()) * part
-            here = nobody[draw.random(len(nobody)) * (fell + stayed) < fell]
+            nobody, fell = np.flatnonzero(absent), float(ending.sum()) * part
+            here = nobody[draw.random(len(nobody)) * (fell + stay) < fell]
             level[here], move[here] = states(ending, len(here))
-            gone[here] = False
+            absent[here] = False
         if len(up):
             fresh = chain.fresh[move[up]]
             origin = chain.origin[level[up], move[up]]
-            moved = there[origin] * chain.moved[:, move[up]].T * stays * (origin > 0)[:, None]
-            begun, jumped = known.before[node] * chain.begin * fresh, now * chain.jump * fresh
-            returned = known.away[node] * MODEL.curve_back * chain.returns[level[up], move[up]]
-            reached = np.cumsum(np.column_stack([moved, jumped, begun, returned]), axis=1)
-            picked = (reached < (draw.random(len(up)) * reached[:, -1])[:, None]).sum(axis=1)
-            level[up], move[up] = np.where(picked < moves, origin, 0), np.minimum(picked, moves - 1)
-            leapt = up[picked == moves]
+            by_move = there[origin] * chain.transitions[:, move[up]].T * stays * (origin > 0)[:, None]
+            begins, jumps = forward.before[node] * chain.begin * fresh, now * chain.jump * fresh
+            returns = forward.away[node] * MODEL.curve_back * chain.returns[level[up], move[up]]
+            cumulative = np.cumsum(np.column_stack([by_move, jumps, begins, returns]), axis=1)
+            pick = (cumulative < (draw.random(len(up)) * cumulative[:, -1])[:, None]).sum(axis=1)
+            level[up], move[up] = np.where(pick < moves, origin, 0), np.minimum(pick, moves - 1)
+            leapt = up[pick == moves]
             level[leapt], move[leapt] = states(there, len(leapt))
-            gap[up[picked == moves + 2]] = True
-        found[:, node] = level
-    return found
+            gap[up[pick == moves + 2]] = True
+        curves[:, node] = level
+    return curves

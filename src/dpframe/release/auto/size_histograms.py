@@ -1,4 +1,4 @@
-"""What a noisy histogram says of those it counted: how many there are at each node, and how sure that is."""
+"""Posteriors from noisy histograms of sizes: how many units are at each node, and how sizes of groups vary."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BELOW: Floats = np.array([NormalDist().cdf(float(x)) for x in _NORMAL])
 
 @dataclass(frozen=True)
 class SizePosterior:
-    """How many units are at each node, in several cases; each case has its probability."""
+    """The number of units at each node, in several cases with their probabilities."""
 
     masses: Floats  # cases by nodes
     odds: Floats
@@ -40,7 +40,7 @@ class SizePosterior:
 
 @dataclass(frozen=True)
 class Groups:
-    """The sizes of groups (any unit), of some kinds, and how many there are of each, in several cases or once."""
+    """Sizes of groups (any unit), by kinds, and the number of groups of each kind; in several cases or in one."""
 
     sizes: Floats  # cases by kinds
     each: Floats
@@ -51,9 +51,9 @@ class Groups:
         return np.asarray(self.each.sum(axis=1))
 
     def shares(self, even: Floats | float = 0.0) -> Floats:
-        """The part of the total that each has: as they are (even = 0), all alike (1), or between, for each case."""
-        mixed = np.maximum(self.sizes, 1e-12) ** (1 - np.reshape(even, (-1, 1)))
-        return np.asarray(mixed / (mixed * self.each).sum(axis=1, keepdims=True))
+        """The share of each group in the total: by its size (even = 0), equal for all (1), or between, in each case."""
+        mixture = np.maximum(self.sizes, 1e-12) ** (1 - np.reshape(even, (-1, 1)))
+        return np.asarray(mixture / (mixture * self.each).sum(axis=1, keepdims=True))
 
     def mean(self, values: Floats) -> Floats:
         """The mean over groups, in each case, of values of their kinds."""
@@ -61,7 +61,7 @@ class Groups:
 
 
 def read_spread(counts: Floats, scale: float, nodes: Floats) -> SizePosterior:
-    """The cases that a noisy histogram over growing nodes leaves open, from few rows to many.
+    """Cases that fit a noisy histogram over growing nodes, in order from few rows to many.
 
     Input:  scale: of its Laplace noise (units)
     """
@@ -82,40 +82,40 @@ def quantiles(masses: Floats, nodes: Floats, at: Floats) -> Floats:
 
 
 def read_groups(counts: Floats, scale: float, units: float, least: float, cases: int) -> Groups:
-    """Cases of the groups that a noisy histogram of hashed keys leaves open, drawn as often as each is likely.
+    """Cases of group sizes that fit a noisy histogram of hashed keys, drawn by their probabilities.
 
     Input:  counts: units in each bin, each unit spread over its groups; scale: of their Laplace noise (units); units:
             how many there are in all, one or more; least: how many groups there are, at least
-    Output: so many cases. What stands out is about as measured; how many groups there are beside is a guess, which the
-            bins that are not empty and the number of units leave open. The same for the same counts
+    Output: `cases` cases. Large groups are about as measured. The number of other groups is a guess that fits the
+            nonempty bins and the number of units. Equal counts give equal cases
 
-    The sizes of groups are taken to be lognormal. First their number and unevenness are drawn, then each bin: empty, or
-    of some size. Beforehand a number is as likely as it is small, and a bin with several groups has their sum, whose
-    mean and variance are those of a compound Poisson law.
+    Sizes of groups are modelled as lognormal. First their number and unevenness are drawn, then each bin: empty, or of
+    some size. The prior probability of a number of groups is proportional to 1 / number. A bin with several groups has
+    their sum, whose mean and variance are those of a compound Poisson law.
     """
     draw = np.random.default_rng(1)  # not noise: the cases follow from the counts
     bins = len(counts)
     rungs = math.ceil(math.log(16 * max(units, scale) / scale) / _LEVEL)
     edges = np.concatenate([[0.0], scale / 8 * np.exp(_LEVEL * np.arange(rungs + 1))])
-    seen = np.diff(laplace_below(edges - counts[:, None], scale), axis=1) / np.diff(edges)  # bins by levels
+    likelihood = np.diff(laplace_below(edges - counts[:, None], scale), axis=1) / np.diff(edges)  # bins by levels
     empty = np.exp(-np.abs(counts) / scale) / (2 * scale)
     first = int(np.searchsorted(_NUMBERS[:-1], least))
     numbers = [float(number) for number in _NUMBERS[first:] if number <= max(2 * least, units)]
     laws = [(number, uneven) for number in numbers for uneven in (_UNEVEN if number > 1 else _UNEVEN[:1])]
     full = np.array([1 - (1 - 1 / bins) ** number for number, _ in laws])
     parts = np.array([f * _lognormal(edges, units / (bins * f), law, bins) for f, law in zip(full, laws, strict=True)])
-    chances = np.log(np.maximum(seen @ parts.T + (1 - full) * empty[:, None], 1e-300)).sum(axis=0)
+    chances = np.log(np.maximum(likelihood @ parts.T + (1 - full) * empty[:, None], 1e-300)).sum(axis=0)
     chances -= np.log([number for number, _ in laws])
-    reached = np.cumsum(np.exp(chances - chances.max()))
+    cumulative = np.cumsum(np.exp(chances - chances.max()))
     sizes, each = np.zeros((cases, _KINDS)), np.zeros((cases, _KINDS))
-    for case, at in enumerate(np.searchsorted(reached / reached[-1], (draw.permutation(cases) + 0.5) / cases)):
+    for case, at in enumerate(np.searchsorted(cumulative / cumulative[-1], (draw.permutation(cases) + 0.5) / cases)):
         number, uneven = laws[at]
-        likely = np.cumsum(np.column_stack([(1 - full[at]) * empty, seen * parts[at]]), axis=1)
+        likely = np.cumsum(np.column_stack([(1 - full[at]) * empty, likelihood * parts[at]]), axis=1)
         level = (likely < draw.random((bins, 1)) * likely[:, -1:]).sum(axis=1)
-        found = np.clip(counts, edges[level - 1], edges[level])[level > 0]
-        hidden = np.exp(uneven * draw.standard_normal(max(int(number) - len(found), int(len(found) == 0))))
-        rest = np.maximum(hidden / max(hidden.sum(), 1e-9) * (units - found.sum()), 1.0)  # who are in bins with others
-        kinds = np.array_split(np.sort(np.concatenate([found, rest]))[::-1], _KINDS)
+        visible = np.clip(counts, edges[level - 1], edges[level])[level > 0]
+        others = np.exp(uneven * draw.standard_normal(max(int(number) - len(visible), int(len(visible) == 0))))
+        rest = np.maximum(others / max(others.sum(), 1e-9) * (units - visible.sum()), 1.0)  # these share bins
+        kinds = np.array_split(np.sort(np.concatenate([visible, rest]))[::-1], _KINDS)
         each[case] = [len(kind) for kind in kinds]
         sizes[case] = [kind.mean() if len(kind) else 0.0 for kind in kinds]
     return Groups(sizes, each)

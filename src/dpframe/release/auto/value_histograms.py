@@ -1,8 +1,8 @@
-"""Which values units have, as two noisy histograms tell: bins, and how many units are in each, in several cases.
+"""Posteriors from two noisy histograms of values: bins, and the number of units in each, in several cases.
 
-The first histogram has a bin for each sign and power of two, the same for every column, and says on what scale values
-are. The second divides these powers of two, each into as many bins. Where one counts the units between two powers of
-two and the other those in parts of it, they are made to agree; and then they are read as curves, from zero outward.
+The first histogram has a bin for each sign and power of two, for every column, and tells the scale of the values. The
+second histogram divides powers of two into equal numbers of bins. Where both count the same units, they are reconciled
+by least squares. Then they are read as curves, from zero outward.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _RATES: Floats = np.arange(1, 100) / 100  # tried in Chernoff's bound, which hol
 class Scales:
     """Growing edges of bins for the second histogram, and the first one.
 
-    `nobody`: how likely it is that nobody has a negative value, and that nobody has a positive one. Where no power of
-    two is seen on either side, the edges are 0 and 1.
+    `nobody` holds the probabilities that no unit has a negative value, and that no unit has a positive one. If no power
+    of two is seen on either side, the edges are 0 and 1.
     """
 
     edges: Floats
@@ -45,7 +45,7 @@ class Scales:
 
 
 def find_scales(counts: Floats, scale: float, *, whole: bool) -> Scales:
-    """The powers of two in which values are.
+    """Edges of bins over the powers of two in which values probably are.
 
     Input:  counts: noisy, from the most negative bin to the most positive, zero in the middle; scale: of their Laplace
             noise (units); whole: whether values are whole numbers
@@ -54,40 +54,42 @@ def find_scales(counts: Floats, scale: float, *, whole: bool) -> Scales:
     sides = [counts[:_WIDE][::-1][least:], counts[_WIDE + 1 :][least:]]
     nobody = [nobody_there(side, scale) for side in sides]
     down, up = (
-        _divided(side, scale, _POWERS[least:], 1 - empty) if empty < MODEL.empty_side else np.zeros(0)
+        _bin_edges(side, scale, _POWERS[least:], 1 - empty) if empty < MODEL.empty_side else np.zeros(0)
         for side, empty in zip(sides, nobody, strict=True)
     )
     both = len(up) > 0 and len(down) > 0
     zero = [0.0] if both or (len(up) + len(down) and counts[_WIDE] > MODEL.clear_bin * scale) else []
-    # A bin has its lower edge, but is to have the end that is nearer to zero, as in the first histogram.
+    # A bin contains its lower edge. Negative edges are shifted so that a bin contains the end nearer to zero, as in the
+    # first histogram.
     down = np.floor(-down) + 1 if whole else np.nextafter(-down, 0)
     edges = np.unique(np.concatenate([down, zero, np.ceil(up) if whole else up]))
     ends = edges if len(edges) else np.array([0.0, 1.0])
     return Scales(ends, counts, (nobody[0], nobody[1]), len(edges) > 0, whole)
 
 
-def _divided(counts: Floats, scale: float, powers: Floats, there: float) -> Floats:
-    """Edges of bins over the powers of two in which somebody probably is, and one more on either side."""
+def _bin_edges(counts: Floats, scale: float, powers: Floats, there: float) -> Floats:
+    """Edges of bins over the powers of two in which units probably are, and one more power on either side."""
     curves = draw_curves(counts, scale, _DRAWN, begin=1 / len(counts))
-    found = np.flatnonzero((curves > 0).mean(axis=0) * there > MODEL.power_seen)
-    if not len(found):
+    places = np.flatnonzero((curves > 0).mean(axis=0) * there > MODEL.power_seen)
+    if not len(places):
         return np.zeros(0)
-    first, last = max(found[0] - 1, 0), min(found[-1] + 2, len(counts))
+    first, last = max(places[0] - 1, 0), min(places[-1] + 2, len(counts))
     curve = curves.mean(axis=0)[first:last]
-    units, reached = float(curve.sum()), np.cumsum(curve)
-    middle = np.count_nonzero((reached > MODEL.bins_tail * units) & (reached - curve < (1 - MODEL.bins_tail) * units))
+    units, cumulative = float(curve.sum()), np.cumsum(curve)
+    least, most = MODEL.bins_tail * units, (1 - MODEL.bins_tail) * units
+    middle = np.count_nonzero((cumulative > least) & (cumulative - curve < most))
     parts = max(int(min(units / (MODEL.units_in_bin * scale * max(int(middle), 1)), _MOST / len(curve), _BINS)), 1)
     return np.append((powers[first:last, None] * (1 + np.arange(parts) / parts)).ravel(), powers[last])
 
 
 def read_values(counts: Floats, scale: float, scales: Scales) -> Floats:
-    """Units in each bin (cases by bins), the first below all edges and the last not: cases that are equally likely.
+    """Units in each bin (cases by bins), in equally likely cases. The first bin is below all edges, the last above.
 
     Input:  counts: noisy, of the bins between `scales.edges`; scale: of the Laplace noise of both histograms (units)
     """
     if not scales.seen:
         return np.maximum(counts, 0.0)[None]
-    counts = _agreed(counts, scales)
+    counts = _reconciliation(counts, scales)
     zero = int(np.searchsorted(scales.edges, 0.0, side="right"))  # the bin that has it
     sides = [np.arange(zero - 1, -1, -1), np.arange(zero + 1, len(counts))]
     nobody = [
@@ -109,7 +111,7 @@ def read_values(counts: Floats, scale: float, scales: Scales) -> Floats:
 
 
 def somebody_between(counts: Floats, scale: float) -> bool:
-    """Whether the second histogram, between its edges, can be told from that of nobody.
+    """Whether the second histogram, between its edges, differs significantly from that of an empty table.
 
     Input:  as in `read_values`; the bins below and above all edges are left out, whoever is there is not between them
     Output: true with a probability of at most 1% where nobody is between the edges. It follows from the noisy counts
@@ -122,28 +124,28 @@ def somebody_between(counts: Floats, scale: float) -> bool:
     inner = counts[1:-1]
     lengths = 2 ** np.arange(int(np.log2(len(inner))) + 1)
     runs = len(inner) * len(lengths)
-    reached = np.concatenate([[0.0], np.cumsum(inner)])
+    cumulative = np.concatenate([[0.0], np.cumsum(inner)])
     for length in lengths.tolist():
-        most = float((reached[length:] - reached[:-length]).max()) / scale
+        most = float((cumulative[length:] - cumulative[:-length]).max()) / scale
         nats = -_RATES * most - length * np.log1p(-(_RATES**2))
         if nats.min() <= math.log(MODEL.false_alarm / runs):
             return True
     return False
 
 
-def _agreed(counts: Floats, scales: Scales) -> Floats:
-    """The second histogram, closer to the truth by what the first says of the units in each power of two.
+def _reconciliation(counts: Floats, scales: Scales) -> Floats:
+    """The second histogram, made more precise by the counts of the first in each power of two.
 
     Source: least squares; a number that is measured once by itself and once as the sum of k parts, with equal noise,
             leaves k + 1 equal parts of the difference, of which each of the k takes one
     """
     last = scales.edges[1:] - 1 if scales.whole else np.nextafter(scales.edges[1:], -np.inf)
     first, last = _numbers(scales.edges[:-1]), _numbers(last)
-    made = counts.copy()
+    result = counts.copy()
     for i in np.unique(first[first == last]):
         parts = 1 + np.flatnonzero((first == i) & (last == i))
-        made[parts] += (scales.counts[i] - counts[parts].sum()) / (len(parts) + 1)
-    return made
+        result[parts] += (scales.counts[i] - counts[parts].sum()) / (len(parts) + 1)
+    return result
 
 
 def _numbers(values: Floats) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""What an estimator is: how one statistic follows from its noisy totals, and how far off it may be.
+"""The estimator of a statistic: its value from noisy totals, its interval, and its expected error.
 
 A released column is post-processing of noisy totals, so nothing here has a privacy cost. Each statistic is one file
 with one `Estimator`, which is registered in this room's `__init__`.
@@ -28,8 +28,8 @@ Parts = Mapping[str, Floats]  # noisy totals under a derived column, by name (co
 class Estimator(ABC):
     """One statistic.
 
-    `adds_up` says whether the number of several groups together is the sum of theirs, so that it has margins.
-    `is_number` says whether it is a number, which has an interval and can be drawn.
+    `adds_up` says whether the number of several groups together is the sum of their numbers, so that it has margins.
+    `is_number` says whether the statistic is a number, which has an interval and can be charted.
     """
 
     adds_up: ClassVar[bool] = False
@@ -40,22 +40,22 @@ class Estimator(ABC):
         """The released column (column unit), one value per group."""
 
     def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
-        """Where the number without noise is with probability 1 - alpha, for each group.
+        """The interval of each group that holds the number without noise with probability 1 - alpha.
 
-        Input:  the released numbers; the noisy totals under them; how many values each group is taken to have, None
-                where nothing says so
-        Output: the two ends, one number per group, in the unit of `released`: for a time its ticks
+        Input:  the released numbers; the noisy totals that they follow from; rows: how many values each group has, None
+                if unknown
+        Output: the two ends, one number per group, in the unit of `numbers`: for a time its ticks
         """
-        return np.full(released.shape, math.nan), np.full(released.shape, math.nan)
+        return np.full(numbers.shape, math.nan), np.full(numbers.shape, math.nan)
 
     @abstractmethod
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """An error that is exceeded with probability at most alpha, before a release (unit of the released column).
 
-        Input:  rows: how many values each group is assumed to have; None where nothing is assumed
-        Output: None where the error depends on the data, and too little is assumed of them
+        Input:  rows: how many values each group is assumed to have; None without an assumption
+        Output: the error; None if it depends on the data and rows is None
         """
 
 
@@ -65,7 +65,7 @@ def real(total: Total, noisy: Noisy) -> Any:
 
 
 def shown(output: ReleasedColumn, values: Any) -> Any:
-    """Numbers as whole ones that fit: an int64, or as many ticks of a time as Python and pandas can show."""
+    """Numbers rounded to int64; for times, to ticks that Python and pandas can show."""
     longest = 9.2e18
     if output.dtype is not None:
         unit = getattr(output.dtype, "time_unit", "us")

@@ -1,16 +1,16 @@
 """The solver behind intervals of means, variances and other ratios of noisy totals.
 
-Write S + z and N = n + w for the noisy sum and count, Q + y for the noisy sum of squares, all measured as the totals
-are; m = S/n, q = Q/n, and V = q - m² for the variance. The noises are independent, but for z and w of a pair (see
-`scales`), and these identities are exact:
+Write S + z and N = n + w for the noisy sum and count, and Q + y for the noisy sum of squares. All are measured from the
+centres of their totals. Write m = S/n, q = Q/n, and V = q - m² for the variance. The noises are independent, but for z
+and w of a pair (see `scales`). These identities are exact:
 
 - N · (released mean - m) = z - m·w
 - N · (released variance - V) = y - 2m·z + (2m² - q)·w - N · (released mean - m)²
 
-So the values of m that fit what was released are those for which z - m·w is as large as N·|released - m| with
-probability at least alpha: a set that holds the true one with probability 1 - alpha (Fieller 1954). The size of a sum
-of symmetric log-concave noises is, at each probability, a norm of their scales (Meyer and Reisner 1991; Bobkov 2010),
-hence convex in m; so going away from the released value one leaves the set once at most, and bisection finds where.
+A value m fits the release if |z - m·w| reaches N·|released - m| with probability at least alpha. The set of these
+values holds the true m with probability 1 - alpha (Fieller 1954). At each probability, the quantile of a sum of
+symmetric log-concave noises is a norm of their scales (Meyer and Reisner 1991; Bobkov 2010), hence convex in m. So a
+path away from the released value leaves the set at most once, and bisection finds the place.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ def expected(
     most: float,
     pull: float = 0.0,
 ) -> float:
-    """The largest e, up to `most`, that noises of these weights reach with probability alpha, with a pull to help."""
+    """The largest error e, up to `most`, that weighted noises, helped by a pull, reach with probability alpha."""
 
     def fits(error: Floats) -> NDArray[np.bool_]:
-        fixed = [(np.full_like(error, x), plan.of(total)) for x, total in terms]
+        parts = [(np.full_like(error, x), plan.of(total)) for x, total in terms]
         size = error * rows - pull * np.maximum(weight - error, 0.0)
-        return reaches(size, [*fixed, (weight + error, plan.of(count))], alpha)
+        return reaches(size, [*parts, (weight + error, plan.of(count))], alpha)
 
     return farthest(fits, np.zeros(1), most).item()
 
 
 def reaches(size: Floats, terms: Terms, alpha: float) -> NDArray[np.bool_]:
-    """Whether noises of these weights add up to such a size with probability above alpha.
+    """Whether the weighted sum of noises reaches a size with probability above alpha.
 
-    A discrete Laplace count is taken as it is. Another integer noise is a real one that is rounded by at most half a
-    step of its grid (see `Noise.step`), or smaller than that in distribution.
+    The discrete Laplace noise of a count enters exactly. Any other integer noise is real noise that is rounded by at
+    most half a step of its grid (see `Noise.step`), or smaller than that in distribution.
     """
     moving = [(weight * float(noise.allotment.total.unit), noise) for weight, noise in terms if not noise.exact]
     if any(isinstance(noise.mechanism, Gaussian) for _, noise in moving):
@@ -72,23 +72,23 @@ def reaches(size: Floats, terms: Terms, alpha: float) -> NDArray[np.bool_]:
 
 
 def scales(terms: Terms) -> list[Floats]:
-    """Scales of the independent Laplace noises that make up noises of these weights (in units of each total).
+    """Scales of the independent Laplace noises in a weighted sum of noises (in units of each total).
 
-    A sum and a count that are a pair have two noises in common, one of them with the other sign; so with the scales a
-    and b there are two, of the scales a + b and |a - b|, whatever the signs of the weights. The law is symmetric in
-    each weight and log-concave, so that its quantiles are a norm of the weights here too. A count whose sum is not
-    there has two of its own, b and b.
+    The sum and the count of a pair share two noises, one of them with opposite signs. With weighted scales a and b, the
+    two noises have the scales a + b and |a - b|, whatever the signs of the weights. The law is symmetric in each weight
+    and log-concave, so its quantiles are a norm of the weights here too. A count without its sum has two noises, both
+    of scale b.
     """
     alone = [weight * noise.scale for weight, noise in terms if not noise.paired]
-    paired = [weight * noise.scale for weight, noise in terms if noise.paired]
-    if not paired:
+    pair = [weight * noise.scale for weight, noise in terms if noise.paired]
+    if not pair:
         return alone
-    first, second = paired if len(paired) == 2 else (paired[0], np.zeros_like(paired[0]))
+    first, second = pair if len(pair) == 2 else (pair[0], np.zeros_like(pair[0]))
     return [*alone, first + second, np.abs(first - second)]
 
 
 def farthest(fits: Callable[[Floats], NDArray[np.bool_]], start: Floats, end: float) -> Floats:
-    """How far from start, where it fits, one can go towards the end: the end, or a place that no longer fits."""
+    """The farthest place from start (which fits) towards the end: the end itself, or a place that just does not fit."""
     inside, outside = np.array(start, np.float64), np.full_like(start, end, np.float64)
     all_of_it = fits(outside)
     for _ in range(_HALVINGS):
@@ -99,7 +99,7 @@ def farthest(fits: Callable[[Floats], NDArray[np.bool_]], start: Floats, end: fl
 
 
 def divisors(low: Floats, high: Floats) -> Interval:
-    """The least and the largest n / max(n - 1, 1) for n from low to high, and at least 1."""
+    """The smallest and largest n / max(n - 1, 1) over n from low to high, with n at least 1."""
     low, high = np.maximum(low, 1.0), np.maximum(high, 1.0)
     at_low, at_high = low / np.maximum(low - 1, 1.0), high / np.maximum(high - 1, 1.0)
     most = np.where((low <= 2) & (high >= 2), 2.0, np.maximum(at_low, at_high))

@@ -1,4 +1,4 @@
-"""Errors of cells and margins of a crosstab whose margins were measured too."""
+"""Errors of cells and margins of a crosstab with measured margins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: 
     """Error of a cell or margin of a reconciled table, exceeded with probability at most alpha (column unit).
 
     Bound:  a sum of independent noises with the coefficients of `estimators`; see `sum_error`. Rounding a noise to its
-            grid counts as a normal part of variance 1/4 step², rounding whole numbers so that they add up as one of 1/3
+            grid counts as a normal noise of variance 1/4 step². Rounding to whole numbers that add up counts as one of
+            variance 1/3
     """
     if plan.parts is not None:
         deviation, rounding = plan.parts[part]
@@ -44,7 +45,7 @@ def error_of_part(output: ReleasedColumn, plan: NoisePlan, part: Margin, alpha: 
 
 
 def source_of(noise: Noise) -> Source:
-    """What a noise was measured on: cells, or one of the margins."""
+    """The source of a noise: cells, or one of the margins."""
     return noise.allotment.total.merged or "cells"
 
 
@@ -53,5 +54,5 @@ def _sources(plan: NoisePlan) -> dict[Source, Noise]:
 
 
 def variances(plan: NoisePlan) -> dict[Source, float]:
-    """The variance of the noise of each."""
+    """The variance of the noise of each source."""
     return {source: noise.deviation**2 for source, noise in _sources(plan).items()}

@@ -19,27 +19,27 @@ __all__ = ["MeanEstimator", "bounded_mean", "mean_interval", "mean_of", "merged_
 
 
 class MeanEstimator(Estimator):
-    """Centre + sum / count, drawn to the centre where noise is all there is, and kept inside the bounds."""
+    """Centre + sum / count, shrunk towards the centre if the count is small, and kept inside the bounds."""
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         (_, total), (_, count) = output.totals
         return mean_of(output, real(total, noisy), real(count, noisy), plan.of(total).deviation)
 
     def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
-        """The set of Fieller; the released number is in it even where it was drawn to the centre."""
+        """Fieller's set, widened to hold the released number, which may be shrunk towards the centre."""
         low, high = (end * output.ticks for end in mean_interval(output, plan, alpha, parts))
-        return np.minimum(low, released), np.maximum(high, released)
+        return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
-        """Whatever the values in their bounds are.
+        """The error for any values inside their bounds.
 
-        Bound:  with n values known and N = n + w, |released mean - m| > e needs z - (m + e)·w > e·n or
-                -z + (m - e)·w > e·n, and |m| is at most half the width of the bounds, h. A mean is drawn to the middle
-                by c/N, c = (σ/h)² (see `mean_of`): then it is z - (m + e)·w > e·n + (m + e)·c/N, so that c·(h - e)/N at
-                most comes to its help, nothing if e >= h. With probability 1 - alpha/50, N is at least n less its error
-                at alpha/50
+        Bound:  with n values known and N = n + w, |released mean - m| > e needs z - (m + e)·w > e·n or -z + (m - e)·w >
+                e·n, and |m| is at most half the width of the bounds, h. A mean is shrunk towards the middle by c/N, c =
+                (σ/h)² (see `mean_of`). The condition is then z - (m + e)·w > e·n + (m + e)·c/N. So shrinkage helps the
+                error by at most c·(h - e)/N, and not at all if e >= h. With probability 1 - alpha/50, N is at least n
+                less its error at alpha/50
         """
         if rows is None:
             return None
@@ -50,26 +50,26 @@ class MeanEstimator(Estimator):
         if least <= 0 or not half:
             return max(mean, half) * output.ticks
         pull = (plan.of(total).deviation / half) ** 2 / least
-        pulled = expected(plan, [(1.0, total)], count, half, rows, alpha * (1 - ASIDE), 2 * half, pull)
-        return min(pulled, max(mean, half)) * output.ticks
+        pull_error = expected(plan, [(1.0, total)], count, half, rows, alpha * (1 - ASIDE), 2 * half, pull)
+        return min(pull_error, max(mean, half)) * output.ticks
 
 
 def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) -> Any:
-    """A mean from a noisy sum and count: their ratio, drawn to the middle of the bounds where noise is all there is.
+    """A mean from a noisy sum and count: their ratio, shrunk towards the middle of the bounds.
 
     Input:  total: measured from the middle; deviation: that of its noise, σ (both column unit); count
     Output: middle + total · n / (n² + (σ/h)²) with n = max(count, 0) and h half the width of the bounds, inside them
-    Bound:  none is needed, this is post-processing. With the true n, and m the distance of the true mean from the
-            middle, the mean square error is (n²σ² + (σ/h)⁴m²) / (n² + (σ/h)²)². Since |m| <= h it is at most
-            σ² / (n² + (σ/h)²), below the σ² / n² of the ratio
+    Bound:  none is needed, since it is post-processing. With the true n, and m the distance of the true mean from the
+            middle, the mean square error is (n²σ² + (σ/h)⁴m²) / (n² + (σ/h)²)². Since |m| <= h it is at most σ² / (n² +
+            (σ/h)²), below the σ² / n² of the ratio
     Source: Hoerl, Kennard 1970, Technometrics 12, for the weight; the bounds say how large m can be
     """
     assert output.bounds is not None
     low, high = float(output.bounds.lower), float(output.bounds.upper)
-    half, counted = high / 2 - low / 2, np.maximum(count, 0.0)
+    half, number = high / 2 - low / 2, np.maximum(count, 0.0)
     with np.errstate(divide="ignore", over="ignore"):
-        pulled = np.divide((deviation / half) ** 2, counted) if half and deviation else 0.0
-        ratio = np.divide(total, counted + pulled, out=np.zeros_like(counted), where=counted > 0)
+        pull = np.divide((deviation / half) ** 2, number) if half and deviation else 0.0
+        ratio = np.divide(total, number + pull, out=np.zeros_like(number), where=number > 0)
     ((_, total), *_) = output.totals
     return np.clip(float(total.grid.centre) + ratio, low, high)
 
@@ -81,45 +81,45 @@ def bounded_mean(output: ReleasedColumn, total: Any, count: Any, centre: float) 
 
 
 def mean_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
-    """The set of Fieller, inside the bounds."""
+    """Fieller's set, inside the bounds."""
     assert output.bounds is not None
     (name, total), (size, count) = output.totals[0], output.totals[-1]
     number, centre = parts[size], float(total.grid.centre)
-    released = parts[name] / np.maximum(number, 1.0)
+    ratio = parts[name] / np.maximum(number, 1.0)
 
     def fits(mean: Floats) -> NDArray[np.bool_]:
         terms = [(np.ones_like(mean), plan.of(total)), (np.abs(mean), plan.of(count))]
-        return reaches(np.abs(released - mean) * number, terms, alpha) | (number < 1)
+        return reaches(np.abs(ratio - mean) * number, terms, alpha) | (number < 1)
 
     least, most = (float(Fraction(end) - total.grid.centre) for end in output.bounds)
-    low, high = (np.clip(farthest(fits, released, end), least, most) for end in (least, most))
+    low, high = (np.clip(farthest(fits, ratio, end), least, most) for end in (least, most))
     return low + centre, high + centre
 
 
 def merged_mean_interval(
     output: ReleasedColumn, plan: NoisePlan, alpha: float, total: float, number: float, groups: int
 ) -> tuple[float, float]:
-    """Where the mean over several groups without noise is, with probability 1 - alpha (column unit).
+    """The interval that holds the mean over several groups with probability 1 - alpha (column unit).
 
     Input:  total, number: the sum and the count over these groups, as released (column unit); how many groups they are
-    Output: the two ends, inside the bounds; all of that where fewer than one value was counted
-    Bound:  the set of Fieller for sums of noises: see `sum_error`. Its error is convex in the mean (for each s the
-            logarithm of Chernoff's bound is, and so is the least over s of a perspective of it), so going away from the
-            released value one leaves the set once at most, or is in it at the end. Rounding counts as in `error_of_sum`
+    Output: the two ends, inside the bounds; the bounds themselves if the count is below 1
+    Bound:  Fieller's set for sums of noises: see `sum_error`. The error is convex in the mean: for each s the logarithm
+            of Chernoff's bound is, and so is the minimum over s of its perspective. So a path away from the released
+            value leaves the set at most once. Rounding counts as in `error_of_sum`
     """
     assert output.bounds is not None
-    (_, summed), (_, counted) = output.totals[0], output.totals[-1]
-    centre = float(summed.grid.centre)
-    least, most = (float(Fraction(end) - summed.grid.centre) for end in output.bounds)
+    (_, sum_part), (_, count_part) = output.totals[0], output.totals[-1]
+    centre = float(sum_part.grid.centre)
+    least, most = (float(Fraction(end) - sum_part.grid.centre) for end in output.bounds)
     if number < 1:
         return least + centre, most + centre
-    released = total / number
+    ratio = total / number
 
     def fits(means: Floats) -> NDArray[np.bool_]:
         (mean,) = means
         normal = 0.0
         pure: list[tuple[Floats, Noise]] = []
-        for weight, noise in ((1.0, plan.of(summed)), (abs(mean), plan.of(counted))):
+        for weight, noise in ((1.0, plan.of(sum_part)), (abs(mean), plan.of(count_part))):
             unit = weight * float(noise.allotment.total.unit)
             if isinstance(noise.mechanism, Gaussian):
                 normal += groups * (noise.scale * unit) ** 2
@@ -127,8 +127,8 @@ def merged_mean_interval(
                 pure.append((np.array([unit]), noise))
             normal += groups * (unit * noise.step) ** 2
         laplace = [(scale.item(), groups) for scale in scales(pure)]
-        return np.array([abs(released - mean) * number < sum_error(normal, laplace, alpha)])
+        return np.array([abs(ratio - mean) * number < sum_error(normal, laplace, alpha)])
 
-    ends = (farthest(fits, np.array([released]), end).item() for end in (least, most))
+    ends = (farthest(fits, np.array([ratio]), end).item() for end in (least, most))
     low, high = (min(max(end, least), most) + centre for end in ends)
     return low, high

@@ -1,4 +1,4 @@
-"""Most frequent values: those that were chosen among listed ones."""
+"""Most frequent values, chosen among listed values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ModeEstimator(Estimator):
 
 
 def rows_fewer(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
-    """How many fewer rows than the most frequent value (of those that are left) a released value may have: rows.
+    """How many fewer rows (count) a released value may have than the most frequent value not released before it.
 
     Bound:  exceeded with probability at most alpha, whatever the data: see `fewer_rows`
     """

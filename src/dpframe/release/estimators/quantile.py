@@ -28,67 +28,68 @@ class QuantileEstimator(Estimator):
         return np.clip(np.rint(values), *_WHOLE).astype(np.int64) if output.whole else values
 
     def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
-        """The ends that were paid for, see `formulas.error.quantile_interval`; else that of `_choice_error`.
+        """The interval that was paid for, see `formulas.error.quantile_interval`; else that of `_choice_error`.
 
-        The latter is for values that lie as it says, and no less than ends that were paid for at a lower confidence; it
-        is the bounds where no number of values is known.
+        The interval of `_choice_error` holds only for values as dense as that function assumes. It is never narrower
+        than an interval that was paid for at a lower confidence. If the number of values is unknown, it is the bounds.
         """
         assert output.bounds is not None
         least, most = (float(end) * output.ticks for end in output.bounds)
         total = output.totals[0][1]
         if total.ci is None:
-            return _likely(output, plan, alpha, released, rows)
+            return _likely(output, plan, alpha, numbers, rows)
         low, high = (np.clip(parts[name] * output.ticks, least, most) for name in end_names(output.name))
         if total.surely(alpha):
             return low, high
-        lower, upper = _likely(output, plan, alpha, released, rows)
+        lower, upper = _likely(output, plan, alpha, numbers, rows)
         return np.minimum(low, lower), np.maximum(high, upper)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
-        """For values that lie as `_choice_error` says."""
+        """The error for values as dense as `_choice_error` assumes."""
         if rows is None:
             return None
         assert output.bounds is not None
         reach = float(output.bounds.upper - output.bounds.lower)
-        if rows <= _rows_needed(output, plan, alpha):
+        if rows <= _least_rows(output, plan, alpha):
             return reach * output.ticks
-        rank, moved = _moved(output, plan, np.array(rows))
-        error = _choice_error(output, plan, alpha, rows) + max(rank, 1 - rank) * reach * float(moved)
+        rank, shift = _public_shift(output, plan, np.array(rows))
+        error = _choice_error(output, plan, alpha, rows) + max(rank, 1 - rank) * reach * float(shift)
         error = min(error, reach)
         return (float(math.ceil(error)) if output.whole else error) * output.ticks
 
 
 def end_names(name: str) -> tuple[str, str]:
-    """What the two ends between which a quantile is are called beside it."""
+    """The names of the two ends of a quantile's interval among the noisy totals."""
     return f"{name}.low", f"{name}.high"
 
 
 def _likely(
-    output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, rows: Floats | None
+    output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, rows: Floats | None
 ) -> tuple[Floats, Floats]:
-    """The interval of a quantile by `_choice_error`, for values that lie as it says; its bounds without rows."""
+    """The interval of a quantile by `_choice_error`; the bounds if the number of values is unknown."""
     assert output.bounds is not None
     least, most = (float(end) * output.ticks for end in output.bounds)
     if rows is None:
-        return np.full(released.shape, least), np.full(released.shape, most)
-    place = (released - least) / (most - least) if most > least else np.zeros_like(released)
-    counted = np.maximum(rows * _sparser(output, place), 1e-3)
-    step = 10.0 ** (np.floor(np.log10(counted)) - 1)
-    counted = np.floor(counted / step) * step  # to two digits, downward, so that groups of one size share a figure
-    by_rows = {n: _choice_error(output, plan, alpha, n) for n in np.unique(counted)}
-    errors = np.array([by_rows[n] for n in counted], np.float64) * output.ticks
-    rank, moved = _moved(output, plan, counted)
+        return np.full(numbers.shape, least), np.full(numbers.shape, most)
+    place = (numbers - least) / (most - least) if most > least else np.zeros_like(numbers)
+    dense_rows = np.maximum(rows * _sparser(output, place), 1e-3)
+    step = 10.0 ** (np.floor(np.log10(dense_rows)) - 1)
+    # Round down to two digits, so that groups of about one size share a figure.
+    dense_rows = np.floor(dense_rows / step) * step
+    by_rows = {n: _choice_error(output, plan, alpha, n) for n in np.unique(dense_rows)}
+    errors = np.array([by_rows[n] for n in dense_rows], np.float64) * output.ticks
+    rank, shift = _public_shift(output, plan, dense_rows)
     still = least + rank * (most - least)
-    lower, upper = released - errors, released + errors
-    lower, upper = lower - np.maximum(still - lower, 0) * moved, upper + np.maximum(upper - still, 0) * moved
-    enough = rows > _rows_needed(output, plan, alpha)
+    lower, upper = numbers - errors, numbers + errors
+    lower, upper = lower - np.maximum(still - lower, 0) * shift, upper + np.maximum(upper - still, 0) * shift
+    enough = rows > _least_rows(output, plan, alpha)
     return np.where(enough, np.maximum(lower, least), least), np.where(enough, np.minimum(upper, most), most)
 
 
 def _sparser(output: ReleasedColumn, place: Floats) -> Floats:
-    """How densely values lie on the sparser side of a quantile, on average, as a part of that between the bounds.
+    """Average density of values on the sparser side of a quantile, relative to values spread evenly between the bounds.
 
     Input:  place: where the quantile is between the bounds, from 0 to 1
     Output: at most 1, since a part q of the values lies below it, and 1 - q above; 1 for an extreme
@@ -100,14 +101,15 @@ def _sparser(output: ReleasedColumn, place: Floats) -> Floats:
         return np.asarray(np.minimum(rank / place, (1 - rank) / (1 - place)))
 
 
-def _moved(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tuple[float, Floats]:
-    """The rank of a quantile, and how far the public rows beside a group's own move it, at most.
+def _public_shift(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tuple[float, Floats]:
+    """The rank of a quantile, and how far public rows added to a group move it at most.
 
-    Output: the second as a part of the distance between where the choice is made and the part `rank` of the way
-            between the bounds, at which they move nothing
+    Output: the shift is relative to the distance from the choice to the point a part `rank` of the way between the
+            bounds, at which public rows move nothing
     Bound:  between two places that are a part d of the bounds apart there are PRIOR·scale·d public rows (see
-            `rank_prior`), and at least rows·d of the group. So a choice that is right for both together at such a
-            distance is PRIOR·scale·d rows from that for the rows alone, and they lie within PRIOR·scale·d/rows of it
+            `rank_prior`), and at least rows·d rows of the group. So at this distance, the choice for both together
+            differs by PRIOR·scale·d rows from the choice for the group alone, and these rows lie within
+            PRIOR·scale·d/rows of it
     """
     ((_, total),) = output.totals
     rank = float(total.rank or 0)
@@ -115,13 +117,13 @@ def _moved(output: ReleasedColumn, plan: NoisePlan, rows: Floats) -> tuple[float
     return rank, public / rows
 
 
-def _rows_needed(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
-    """How many values a group must have for its quantile to be among them, and not in an empty part of the bounds.
+def _least_rows(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
+    """How many values a group must have so that its quantile is among them, not in an empty part of the bounds.
 
-    Bound:  a candidate above all values splits them worse by 1 - q of them, one below by q of them, each less what
-            public rows say (see `rank_prior`): at most PRIOR·scale·q and PRIOR·scale·(1 - q). So it is taken with
-            probability at most e to minus these over the scale, and any of them with at most alpha where there are
-            this many
+    Bound:  a candidate above all values splits them worse by 1 - q of the values, one below by q of them. Public rows
+            reduce this by at most PRIOR·scale·q and PRIOR·scale·(1 - q) (see `rank_prior`). So such a candidate is
+            chosen with probability at most exp(-difference / scale), and any of them with probability at most alpha if
+            the group has this many values
     """
     ((_, total),) = output.totals
     rank, scale = float(total.rank or 0), plan.of(total).scale * float(total.unit)
@@ -133,14 +135,14 @@ def _rows_needed(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float
 
 
 def _choice_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float) -> float:
-    """Error of a quantile around which values lie as densely as this many do, spread evenly (column unit).
+    """Error of a quantile if values around it are as dense as `rows` values spread evenly (column unit).
 
-    Bound:  what is promised of the choice is about ranks: a candidate that splits the rows worse than the best by
-            `scale` more rows is e times rarer. Where values lie evenly, each further candidate is worse by the same
-            number of rows, and the law of the choice among candidates on both sides is known: see `choice_error`.
-            Where they lie more densely, the choice is nearer. Public rows lie evenly too; how far they move it is in
-            `_moved`. An extreme is chosen with about ln(candidates) · scale rows beyond it, which is added; so is a
-            step, for where the values and their quantile are between candidates
+    Bound:  a mechanism's guarantee is about ranks: a candidate that splits the rows worse by `scale` more rows is e
+            times less likely. If values are evenly spread, each further candidate is worse by an equal number of rows,
+            and the law of the choice is known: see `choice_error`. If values are denser, the choice is nearer. Public
+            rows are evenly spread too; `_public_shift` says how far they move the choice. An extreme is chosen with
+            about ln(candidates) · scale rows beyond it; these are added. One step is added too, since values and their
+            quantile may be between candidates
     """
     ((_, total),) = output.totals
     candidates = total.candidates

@@ -27,14 +27,14 @@ class SumEstimator(Estimator):
         return _whole(total, noisy) if output.whole else real(total, noisy)
 
     def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """By the tails of the noise, exactly."""
         error = _direct_error(output, plan, alpha) * output.ticks
-        return released - error, released + error
+        return numbers - error, numbers + error
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
-        """The error after a release too: it does not depend on the data."""
+        """The error before and after a release: it does not depend on the data."""
         return _direct_error(output, plan, alpha) * output.ticks
 
 
@@ -53,7 +53,7 @@ def _whole(total: Total, noisy: Noisy) -> Any:
 
 
 def _direct_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
-    """Of a count or sum (column unit). One that carries fraction bits is rounded after the noise."""
+    """The error of a count or sum (column unit). A total with fraction bits is rounded after the noise."""
     ((_, total),) = output.totals
     if plan.reconciled:
         return error_of_part(output, plan, "cell", alpha)
@@ -65,26 +65,27 @@ def _direct_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> floa
 
 
 def error_of_sum(output: ReleasedColumn, plan: NoisePlan, alpha: float, number: int) -> float:
-    """Error of a margin: of the sum of several released counts or sums of one column, all with the same noise.
+    """Error of the sum of several released counts or sums of one column, all with the same noise: of a margin.
 
-    What it stands for is the sum of the totals. Groups whose limits leave fractions in a count add less than rounding.
+    It is the error relative to the sum of the true totals. Fractions in true counts add less than rounding does.
 
-    Bound:  of whole numbers the law of the sum, exactly: see `whole_total_error`; of others that of the real noises,
-            see `laplace_total_error`, with half a step of the grid for rounding each. A sum of normal noises is normal,
-            and rounding each counts as a part of variance 1/4 step², three times what a uniform error of that size has
+    Bound:  for whole numbers, the exact law of the sum: see `whole_total_error`. For other numbers, the law of the real
+            noises, see `laplace_total_error`, and half a step of the grid for rounding each. A sum of normal noises is
+            normal; rounding each counts as a noise of variance 1/4 step², three times the variance of a uniform error
+            of that size
     """
     ((_, total),) = output.totals
     noise = plan.of(total)
     if noise.exact:
         return 0.0
     unit = float(total.unit)
-    rounded = 1.0 if output.whole and total.fraction else 0.0
+    rounding = 1.0 if output.whole and total.fraction else 0.0
     if isinstance(noise.mechanism, Gaussian):
-        error = sum_error(number * ((noise.scale * unit) ** 2 + (unit**2 + rounded) / 4), [], alpha)
+        error = sum_error(number * ((noise.scale * unit) ** 2 + (unit**2 + rounding) / 4), [], alpha)
         return float(math.floor(error)) if output.whole and not total.fraction else error
     if output.whole:
         discrete = isinstance(noise.mechanism, DiscreteLaplace)
         whole = whole_total_error(noise.scale * unit, number, alpha, discrete=discrete)
         if whole is not None:
             return float(whole)
-    return laplace_total_error(noise.scale * unit, number, alpha) + number * (unit + rounded) / 2
+    return laplace_total_error(noise.scale * unit, number, alpha) + number * (unit + rounding) / 2

@@ -24,15 +24,15 @@ class VarianceEstimator(Estimator):
         return _variance(output, noisy)
 
     def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
-        """The variances that fit; the released number among them, though its mean was moved into its bounds."""
+        """The variances that fit, widened to hold the released number, whose mean may be clipped to its bounds."""
         low, high = (end * output.ticks for end in _variance_interval(output, plan, alpha, parts))
-        return np.minimum(low, released), np.maximum(high, released)
+        return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
-        """Whatever the values in their bounds are; see `_expected`."""
-        return None if rows is None else _expected(output, plan, alpha, rows) * output.ticks
+        """The error for any values inside their bounds: see `_expected_error`."""
+        return None if rows is None else _expected_error(output, plan, alpha, rows) * output.ticks
 
 
 class StandardDeviationEstimator(Estimator):
@@ -42,18 +42,18 @@ class StandardDeviationEstimator(Estimator):
         return np.sqrt(_variance(output, noisy))
 
     def interval(
-        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, released: Floats, parts: Parts, rows: Floats | None
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The roots of the variances that fit."""
         low, high = (np.sqrt(end) * output.ticks for end in _variance_interval(output, plan, alpha, parts))
-        return np.minimum(low, released), np.maximum(high, released)
+        return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
-        """At most the root of what the variance is off by.
+        """At most the root of the error of the variance.
 
-        It is off by as much where values hardly differ: after a release it is often far better known.
+        The error is that large only if values hardly differ. After a release, the interval is often far narrower.
         """
-        return None if rows is None else float(np.sqrt(_expected(output, plan, alpha, rows))) * output.ticks
+        return None if rows is None else float(np.sqrt(_expected_error(output, plan, alpha, rows))) * output.ticks
 
 
 def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
@@ -69,25 +69,25 @@ def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
 
 
 def _variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
-    """The variances that fit, with the mean anywhere in its own set and the divisor in its own.
+    """The variances that fit, for any mean and any divisor in their own intervals.
 
-    With probability 1 - alpha/50 the mean is in its set, which bounds (released - m)² and the weights of z and w; with
-    ddof=1 likewise the count, for n / (n - 1). The rest of alpha is for y - 2m·z + (2m² - q)·w.
+    With probability 1 - alpha/50 the mean is in its interval, which bounds (released - m)² and the weights of z and w.
+    With ddof=1 another alpha/50 is for the count in n / (n - 1). The rest of alpha is for y - 2m·z + (2m² - q)·w.
     """
     (name, total), (squares, square), (size, count) = output.totals
     number, half = parts[size], half_width(output)
     shift = float(total.grid.centre - square.about)  # the sum is measured from here, the squares from the middle
-    held = float(square.grid.centre)
+    centre = float(square.grid.centre)
     near, far = (end - float(square.about) for end in mean_interval(output, plan, alpha * ASIDE, parts))
-    released = parts[name] / np.maximum(number, 1.0) + shift
-    off = np.maximum(np.abs(released - near), np.abs(far - released)) ** 2
+    ratio = parts[name] / np.maximum(number, 1.0) + shift
+    off = np.maximum(np.abs(ratio - near), np.abs(far - ratio)) ** 2
     widest = np.maximum(np.abs(near), np.abs(far))
     closest = np.where(near * far <= 0, 0.0, np.minimum(np.abs(near), np.abs(far)))
-    spread = held + parts[squares] / np.maximum(number, 1.0) - released**2
+    spread = centre + parts[squares] / np.maximum(number, 1.0) - ratio**2
     rest = alpha * (1 - ASIDE * (2 if output.ddof else 1))
 
     def fits(variance: Floats) -> NDArray[np.bool_]:
-        weight = np.maximum(np.abs(widest**2 - variance + held), np.abs(closest**2 - variance + held))
+        weight = np.maximum(np.abs(widest**2 - variance + centre), np.abs(closest**2 - variance + centre))
         weight = weight + 2 * widest * abs(shift)
         terms = [(np.ones_like(weight), plan.of(square)), (2 * widest, plan.of(total)), (weight, plan.of(count))]
         size = np.where(variance > spread, variance - spread - off, spread - variance) * number
@@ -101,10 +101,10 @@ def _variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, pa
     return np.where(number < 1, 0.0, low * least), np.where(number < 1, 2.0, most) * high
 
 
-def _expected(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float) -> float:
+def _expected_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float) -> float:
     """An error of a variance that is exceeded with probability at most alpha (square of the column unit).
 
-    Bound:  as for a mean (`Mean.expected_error`), with 2|m| <= 2h and |2m² - q| <= 3h²/2
+    Bound:  as for a mean (`MeanEstimator.expected_error`), with 2|m| <= 2h and |2m² - q| <= 3h²/2
     """
     half = half_width(output)
     total, count = output.totals[0][1], output.totals[-1][1]

@@ -1,4 +1,4 @@
-"""The price of a release, how it is divided, and the noise that each part of it buys."""
+"""The price of a release, its division over totals, and the noise that each part buys."""
 
 from dpframe.release.pricing.allocation import (
     Allocation,

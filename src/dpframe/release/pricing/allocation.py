@@ -1,4 +1,4 @@
-"""How a price is divided over the totals of a release, and what each part of it buys.
+"""The division of a price over the totals of a release, and the noise that each part buys.
 
 A price is spent in one of several ways: with Laplace or Gaussian noise, with or without the optimal rule for keys. Each
 way is an `Allocation`. The one with the least noise is taken (`log_noise`).
@@ -65,7 +65,7 @@ __all__ = [
 
 
 class NoiseKind(Enum):
-    """The noise that was asked for: of one kind, or whichever is less."""
+    """The typed kind of noise: one kind, or the one with less noise."""
 
     AUTO = "auto"
     LAPLACE = "laplace"
@@ -105,19 +105,19 @@ def moved_totals(question: Question) -> list[Allotment]:
 
 def parts_of(question: Question, share: Fraction = Fraction(1)) -> list[PricedTotal]:
     """The totals of a question with their parts of a price, of which the question has a share."""
-    moved = moved_totals(question)
-    pure = sum((allotment.epsilon_share for allotment in moved), Fraction(0)) or Fraction(1)
-    weights = sum((allotment.share for allotment in moved), Fraction(0)) or Fraction(1)
+    totals = moved_totals(question)
+    pure = sum((allotment.epsilon_share for allotment in totals), Fraction(0)) or Fraction(1)
+    weights = sum((allotment.share for allotment in totals), Fraction(0)) or Fraction(1)
     return [
         PricedTotal(allotment, share * allotment.epsilon_share / pure, share * allotment.share / weights)
-        for allotment in moved
+        for allotment in totals
     ]
 
 
 def split(parts: Sequence[PricedTotal], *, selects: bool) -> tuple[list[PricedTotal], list[PricedTotal]]:
-    """The totals that noise is added to, and those by which something is chosen.
+    """The totals that noise is added to, and the totals by which something is chosen.
 
-    The optimal rule for keys is a choice, where it `selects`.
+    If the optimal rule `selects` keys, its total is a choice.
     """
     halves: tuple[list[PricedTotal], list[PricedTotal]] = ([], [])
     for part in parts:
@@ -126,23 +126,23 @@ def split(parts: Sequence[PricedTotal], *, selects: bool) -> tuple[list[PricedTo
 
 
 def pieces(allotment: Allotment) -> int:
-    """Of how many choices of equal price a choice is made; see `choices_rho`."""
+    """How many choices of equal price a total pays for; see `choices_rho`."""
     return allotment.total.sensitivity.l0 if allotment.hidden else allotment.total.choices
 
 
 def _ways(parts: Sequence[PricedTotal], noise: NoiseKind, *, normal: bool) -> list[tuple[bool, bool]]:
     """The ways to try: whether noise is Gaussian (if it can be), and whether the optimal rule finds the keys.
 
-    Among pure rules it is the best, but Gaussian noise adds up more slowly over many groups of one unit.
+    The optimal rule is the best pure rule, but Gaussian noise grows more slowly with the number of groups of one unit.
     """
-    tried = []
+    ways = []
     for selects in (True, False) if any(finds_keys(part.allotment) for part in parts) else (True,):
-        added, _ = split(parts, selects=selects)
-        if selects and (noise is not NoiseKind.GAUSSIAN or not added):
-            tried.append((False, True))
-        if added and noise is not NoiseKind.LAPLACE and normal:
-            tried.append((True, selects))
-    return tried
+        numbers, _ = split(parts, selects=selects)
+        if selects and (noise is not NoiseKind.GAUSSIAN or not numbers):
+            ways.append((False, True))
+        if numbers and noise is not NoiseKind.LAPLACE and normal:
+            ways.append((True, selects))
+    return ways
 
 
 def allocate_epsilon(
@@ -156,44 +156,45 @@ def allocate_epsilon(
 ) -> list[Allocation]:
     """The ways to spend (ε, δ).
 
-    Input:  parts of one release; noise; finds, whether keys are found in the data, which take half of δ beside noise
-            that needs δ, and all of it otherwise; joint, whether losses are added up as distributions
+    Input:  parts of one release; noise; finds: whether keys are found in the data (they take half of δ if the noise
+            needs δ, and all of it otherwise); joint: whether losses are added up as distributions
     Bound:  Laplace: part i has ε_i = ε · part, and the ε_i add up: scale l1_i / ε_i. A sum and its count may be one
             mechanism of ε_i + ε_j, see `formulas.sensitivity.pairs`. Joint: all ε_i are larger by the factor that
             `largest_parts` proves for (ε, δ). Gaussian: all totals with noise have the sum of their ε_i, and are one
             mechanism with μ² = Σ (l2_i / σ_i)², whose analytic profile at that sum is at most δ. Choices: see
-            `choice_of`. Where something is chosen, all parts are also tried as parts of the ρ of (ε, δ):
-            a mechanism that is ρ-zero-concentrated but with probability δ/2 is (ε, δ)-private
+            `choice_of`. If something is chosen, all parts are also tried as parts of the ρ of (ε, δ): a mechanism that
+            is ρ-zero-concentrated but with probability δ/2 is (ε, δ)-private
     Source: Dwork and Roth 2014, theorems 3.6 and 3.16; Balle and Wang 2018, arXiv:1805.06530, theorem 8; Bun and
             Steinke 2016, arXiv:1605.02065
     """
     slack = delta / 2 if finds else delta
-    tried, ways = [], _ways(parts, noise, normal=delta > 0)
+    allocations, ways = [], _ways(parts, noise, normal=delta > 0)
     for normal, selects in ways:
-        added, chosen = split(parts, selects=selects)
+        numbers, selections = split(parts, selects=selects)
         factor, uses, laplace = epsilon, normal, laplace_of
         if not normal and joint and slack and parts:
-            factor *= _joint_factor(added, chosen, epsilon, slack)
+            factor *= _joint_factor(numbers, selections, epsilon, slack)
             uses, laplace = True, rounded_laplace_of
         if normal:
-            together = sum((epsilon * part.epsilon for part in added), Fraction(0))
-            noises = gaussians_of([(p.allotment, p.weight) for p in added if p.weight], together, slack)
+            together = sum((epsilon * part.epsilon for part in numbers), Fraction(0))
+            noises = gaussians_of([(p.allotment, p.weight) for p in numbers if p.weight], together, slack)
         else:
-            noises = laplaces_of([(p.allotment, factor * p.epsilon) for p in added if p.epsilon], laplace)
-        choices = [choice_of(part.allotment, factor * part.epsilon) for part in chosen]
-        tried.append(Allocation((*noises, *choices), slack if uses else delta, uses, normal))
+            noises = laplaces_of([(p.allotment, factor * p.epsilon) for p in numbers if p.epsilon], laplace)
+        choices = [choice_of(part.allotment, factor * part.epsilon) for part in selections]
+        allocations.append(Allocation((*noises, *choices), slack if uses else delta, uses, normal))
     if delta and noise is not NoiseKind.LAPLACE and any(part.allotment.total.chosen for part in parts):
         rho = rho_within(epsilon, slack)
-        tried += [Allocation(_for_rho(parts, rho, normal, selects), slack, True) for normal, selects in ways]
-    return tried
+        allocations += [Allocation(_for_rho(parts, rho, normal, selects), slack, True) for normal, selects in ways]
+    return allocations
 
 
 def _joint_factor(
-    added: Sequence[PricedTotal], chosen: Sequence[PricedTotal], epsilon: Fraction, delta: Fraction
+    numbers: Sequence[PricedTotal], selections: Sequence[PricedTotal], epsilon: Fraction, delta: Fraction
 ) -> Fraction:
-    """How much larger each part of ε may be where their joint distribution decides; see `largest_parts`."""
-    pure = [epsilon * part.epsilon / pieces(part.allotment) for part in chosen for _ in range(pieces(part.allotment))]
-    noisy = [epsilon * part for _, part in _pairs_joined([(p.allotment, p.epsilon) for p in added])]
+    """The factor by which each part of ε may be larger under joint accounting; see `largest_parts`."""
+    counts = [(part, pieces(part.allotment)) for part in selections]
+    pure = [epsilon * part.epsilon / count for part, count in counts for _ in range(count)]
+    noisy = [epsilon * part for _, part in _join_pairs([(p.allotment, p.epsilon) for p in numbers])]
     return largest_parts(noisy, pure, epsilon, delta)
 
 
@@ -208,10 +209,10 @@ def allocate_rho(parts: Sequence[PricedTotal], rho: Fraction, delta: Fraction, n
 
 def _for_rho(parts: Sequence[PricedTotal], rho: Fraction, normal: bool, selects: bool) -> tuple[Noise, ...]:
     """The noise and the choices that each part of a ρ buys, in one way."""
-    added, chosen = split([part for part in parts if part.weight], selects=selects)
+    numbers, selections = split([part for part in parts if part.weight], selects=selects)
     noise = _gaussian_for_rho if normal else _laplace_for_rho
-    choices = [_best_choice_for_rho(part.allotment, rho * part.weight) for part in chosen]
-    return (*(noise(part.allotment, rho * part.weight) for part in added), *choices)
+    choices = [_best_choice_for_rho(part.allotment, rho * part.weight) for part in selections]
+    return (*(noise(part.allotment, rho * part.weight) for part in numbers), *choices)
 
 
 def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan:
@@ -230,12 +231,12 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
     ]
     still = [Noise(allotment, NoNoise()) for allotment in question.allotments if not allotment.total.sensitivity.l0]
     rest = [of_the_rest(p, noises) for p in question.allotments if p.total.collects and p.total.sensitivity.l0]
-    ordered = tuple(sorted([*noises, *still, *rest], key=lambda noise: question.allotments.index(noise.allotment)))
+    in_order = tuple(sorted([*noises, *still, *rest], key=lambda noise: question.allotments.index(noise.allotment)))
     decided_by = next(
         (p for p in question.allotments if question.threshold and p.total.key == question.threshold.key), None
     )
-    threshold, start = rule(decided_by, ordered, delta) if decided_by else (None, None)
-    return NoisePlan(ordered, threshold, decided_by, cost, question.shape, start)
+    threshold, start = rule(decided_by, in_order, delta) if decided_by else (None, None)
+    return NoisePlan(in_order, threshold, decided_by, cost, question.shape, start)
 
 
 def joint_plan(
@@ -244,17 +245,17 @@ def joint_plan(
     """A plan of Gaussian noise whose keys are found by a threshold on one of its numbers; None where there is none.
 
     Input:  the question with its parts; a Gaussian allocation of (ε, δ)
-    Bound:  the noise is that of 19/20 of δ, and T as low as `threshold_beside_noise` allows. The total of suppressed
-            groups would show those of one unit alone, so beside it there is no such plan
+    Bound:  the noise uses 19/20 of δ, and T is as low as `threshold_beside_noise` allows. The total of suppressed
+            groups would reveal groups of one unit alone, so a question with that total has no such plan
     """
-    weighted = [part for part in parts if part.weight and not _is_choice(allocation, part.allotment)]
+    members = [part for part in parts if part.weight and not _is_choice(allocation, part.allotment)]
     decided_by = next(
-        (p.allotment for p in weighted if question.threshold and p.allotment.total.key == question.threshold.key), None
+        (p.allotment for p in members if question.threshold and p.allotment.total.key == question.threshold.key), None
     )
     if decided_by is None or any(allotment.total.collects for allotment in question.allotments):
         return None
-    together = sum((epsilon * part.epsilon for part in weighted), Fraction(0))
-    noises = gaussians_of([(part.allotment, part.weight) for part in weighted], together, delta * Fraction(19, 20))
+    together = sum((epsilon * part.epsilon for part in members), Fraction(0))
+    noises = gaussians_of([(part.allotment, part.weight) for part in members], together, delta * Fraction(19, 20))
     threshold = joint_threshold(decided_by, noises, together, delta)
     if threshold is None:
         return None
@@ -273,39 +274,39 @@ def _is_choice(allocation: Allocation, allotment: Allotment) -> bool:
 def log_noise(plan: NoisePlan) -> float:
     """Geometric mean of the columns' noise, as a logarithm. Smaller is better.
 
-    It is the sum over released columns of the logarithm of the standard deviation of noise that is added, or of how far
-    a choice is off (`Noise.miss`). A column that is made of several totals is one: each counts as much, together they
-    weigh 1. A number that decides which keys are released counts as T + s²/T in place of its s, with T from
-    `log_units_needed`. That is about the mean square error over keys of sizes as n^-2, of which those that are missing
-    are off by all of their size. It counts as T where the number itself is not released.
+    It is a sum over released columns. Each term is the logarithm of the standard deviation of added noise, or of the
+    error of a choice (`Noise.miss`). If a column has several totals, each has an equal weight, and together they weigh
+    1. A number that decides which keys are released counts as T + s²/T in place of its standard deviation s, with T
+    from `log_units_needed`. That is about the mean square error over keys whose sizes follow n^-2, where a missing key
+    has an error of its full size. If the number itself is not released, it counts as T.
     """
-    added = [n for n in plan.noises if n.adds and not n.exact and n.allotment is not plan.decided_by]
-    chosen = [n for n in plan.noises if isinstance(n.mechanism, Chooses)]
-    choices = math.fsum(float(n.allotment.columns) * math.log(n.miss) for n in chosen)
+    numbers = [n for n in plan.noises if n.adds and not n.exact and n.allotment is not plan.decided_by]
+    selections = [n for n in plan.noises if isinstance(n.mechanism, Chooses)]
+    choices = math.fsum(float(n.allotment.columns) * math.log(n.miss) for n in selections)
     if plan.decided_by is None:
-        return _published(added, plan.shape) + choices
+        return _published_noise(numbers, plan.shape) + choices
     keys, total = log_units_needed(plan), plan.decided_by.total
     unit = float(total.unit * total.sensitivity.exact_linf)
     noisy = 0.0 if plan.decided_by.hidden else plan.of(total).deviation / unit * math.exp(-keys)
-    return _published(added, plan.shape) + choices + keys + math.log1p(noisy**2)
+    return _published_noise(numbers, plan.shape) + choices + keys + math.log1p(noisy**2)
 
 
-def _published(noises: Sequence[Noise], shape: tuple[int, int] | None) -> float:
+def _published_noise(noises: Sequence[Noise], shape: tuple[int, int] | None) -> float:
     """Sum of the logarithms of the standard deviations of what is published.
 
     For a crosstab with measured margins these are the cells and margins after they are fitted to each other.
     """
     if shape is None:
         return math.fsum(float(noise.allotment.columns) * math.log(noise.deviation) for noise in noises)
-    measured: dict[Source, float] = {n.allotment.total.merged or "cells": n.deviation**2 for n in noises}
-    return math.fsum(map(math.log, estimators(*shape, measured).variances(measured)))
+    variances: dict[Source, float] = {n.allotment.total.merged or "cells": n.deviation**2 for n in noises}
+    return math.fsum(map(math.log, estimators(*shape, variances).variances(variances)))
 
 
 # The mechanism of one total
 
 
 def laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
-    """Laplace noise of ε on one total: discrete on the unit grid, where that is the least noise there is."""
+    """Laplace noise of ε on one total; on the unit grid it is discrete, which is the least noise there."""
     scale = calibration.laplace_scale(allotment.total.sensitivity.exact_l1, epsilon)
     return Noise(allotment, DiscreteLaplace(scale) if allotment.total.unit == 1 else Laplace(scale))
 
@@ -313,7 +314,7 @@ def laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
 def rounded_laplace_of(allotment: Allotment, epsilon: Fraction) -> Noise:
     """Rounded real Laplace noise of ε on one total.
 
-    It is used on the unit grid too where losses are not counted in ε: the discrete law costs more in ρ, as much as any
+    If losses are not counted in ε, it is used on the unit grid too. The discrete law costs more in ρ: as much as any
     mechanism of its ε, since its privacy loss is that of randomized response.
     """
     return Noise(allotment, Laplace(calibration.laplace_scale(allotment.total.sensitivity.exact_l1, epsilon)))
@@ -330,31 +331,31 @@ def _gaussian_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
     return Noise(allotment, Gaussian(calibration.gaussian_scale_rho(l2_squared=square, rho=rho)))
 
 
-def gaussians_of(weighted: Sequence[tuple[Allotment, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:
+def gaussians_of(parts: Sequence[tuple[Allotment, Fraction]], epsilon: Fraction, delta: Fraction) -> list[Noise]:
     """Gaussian noise on several totals, one mechanism of (ε, δ) together; each with its weight in μ²."""
-    lengths = [allotment.total.sensitivity.l2_squared for allotment, _ in weighted]
-    scales = calibration.gaussian_scales(lengths, [weight for _, weight in weighted], epsilon, delta)
-    return [Noise(allotment, Gaussian(scale)) for (allotment, _), scale in zip(weighted, scales, strict=True)]
+    lengths = [allotment.total.sensitivity.l2_squared for allotment, _ in parts]
+    scales = calibration.gaussian_scales(lengths, [weight for _, weight in parts], epsilon, delta)
+    return [Noise(allotment, Gaussian(scale)) for (allotment, _), scale in zip(parts, scales, strict=True)]
 
 
-def _pairs_joined(parts: Sequence[tuple[Allotment, Fraction]]) -> list[tuple[Allotment, Fraction]]:
-    """Parts of a price for Laplace noise: a sum that is measured as a pair has that of the count beside it too."""
-    given = {id(allotment): part for allotment, part in parts}
+def _join_pairs(parts: Sequence[tuple[Allotment, Fraction]]) -> list[tuple[Allotment, Fraction]]:
+    """Parts of a price for Laplace noise. The sum of a pair also has the part of its count."""
+    by_id = {id(allotment): part for allotment, part in parts}
     beside = {
         id(allotment.beside): id(allotment)
         for allotment, _ in parts
-        if allotment.beside is not None and id(allotment.beside) in given
+        if allotment.beside is not None and id(allotment.beside) in by_id
     }
-    extra = {of: given[count] for count, of in beside.items()}
+    extra = {of: by_id[count] for count, of in beside.items()}
     return [(allotment, part + extra.get(id(allotment), 0)) for allotment, part in parts if id(allotment) not in beside]
 
 
 def laplaces_of(
     parts: Sequence[tuple[Allotment, Fraction]], one_of: Callable[[Allotment, Fraction], Noise]
 ) -> list[Noise]:
-    """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for those that pair."""
+    """Laplace noise on several totals, each for its part of ε, by `one_of`; see `pair_scale` for pairs."""
     noises = []
-    for noise in (one_of(allotment, part) for allotment, part in _pairs_joined(parts)):
+    for noise in (one_of(allotment, part) for allotment, part in _join_pairs(parts)):
         allotment = noise.allotment
         if allotment.beside is None:
             noises.append(noise)
@@ -388,6 +389,6 @@ def choice_of(allotment: Allotment, epsilon: Fraction) -> Noise:
 
 
 def _best_choice_for_rho(allotment: Allotment, rho: Fraction) -> Noise:
-    """The better choice of ρ: for keys there is one, for large ρ it is permute-and-flip."""
+    """The better choice of ρ. For keys there is only one; for large ρ it is permute-and-flip."""
     pure = choice_of(allotment, epsilon_for_rho(rho, pieces(allotment)))
     return pure if allotment.hidden else min(pure, choice_for_rho(allotment, rho), key=lambda noise: noise.miss)

@@ -1,4 +1,4 @@
-"""Keys that are found in the data: by which rule they are released, and how many units a key needs."""
+"""Keys found in the data: the rule by which they are released, and how many units a key needs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SIZES = list(itertools.pairwise([*sorted({round(1.02**i) for i in range(1500)})
 
 
 def finds_keys(allotment: Allotment) -> bool:
-    """Whether the optimal rule can decide: no number of units is released, and one unit moves each by at most one."""
+    """Whether the optimal rule can decide: the number of units is not released, and one unit moves it by at most 1."""
     return allotment.hidden and allotment.total.sensitivity.exact_linf == 1
 
 
 def rule(decided_by: Allotment, noises: Sequence[Noise], delta: Fraction) -> tuple[int, Fraction | None]:
-    """The smallest T such that keeping a group when its noisy count is at least T costs at most delta; or the rule.
+    """The smallest threshold T on a noisy count whose cost is at most delta; for the optimal rule, its two parameters.
 
     One unit alone in a group puts at most linf there, and it has at most l0 such groups.
     """
@@ -62,18 +62,18 @@ def joint_threshold(decided_by: Allotment, noises: Sequence[Noise], epsilon: Fra
 
 
 def of_the_rest(allotment: Allotment, noises: Sequence[Noise]) -> Noise:
-    """The noise of the total of suppressed groups, from that of the groups; see `rest_scale`."""
+    """The noise of the total of suppressed groups, from the noise of the groups; see `rest_scale`."""
     cells = next(n for n in noises if n.allotment.total.key == replace(allotment.total, collects=False).key)
     scale = rest_scale(cells.allotment.total.sensitivity, cells.scale, normal=cells.mechanism.by_l2)
     return Noise(allotment, replace(cells.mechanism, scale=scale))
 
 
 def log_units_needed(plan: NoisePlan) -> float:
-    """How many units a key needs to be released, about, as a logarithm: minus that of Σ π(n)·n^-2.
+    """About how many units a key needs to be released, as a logarithm: -log Σ π(n)·n^-2.
 
-    So many keys are released where those of n units are as n^-2, which is a broad law of sizes; π(n) is the probability
-    that a key of n units is released. In steps of about 2%: the n from k on have about 1/(k - 1/2) of the sum. For a
-    noisy number the chance is that of the real noise.
+    The sum is the number of released keys if the number of keys with n units is proportional to n^-2, a broad law of
+    sizes. π(n) is the probability that a key of n units is released. The sum is computed in steps of about 2%: the
+    terms n^-2 from k on add up to about 1/(k - 1/2). For a noisy number, π(n) is that of the real noise.
     """
     assert plan.decided_by is not None
     assert plan.threshold is not None
@@ -86,6 +86,6 @@ def log_units_needed(plan: NoisePlan) -> float:
         assert isinstance(mechanism, AddsNoise)
         return mechanism.tail(half - size * step)
 
-    top = 4 * max(plan.threshold / step, 1)  # beyond, all are kept
+    top = 4 * max(plan.threshold / step, 1)  # every larger key is kept
     terms = ((kept(k) if k < top else 1.0) * (1 / (k - 0.5) - 1 / (after - 0.5)) for k, after in _SIZES)
     return -math.log(max(math.fsum(terms), 1e-300))

@@ -1,7 +1,7 @@
-"""The mechanisms: each adds noise to a total, or chooses by random, at a scale.
+"""The mechanisms: each adds random noise to a total, or chooses at random, at a scale.
 
-A mechanism is a value. It knows its own error, its cost in ρ, and how it is drawn; nothing else compares its name,
-which is a label for tables. Scales, deviations and errors are in units of the total's integer.
+A mechanism is a value. It computes its own error and its cost in ρ, and draws itself. Its name is only a label for
+tables. Scales, deviations and errors are in units of the total's integer.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ UNNAMED: Event = {"class_name": "UnsupportedDpEvent", "fields": {}}
 class Mechanism(ABC):
     """A mechanism with its scale.
 
-    `label` is its name in tables. Where `by_l2`, the scale that a price buys follows from l2 or from squares, and
-    elsewhere from l1.
+    `label` is its name in tables. With `by_l2`, the scale that a price buys follows from l2 or from squares, else from
+    l1.
     """
 
     scale: float
@@ -64,7 +64,7 @@ class Mechanism(ABC):
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the real noise, before it is rounded; of a choice, about that of Laplace noise."""
+        """Standard deviation of the real noise, before rounding; for a choice, that of Laplace noise of its scale."""
         return math.sqrt(2) * self.scale
 
     def error(self, alpha: float) -> float:
@@ -72,11 +72,11 @@ class Mechanism(ABC):
         return math.nan
 
     def rho(self, bound: Sensitivity) -> Fraction:
-        """What it costs in ρ on a total with this sensitivity. Errors: UnsupportedOperation where that is unknown."""
+        """The cost in ρ on a total with this sensitivity. Errors: UnsupportedOperation if that is unknown."""
         raise UnsupportedOperation(f"{self.label}: what it costs in ρ is not known from its scale; use a budget in ε.")
 
     def event(self, bound: Sensitivity) -> Event:
-        """The mechanism in the words of Google's dp-accounting; an unsupported event where it has no name there."""
+        """The mechanism in the words of Google's dp-accounting; an unsupported event if it has no name there."""
         return UNNAMED
 
 
@@ -85,7 +85,7 @@ class AddsNoise(Mechanism):
     """A mechanism that adds noise to a number.
 
     `spread` is the standard deviation of its real noise at scale 1. `rounding` is how far rounding to whole numbers
-    moves that noise at most; a law on the integers is what it is.
+    moves that noise at most; it is 0 for a law on the integers.
     """
 
     family: ClassVar[Family]  # of its tail
@@ -107,7 +107,7 @@ class AddsNoise(Mechanism):
         return float(noise_error(self.family, self.scale, alpha))
 
     def rounded_error(self, per: int, alpha: float) -> float:
-        """Likewise for a count that carries fraction bits, `per` to a row, and is rounded to rows after the noise."""
+        """The error of a count with fraction bits, `per` units to a row, that is rounded to rows after the noise."""
         return float(rounded_error(self.family, self.scale, per, alpha))
 
     @abstractmethod
@@ -116,8 +116,8 @@ class AddsNoise(Mechanism):
 
     def tail(self, reach: float) -> float:
         """P[noise >= reach], for the real noise."""
-        scaled = reach / self.scale
-        return math.exp(-scaled) / 2 if scaled > 0 else 1 - math.exp(scaled) / 2
+        ratio = reach / self.scale
+        return math.exp(-ratio) / 2 if ratio > 0 else 1 - math.exp(ratio) / 2
 
 
 @dataclass(frozen=True)
@@ -189,8 +189,8 @@ class DiscreteLaplace(AddsNoise):
 class PairedLaplace(AddsNoise):
     """The noise of a sum or of the count beside it, which are measured as a pair.
 
-    On each of them it is the sum of two independent Laplace noises of this scale, the same two for both. `weight` is
-    that of the count, and 1 for the sum. See `theory.formulas.sensitivity.pairs`.
+    On each of them it is the sum of two independent Laplace noises of this scale; both share the two noises. `weight`
+    is the weight of the count, and 1 for the sum. See `theory.formulas.sensitivity.pairs`.
     """
 
     weight: int = 1
@@ -214,7 +214,7 @@ class PairedLaplace(AddsNoise):
         return rounded_laplace(2 * self.scale, size)
 
     def event(self, bound: Sensitivity) -> Event:
-        """One event stands for both, on the sum: twice l1 over twice the scale. The count has none of its own."""
+        """One event, on the sum, is for both: twice l1 over twice the scale. The count has no event of its own."""
         if self.of_count:
             return NO_EVENT
         return Laplace(self.scale).event(bound)
@@ -257,7 +257,7 @@ class Chooses(Mechanism):
 
     @abstractmethod
     def error_among(self, gaps: NDArray[np.float64], distances: NDArray[np.float64], alpha: float) -> float:
-        """How far from the best candidate the choice is; see `choice_error`."""
+        """The distance of the choice from the best candidate; see `choice_error`."""
 
     @abstractmethod
     def margin(self, number: int, alpha: float) -> float:

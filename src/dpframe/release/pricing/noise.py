@@ -1,7 +1,7 @@
 """The noise of a release: the mechanism of each total, and the rule for keys that are found in the data.
 
-Everything here depends on the question and the price alone, never on rows, so one `NoisePlan` serves `accuracy` before
-a release, the release itself, and its report.
+All of this depends on the question and the price alone, never on rows. So one `NoisePlan` serves `accuracy` before a
+release, the release itself, and its report.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Noise:
 
     @property
     def adds(self) -> bool:
-        """Whether noise is added to a number, rather than a choice made. No noise counts as noise of 0."""
+        """Whether noise is added to a number; else a choice is made. No noise counts as noise of 0."""
         return isinstance(self.mechanism, AddsNoise)
 
     @property
@@ -64,23 +64,23 @@ class Noise:
     def error(self, alpha: float) -> float:
         """An error (column unit) that the noise exceeds with probability at most alpha; NaN for a choice.
 
-        How far a chosen rank is from a value depends on the data.
+        The distance of a chosen rank from a value depends on the data.
         """
         return self.mechanism.error(alpha) * float(self.allotment.total.unit)
 
     @property
     def miss(self) -> float:
-        """How far a choice is off (units of the integer), by which two mechanisms that choose are compared.
+        """A measure of the error of a choice (units of the integer), by which mechanisms that choose are compared.
 
-        At the same scale permute-and-flip is off by less: for most frequent values it is known by how much, and among
-        the many candidates of a quantile it is hardly any.
+        At equal scales permute-and-flip has the smaller error. For most frequent values the difference is computed;
+        among the many candidates of a quantile it is negligible.
         """
         assert isinstance(self.mechanism, Chooses)
         return self.mechanism.rows_fewer(len(self.allotment.total.values), 0.05) or self.scale
 
     @property
     def rho(self) -> Fraction:
-        """What the noise of this total costs in ρ. Errors: UnsupportedOperation where that is unknown."""
+        """The cost of this total's noise in ρ. Errors: UnsupportedOperation if that is unknown."""
         return self.mechanism.rho(self.allotment.total.sensitivity)
 
     @property
@@ -93,9 +93,9 @@ class Noise:
 class NoisePlan:
     """The noise of every total of a question, the rule for keys found in the data, and the price of it all.
 
-    Such keys are released when a noisy number of units is at least `threshold`; or, where `start` is not None, by the
-    optimal rule on the number of units itself, which keeps a key of one unit with probability `start` and is as likely
-    to keep as not at `threshold` units.
+    A key found in the data is released if its noisy number of units is at least `threshold`. If `start` is not None,
+    the optimal rule decides on the number of units itself: it keeps a key of one unit with probability `start`, and a
+    key of `threshold` units with probability of about one half.
     """
 
     noises: tuple[Noise, ...]
@@ -105,17 +105,17 @@ class NoisePlan:
     shape: tuple[int, int] | None = None  # of a crosstab whose margins are measured
     start: Fraction | None = None
 
-    # Of a marginal's "cell", "row", "column" and "total": standard deviation, and what rounding adds at most.
+    # For a marginal's "cell", "row", "column" and "total": standard deviation, and largest error of rounding.
     parts: Mapping[str, tuple[float, float]] | None = None
 
     @property
     def reconciled(self) -> bool:
-        """Whether margins have noise of their own, so that cells and margins are fitted to each other."""
+        """Whether margins have noise of their own. Cells and margins are then fitted to each other."""
         return self.parts is not None or any(noise.allotment.total.merged for noise in self.noises)
 
     @property
     def collected(self) -> NoisePlan | None:
-        """The noise of the row of suppressed groups, in place of that of a group; None where there is no such row."""
+        """The noise of the row of suppressed groups, as a plan for that row; None if there is no such row."""
         alone = [noise for noise in self.noises if noise.allotment.total.collects]
         if not alone:
             return None
@@ -130,5 +130,5 @@ class NoisePlan:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """One event of dp-accounting for each total, a pair's on its sum; unsupported where it has no name there."""
+        """One event of dp-accounting for each total; a pair has one, on its sum; else an unsupported event."""
         return [noise.event for noise in self.noises]

@@ -1,4 +1,4 @@
-"""Privacy loss distributions, by Google's dp-accounting: how much noise of several mechanisms costs together.
+"""Privacy loss distributions, by Google's dp-accounting: the joint cost of several mechanisms.
 
 dp-accounting is an extra (`dpframe[pld]`) and is imported when it is first used.
 """
@@ -35,12 +35,12 @@ def largest_parts(
     Source: Koskela, Jälkö, Honkela 2020, arXiv:1906.03049; Doroshenko et al. 2022, arXiv:2207.04380
     Errors: UnsupportedOperation without dp-accounting; InvalidPrice for a δ too small for its arithmetic
     """
-    pld, common = _imported()
-    allowed = delta - SLACK
-    if allowed <= 0:
+    pld, common = _import()
+    target_delta = delta - SLACK
+    if target_delta <= 0:
         raise InvalidPrice(f"delta={float(delta):g} is too small for the accountant 'pld'; take at least 1e-10.")
     step = 1e-4 * max(1.0, float(epsilon))
-    target = math.nextafter(float(epsilon), 0)  # floats are rounded against us: less ε, and parts of more
+    target = math.nextafter(float(epsilon), 0)  # rounded in the safe direction: a smaller ε, larger parts
     groups = [(part, count, True) for part, count in Counter(laplace).items()]
     groups += [(part, count, False) for part, count in Counter(pure).items()]
 
@@ -55,7 +55,7 @@ def largest_parts(
                 one = pld.from_privacy_parameters(worst, value_discretization_interval=step)
             many = one.self_compose(count)
             whole = many if whole is None else whole.compose(many)
-        return whole is None or whole.get_delta_for_epsilon(target) <= float(allowed)
+        return whole is None or whole.get_delta_for_epsilon(target) <= float(target_delta)
 
     low, high = Fraction(1), Fraction(2)
     while high < 2**10 and private(high):
@@ -66,7 +66,7 @@ def largest_parts(
     return low
 
 
-def _imported() -> tuple[Any, Any]:
+def _import() -> tuple[Any, Any]:
     try:
         from dp_accounting.pld import common, privacy_loss_distribution
     except ImportError:

@@ -1,6 +1,6 @@
-"""The price of one release, read once from what was typed, and the noise that it buys.
+"""The price of one release, read once from the arguments, and the noise that it buys.
 
-A budget counts (ε, δ) or (ρ, δ). A price is in the same terms, or an ε that is paid from a budget in ρ.
+A budget counts (ε, δ) or (ρ, δ). A price is in the terms of its budget, or an ε that is paid from a budget in ρ.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ __all__ = ["EpsilonFromRho", "EpsilonPrice", "Price", "RhoPrice", "described_pri
 class Price(ABC):
     """What a release may cost: an amount of ε or ρ, a δ, and the noise that is wanted.
 
-    A part of a price has all of its δ, which is charged once. `typed` is what was typed, exactly, for the name of a
-    release.
+    A part of a price has all of its δ, which is charged once. `typed` holds the exact typed numbers, for the
+    description under a release's name.
     """
 
     amount: Fraction
@@ -49,7 +49,7 @@ class Price(ABC):
     noise: NoiseKind = NoiseKind.AUTO
     typed: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
-    terms: ClassVar[Terms]  # what the amount is in
+    terms: ClassVar[Terms]  # the terms of the amount: ε or ρ
 
     def part(self, share: Fraction) -> Price:
         """A part of the ε or ρ."""
@@ -57,17 +57,17 @@ class Price(ABC):
 
     @abstractmethod
     def plan(self, question: Question) -> NoisePlan:
-        """The noise that the price buys for a question: in the way with the least noise. Errors: DeltaRequired."""
+        """The noise that the price buys for a question, in the way with the least noise. Errors: DeltaRequired."""
 
     def cost(self, allocation: Allocation, asks: Sequence[Question]) -> Loss:
-        """What a way to spend the price costs for these questions: nothing where no unit can change an answer."""
+        """The cost of one way to spend the price on questions; 0 if no unit can change an answer."""
         nothing = not any(moved_totals(question) for question in asks)
         delta = allocation.uses_delta or any(question.private_keys for question in asks)
         return (self.part(Fraction(0)) if nothing else self).loss(delta=delta)
 
     @abstractmethod
     def loss(self, *, delta: bool) -> Loss:
-        """What is charged, with or without the δ."""
+        """The loss that is charged, with or without the δ."""
 
     @abstractmethod
     def laplace_scale(self, l1: int) -> float:
@@ -85,7 +85,7 @@ class Price(ABC):
         return self.delta > 0
 
     def plans(self, question: Question) -> dict[NoiseKind, NoisePlan]:
-        """The noise that the price buys, by its kind, of each there is to choose from."""
+        """The noise that the price buys, for each kind of noise that may be chosen."""
         return {kind: replace(self, noise=kind).plan(question) for kind in self.noises}
 
 
@@ -96,21 +96,21 @@ class EpsilonPrice(Price):
     terms = Terms.EPSILON
 
     def plan(self, question: Question) -> NoisePlan:
-        """The plan with the least noise; its cost is at most the price, and δ that nothing uses is not charged.
+        """The plan with the least noise. Its cost is at most the price; if nothing uses δ, it is not charged.
 
-        Bound:  see `allocate_epsilon`. Keys found in the data: by the optimal rule of their ε and δ, see
-                `selection_scale`; or by a threshold, so that a group of one unit's own is kept with probability at most
-                their δ over all its groups. Where the threshold is on a Gaussian number, that shares δ with the noise,
-                see `joint_plan`. A total that no unit can change takes no part of the price, and no noise
+        Bound:  see `allocate_epsilon`. Keys found in the data are released by the optimal rule for their ε and δ, see
+                `selection_scale`; or by a threshold. Groups of one unit alone then pass it with probability at most δ,
+                over all groups of the unit. A threshold on a Gaussian number shares δ with the noise, see `joint_plan`.
+                A total that no unit can change takes no part of the price, and no noise
         Source: Desfontaines et al. 2020, arXiv:2006.03684, for keys; and as `allocate_epsilon`
         """
         noise = _possible(question, self.noise)
         if noise is NoiseKind.GAUSSIAN and self.delta == 0:
             raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
         parts = parts_of(question)
-        tried = allocate_epsilon(parts, self.amount, self.delta, noise, finds=question.private_keys)
+        allocations = allocate_epsilon(parts, self.amount, self.delta, noise, finds=question.private_keys)
         plans = []
-        for allocation in tried:
+        for allocation in allocations:
             plan = None
             if allocation.gaussian and question.private_keys:
                 plan = joint_plan(question, parts, allocation, self.amount, self.delta)
@@ -126,7 +126,7 @@ class EpsilonPrice(Price):
 
 @dataclass(frozen=True)
 class RhoPrice(Price):
-    """(ρ, δ), from a budget that counts these. δ is that of keys alone."""
+    """(ρ, δ), from a budget that counts these. The δ is for keys found in the data alone."""
 
     terms = Terms.RHO
 
@@ -137,13 +137,12 @@ class RhoPrice(Price):
     def plan(self, question: Question) -> NoisePlan:
         """Gaussian or rounded Laplace noise of ρ, see `allocate_rho`.
 
-        Choices are made by the exponential mechanism, or by permute-and-flip where that misses by less.
+        Choices are made by the exponential mechanism, or by permute-and-flip if its error is smaller.
         """
         noise = NoiseKind.GAUSSIAN if _gaussian_alone(question, self.noise) else self.noise
-        tried = allocate_rho(parts_of(question), self.amount, self.delta, noise)
-        return min(
-            (planned(question, allocation, self.cost(allocation, [question])) for allocation in tried), key=log_noise
-        )
+        allocations = allocate_rho(parts_of(question), self.amount, self.delta, noise)
+        plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
+        return min(plans, key=log_noise)
 
     def loss(self, *, delta: bool) -> Loss:
         return Loss.charged_rho(self.amount, self.delta if delta else Fraction(0))
@@ -156,7 +155,7 @@ class RhoPrice(Price):
 class EpsilonFromRho(Price):
     """An ε that is paid from a budget in ρ.
 
-    It buys rounded Laplace noise and choices of that ε, which are charged what they cost in ρ.
+    It buys rounded Laplace noise and choices of that ε. Their cost in ρ is charged.
     """
 
     terms = Terms.EPSILON
@@ -168,11 +167,11 @@ class EpsilonFromRho(Price):
             raise InvalidPrice(
                 "Gaussian noise has no ε of its own; from this budget it is paid in ρ: release(rho=0.01)."
             )
-        added, chosen = split([part for part in parts_of(question) if part.weight], selects=True)
-        noises = [rounded_laplace_of(part.allotment, self.amount * part.weight) for part in added]
-        choices = [choice_of(part.allotment, self.amount * part.weight) for part in chosen]
+        numbers, selections = split([part for part in parts_of(question) if part.weight], selects=True)
+        noises = [rounded_laplace_of(part.allotment, self.amount * part.weight) for part in numbers]
+        choices = [choice_of(part.allotment, self.amount * part.weight) for part in selections]
         rho = sum((noise.rho for noise in noises), Fraction(0))
-        rho += sum((rho_of_choice(self.amount * p.weight, pieces(p.allotment)) for p in chosen), Fraction(0))
+        rho += sum((rho_of_choice(self.amount * p.weight, pieces(p.allotment)) for p in selections), Fraction(0))
         cost = Loss.charged_rho(rho, self.delta if question.private_keys else Fraction(0))
         return planned(question, Allocation((*noises, *choices), self.delta), cost)
 
@@ -184,7 +183,7 @@ class EpsilonFromRho(Price):
 
 
 def _possible(question: Question, noise: NoiseKind) -> NoiseKind:
-    """The noise that was typed, or the only one there is a proof for."""
+    """The typed kind of noise; for marginals the only kind with a proof."""
     if not isinstance(question, Marginals):
         return noise
     if noise is NoiseKind.LAPLACE:
@@ -211,8 +210,8 @@ def read_noise(noise: object) -> NoiseKind:
 def read_price(
     terms: Terms, *, epsilon: object = None, delta: object = None, rho: object = None, noise: object = "auto"
 ) -> Price:
-    """A price from what was typed, for a budget in these terms. Errors: InvalidPrice, InvalidArgument."""
-    offered = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    """A price from typed arguments, for a budget in these terms. Errors: InvalidPrice, InvalidArgument."""
+    amounts = {"epsilon": epsilon, "delta": delta, "rho": rho}
     if terms is Terms.EPSILON:
         if rho is not None:
             raise InvalidPrice(
@@ -232,12 +231,12 @@ def read_price(
         amount, kind = read_epsilon(epsilon), EpsilonFromRho
     else:
         amount, kind = read_rho(rho), RhoPrice
-    typed = tuple((name, str(typed_number(value, name))) for name, value in offered.items() if value is not None)
-    return kind(amount, read_delta(delta), read_noise(noise), typed)
+    text = tuple((name, str(typed_number(value, name))) for name, value in amounts.items() if value is not None)
+    return kind(amount, read_delta(delta), read_noise(noise), text)
 
 
 def described_price(plan: NoisePlan, price: Price) -> dict[str, Any]:
-    """What was offered and the noise that it buys, as JSON, for the name of a release. Scales to six digits."""
+    """A price and the noise that it buys, as JSON, for the description of a named release. Scales have six digits."""
     scales = {", ".join(noise.allotment.names): f"{noise.label} {noise.scale:.6g}" for noise in plan.noises}
-    offered: Mapping[str, str] = dict(price.typed)
-    return {"price": offered, "noise": price.noise.value, "scales": scales, "threshold": plan.threshold}
+    amounts: Mapping[str, str] = dict(price.typed)
+    return {"price": amounts, "noise": price.noise.value, "scales": scales, "threshold": plan.threshold}

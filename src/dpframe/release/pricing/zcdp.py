@@ -1,4 +1,4 @@
-"""What choices cost in ρ, for budgets that count zero-concentrated privacy."""
+"""Costs of choices in ρ, for budgets that count zero-concentrated privacy."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def epsilon_for_rho(rho: Fraction, count: int = 1) -> Fraction:
 
 
 def rho_of_choice(epsilon: Fraction, count: int = 1) -> Fraction:
-    """What a choice of ε costs in ρ that is made of `count` choices of ε/count; see `choices_rho`."""
+    """The cost in ρ of `count` choices of ε/count each; see `choices_rho`."""
     return choices_rho(count, epsilon)
