@@ -729,7 +729,7 @@ PLANTS = [
     ),
     Plant(
         "counts are never negative",
-        draw._plus,
+        draw.plus,
         "return totals.astype(np.int64) + noise",
         "return np.maximum(totals.astype(np.int64) + noise, 0)",
         negative_counts_are_missing,

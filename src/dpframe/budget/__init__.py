@@ -1,8 +1,8 @@
 """What a release may cost: losses, how they add up, and the account that is charged before any row is read."""
 
-from dpframe.budget.account import Budget
+from dpframe.budget.account import Budget, offered
 from dpframe.budget.accountants import Accountant
-from dpframe.budget.entries import Charge
+from dpframe.budget.entries import Charge, Entry
 from dpframe.budget.ledger import Ledger
 from dpframe.budget.losses import (
     Loss,
@@ -15,19 +15,22 @@ from dpframe.budget.losses import (
 from dpframe.budget.part_budget import (
     PartBudget,
 )
-from dpframe.budget.receipts import Receipt, Stored
+from dpframe.budget.receipts import Page, Receipt, Stored
 
 __all__ = [
     "Accountant",
     "Budget",
     "Charge",
+    "Entry",
     "Ledger",
     "Loss",
+    "Page",
     "PartBudget",
     "Receipt",
     "Stored",
     "Terms",
     "exact",
+    "offered",
     "read_delta",
     "read_epsilon",
     "read_rho",

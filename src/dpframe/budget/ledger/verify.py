@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
 from dpframe.budget.accountants import accountant_named
-from dpframe.budget.entries import GENESIS, Failures, loss_of, sealed
+from dpframe.budget.entries import GENESIS, Entry, Failures, loss_of, sealed
 from dpframe.budget.ledger.book import ALL, HASH, entry_of, failures_of
 from dpframe.budget.ledger.store import Store
 from dpframe.budget.ledger.tables import BUDGETS, DATA
 from dpframe.budget.ledger.witness import Witness
+from dpframe.budget.losses import Loss
 from dpframe.budget.parts import Part, Parts, compared, opened, raised
 from dpframe.errors import LedgerDamaged
 
@@ -45,55 +48,99 @@ def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, lis
                 )
             except LedgerDamaged as error:
                 problems.append(str(error))
-    accountant, head, charges, about = accountant_named(state.accountant), GENESIS, {}, set()
-    failures = Failures()
-    failed: set[int | None] = set()
-    parts: Parts = {}
+    seen = _Seen()
     for place, row in enumerate(rows, 1):
         entry = entry_of(row)
         if entry.number != place:
             problems.append(f"entry {place} is missing")
             break
-        if sealed(head, place, entry.kind, entry.at, entry.body).hash != entry.hash:
+        if sealed(seen.head, place, entry.kind, entry.at, entry.body).hash != entry.hash:
             problems.append(f"entry {place} was changed, or the one before it")
             break
         if (row.name, row.about) != (entry.name, entry.about):
             problems.append(f"entry {place} is looked up by another name than it has")
-        head = entry.hash
-        if entry.kind == "charge":
-            charges[place] = loss_of(entry.body["loss"])
-            if "part" in entry.body:
-                said = entry.body["part"]
-                part = Part(said["partition"], said["key"])
-                added, parts = raised(parts, part, loss_of(said["loss"])) if part.partition in parts else (None, parts)
-                if added != charges[place]:
-                    problems.append(f"charge {place} is not what its part of a partition adds")
-        elif entry.kind == "partition":
-            parts = opened(parts, entry.body["partition"], entry.body["groups"], entry.body["salt"])
-        elif entry.kind == "result":
-            if entry.about not in charges or entry.about in about:
-                problems.append(f"entry {place} is the result of no earlier charge")
-            if kept.get(entry.about or 0) != entry.body["digest"]:
-                problems.append(f"the table of charge {entry.about} was changed")
-            about.add(entry.about)
-        elif entry.kind == "failure":
-            if entry.about not in charges or entry.about in about | failed:
-                problems.append(f"entry {place} is the failure of no earlier charge")
-            failed.add(entry.about)
-            failures = Failures(failures.failed + 1, failures.unacknowledged + 1)
-        elif entry.kind == "acknowledgement":
-            if (entry.body["failed"], entry.body["failures"]) != failures:
-                problems.append(f"entry {place} acknowledges other failures than there were")
-            failures = Failures(failures.failed, 0)
-    if extra := sorted(set(kept) - about):
+        seen.head = entry.hash
+        problems += seen.add(place, entry, kept.get(entry.about or 0))
+    if extra := sorted(set(kept) - seen.answered):
         problems.append(f"there is a table of charge {extra[0]} without an entry")
-    if compared(json.loads(state.parts)) != compared(parts):
+    if compared(json.loads(state.parts)) != compared(seen.parts):
         problems.append("what its row says of partitions is not what its charges add up to")
-    if failures_of(state) != failures:
+    if failures_of(state) != seen.failures:
         problems.append("what its row says of failures is not what its entries say")
+    problems += seen.allowances()
     if not problems:
-        problems = _sums(state, rows, head, accountant.total(charges.values()))
+        problems = _sums(state, rows, seen.head, accountant_named(state.accountant).total(seen.charges.values()))
     return len(rows), problems
+
+
+@dataclass
+class _Seen:
+    """What the entries so far add up to."""
+
+    head: str = GENESIS
+    charges: dict[int | None, Loss] = field(default_factory=dict)
+    answered: set[int | None] = field(default_factory=set)
+    failed: set[int | None] = field(default_factory=set)
+    lost: set[int | None] = field(default_factory=set)
+    failures: Failures = field(default_factory=Failures)
+    parts: Parts = field(default_factory=dict)
+    openings: dict[int | None, Mapping[str, Any]] = field(default_factory=dict)
+    within: dict[int | None, list[Loss]] = field(default_factory=dict)
+
+    def add(self, place: int, entry: Entry, digest: str | None) -> list[str]:
+        """Go on with an entry; what is wrong with it, in words. Input: its place, and the hash of its stored table."""
+        about, body = entry.about, entry.body
+        if entry.kind == "charge":
+            return self._charge(place, entry)
+        if entry.kind == "partition":
+            self.parts = opened(self.parts, body["partition"], body["groups"], body["salt"])
+        if entry.kind == "result":
+            known = about in self.charges and about not in self.answered | self.lost
+            self.answered.add(about)
+            wrong = [] if known else [f"entry {place} is the result of no earlier charge"]
+            return wrong if digest == body["digest"] else [*wrong, f"the table of charge {about} was changed"]
+        if entry.kind == "failure":
+            known = about in self.charges and about not in self.answered | self.failed
+            self.failed.add(about)
+            self.failures = Failures(self.failures.failed + 1, self.failures.unacknowledged + 1)
+            return [] if known else [f"entry {place} is the failure of no earlier charge"]
+        if entry.kind == "lost":
+            known = about in self.charges and about not in self.answered | self.failed | self.lost
+            self.lost.add(about)
+            return [] if known else [f"entry {place} marks no pending charge as lost"]
+        if entry.kind == "acknowledgement":
+            same = (body["failed"], body["failures"]) == self.failures
+            self.failures = Failures(self.failures.failed, 0)
+            return [] if same else [f"entry {place} acknowledges other failures than there were"]
+        return []
+
+    def _charge(self, place: int, entry: Entry) -> list[str]:
+        body, wrong = entry.body, []
+        self.charges[place] = loss_of(body["loss"])
+        if "opens" in body:
+            self.openings[place] = body["opens"]
+        if "within" in body:
+            if entry.about not in self.openings:
+                wrong.append(f"charge {place} is paid by no earlier one")
+            elif "loss" in body["within"]:
+                self.within.setdefault(entry.about, []).append(loss_of(body["within"]["loss"]))
+        if "part" in body:
+            said = body["part"]
+            part, added = Part(said["partition"], said["key"]), None
+            if part.partition in self.parts:
+                added, self.parts = raised(self.parts, part, loss_of(said["loss"]))
+            if added != self.charges[place]:
+                wrong.append(f"charge {place} is not what its part of a partition adds")
+        return wrong
+
+    def allowances(self) -> list[str]:
+        """Whether what was spent of each allowance is within it."""
+        return [
+            f"more than the allowance of charge {number} was spent"
+            for number, losses in self.within.items()
+            if not accountant_named(self.openings[number]["accountant"]).total(losses)
+            <= loss_of(self.openings[number]["limit"])
+        ]
 
 
 def _sums(state: sa.Row, rows: Sequence[sa.Row], head: str, total: object) -> list[str]:  # type: ignore[type-arg]

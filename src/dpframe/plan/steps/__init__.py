@@ -2,6 +2,7 @@
 
 from dpframe.plan.steps.basic import (
     MOST,
+    Filter,
     Rows,
     Source,
     Step,
@@ -28,6 +29,7 @@ __all__ = [
     "MOST",
     "Concat",
     "Feature",
+    "Filter",
     "Part",
     "Pick",
     "Rows",

@@ -18,7 +18,7 @@ from dpframe.release.answer.selection import chosen, reached
 from dpframe.release.estimators import Noisy, end_names, estimator_of, in_ticks, real, source_of
 from dpframe.release.pricing import AddsNoise, Noise, NoisePlan, TruncatedGeometric
 
-__all__ = ["Parts", "drawn_table"]
+__all__ = ["Parts", "drawn_table", "plus"]
 
 Parts = dict[str, NDArray[np.float64]]
 _LARGEST = 2**61
@@ -56,7 +56,7 @@ def drawn_table(ask: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.DataFra
     if plan.shape is not None and margins:
         for noise in margins:
             totals = margin_totals(source_of(noise), raw.values[0], plan.shape)
-            noisy[noise.paid.measure.key] = _plus(totals, _drawn(noise, len(totals)))
+            noisy[noise.paid.measure.key] = plus(totals, _drawn(noise, len(totals)))
         return _agreed(ask, plan, keys, noisy), {}
     table, parts = _columns(ask, plan, keys, noisy)
     return table, parts | _ends(choices, noisy)
@@ -120,7 +120,7 @@ def _kept(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
 def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
     """Noisy totals by their key, each with its own noise, or with that of a pair."""
     alone = [(noise, total) for noise, total in totals if not noise.paired]
-    noisy = {noise.paid.measure.key: _plus(total, _drawn(noise, len(total))) for noise, total in alone}
+    noisy = {noise.paid.measure.key: plus(total, _drawn(noise, len(total))) for noise, total in alone}
     for noise, total in totals:
         if noise.paired and noise.paid.beside is not None:
             (count,) = (other for beside, other in totals if beside.paid is noise.paid.beside)
@@ -134,7 +134,7 @@ def _drawn(noise: Noise, size: int) -> Any:
     return noise.mechanism.draw(size)
 
 
-def _plus(totals: Any, noise: Any) -> Any:
+def plus(totals: Any, noise: Any) -> Any:
     """The exact sum: as int64 where that surely fits, as Python integers where not."""
     if totals.dtype == object or noise.dtype == object or _large(totals) or _large(noise):
         return totals.astype(object) + noise.astype(object)
@@ -147,10 +147,10 @@ def _paired(noise: Noise, total: Any, count: Any) -> dict[Any, Any]:
     weight = noise.paid.weight
     wide = count.dtype == object or weight * int(np.abs(count).max(initial=0)) >= _LARGEST
     counted = (count.astype(object) if wide else count.astype(np.int64)) * weight
-    up, down = (_plus(_plus(counted, part), _drawn(noise, len(total))) for part in (total, -total))
+    up, down = (plus(plus(counted, part), _drawn(noise, len(total))) for part in (total, -total))
     return {
-        noise.paid.measure.key: _nearest(_plus(up, -down), 2),
-        noise.paid.beside.measure.key: _nearest(_plus(up, down), 2 * weight),
+        noise.paid.measure.key: _nearest(plus(up, -down), 2),
+        noise.paid.beside.measure.key: _nearest(plus(up, down), 2 * weight),
     }
 
 

@@ -14,6 +14,7 @@ from dpframe.release.publish.release import (
     Release,
 )
 from dpframe.release.publish.report import (
+    Report,
     loss_json,
     statement,
 )
@@ -21,6 +22,7 @@ from dpframe.release.publish.report import (
 __all__ = [
     "MarginalsRelease",
     "Release",
+    "Report",
     "drawn_interactions",
     "exact_interactions",
     "interaction_variances",

@@ -69,7 +69,8 @@ class Forest:
     @cached_property
     def _from_below(self) -> tuple[list[float], list[float]]:
         """For each node the variance of its estimate by what is in its own tree, and of the sum of its children's."""
-        own, under = [], []
+        own: list[float] = []
+        under: list[float] = []
         for node, variance in enumerate(self.variances):
             children = self._children[node]
             total = math.fsum(own[child] for child in children)

@@ -36,7 +36,7 @@ def period_totals(
     >>> period_totals(night, 1, periods=5, size=3, relation="add-remove")
     Sensitivity(l0=5, l1=5, l2=3.872983346207417, linf=3)
     >>> period_totals(night, 1, periods=1, size=3, relation="replace")
-    Sensitivity(l0=2, l1=2, l2=1.414213562373095, linf=1)
+    Sensitivity(l0=2, l1=2, l2=1.4142135623730951, linf=1)
     """
     both = 2 if relation == "replace" else 1
     entry = Fraction(swing) if relation == "replace" else one.exact_linf
