@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from dpframe.budget import Loss
@@ -144,11 +145,10 @@ def planned_noise(ask: Question, person: Person, price: Price, horizon: int | No
             Bun, Steinke 2016, arXiv:1605.02065, lemma 1.7, for answers that follow one another
     Errors: InvalidPrice, DeltaRequired, UnsupportedOperation
     """
-    kinds = _kinds(price)
     lengths = [horizon] if horizon is not None else [SHORTEST_PART << part for part in range(PARTS)]
     made = []
-    for kind in kinds:
-        shapes = [_shape(length, kind, person, alone=alone) for length in lengths]
+    for kind in _kinds(price):
+        shapes = [_shape(length, kind, person.periods, alone) for length in lengths]
         mechanisms = tuple(_mechanisms(ask, person, price, kind, shape) for shape in shapes)
         made.append(SeriesNoise(Shapes(tuple(shapes)), mechanisms))
     return min(made, key=lambda noise: _log_error(noise, len(person.ones)))
@@ -167,22 +167,20 @@ def _kinds(price: Price) -> list[NoiseKind]:
     return price.noises
 
 
-def _shape(length: int, kind: NoiseKind, person: Person, *, alone: bool) -> Shape:
+@cache
+def _shape(length: int, kind: NoiseKind, periods: int, alone: bool) -> Shape:
+    """The shape of one part of a series."""
     if alone:
         return Shape.of_degree(length, 2, 1)
-    return chosen_shape(length, _relative(kind, person.periods))
 
-
-def _relative(kind: NoiseKind, periods: int) -> Callable[[Shape], list[float]]:
-    """What the variance of a level's noise is in proportion to, where the levels share the price equally."""
-
-    def variances(shape: Shape) -> list[float]:
+    def relative(shape: Shape) -> list[float]:
+        """What the variance of a level's noise is in proportion to, where the levels share the price equally."""
         number = len(shape.levels)
         if kind is NoiseKind.GAUSSIAN:
             return [float(number * min(periods, size)) for size in shape.sizes]
         return [float(number**2)] * number
 
-    return variances
+    return chosen_shape(length, relative)
 
 
 def _mechanisms(

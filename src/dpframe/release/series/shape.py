@@ -21,7 +21,7 @@ __all__ = ["LONGEST", "PARTS", "SHORTEST_PART", "Shape", "Shapes", "chosen_shape
 SHORTEST_PART = 32  # periods of the first part of a series without an end; each later part is twice as long
 PARTS = 12  # such parts: 131,040 periods together
 _DEGREES = range(2, 33)
-_LONG, _FEW_DEGREES = 2048, (2, 3, 4, 6, 8, 12, 16)  # beyond so many periods degrees differ by little
+_LONG, _FEW_DEGREES = 2048, (2, 4, 8, 16)  # beyond so many periods degrees differ by little
 LONGEST = 100_000  # periods of one horizon
 
 Integers = NDArray[np.int64]
@@ -176,8 +176,9 @@ def chosen_shape(length: int, relative: Any) -> Shape:
     """
     shapes = [Shape.of_degree(length, 2, 1), Shape.falling(length)]
     for children in _DEGREES if length <= _LONG else _FEW_DEGREES:
-        levels = 2
-        while children ** (levels - 1) <= length:
-            shapes.append(Shape.of_degree(length, children, levels))
-            levels += 1
+        most = 1
+        while children**most <= length:
+            most += 1
+        fewest = 2 if length <= _LONG else max(2, most - 2)
+        shapes += [Shape.of_degree(length, children, levels) for levels in range(fewest, most + 1)]
     return min(shapes, key=lambda shape: mean_square(shape, relative(shape)))
