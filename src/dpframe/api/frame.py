@@ -46,6 +46,7 @@ def protect(
     unit: str | tuple[str, ...] | list[str] | Rows | None = None,
     budget: Any = None,
     neighbors: str = "add-remove",
+    data: Any = None,
 ) -> PrivateFrame:
     """Protect a table: from here on it can only be asked questions whose answers are differentially private.
 
@@ -54,7 +55,9 @@ def protect(
             (what is read when it is asked must have the same rows each time, which a `limit` without an order may
             not); unit: the column, or tuple of columns, that says whose row it is, or `dp.Rows(k)` when there is
             none and one person has at most k rows; budget: what releases are paid from; neighbors: "add-remove"
-            (one unit joins or leaves) or "replace" (one unit's rows are exchanged for another's, "bounded DP")
+            (one unit joins or leaves) or "replace" (one unit's rows are exchanged for another's, "bounded DP"); data:
+            which rows these are, for releases with a name: a text or a date such as "2026-01", or a `pathlib.Path` of
+            the file they were read from. A lazy Polars table that scans files says so by itself
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it
     Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation; nothing is read
 
@@ -65,23 +68,23 @@ def protect(
     if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
         raise InvalidArgument("This frame is protected already.")
     check_choice(neighbors, ("add-remove", "replace"), "neighbors")
-    data = engine.adopt(frame)
+    held, origin = engine.adopt(frame), engine.read_origin(data)
     if unit is None or (isinstance(unit, (str, tuple, list)) and not unit):
         raise InvalidArgument(
             "Say whose privacy is at stake: dp(unit='user_id') names the column that identifies a person; "
             "dp(unit=dp.Rows(1)) says that there is none and that one person has at most one row."
         )
-    ids = unit if isinstance(unit, Rows) else read_names([unit], "unit=", [name for name, _ in data.schema])
+    ids = unit if isinstance(unit, Rows) else read_names([unit], "unit=", [name for name, _ in held.schema])
     if not isinstance(ids, Rows) and len(set(ids)) != len(ids):
         raise InvalidArgument("unit=: a column is named twice.")
-    source = Source(data, data.schema, ids, neighbors)  # type: ignore[arg-type]
+    source = Source(held, held.schema, ids, neighbors, origin)  # type: ignore[arg-type]
     try:
         _ = source.table
     except UnknownColumn as error:
-        pandas = data.kind == "pandas" and data.engine == "polars"
+        pandas = held.kind == "pandas" and held.engine == "polars"
         hint = " If it is the index of a pandas table, call reset_index() first." if pandas else ""
         unread = [
-            f" {name!r} is {show(facts.dtype)}." for name, facts in data.schema if isinstance(facts.dtype, Unread)
+            f" {name!r} is {show(facts.dtype)}." for name, facts in held.schema if isinstance(facts.dtype, Unread)
         ]
         message = f"{error}{hint}{''.join(unread[:1])}"
     else:

@@ -16,8 +16,8 @@ from dpframe.api.settings import resolve_budget
 from dpframe.budget import Terms
 from dpframe.engine import as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation, kind_of
-from dpframe.plan import QUERY, Derivation, Hints, Question, derivation, real
-from dpframe.plan.steps import rebased, source_of
+from dpframe.plan import QUERY, Derivation, Hints, Question, check_choice, derivation, real
+from dpframe.plan.steps import Step, exchanged, rebased, source_of, sources_of
 from dpframe.release import Account, Batch, batch_of, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
@@ -211,6 +211,8 @@ class Query(Hints):
         noise: str = "auto",
         name: str | None = None,
         refresh: bool = False,
+        on_pending: str = "refuse",
+        data: Any = None,
         ci: float | None = None,
     ) -> Release:
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
@@ -219,7 +221,9 @@ class Query(Hints):
                 in ρ; noise: "laplace", "gaussian", or "auto" for whichever has the smaller standard deviation. Choices
                 (quantiles, most frequent values) have a mechanism of their own, which may use the δ, but not beside
                 "laplace"; name: what the release is called in its budget, so that asking again gives the stored table
-                for free; refresh: pay again for a name, and draw again; ci: with 0.95 each number has the ends of its
+                for free; refresh: pay again for a name, and draw again; on_pending: "retry" pays again for a name whose
+                release was charged and has no table, since it was killed; data: which rows these are, as in
+                `dpframe.protect`: the name over other rows is refused; ci: with 0.95 each number has the ends of its
                 95% interval beside it, see `Release.with_ci`: for free, but for a quantile, where half of its price
                 buys them, so that they hold whatever the values are
         Output: Release; its table is of the kind that was protected
@@ -231,7 +235,11 @@ class Query(Hints):
         if ci is not None:
             check_ci(ci, ask.by, ask.outputs, ask.layout)
         price = read_price(budget.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
-        answer: Release = release(ask, budget, price, name=name, refresh=refresh)
+        check_choice(on_pending, ("refuse", "retry"), "on_pending")
+        if data is not None:
+            ask = replace(ask, step=_labelled(ask.step, engine.read_origin(data)))
+        retry = on_pending == "retry"
+        answer: Release = release(ask, budget, price, name=name, refresh=refresh, retry=retry)
         return answer if ci is None else answer.with_ci(ci)
 
     def tune(
@@ -281,3 +289,9 @@ class Query(Hints):
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
+
+
+def _labelled(step: Step, origin: Any) -> Step:
+    """A plan whose rows are called so."""
+    made = {id(source): replace(source, origin=origin) for source in sources_of(step)}
+    return exchanged(step, lambda source: made[id(source)])

@@ -8,6 +8,7 @@ failure after the charge loses budget, never privacy.
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from dpframe.budget import Loss, Receipt, Stored, Terms
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan import Derivation, Marginals, Question, asked, derivation, described, unit_words
-from dpframe.plan.steps import source_of
+from dpframe.plan.steps import source_of, sources_of
 from dpframe.release.answer import Numbers, drawn_table, is_scaled, scaled
 from dpframe.release.auto import check_choice, choose, restored
 from dpframe.release.failing import recorded
@@ -25,7 +26,9 @@ from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
 from dpframe.release.publish import MarginalsRelease, Release, drawn_interactions, loss_json, noise_table, statement
 from dpframe.release.stored import Answer, packed, unpacked
 
-__all__ = ["Account", "PricedQuestion", "release", "settled", "subject_of"]
+__all__ = ["Account", "PricedQuestion", "described_origin", "release", "settled", "subject_of", "told"]
+
+_LOG = logging.getLogger("dpframe")
 
 PricedQuestion = tuple[Question, NoisePlan]
 _SCALED = (
@@ -62,6 +65,7 @@ class Account(Protocol):
         name: str | None = None,
         plan: Mapping[str, Any] | None = None,
         refresh: bool = False,
+        retry: bool = False,
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (),
     ) -> Receipt:
@@ -84,6 +88,7 @@ def release(
     *,
     name: str | None = None,
     refresh: bool = False,
+    retry: bool = False,
 ) -> Any:
     """Validate, charge, read, draw, store, lay out; or the stored answer of the name.
 
@@ -94,7 +99,7 @@ def release(
     """
     plan = price.plan(ask)
     cost = check_choice(ask, price) if ask.undecided else plan.cost
-    (one,) = settled([(ask, plan)], account, cost, price, name=name, refresh=refresh)
+    (one,) = settled([(ask, plan)], account, cost, price, name=name, refresh=refresh, retry=retry)
     return one
 
 
@@ -106,12 +111,13 @@ def settled(
     *,
     name: str | None,
     refresh: bool,
+    retry: bool = False,
     batch: bool = False,
 ) -> list[Any]:
     """Questions that are charged once, together, and answered.
 
     Input:  asks with their noise; the account; what all of it costs; the price, for what the name stands for; name,
-            refresh; batch, whether the questions were fixed together
+            refresh, retry as in `Budget.charge`; batch, whether the questions were fixed together
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
     for ask, _ in questions:
@@ -126,6 +132,7 @@ def settled(
     plan = _described(questions, price) if name is not None else None
     events = [event for ask, noisy in questions for event in ([UNNAMED] if ask.undecided else noisy.events)]
     said: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
+    said |= {"retry": True} if retry else {}
     receipt = account.charge(cost, subjects.pop(), query, **said)
     if receipt.stored is None:
         answered = recorded(account, receipt, lambda: _answered(questions, account, receipt, price, name))
@@ -140,10 +147,22 @@ def settled(
             for question, chosen in zip(questions, decided, strict=True)
         ]
         reasons = [derivation(ask) for ask, _ in questions]
+    again = told(receipt, name)
     return [
-        _release(question, why, answer, receipt, said)
+        _release(question, why, answer, receipt, {**said, **again})
         for question, why, answer, said in zip(questions, reasons, answers, stored.statement["releases"], strict=True)
     ]
+
+
+def told(receipt: Receipt, name: str | None) -> dict[str, str]:
+    """What is said, and logged, of an answer that came from the store, or that was paid for again."""
+    if receipt.stored is not None:
+        words = f"Stored answer of {receipt.stored.when:%Y-%m-%d %H:%M} UTC, nothing charged."
+        _LOG.info("%s: %s", name, words)
+        return {"stored": words}
+    if receipt.again:
+        _LOG.info("%s: paid for again, %s", name, receipt.loss)
+    return {}
 
 
 def _answered(
@@ -178,8 +197,15 @@ def subject_of(ask: Question) -> str:
 
 def _described(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
     """What a name stands for: every question, its noise and its price; no data."""
-    plans = [{**described(ask), **described_price(noisy, price)} for ask, noisy in questions]
+    plans = [{**described(ask), **described_price(noisy, price), **described_origin(ask)} for ask, noisy in questions]
     return plans[0] if len(plans) == 1 else {"batch": plans}
+
+
+def described_origin(ask: Question) -> dict[str, Any]:
+    """What is public of where the rows come from, for the name of a release; nothing where that is not known."""
+    origins = [engine.origin_of(source.origin, source.data.files()) for source in sources_of(ask.step)]
+    known = [origin for origin in origins if origin is not None]
+    return {"data": known} if known else {}
 
 
 def _found(question: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:

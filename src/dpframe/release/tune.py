@@ -18,7 +18,7 @@ from dpframe.plan.steps import check_limit
 from dpframe.release.auto import check_auto, expected_errors, judged_by, read_people, try_people
 from dpframe.release.failing import recorded
 from dpframe.release.pricing import UNNAMED, Price
-from dpframe.release.run import Account, subject_of
+from dpframe.release.run import Account, described_origin, subject_of, told
 from dpframe.release.stored import Answer, packed, unpacked
 
 __all__ = ["tuned"]
@@ -74,6 +74,7 @@ def tuned(
         batch=False,
         events=[UNNAMED],
     )
+    told(receipt, name)
     if receipt.stored is not None:
         return unpacked(receipt.stored.data)[0].long
 
@@ -116,4 +117,4 @@ def _described(ask: Question, limits: Sequence[Limits], paid: Price, planned: Pr
         "delta": str(planned.delta),
         "noise": paid.noise.value,
     }
-    return {**described(ask), "tune": choices, **price}
+    return {**described(ask), "tune": choices, **price, **described_origin(ask)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import narwhals as nw
@@ -13,6 +14,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
+from dpframe.engine.origins import files_of
 from dpframe.engine.tables import Data, facts_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, kind
 
@@ -183,7 +185,7 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
         mended = [other for name in texts if (other := wrong[name]) is not None]
         return rows.with_columns(mended).lazy().select(names) if mended else frame.select(names)
 
-    return Data("polars", facts, scan, rows is None)
+    return Data("polars", facts, scan, rows is None, files=partial(files_of, frame) if rows is None else list)
 
 
 def _unicode_of(name: str) -> pl.Expr:
