@@ -2,8 +2,11 @@
 
 from dpframe.budget.account import Budget, offered
 from dpframe.budget.accountants import Accountant
+from dpframe.budget.allowance import Allowance
 from dpframe.budget.entries import Charge, Entry
+from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
+from dpframe.budget.lengths import read_length
 from dpframe.budget.losses import (
     Loss,
     Terms,
@@ -19,9 +22,11 @@ from dpframe.budget.receipts import Page, Receipt, Stored
 
 __all__ = [
     "Accountant",
+    "Allowance",
     "Budget",
     "Charge",
     "Entry",
+    "Forecast",
     "Ledger",
     "Loss",
     "Page",
@@ -33,5 +38,6 @@ __all__ = [
     "offered",
     "read_delta",
     "read_epsilon",
+    "read_length",
     "read_rho",
 ]

@@ -27,7 +27,7 @@ from dpframe.errors import (
 )
 from dpframe.usage import BUDGET, explains
 
-__all__ = ["Budget", "now", "offered"]
+__all__ = ["Budget", "drawn", "now", "offered"]
 
 UNACKNOWLEDGED = 2  # failures after which nothing is charged
 _STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
@@ -46,6 +46,11 @@ def offered(verb: str) -> Callable[[F], F]:
         return function
 
     return register
+
+
+def drawn(verb: str) -> Callable[..., Any]:
+    """What was registered for a verb."""
+    return _OFFERED[verb]
 
 
 def now() -> dt.datetime:
@@ -389,7 +394,7 @@ class Budget:
                 `unit_periods` periods
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
         """
-        return _OFFERED["series"](
+        return drawn("series")(
             self,
             name,
             every,
@@ -402,6 +407,37 @@ class Budget:
             delta=delta,
             rho=rho,
         )
+
+    def allocate(
+        self,
+        per: str = "night",
+        nights: int | None = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        carry: bool = False,
+        start: Any = None,
+        name: str = "nightly",
+    ) -> Any:
+        """A part of this budget that is spent night by night, so that it lasts; made, or found again by its name.
+
+        Input:  per: the length of a night, "night" (a day), "12h", "1w"; nights: how many; epsilon and delta, or rho:
+                what they may spend together, charged now; carry: whether what a night leaves is there for later ones;
+                start: when the first one begins (UTC), by default the day on which it is made; name
+        Output: an allowance, which pays for releases like a budget: `df.dp(unit=..., budget=allowance)`; `.share` is
+                the part of a night and `.tonight` what is left of this one's
+        Bound:  (ε, δ) or ρ for all releases of all nights. With a δ they are counted in ρ where that gives a count of
+                one night less noise: see `dpframe.budget.allowance.planned`
+        Errors: InvalidArgument, InvalidPrice, BudgetExceeded; ReleaseMismatch where the name stands for another one
+        """
+        return drawn("allocate")(
+            self, per, nights, epsilon=epsilon, delta=delta, rho=rho, carry=carry, start=start, name=name
+        )
+
+    def forecast(self) -> Any:
+        """How long this budget and its allowances last, as sentences, `.table` and `.plot()`."""
+        return drawn("forecast")(self)
 
     def entries(self) -> list[Entry]:
         """Every entry of the book, oldest first."""

@@ -3,6 +3,8 @@
 from dpframe.release.publish.error_tables import (
     noise_table,
 )
+from dpframe.release.publish.forecast_chart import forecast_chart
+from dpframe.release.publish.ledger_page import ledger_page, price_words
 from dpframe.release.publish.marginals import (
     MarginalsRelease,
     drawn_interactions,
@@ -25,9 +27,12 @@ __all__ = [
     "Report",
     "drawn_interactions",
     "exact_interactions",
+    "forecast_chart",
     "interaction_variances",
+    "ledger_page",
     "loss_json",
     "noise_table",
+    "price_words",
     "statement",
     "table_noise",
 ]

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpframe.budget import Budget, Loss, Terms
+from dpframe.budget import Budget, Loss, Terms, read_length
 from dpframe.errors import InvalidArgument, InvalidPrice
 from dpframe.plan import Question, derivation, unit_words
 from dpframe.plan.steps import check_limit, source_of
 from dpframe.release.pricing import NoiseKind, Price, read_price
 from dpframe.release.publish import loss_json, statement
-from dpframe.release.series.calendar import Calendar, read_length
+from dpframe.release.series.calendar import Calendar
 from dpframe.release.series.noise import Person, SeriesNoise, planned_noise
 from dpframe.release.series.questions import described_question
 from dpframe.release.series.shape import LONGEST
