@@ -180,24 +180,23 @@ class Series:
             _LOG.info("%s %s: added, nothing charged beside the price of the series", self._name, label)
         estimates = self._estimates(opened)
         weights = (np.array(estimates.periods)[None] == number).astype(np.float64)
-        return self._numbers(opened, f"{self._name}, {label}", weights, cost=receipt.loss, stored=stored)
+        return self._numbers(opened, estimates, f"{self._name}, {label}", weights, cost=receipt.loss, stored=stored)
 
     # Reading
 
     def total(self, alpha: float = 0.05) -> SeriesNumbers:
         """The running total of all periods that were added, with its error. Free."""
         opened = self._opened()
-        periods = self._estimates(opened).periods
-        return self._numbers(
-            opened, f"{self._name}: total of {len(periods)} periods", np.ones((1, len(periods))), alpha
-        )
+        estimates = self._estimates(opened)
+        number = len(estimates.periods)
+        return self._numbers(opened, estimates, f"{self._name}: total of {number} periods", np.ones((1, number)), alpha)
 
     def window(self, length: str, alpha: float = 0.05) -> SeriesNumbers:
         """The total of the last periods, such as "7d", up to the latest that was added, with its error. Free."""
         opened = self._opened()
-        number, periods = opened.calendar.window(length), self._estimates(opened).periods
-        title = f"{self._name}: {length} up to {opened.calendar.label(periods[-1])}"
-        return self._numbers(opened, title, windows(periods, number)[-1:], alpha)
+        number, estimates = opened.calendar.window(length), self._estimates(opened)
+        title = f"{self._name}: {length} up to {opened.calendar.label(estimates.periods[-1])}"
+        return self._numbers(opened, estimates, title, windows(estimates.periods, number)[-1:], alpha)
 
     def table(self, window: str | Sequence[str] = (), alpha: float = 0.05) -> SeriesNumbers:
         """A row for each period and group: its number, the running total, windows such as "7d"; with errors. Free.
@@ -293,9 +292,15 @@ class Series:
         return pl.concat(parts, how="horizontal")
 
     def _numbers(
-        self, opened: _Opened, title: str, weights: np.ndarray, alpha: float = 0.05, **more: Any
+        self,
+        opened: _Opened,
+        estimates: Estimates,
+        title: str,
+        weights: np.ndarray,
+        alpha: float = 0.05,
+        **more: Any,
     ) -> SeriesNumbers:
-        return self._presented(opened, title, self._long(opened, self._estimates(opened), weights, alpha), **more)
+        return self._presented(opened, title, self._long(opened, estimates, weights, alpha), **more)
 
     def _presented(self, opened: _Opened, title: str, long: pl.DataFrame, **more: Any) -> SeriesNumbers:
         said = opened.said
