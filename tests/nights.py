@@ -14,7 +14,7 @@ import signal
 import sys
 from pathlib import Path
 
-CALLS = 40_000  # about what one night takes
+CALLS = 40_000  # about what the first nights take
 
 
 def opened(place):
@@ -62,6 +62,7 @@ def attempt(place, folder, nights, done, limit):
     query = query_of(budget)
     sys.setprofile(counted)
     for night in range(done, nights):
+        before = calls
         try:
             series.add(query, label(night))
         except ReleasePending:
@@ -70,6 +71,8 @@ def attempt(place, folder, nights, done, limit):
             series.add(query, label(night), on_pending="retry")
         with open(folder / "done", "a") as book:
             book.write(f"{night}\n")
+        with open(folder / "calls", "a") as book:
+            book.write(f"{calls - before}\n")
     sys.setprofile(None)
 
 
@@ -82,7 +85,8 @@ def main(place, folder, nights, kills):
     while killed < kills or len(set(written(folder / "done"))) < nights:
         done = len(set(written(folder / "done")))
         again = draw.randrange(nights) if done == nights else done  # all are there: nights that are asked for again
-        limit = int(draw.uniform(0, longest) * CALLS) + 1
+        taken = written(folder / "calls")[-1:] or [CALLS]
+        limit = int(draw.uniform(0, longest) * taken[0]) + 1
         child = os.fork()
         if child == 0:
             code = 1
@@ -96,8 +100,6 @@ def main(place, folder, nights, kills):
             killed += 1
         elif os.WEXITSTATUS(status):
             raise SystemExit("an attempt failed by itself")
-        if killed > 4 * kills:
-            longest *= 1.05  # this machine makes more calls for a night
     print(json.dumps({"killed": killed, "pending": len(written(folder / "pending"))}))
 
 

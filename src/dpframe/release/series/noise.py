@@ -98,9 +98,8 @@ class SeriesNoise:
         return any(isinstance(one, Gaussian) for one in self.mechanisms[0][0])
 
     def variance(self, part: int, level: int, total: int) -> float:
-        """Variance of the noise of one block (units of the total's integer), with what rounding it may add."""
-        mechanism = self.mechanisms[part][level][total]
-        return mechanism.deviation**2 + mechanism.step**2
+        """Variance of the noise of one block (squared units of the total's integer), with what rounding may add."""
+        return self.mechanisms[part][level][total].variance
 
     def error(self, part: int, total: int) -> float:
         """Root mean square error of the running total within a part (units of the total's integer)."""

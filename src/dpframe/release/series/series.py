@@ -61,6 +61,7 @@ class Series:
 
     def __init__(self, budget: Budget, name: str, settings: Settings | None, start: object, on: str | None) -> None:
         self._budget, self._name, self._settings, self._start, self._on = budget, name, settings, start, on
+        self._read: dict[int, Measured] = {}  # what was published, by the number of its charge: it never changes
 
     # Adding
 
@@ -256,7 +257,8 @@ class Series:
 
     def _estimates(self, opened: _Opened) -> Estimates:
         lines, tables = self._lines(opened), self._budget.tables(opened.entry.number)
-        answers = {e.body["within"]["period"]: unpacked_blocks(tables[e.number]) for e in lines if e.number in tables}
+        self._read |= {number: unpacked_blocks(data) for number, data in tables.items() if number not in self._read}
+        answers = {e.body["within"]["period"]: self._read[e.number] for e in lines if e.number in tables}
         if not answers:
             raise UnsupportedOperation(f"Series {self._name!r} has no period that was stored yet.")
         return Estimates(Progress.of(lines).blocks, answers, opened.noise)
