@@ -66,8 +66,8 @@ def hold(place, folder, nights, kills):
     return said | {"again": len(again)}
 
 
-def test_a_job_that_is_killed_has_the_series_of_one_that_was_not(place, tmp_path):
-    hold(place, tmp_path, 3, 4)
+def test_a_job_that_is_killed_has_the_series_of_one_that_was_not(tmp_path):
+    hold(str(tmp_path / "study.sqlite"), tmp_path, 3, 4)
 
 
 @pytest.mark.long
