@@ -284,3 +284,30 @@ def test_a_night_that_fails_is_told_and_may_be_measured_again(monkeypatch):
     assert 0 < out.cost.epsilon <= 2.0
     assert frame.budget.spent.epsilon == 2.0 + out.cost.epsilon
     assert series.table().table.height == 3
+
+
+# Charts
+
+
+def drawn(chart):
+    """The layers of a chart, and the rows of its data."""
+    made = chart.to_dict()
+    return made, next(iter(made["datasets"].values()))
+
+
+def test_a_table_is_drawn_as_lines_in_bands():
+    frame, series = made()
+    query = frame.group_by("city", keys=["a", "b"], max_groups=1, max_rows_per_group=1).count()
+    for day in DAYS[:12]:
+        series.add(query, day)
+    chart, rows = drawn(series.table("7d").plot("count_7d"))
+    assert [layer["mark"]["type"] for layer in chart["layer"]] == ["area", "line"]
+    assert chart["title"]["text"] == "signups: 12 periods"
+    assert "Released at ε = 100 for all periods; protected: unit 'id'" in chart["title"]["subtitle"]
+    assert len(rows) == 24
+    assert {row["group"] for row in rows} == {"a", "b"}
+    assert all(row["lower"] < row["value"] < row["upper"] for row in rows)
+    with pytest.raises(errors.InvalidArgument, match="no column 'x'"):
+        series.table().plot("x")
+    with pytest.raises(errors.UnsupportedOperation, match="no numbers over time"):
+        series.total().plot()

@@ -11,9 +11,10 @@ import polars as pl
 
 from dpframe.budget import Loss
 from dpframe.engine import as_kind
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidArgument, UnsupportedOperation, kind_of
 from dpframe.plan import render_html
 from dpframe.release.publish import Report
+from dpframe.release.series.chart import line_chart
 
 __all__ = ["SeriesNumbers"]
 
@@ -34,6 +35,7 @@ class SeriesNumbers:
     _columns: tuple[str, ...]
     cost: Loss | None = None
     stored: str = ""
+    _period: str = ""  # the column of time, where there is one
 
     @property
     def table(self) -> Any:
@@ -65,6 +67,27 @@ class SeriesNumbers:
         if self._long.height != 1 or len(self._columns) != 1:
             raise UnsupportedOperation("There are several numbers here; see .table.")
         return float(self._long.get_column(name)[0])
+
+    def plot(self, column: str | None = None) -> Any:
+        """A chart (Altair): a line over the periods in the band of its errors, one for each group.
+
+        Input:  column: which number, such as "count_total" or "count_7d"; by default that of each period
+        Errors: UnsupportedOperation without the extra `charts`, and where there are no periods to draw;
+                InvalidArgument for a column that is not there
+        """
+        names = [name.removesuffix("_error") for name in self._long.columns if name.endswith("_error")]
+        chosen = names[0] if column is None else column
+        if chosen not in names:
+            said = repr(column) if isinstance(column, str) else kind_of(column)
+            raise InvalidArgument(f"plot: there is no column {said}; columns are {', '.join(names)}.")
+        if not self._period:
+            raise UnsupportedOperation("plot(): these are no numbers over time; series.table() has them.")
+        keys = [name for name in self._long.columns[1:] if name not in (*names, *(f"{name}_error" for name in names))]
+        guarantee = self.statement["guarantee"]
+        price = f"ρ = {guarantee['rho']:g}" if "rho" in guarantee else f"ε = {guarantee['epsilon']:g}"
+        price += f", δ = {guarantee['delta']:g}" if guarantee["delta"] else ""
+        under = f"Released at {price} for all periods; protected: {self.statement['unit_of_privacy']}."
+        return line_chart(self._long, self._period, keys, chosen, self.title, under)
 
     def report(self) -> Report:
         """The privacy statement of the series: prints as text, shows as HTML, `to_json()` for machines."""
