@@ -261,7 +261,7 @@ def allocate(
     if not is_text(name):
         raise InvalidArgument("allocate: name= is a text that is not empty, such as name='nightly'.")
     length, number, carries, begins = read_pace(per, nights, carry, start)
-    cost, accountant, limit = planned(budget.terms, number, **price)  # type: ignore[arg-type]
+    cost, accountant, limit = planned(budget.terms, number, **price)
     typed = {what: str(exact(amount, what)) for what, amount in price.items() if amount is not None}
     plan = {"allowance": {"per": length, "nights": number, "carry": carries, "price": typed}}
     midnight = account.now().replace(hour=0, minute=0, second=0, microsecond=0)

@@ -93,7 +93,8 @@ def _by_day(paid: Sequence[tuple[dt.datetime, float]]) -> dict[dt.date, float]:
 
 def _days(of: str, days: dict[dt.date, float], limit: float, until: dt.date) -> list[tuple[Any, ...]]:
     """A row for each day from the first on."""
-    rows, total = [], 0.0
+    rows: list[tuple[Any, ...]] = []
+    total = 0.0
     day = min(days, default=until)
     while day <= until and len(rows) < _LONGEST:
         total += days.get(day, 0.0)

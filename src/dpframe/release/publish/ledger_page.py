@@ -101,7 +101,7 @@ def drawing(table: pl.DataFrame) -> str:
     top = max(limit, float(table.get_column("total").to_numpy().max()))
 
     def across(day: dt.date) -> float:
-        return _LEFT + (day - first).days / (span + 1) * (_WIDTH - _LEFT)
+        return float(_LEFT + (day - first).days / (span + 1) * (_WIDTH - _LEFT))
 
     width = max((_WIDTH - _LEFT) / (span + 1), 0.5)
     bars = []

@@ -19,8 +19,9 @@ def _moment(value: Any, name: str) -> dt.datetime:
             value = dt.datetime.fromisoformat(value)
         except ValueError:
             value = None
-    if isinstance(value, dt.datetime):
-        value = None if value.tzinfo is not None else value
+    if isinstance(value, dt.datetime):  # a pandas Timestamp or its NaT too
+        clock = (value.hour, value.minute, value.second, value.microsecond)
+        value = None if value.tzinfo is not None or value != value else dt.datetime(*value.timetuple()[:3], *clock)
     elif isinstance(value, dt.date):
         value = dt.datetime(value.year, value.month, value.day)
     if not isinstance(value, dt.datetime):

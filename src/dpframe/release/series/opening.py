@@ -7,6 +7,7 @@ from typing import Any
 from dpframe.budget import Budget, offered
 from dpframe.errors import InvalidArgument
 from dpframe.plan import check_names
+from dpframe.release.series.calendar import Calendar
 from dpframe.release.series.series import Series
 from dpframe.release.series.settings import Settings
 
@@ -36,5 +37,8 @@ def open_series(
     typed = [every, horizon, unit_periods, *price.values()]
     if all(argument is None for argument in typed) and noise == "auto":
         return Series(budget, name, None, start, on)
-    settings = Settings.read(budget.terms, every or "1d", horizon, unit_periods, noise, **price)
+    length = "1d" if every is None else every
+    if start is not None:
+        Calendar.read(length, start)
+    settings = Settings.read(budget.terms, length, horizon, unit_periods, noise, **price)
     return Series(budget, name, settings, start, on)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,11 +36,28 @@ class Asked:
 
     def of(self, calendar: Calendar, period: int) -> Question:
         """The question of one period. Errors: those of the query; InvalidArgument, WrongType, UnsupportedOperation."""
-        query = self.query(calendar.label(period)) if callable(self.query) else self.query
+        query = self._called(calendar.label(period)) if callable(self.query) else self.query
         ask = self.read(query)
         if self.on is None or callable(self.query):
             return ask
         return replace(ask, step=_only(ask.step, self.on, calendar, period))
+
+    def _called(self, label: str) -> Any:
+        """What the function gives for a period. Errors: InvalidArgument where it takes none."""
+        if _takes_one(self.query):
+            return self.query(label)
+        raise InvalidArgument(
+            "series.add: the function takes one argument, the period as a text such as '2026-11-21', and gives a query."
+        )
+
+
+def _takes_one(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called with one argument."""
+    try:
+        inspect.signature(function).bind("")
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(function, type)
 
 
 def _only(step: Step, on: str, calendar: Calendar, period: int) -> Step:

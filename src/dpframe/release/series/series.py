@@ -204,6 +204,8 @@ class Series:
 
         All follow from the same estimates, so numbers of periods add up to totals and windows.
         """
+        if not isinstance(window, (str, list, tuple)):
+            raise InvalidArgument("series.table: window= is a length such as '7d', or a list of them.")
         opened, lengths = self._opened(), [window] if isinstance(window, str) else list(window)
         estimates, columns = self._estimates(opened), {}
         columns[""] = np.eye(len(estimates.periods))
