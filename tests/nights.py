@@ -14,7 +14,7 @@ import signal
 import sys
 from pathlib import Path
 
-CALLS = 40_000  # about what the first nights take
+CALLS = 130_000  # about what the first night takes
 
 
 def opened(place):
@@ -81,12 +81,12 @@ def written(path):
 
 
 def main(place, folder, nights, kills):
-    draw, killed, longest = random.Random(kills), 0, 1 + 2 * nights / kills
+    draw, killed = random.Random(kills), 0
     while killed < kills or len(set(written(folder / "done"))) < nights:
         done = len(set(written(folder / "done")))
         again = draw.randrange(nights) if done == nights else done  # all are there: nights that are asked for again
         taken = written(folder / "calls")[-1:] or [CALLS]
-        limit = int(draw.uniform(0, longest) * taken[0]) + 1
+        limit = int(draw.uniform(0, 2) * taken[0]) + 1 if killed < kills else sys.maxsize
         child = os.fork()
         if child == 0:
             code = 1
