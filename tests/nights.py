@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 CALLS = 130_000  # about what the first night takes
+AFTER = 6_000  # about what reading, drawing and storing take
 
 
 def opened(place):
@@ -43,14 +44,17 @@ def query_of(budget):
     return query
 
 
-def attempt(place, folder, nights, done, limit):
-    """Add the nights that are missing, and die at a random call."""
-    calls = 0
+def attempt(place, folder, nights, done, limit, *, inside):
+    """Add the nights that are missing, and die at a random call: of all, or of those from the reading of rows on."""
+    calls, left = 0, limit
+    begun = not inside
 
-    def counted(*_):
-        nonlocal calls
+    def counted(frame, event, _):
+        nonlocal calls, left, begun
         calls += 1
-        if calls >= limit:
+        begun = begun or (event == "call" and frame.f_code.co_name == "measured")
+        left -= begun
+        if left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
     said = logging.FileHandler(folder / "said")
@@ -86,12 +90,14 @@ def main(place, folder, nights, kills):
         done = len(set(written(folder / "done")))
         again = draw.randrange(nights) if done == nights else done  # all are there: nights that are asked for again
         taken = written(folder / "calls")[-1:] or [CALLS]
-        limit = int(draw.uniform(0, 2) * taken[0]) + 1 if killed < kills else sys.maxsize
+        inside = draw.random() < 0.3  # between the charge and the answer
+        longest = AFTER if inside else 2 * taken[0]
+        limit = draw.randint(1, longest) if killed < kills else sys.maxsize
         child = os.fork()
         if child == 0:
             code = 1
             try:
-                attempt(place, folder, nights, again, limit)
+                attempt(place, folder, nights, again, limit, inside=inside)
                 code = 0
             finally:
                 os._exit(code)

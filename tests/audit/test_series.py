@@ -10,9 +10,14 @@ import random
 
 import polars as pl
 import pytest
+from plants import changed
 from transcripts import given, loss
 
 import dpframe as dp
+from dpframe.budget import account
+from dpframe.release.series import answer, noise, progress
+from dpframe.release.series.shape import Shape
+from dpframe.theory.formulas.sensitivity import period_totals
 
 SCHEMA = {"u": pl.Int64, "night": pl.String, "g": pl.Int64, "x": pl.Float64}
 PRICES = {
@@ -74,10 +79,18 @@ def seen(numbers):
     return [numbers.title, dict(numbers.to_polars().schema), numbers.to_polars().rows(), str(words), str(numbers.cost)]
 
 
+SHAPES = [  # whichever is chosen, it must be private; those of so short a horizon would be single nights
+    lambda length: Shape.of_degree(length, 2, 3),
+    lambda length: Shape.of_degree(length, 3, 2),
+    Shape.falling,
+]
+
+
 def transcript(rows, relation, price, question, settings, order, seed, again=()):
     """What a series shows, the answers behind it, and what was charged."""
     budget = PRICES[price][0]()
-    with given(seed) as said:
+    with given(seed) as said, pytest.MonkeyPatch.context() as shaped:
+        shaped.setattr(noise, "_shape", lambda length, *_: SHAPES[seed % len(SHAPES)](length))
         frame = dp.protect(rows, unit="u", budget=budget, neighbors=relation)
         series = budget.series("s", **settings, **PRICES[price][1], on="night", start=label(0))
         shown = []
@@ -114,7 +127,7 @@ def held(price, relation, question, pairs, seed=0):
         periods = rng.choice([1, 1, 2, 3])
         settings = {"every": "1d", "horizon": rng.choice([horizon, horizon, None]), "unit_periods": periods}
         order = ORDERS[rng.choice(list(ORDERS))](rng, list(range(horizon)))
-        again = {place for place in range(len(order)) if order.index(order[place]) == place and rng.random() < 0.1}
+        again = {place for place in range(len(order)) if order.index(order[place]) == place and rng.random() < 0.2}
         shown = [
             transcript(rows, relation, price, question, settings, order, number, again)
             for rows in neighbours(rng, relation, horizon, min(periods, horizon))
@@ -193,3 +206,45 @@ def test_a_person_in_more_periods_than_declared_costs_more_which_the_check_sees(
     made = [transcript(table(some), "add-remove", "pure", "rows", settings, [0, 1, 2, 3], 1) for some in ([], rows)]
     (_, one, charged), (_, other, _) = made
     assert used(one, other, charged, "pure") > 3
+
+
+# Planted bugs
+
+PLANTS = {
+    "a block has one period of a person": (period_totals, "min(periods, size) * entry", "entry", "rho"),
+    "a person is in one period": (period_totals, "both * periods * one.exact_l1", "both * one.exact_l1", "pure"),
+    "an exchange moves as much as a person who joins": (period_totals, "2 if relation", "1 if relation", "pure"),
+    "each level has the whole price": (noise._mechanisms, "* len(shape.sizes)", "* 1", "pure"),
+    "measuring again is free": (account.Budget.charge, "within.again(loss)", "loss", "pure"),
+    "blocks that are over are measured by each late night": (
+        progress.Progress.measured_by,
+        "max(self.added, default=-1)",
+        "-1",
+        "pure",
+    ),
+    "a block has no noise": (answer.measured, "plus(values, mechanism.draw(len(values)))", "values", "pure"),
+}
+
+
+def caught(price):
+    """Whether transcripts show that something is wrong."""
+    for relation in ("add-remove", "replace"):
+        for seed in range(8):
+            try:
+                held(price, relation, "rows", 3, seed=f"plants {seed}")
+            except AssertionError:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_bug_that_is_planted_in_a_series_is_caught(name):
+    thing, old, new, price = PLANTS[name]
+    with changed(thing, old, new):
+        assert caught(price)
+
+
+@pytest.mark.long
+def test_nothing_is_caught_where_nothing_is_planted():
+    assert not caught("pure")
+    assert not caught("rho")

@@ -75,7 +75,7 @@ def test_a_job_that_is_killed_at_two_hundred_points_over_sixty_nights(place, tmp
     said = hold(place, tmp_path, 60, 200)
     with capsys.disabled():
         print(f"\n  {said}")
-    assert said["again"] > 3, "no kill came between a charge and its answer"
+    assert said["again"] > 10, "no kill came between a charge and its answer"
 
 
 # Two at once
