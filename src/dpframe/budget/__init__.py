@@ -1,6 +1,6 @@
 """What a release may cost: losses, how they add up, and the account that is charged before any row is read."""
 
-from dpframe.budget.account import Budget, offered
+from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
 from dpframe.budget.allowance import Allowance
 from dpframe.budget.entries import Charge, Entry
@@ -19,6 +19,7 @@ from dpframe.budget.part_budget import (
     PartBudget,
 )
 from dpframe.budget.receipts import Page, Receipt, Stored
+from dpframe.budget.verbs import offered
 
 __all__ = [
     "Accountant",

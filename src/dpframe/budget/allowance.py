@@ -16,6 +16,7 @@ from dpframe.budget.lengths import read_length
 from dpframe.budget.losses import Loss, Terms, exact, read_delta, read_epsilon, read_rho
 from dpframe.budget.names import is_text
 from dpframe.budget.receipts import Page, Receipt, Stored
+from dpframe.budget.verbs import offered
 from dpframe.errors import BudgetExceeded, InvalidArgument, InvalidPrice
 from dpframe.theory.formulas.loss import rho_within
 
@@ -253,7 +254,7 @@ def _start(start: object) -> dt.datetime:
     return start.replace(tzinfo=dt.UTC) if start.tzinfo is None else start.astimezone(dt.UTC)
 
 
-@account.offered("allocate")
+@offered("allocate")
 def allocate(
     budget: account.Budget, per: object, nights: object, *, carry: object, start: object, name: object, **price: object
 ) -> Allowance:

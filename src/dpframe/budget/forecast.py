@@ -11,10 +11,11 @@ from typing import Any
 import polars as pl
 
 from dpframe.budget import account
-from dpframe.budget.account import Budget, drawn, offered
+from dpframe.budget.account import Budget
 from dpframe.budget.allowance import Pace, losses_of
 from dpframe.budget.entries import Entry, loss_of
 from dpframe.budget.losses import Loss
+from dpframe.budget.verbs import drawn, offered
 
 __all__ = ["Forecast", "forecast"]
 
