@@ -24,7 +24,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
-from dpframe.budget import account, losses, memory, parts
+from dpframe.budget import account, earlier, losses, memory, parts
 from dpframe.budget.ledger import store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
@@ -696,9 +696,9 @@ PLANTS = [
     ),
     Plant(
         "a refused release is charged",
-        account.Budget.charge,
-        "if not spent <= self._limit:",
-        "page._book._spent = spent\n        if not spent <= self._limit:",
+        account.Budget._within_limit,
+        "if spent <= self._limit:",
+        "page._book._spent = spent\n    if spent <= self._limit:",
         a_refusal_spends,
         15,
     ),
@@ -769,7 +769,7 @@ PLANTS = [
     Plant(
         "failures are recorded, and nobody looks",
         account.Budget.charge,
-        "_check_failures(page.failures)",
+        "check_failures(page.failures)",
         "pass",
         a_cell_is_asked_for_again_and_again,
     ),
@@ -818,7 +818,7 @@ PLANTS = [
     Plant("NaN is a value", rows.readable, "return not_nan(to_float(value)", "return (to_float(value)", nan_counts),
     Plant(
         "a name answers any question",
-        account._check_same,
+        earlier.check_same,
         "if earlier.body",
         "if True or earlier.body",
         names_are_mixed_up,
