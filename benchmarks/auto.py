@@ -70,8 +70,8 @@ class Panel:
         keys = list(range(self.table["g"].n_unique())) if listed else None
         query = self.frame.group_by("g", keys=keys, **limits)
         if what == "n_unique":
-            return query.n_unique("w")._ask
-        return (query.count() if what == "count" else query.mean("v", bounds=self.bounds))._ask
+            return query.n_unique("w")._question
+        return (query.count() if what == "count" else query.mean("v", bounds=self.bounds))._question
 
     def squares(self, what, ask, plan, draws, left=None) -> np.ndarray:
         """The mean square error over groups of each of some releases."""

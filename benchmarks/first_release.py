@@ -44,8 +44,8 @@ def main() -> None:
 
         query = ask()
         whole = median_ms(lambda ask=ask: ask().release(epsilon=0.1))
-        reading = median_ms(lambda query=query: engine.totals(query._ask, 1))
-        checking = median_ms(lambda query=query: engine.validate(query._ask))
+        reading = median_ms(lambda query=query: engine.totals(query._question, 1))
+        checking = median_ms(lambda query=query: engine.validate(query._question))
         print(f"{kind}: protect, clip, sum, release on 10,000 rows: {whole:.1f} ms; "
               f"of it the engine on the rows {reading:.1f} ms and on the empty table {checking:.1f} ms")  # fmt: skip
     plain = median_ms(

@@ -298,7 +298,7 @@ AREAS = {
         "logarithms": lambda f: f.agg(
             max_rows=99,
             x=dp.geometric_mean("x", bounds=(0.1, 10)),
-            a=dp.geometric_mean("a", bounds=(1, 1e9)),
+            a=dp.geometric_mean("a", bounds=(1, 20)),
             d=dp.geometric_mean("d", bounds=(0.5, 9)),
         ),
         "ranks": lambda f: f.group_by("yes", max_groups=2, max_rows_per_group=3).agg(

@@ -1,25 +1,48 @@
-"""`python -m dpframe ledger show|verify|export PATH`: a ledger on the command line."""
+"""`dpframe ledger show|verify|export|report|forecast|resolve PATH`: a ledger on the command line."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from dpframe.budget import Budget, Ledger
-from dpframe.errors import DpFrameError
+from dpframe.errors import DpFrameError, InvalidArgument
 from dpframe.plan import render_text
+from dpframe.release.publish import ledger_page, price_words
 
-__all__ = ["main"]
+__all__ = ["entry", "main"]
+
+
+def entry() -> int:
+    """The console script `dpframe`: a reader that goes away, as `| head` does, is no error."""
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that nothing fails when it is closed
+        return 0
+    return code
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 when it went well, 1 when the ledger is damaged or cannot be opened."""
     asked = _parser().parse_args(arguments)
+    verbs = {
+        "show": _show,
+        "verify": _verify,
+        "export": _export,
+        "report": _report,
+        "forecast": _forecast,
+        "resolve": _resolve,
+    }
     try:
         ledger = Ledger(asked.path, witness=asked.witness, create=False)
-        text = {"show": _show, "verify": _verify, "export": _export}[asked.verb](ledger, asked)
+        text = verbs[asked.verb](ledger, asked)
         ledger.close()
     except DpFrameError as error:
         print(error, file=sys.stderr)
@@ -29,20 +52,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m dpframe", description="Look after the ledgers of dpframe.")
+    parser = argparse.ArgumentParser(prog="dpframe", description="Look after the ledgers of dpframe.")
+    parser.add_argument("--version", action="version", version=f"dpframe {metadata.version('dpframe')}")
     rooms = parser.add_subparsers(dest="room", metavar="ledger", required=True)
     room = rooms.add_parser("ledger", help="budgets that survive restarts")
-    verbs = room.add_subparsers(dest="verb", metavar="show|verify|export", required=True)
+    verbs = room.add_subparsers(dest="verb", metavar="show|verify|export|report|forecast|resolve", required=True)
     for verb, about in (
         ("show", "budgets, what was spent and what is left, and every charge"),
         ("verify", "go over every entry: hashes, sums, limits, stored tables, the witness"),
         ("export", "everything as JSON, CSV or dp-accounting events"),
+        ("report", "one HTML page: budgets, what was spent when and on what, what is left, forecasts"),
+        ("forecast", "how long each budget lasts"),
+        ("resolve", "mark a release that was killed as lost, so that its name may be paid again"),
     ):
         command = verbs.add_parser(verb, help=about, description=about)
         command.add_argument("path", help="the ledger's file, or its postgresql+psycopg:// URL")
         command.add_argument("--witness", help="the witness's file, for a ledger that has one")
         if verb == "export":
             command.add_argument("--format", choices=["json", "csv", "dp_accounting"], default="json")
+        if verb == "report":
+            command.add_argument("--html", metavar="FILE", help="where the page is written; by default it is printed")
+        if verb == "resolve":
+            command.add_argument("release", help="the name of the release, or the number of its charge")
+            command.add_argument("--budget", help="the name of the budget, where the ledger has several")
+            command.add_argument("--by", help="who marks it as lost; by default the user of this machine")
     return parser
 
 
@@ -57,15 +90,10 @@ def _budget(name: str, budget: Budget) -> str:
     if failed:
         title += f"\n{failed} failed after the charge, {unacknowledged} not acknowledged"
     rows = [
-        (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", _price(c), c.status, c.name or "", c.query)
+        (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", price_words(c), c.status, c.name or "", c.query)
         for c in budget.history()
     ]
     return f"{title}\n{render_text(('#', 'when (UTC)', 'price', 'status', 'name', 'release'), rows)}" if rows else title
-
-
-def _price(charge: Any) -> str:
-    main = f"ε = {charge.epsilon:g}" if charge.rho is None else f"ρ = {charge.rho:g}"
-    return main + (f", δ = {charge.delta:g}" if charge.delta else "")
 
 
 def _verify(ledger: Ledger, _: Any) -> str:
@@ -77,5 +105,28 @@ def _export(ledger: Ledger, asked: Any) -> str:
     return ledger.export(asked.format).rstrip("\n")
 
 
+def _report(ledger: Ledger, asked: Any) -> str:
+    page = ledger_page(ledger)
+    if asked.html is None:
+        return page.rstrip("\n")
+    Path(asked.html).write_text(page, encoding="utf-8")
+    return f"{asked.html}: {', '.join(ledger.budgets()) or 'no budget'}"
+
+
+def _forecast(ledger: Ledger, _: Any) -> str:
+    return "\n\n".join(f"{name}\n{ledger.budget(name).forecast()!r}" for name in ledger.budgets())
+
+
+def _resolve(ledger: Ledger, asked: Any) -> str:
+    names = ledger.budgets()
+    if asked.budget is None and len(names) != 1:
+        raise InvalidArgument(f"Say of which budget: --budget NAME, one of {', '.join(names)}.")
+    release = int(asked.release) if asked.release.isdecimal() else asked.release
+    line = ledger.resolve(asked.budget or names[0], release, asked.by)
+    return (
+        f"#{line.number} {line.name or line.query} is marked as lost; its charge stays, and its name may be paid again."
+    )
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(entry())

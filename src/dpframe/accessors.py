@@ -24,6 +24,7 @@ class Whose(TypedDict, total=False):
     unit: Any
     budget: Any
     neighbors: str
+    data: Any
 
 
 class ReleaseArguments(TypedDict, total=False):
@@ -35,6 +36,7 @@ class ReleaseArguments(TypedDict, total=False):
     noise: str
     name: str
     refresh: bool
+    on_pending: str
     ci: float
 
 
@@ -53,9 +55,11 @@ class _Accessor(Hints):
     def __init__(self, native: Any) -> None:
         self._native = native
 
-    def __call__(self, unit: Any = None, budget: Any = None, neighbors: str = "add-remove") -> PrivateFrame:
+    def __call__(
+        self, unit: Any = None, budget: Any = None, neighbors: str = "add-remove", data: Any = None
+    ) -> PrivateFrame:
         """Protect the table; see `dpframe.protect`."""
-        return protect(self._native, unit, budget, neighbors)
+        return protect(self._native, unit, budget, neighbors, data)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}: protect the table with .dp(unit='user_id', budget=dp.Budget(epsilon=1.0))."
@@ -178,14 +182,16 @@ class FrameAccessor(_Accessor):
 class SeriesAccessor(_Accessor):
     """`series.dp`: one column, with `unit=dp.Rows(1)` or a series of identifiers of the same length."""
 
-    def __call__(self, unit: Any = None, budget: Any = None, neighbors: str = "add-remove") -> PrivateFrame:
+    def __call__(
+        self, unit: Any = None, budget: Any = None, neighbors: str = "add-remove", data: Any = None
+    ) -> PrivateFrame:
         """Protect the column; see `dpframe.protect`."""
         values = self._native
         name = values.name if isinstance(values.name, str) and values.name else "value"
         pandas = isinstance(values, pd.Series)
         if unit is None or isinstance(unit, Rows):
             frame = pd.DataFrame({name: values}) if pandas else pl.DataFrame([values.alias(name)])
-            return protect(frame, unit, budget, neighbors)
+            return protect(frame, unit, budget, neighbors, data)
         if (
             not isinstance(unit, type(values))
             or len(unit) != len(values)
@@ -199,7 +205,7 @@ class SeriesAccessor(_Accessor):
         frame = (
             pd.DataFrame({name: values, ids: unit}) if pandas else pl.DataFrame([values.alias(name), unit.alias(ids)])
         )
-        return protect(frame, ids, budget, neighbors)
+        return protect(frame, ids, budget, neighbors, data)
 
 
 def register() -> None:

@@ -18,6 +18,7 @@ DpFrameError
 │   ├── BudgetMismatch         the budget is bound to another unit, relation or limit
 │   ├── ReleaseMismatch        a name stands for another release; says what differs
 │   ├── ReleasePending         a release of this name was charged and its table was never stored
+│   ├── ReleaseLost            a release was marked as lost while it ran, so its answer is not shown
 │   ├── FailuresUnacknowledged releases failed after they were charged, and nobody has said to go on
 │   └── LedgerError            the ledger cannot be trusted or used, so nothing is released
 │       ├── LedgerUnavailable  missing, read-only, full, busy, on a network drive
@@ -55,6 +56,7 @@ __all__ = [
     "LedgerUnavailable",
     "MetricMismatch",
     "MissingBounds",
+    "ReleaseLost",
     "ReleaseMismatch",
     "ReleasePending",
     "SchemaError",
@@ -148,6 +150,10 @@ class ReleaseMismatch(BudgetError):
 
 class ReleasePending(BudgetError):
     """A release of this name was charged, and its table is not stored: it runs elsewhere, or it crashed."""
+
+
+class ReleaseLost(BudgetError):
+    """The release was marked as lost while it ran: its answer is not stored, and nobody sees it."""
 
 
 class FailuresUnacknowledged(BudgetError):

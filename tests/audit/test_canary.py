@@ -33,6 +33,7 @@ from dpframe.engine import compile as compiler
 from dpframe.engine.backends import polars as on_polars
 from dpframe.errors import DpFrameError
 from dpframe.release import run
+from dpframe.release.publish import ledger_page
 from strategies import bring
 
 ROWS = 12
@@ -197,6 +198,46 @@ def test_no_public_call_shows_a_cell(kind, tmp_path, monkeypatch):
     assert not hits(*ears.said)
     assert hits(TABLE.write_csv()), "the ears hear nothing"
     assert hits(pickle.dumps(TABLE)), "the ears hear nothing"
+
+
+@pytest.mark.parametrize("kind", ["pandas", "lazy"])
+def test_no_series_shows_a_cell(kind, tmp_path, monkeypatch):
+    """Nights that are added, repeated, late, killed, failed and measured again; what is stored, drawn and told."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ears = Ears(tmp_path)
+    with ears.listening():
+        ledger = dp.Ledger(tmp_path / "study.sqlite")
+        for unit in ("user", dp.Rows(1)):
+            budget = ledger.budget(f"b{unit}", epsilon=1e6, delta=0.5)
+            rows = TABLE.to_pandas() if kind == "pandas" else bring(TABLE, kind)
+            frame = dp.protect(rows, unit=unit, budget=budget, data="a table")
+            series = budget.series(
+                f"s{unit}", every="1w", horizon=9, epsilon=1.0, unit_periods=1, on="day", start="1723-04-01"
+            )
+            query = frame.group_by("city", keys=["Bonn"], **limited(frame, max_groups=1, max_rows_per_group=1)).agg(
+                n=dp.count(), s=dp.sum("x", (0, 1))
+            )
+            for turn, week in enumerate((0, 1, 1, 4, 2, 3)):
+                period = dt.date(1723, 4, 1) + dt.timedelta(weeks=week)
+                with monkeypatch.context() as patch:
+                    if turn == 5:
+                        failing = Failing(engine.totals, FAILURES[0], 1)
+                        patch.setattr(engine, "totals", failing)
+                    out = ears.attempt(lambda query=query, period=period, to=series: to.add(query, period))
+                if out is None:
+                    out = series.add(query, period, on_pending="retry")
+                ears.said += [repr(out), out._repr_html_(), str(out.report()), repr(out.cost), repr(series)]
+            table = series.table("2w")
+            ears.said += [repr(table), str(table.plot().to_dict()), series.explain(), repr(series.total())]
+            ears.said += [
+                str(budget.forecast()),
+                repr(ledger_page(ledger)),
+                repr(budget.allocate(nights=3, epsilon=0.1)),
+            ]
+        ears.said += [repr(budget.history()), ledger.export(), ledger.export("csv")]
+    shown = [text for text in ears.said if not isinstance(text, bytes)]
+    assert not hits(*ears.said)
+    assert len(shown) > 60
 
 
 # Errors

@@ -10,6 +10,7 @@ import datetime as dt
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import narwhals as nw
 import numpy as np
@@ -20,6 +21,7 @@ from watched import Watched
 
 import dpframe as dp
 from dpframe import audit
+from dpframe.budget import Loss
 from dpframe.errors import DpFrameError
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpframe.errors.DpFrameWarning")  # some of what is accepted warns
@@ -54,7 +56,23 @@ NUMBER = FRAME.sum("x", (0, 9), max_rows=1)
 RELEASED = dp.protect(TABLE.rows, unit="user", budget=BUDGET).count_units().release(epsilon=1)
 GROUPED = dp.protect(TABLE.rows, unit="user", budget=BUDGET).histogram("x", bins=[0, 9], max_rows=1).release(epsilon=1)
 LOOK = {"title": "A title", "width": 500, "height": 300}
+SERIES = BUDGET.series("nights", every="1d", horizon=9, epsilon=1.0, unit_periods=1, on="city", start="2026-01-01")
 ROWS = {"max_rows": 2}
+
+
+def _added():
+    """The series with a night."""
+    SERIES.add(FRAME.count(max_rows=1), "2026-01-01")
+    return SERIES
+
+
+def _resolved(release, by):
+    """Mark a release as lost that is pending."""
+    budget = dp.Budget(epsilon=1)
+    budget.charge(Loss.charged(Fraction(1, 2), Fraction(0)), "unit 'user', add-remove", "count()", name="pending")
+    budget.resolve(release, by)
+
+
 LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
 
 
@@ -63,7 +81,10 @@ LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
 PRICE = {"epsilon": 0.1, "delta": 1e-9}
 CELLS = {"keys": {"city": ["Bonn"], "yes": [True]}, "max_rows": 1, "max_groups": 1, "max_rows_per_group": 1}
 CALLS = {
-    "protect": (dp.protect, {"frame": TABLE.frame, "unit": "user", "budget": BUDGET, "neighbors": "replace"}),
+    "protect": (
+        dp.protect,
+        {"frame": TABLE.frame, "unit": "user", "budget": BUDGET, "neighbors": "replace", "data": "January"},
+    ),
     "filter": (lambda condition: FRAME.filter(condition), {"condition": dp.col("x") > 0}),
     "with_columns": (lambda value: FRAME.with_columns(z=value), {"value": 1}),
     "select": (lambda column, more: FRAME.select(column, more), {"column": "x", "more": "city"}),
@@ -179,7 +200,11 @@ CALLS = {
     "str.ends_with": (lambda suffix: FRAME.filter(dp.col("city").str.ends_with(suffix)), {"suffix": "B"}),
     "str.head": (lambda n: FRAME.with_columns(z=dp.col("city").str.head(n)), {"n": 1}),
     # Prices
-    "release": (QUERY.release, {**PRICE, "noise": "laplace", "name": "a name", "refresh": True, "ci": 0.9}),
+    "release": (
+        QUERY.release,
+        {**PRICE, "noise": "laplace", "name": "a name", "refresh": True, "ci": 0.9, "data": "x"},
+    ),
+    "release after a crash": (QUERY.release, {**PRICE, "name": "another name", "on_pending": "retry"}),
     "release in rho": (NUMBER.release, {"epsilon": 0.1, "rho": None}),
     "accuracy": (QUERY.accuracy, {**PRICE, "alpha": 0.1, "noise": "laplace", "assume_rows": 9, "ci": 0.9}),
     "plot": (NUMBER.plot, {"column": "x", "epsilon": 0.1}),
@@ -196,6 +221,27 @@ CALLS = {
         BUDGET.plan,
         {"queries": [NUMBER], "epsilon": 0.1, "delta": 1e-9, "noise": "auto", "shares": [1], "ci": 0.9},
     ),
+    "series": (
+        lambda **said: BUDGET.series("s", **said),
+        {
+            "every": "1d",
+            "horizon": 9,
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "unit_periods": 1,
+            "start": "2026-01-01",
+            "on": "city",
+            "noise": "laplace",
+        },
+    ),
+    "series.add": (SERIES.add, {"query": FRAME.count(max_rows=1), "period": "2026-01-01", "on_pending": "refuse"}),
+    "series.window": (lambda length, alpha: _added().window(length, alpha), {"length": "7d", "alpha": 0.1}),
+    "series.table": (lambda window, alpha: _added().table(window, alpha), {"window": "7d", "alpha": 0.1}),
+    "allocate": (
+        BUDGET.allocate,
+        {"per": "night", "nights": 3, "epsilon": 0.5, "delta": 1e-9, "carry": True, "start": "2026-01-01", "name": "m"},
+    ),
+    "resolve": (lambda **said: _resolved(**said), {"release": "pending", "by": "Ada"}),
     "Budget": (dp.Budget, {"epsilon": 1, "delta": 1e-6, "accountant": "basic", "min_units": 1000}),
     "Budget in rho": (dp.Budget, {"rho": 1, "delta": 1e-6}),
     # Releases
@@ -259,6 +305,18 @@ LAWFUL = {
     "limits": lambda v: v is None or type(v).__name__ == "Auto",
     "column": lambda v: v is None or isinstance(v, (str, list, tuple)),
     "name": lambda v: v is None or isinstance(v, str),
+    ("allocate", "name"): lambda v: isinstance(v, str),
+    "data": lambda v: v is None or isinstance(v, (str, int, dt.date, Path)),
+    "on_pending": lambda v: v in ("refuse", "retry"),
+    "every": lambda v: v is None or v in ("1d", "day"),
+    "horizon": lambda v: v is None or whole(v),
+    "unit_periods": whole,
+    ("series", "on"): lambda v: v is None or isinstance(v, str),
+    **dict.fromkeys(["start", "period"], lambda v: v is None or isinstance(v, (str, dt.date))),
+    "nights": whole,
+    "carry": lambda v: isinstance(v, bool),
+    "release": lambda v: v == 2,
+    ("resolve", "by"): lambda v: v is None or isinstance(v, str),
     "into": lambda v: v is None or isinstance(v, str),
 }
 

@@ -26,7 +26,7 @@ import dpframe as dp
 from dpframe import engine
 from dpframe.api import partition
 from dpframe.audit.binomial import at_least
-from dpframe.budget import account, losses, memory, parts
+from dpframe.budget import account, earlier, losses, memory, parts
 from dpframe.budget.ledger import store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
@@ -493,7 +493,7 @@ def a_sum_of_the_users_own_fails():
 
 
 def quantiles_end_at_64_bits():
-    """Of a hundred unit_sizes with 2^64 - 1, the median is in the upper half of the numbers that are asked about."""
+    """Of a hundred people with 2^64 - 1, the median is in the upper half of the numbers that are asked about."""
     frame = protected({"u": range(100), "x": pl.Series([2**64 - 1] * 100, dtype=pl.UInt64)})
     released = frame.median("x", bounds=(2**63, 2**64 - 1), max_rows=1).release(epsilon=100)
     return float(released) < 1.5 * 2.0**63
@@ -769,9 +769,9 @@ PLANTS = [
     ),
     Plant(
         "a refused release is charged",
-        account.Budget.charge,
-        "if not spent <= self._limit:",
-        "page._book._spent = spent\n        if not spent <= self._limit:",
+        account.Budget._within_limit,
+        "if spent <= self._limit:",
+        "page._book._spent = spent\n    if spent <= self._limit:",
         a_refusal_spends,
         15,
     ),
@@ -804,7 +804,7 @@ PLANTS = [
     ),
     Plant(
         "counts are never negative",
-        draw._plus,
+        draw.plus,
         "return totals.astype(np.int64) + noise",
         "return np.maximum(totals.astype(np.int64) + noise, 0)",
         negative_counts_are_missing,
@@ -844,7 +844,7 @@ PLANTS = [
     Plant(
         "failures are recorded, and nobody looks",
         account.Budget.charge,
-        "_check_failures(page.failures)",
+        "check_failures(page.failures)",
         "pass",
         a_cell_is_asked_for_again_and_again,
     ),
@@ -893,7 +893,7 @@ PLANTS = [
     Plant("NaN is a value", rows.readable, "return not_nan(to_float(value)", "return (to_float(value)", nan_counts),
     Plant(
         "a name answers any question",
-        account._check_same,
+        earlier.check_same,
         "if earlier.body",
         "if True or earlier.body",
         names_are_mixed_up,

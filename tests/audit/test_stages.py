@@ -217,7 +217,7 @@ def marginals(trials, part=1.0):
     return audit(release, *TABLES, **PRICE, trials=trials)
 
 
-@pytest.mark.parametrize("release", [margins, marginals])
+@pytest.mark.parametrize("release", [pytest.param(margins, marks=pytest.mark.long), marginals])
 def test_tables_and_their_margins_tell_no_more_than_they_cost(release):
     result = release(2_500)
     assert result.holds, result.verdict

@@ -10,8 +10,11 @@ from watched import COLUMNS, Watched
 
 import dpframe as dp
 from dpframe.accessors import FrameAccessor, SeriesAccessor
+from dpframe.budget import Allowance
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation
 from dpframe.release.batch import Batch
+from dpframe.release.series import Series
+from dpframe.release.series.numbers import SeriesNumbers
 
 # facts: the schema and what was said, the same for any rows. steps, groups, questions: give another protected object
 # and read nothing. pays: reads rows, after it was paid. given: works on a table that the caller brings. released: made
@@ -37,6 +40,11 @@ CLASSES = {
     dp.Release: {
         "released": "accuracy ci cost derivation noise nonnegative plot report round suppress table to_arrow to_csv "
         "to_excel to_html to_latex to_pandas to_parquet to_polars value when with_ci"
+    },
+    Series: {"facts": "explain reads", "pays": "add", "released": "table total window"},
+    SeriesNumbers: {"released": "cost error plot report statement stored table title to_pandas to_polars value"},
+    Allowance: {
+        "facts": "accountant charge fail forecast history limit pace remaining share spent store terms tonight"
     },
     dp.MarginalsRelease: {
         "released": "accuracy cost derivation get items keys noise report table to_arrow to_csv to_excel to_pandas "

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dpframe as dp
 from dpframe.engine.stages.rows import lower
-from dpframe.plan.nodes import facts
+from dpframe.plan.nodes import domain
 
 INT = (-(2**63), 2**63 - 1)
 INTEGERS = {
@@ -307,4 +307,4 @@ def test_parts_of_a_time(values):
 def test_facts_of_an_expression_refuse_what_is_not_row_wise():
     frame = dp.protect(pl.DataFrame({"a": [1]}), unit=dp.Rows(1))
     assert not {"sum", "mean", "max", "shift", "cum_sum", "over", "rank", "map"} & set(dir(dp.col("a")))
-    assert facts(dp.col("a")._node, frame._step.table, "test").bounds is None
+    assert domain(dp.col("a")._node, frame._step.table, "test").bounds is None

@@ -140,6 +140,7 @@ _ASKED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The released table is empty")  # three units: it is about types
 def test_every_type_of_duckdb_comes_out_or_is_refused_before_the_charge(tmp_path):
     """Of each type the cell that is hardest to hold: whatever is charged is a table that can be had in every form."""
     for name, table in _cells(pytest.importorskip("duckdb")):

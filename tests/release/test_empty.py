@@ -126,3 +126,10 @@ def test_neighbours_with_the_same_released_table_get_the_same_words():
             groups(FEW.head(rows)).count_units().release(**PRICE)
         words |= {str(w.message) for w in caught}
     assert len(words) == 1
+
+
+def test_a_table_without_units_is_empty_without_an_error():
+    """Nobody is there to be limited to one group, so that advice would be an error after the charge."""
+    frame = dp.protect(FEW, unit=dp.Rows(2), budget=dp.Budget(epsilon=1, delta=1e-6))
+    with pytest.warns(DpFrameWarning, match="reached the threshold"):
+        assert frame.group_by("city").count().release(**PRICE).table.is_empty()

@@ -48,7 +48,13 @@ def test_asking_again_gives_the_stored_table_for_free(ledger, kind):
     assert again.to_polars().equals(first.to_polars())
     assert again.accuracy().equals(first.accuracy())
     assert type(again.table) is type(first.table)
-    assert (again.when, again.cost, again.report()) == (first.when, first.cost, first.report())
+    assert (again.when, again.cost) == (first.when, first.cost)
+    told = f"Stored answer of {first.when:%Y-%m-%d %H:%M} UTC, nothing charged."
+    assert again.report().to_dict() == {**first.report().to_dict(), "stored": told}
+    assert told in repr(again)
+    assert told in again._repr_html_()
+    assert told in again.report()
+    assert told not in repr(first) + first._repr_html_() + first.report()
     assert again.noise.equals(first.noise)
 
 
@@ -226,3 +232,165 @@ def test_tables_survive_bytes():
     assert list(back[0].parts["n"]) == [1.5, 2.5]
     assert back[1].long.equals(answers[1].long)
     assert back[1].parts == {}
+
+
+# Which rows a name is about
+
+
+def test_the_name_of_january_is_not_given_february(ledger):
+    """A fixed name on February's rows once gave January's table."""
+    budget = ledger.budget("visits", epsilon=1)
+
+    def monthly(month):
+        return (
+            pd.DataFrame(ROWS)
+            .dp(unit="id", budget=budget, data=month)
+            .count_units()
+            .release(epsilon=0.1, name="visits")
+        )
+
+    first = monthly("2026-01")
+    assert monthly("2026-01").value == first.value
+    with pytest.raises(errors.ReleaseMismatch, match=r"data.*2026-01, 2026-02"):
+        monthly("2026-02")
+    assert budget.spent.epsilon == 0.1
+
+
+def test_the_rows_may_be_named_at_the_release(ledger):
+    query = dp.protect(pl.DataFrame(ROWS), unit="id", budget=ledger.budget("visits", epsilon=1)).count_units()
+    query.release(epsilon=0.1, name="visits", data=dt.date(2026, 1, 1))
+    with pytest.raises(errors.ReleaseMismatch, match="2026-01-01, 2026-02-01"):
+        query.release(epsilon=0.1, name="visits", data=dt.date(2026, 2, 1))
+    assert query.release(epsilon=0.1, name="visits", data=dt.date(2026, 1, 1)).cost.epsilon == 0.1
+
+
+def newer(path, rows):
+    """The file with other rows, as if it were written a day later."""
+    before = os.stat(path)
+    pl.DataFrame(rows).write_parquet(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 86_400 * 10**9))
+
+
+@pytest.mark.parametrize("way", ["scan", "path"])
+def test_a_file_that_was_replaced_under_the_same_path_is_noticed(ledger, tmp_path, way):
+    budget, path = ledger.budget("visits", epsilon=1), tmp_path / "visits.parquet"
+    pl.DataFrame(ROWS).write_parquet(path)
+
+    def asked_of_file():
+        said = {} if way == "scan" else {"data": path}
+        table = pl.scan_parquet(path) if way == "scan" else pd.read_parquet(path)
+        return dp.protect(table, unit="id", budget=budget, **said).count_units().release(epsilon=0.1, name="visits")
+
+    first = asked_of_file()
+    assert asked_of_file().value == first.value
+    newer(path, {**ROWS, "id": [7, 8, 9, 10, 11]})
+    with pytest.raises(errors.ReleaseMismatch, match=r"visits\.parquet of .* UTC .*visits\.parquet of "):
+        asked_of_file()
+    assert budget.spent.epsilon == 0.1
+
+
+def test_what_is_kept_of_a_file_says_nothing_of_its_rows(ledger, tmp_path):
+    """Two files of other sizes, at one time, are one source: how large a file is counts its rows."""
+    path, seen = tmp_path / "visits.parquet", []
+    for rows in (ROWS, {name: values * 1000 for name, values in ROWS.items()}):
+        pd.DataFrame(rows).to_parquet(path)
+        os.utime(path, ns=(10**18, 10**18))
+        frame = dp.protect(pl.scan_parquet(path).filter(pl.col("id") > 0), unit="id")
+        seen.append(run.described_origin(frame.count_units()._question))
+    assert seen[0] == seen[1]
+    assert seen[0]["data"][0][""].startswith(f"{path} of 2001-09-09 01:46:40")
+
+
+def test_the_files_of_a_folder_are_told_by_their_names_and_times(tmp_path):
+    for day in (1, 2):
+        pl.DataFrame(ROWS).write_parquet(tmp_path / f"day-{day}.parquet")
+    frame = dp.protect(pl.DataFrame(ROWS), unit="id", data=tmp_path)
+    before = run.described_origin(frame.count_units()._question)
+    assert before == run.described_origin(frame.filter(dp.col("x") > 0).count_units()._question)
+    newer(tmp_path / "day-2.parquet", ROWS)
+    assert before != run.described_origin(frame.count_units()._question)
+
+
+@pytest.mark.parametrize("data", ["", " ", 1.5, True, b"x", ["a"], "a\nb", pl.DataFrame(ROWS)])
+def test_what_names_no_rows_is_refused(data):
+    with pytest.raises(errors.InvalidArgument, match="data="):
+        dp.protect(pl.DataFrame(ROWS), unit="id", data=data)
+
+
+def test_a_stored_answer_is_logged(ledger, caplog):
+    query = dp.protect(pl.DataFrame(ROWS), unit="id", budget=ledger.budget("visits", epsilon=1)).count_units()
+    with caplog.at_level("INFO", logger="dpframe"):
+        query.release(epsilon=0.1, name="visits")
+        assert caplog.text == ""
+        query.release(epsilon=0.1, name="visits")
+    assert "visits: Stored answer of" in caplog.text
+    assert "nothing charged" in caplog.text
+
+
+# After a crash
+
+
+def killed(query, monkeypatch, **said):
+    """A release that is interrupted between its charge and its answer."""
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "totals", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            query.release(epsilon=0.1, name="visits", **said)
+
+
+@pytest.fixture
+def query(ledger):
+    return dp.protect(pl.DataFrame(ROWS), unit="id", budget=ledger.budget("visits", epsilon=1)).count_units()
+
+
+def test_the_next_run_says_how_to_go_on_and_may_be_told_to_pay_again(query, monkeypatch):
+    budget = query._budget
+    killed(query, monkeypatch)
+    with pytest.raises(errors.ReleasePending, match=r"on_pending='retry'.*ledger resolve"):
+        query.release(epsilon=0.1, name="visits")
+    assert [line.status for line in budget.history()] == ["pending"]
+    value = query.release(epsilon=0.1, name="visits", on_pending="retry").value
+    assert [line.status for line in budget.history()] == ["lost", "released"]
+    assert budget.spent.epsilon == 0.2
+    assert query.release(epsilon=0.1, name="visits", on_pending="retry").value == value
+    assert budget.spent.epsilon == 0.2
+
+
+def test_a_release_that_is_resolved_is_paid_again_by_the_next_run(query, ledger, monkeypatch):
+    budget = query._budget
+    killed(query, monkeypatch)
+    assert ledger.resolve("visits", "visits", by="Ada").status == "lost"
+    assert budget.entries()[-1].body == {"about": 2, "by": "Ada"}
+    query.release(epsilon=0.1, name="visits")
+    assert [line.status for line in budget.history()] == ["lost", "released"]
+    ledger.verify()
+    for other in ("visits", 2, "nothing", 17):
+        with pytest.raises(errors.InvalidArgument, match="resolve"):
+            budget.resolve(other)
+
+
+def test_an_answer_that_comes_after_its_release_was_given_up_is_not_shown(query, ledger, monkeypatch):
+    """The first run was slow, not dead: nobody may see two answers for what one of them paid."""
+    drawn = run._answer_all
+
+    def slow(*arguments):
+        answer = drawn(*arguments)
+        ledger.resolve("visits", "visits")
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "_answer_all", slow)
+        with pytest.raises(errors.ReleaseLost, match="not stored"):
+            query.release(epsilon=0.1, name="visits")
+    assert [line.status for line in query._budget.history()] == ["lost"]
+    query.release(epsilon=0.1, name="visits")
+    ledger.verify()
+
+
+def test_a_refused_retry_changes_nothing(tmp_path, monkeypatch):
+    for budget in (dp.Budget(epsilon=0.15), Ledger(tmp_path / "small.sqlite").budget("b", epsilon=0.15)):
+        query = dp.protect(pl.DataFrame(ROWS), unit="id", budget=budget).count_units()
+        killed(query, monkeypatch)
+        with pytest.raises(errors.BudgetExceeded):
+            query.release(epsilon=0.1, name="visits", on_pending="retry")
+        assert [line.status for line in budget.history()] == ["pending"]

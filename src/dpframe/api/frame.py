@@ -51,20 +51,27 @@ Unit = str | tuple[str, ...] | list[str] | Rows | None
 # What type checkers know: the kind of table that a release gives back. At run time there is one function, the last one.
 @overload
 def protect(
-    frame: pd.DataFrame, unit: Unit = None, budget: Any = None, neighbors: str = "add-remove"
+    frame: pd.DataFrame, unit: Unit = None, budget: Any = None, neighbors: str = "add-remove", data: Any = None
 ) -> PrivateFrame[pd.DataFrame]: ...
 @overload
 def protect(
-    frame: pl.DataFrame | pl.LazyFrame, unit: Unit = None, budget: Any = None, neighbors: str = "add-remove"
+    frame: pl.DataFrame | pl.LazyFrame,
+    unit: Unit = None,
+    budget: Any = None,
+    neighbors: str = "add-remove",
+    data: Any = None,
 ) -> PrivateFrame[pl.DataFrame]: ...
 @overload
-def protect(frame: Any, unit: Unit = None, budget: Any = None, neighbors: str = "add-remove") -> PrivateFrame[Any]: ...
+def protect(
+    frame: Any, unit: Unit = None, budget: Any = None, neighbors: str = "add-remove", data: Any = None
+) -> PrivateFrame[Any]: ...
 @explained
 def protect(
     frame: Any,
     unit: Unit = None,
     budget: Any = None,
     neighbors: str = "add-remove",
+    data: Any = None,
 ) -> PrivateFrame[Any]:
     """Protect a table: from here on it can only be asked questions whose answers are differentially private.
 
@@ -73,7 +80,9 @@ def protect(
             (what is read when it is asked must have the same rows each time, which a `limit` without an order may
             not); unit: the column, or tuple of columns, that says whose row it is, or `dp.Rows(k)` when there is
             none and one person has at most k rows; budget: what releases are paid from; neighbors: "add-remove"
-            (one unit joins or leaves) or "replace" (one unit's rows are exchanged for another's, "bounded DP")
+            (one unit joins or leaves) or "replace" (one unit's rows are exchanged for another's, "bounded DP"); data:
+            which rows these are, for releases with a name: a text or a date such as "2026-01", or a `pathlib.Path` of
+            the file they were read from. A lazy Polars table that scans files says so by itself
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
             of table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a
             PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is registered when dpframe is
@@ -92,23 +101,23 @@ def protect(
     if isinstance(frame, (PrivateFrame, PrivateGroupBy)):
         raise InvalidArgument("This frame is protected already.")
     check_choice(neighbors, ("add-remove", "replace"), "neighbors")
-    data = engine.adopt(frame)
+    held, origin = engine.adopt(frame), engine.read_origin(data)
     if unit is None or (isinstance(unit, (str, tuple, list)) and not unit):
         raise InvalidArgument(
             "Say whose privacy is at stake: dp(unit='user_id') names the column that identifies a person; "
             "dp(unit=dp.Rows(1)) says that there is none and that one person has at most one row."
         )
-    ids = unit if isinstance(unit, Rows) else read_names([unit], "unit=", [name for name, _ in data.schema])
+    ids = unit if isinstance(unit, Rows) else read_names([unit], "unit=", [name for name, _ in held.schema])
     if not isinstance(ids, Rows) and len(set(ids)) != len(ids):
         raise InvalidArgument("unit=: a column is named twice.")
-    source = Source(data, data.schema, ids, neighbors)  # type: ignore[arg-type]
+    source = Source(held, held.schema, ids, neighbors, origin)  # type: ignore[arg-type]
     try:
         _ = source.table
     except UnknownColumn as error:
-        pandas = data.kind == "pandas" and data.engine == "polars"
+        pandas = held.kind == "pandas" and held.engine == "polars"
         hint = " If it is the index of a pandas table, call reset_index() first." if pandas else ""
         unread = [
-            f" {name!r} is {show(domain.dtype)}." for name, domain in data.schema if isinstance(domain.dtype, Unread)
+            f" {name!r} is {show(domain.dtype)}." for name, domain in held.schema if isinstance(domain.dtype, Unread)
         ]
         message = f"{error}{hint}{''.join(unread[:1])}"
     else:

@@ -14,11 +14,11 @@ import polars as pl
 
 from dpframe import engine
 from dpframe.api.settings import resolve_budget
-from dpframe.budget import Terms, plan_with
+from dpframe.budget import Terms, offered
 from dpframe.engine import Table_co, as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan import QUERY, Derivation, Hints, Question, derivation, real
-from dpframe.plan.steps import rebased, source_of
+from dpframe.plan import QUERY, Derivation, Hints, Question, check_choice, derivation, real
+from dpframe.plan.steps import Step, exchanged, rebased, source_of, sources_of
 from dpframe.release import Account, Batch, batch_of, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
 from dpframe.release.answer import may_be_scaled
@@ -293,6 +293,8 @@ class Query(Hints, Generic[Table_co]):
         noise: str = "auto",
         name: str | None = None,
         refresh: bool = False,
+        on_pending: str = "refuse",
+        data: Any = None,
         ci: float | None = None,
     ) -> Release[Table_co]:
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
@@ -301,9 +303,11 @@ class Query(Hints, Generic[Table_co]):
                 in ρ; noise: "laplace", "gaussian", or "auto" for the one with the smaller standard deviation. Choices
                 (quantiles, most frequent values) have a mechanism of their own, which may use the δ, but not with
                 noise="laplace"; name: of the release in its budget, so that a second call with this name returns the
-                stored table for free; refresh: pay again for a name, and draw again; ci: with 0.95 each number has the
-                ends of its 95% interval beside it, see `Release.with_ci`. Intervals are free, but for quantiles: half
-                of a quantile's price pays for its interval, which then holds whatever the values are
+                stored table for free; refresh: pay again for a name, and draw again; on_pending: "retry" pays again for
+                a name whose release was charged and has no table, since it was killed; data: which rows these are, as
+                in `dpframe.protect`: the name over other rows is refused; ci: with 0.95 each number has the ends of its
+                95% interval beside it, see `Release.with_ci`. Intervals are free, but for quantiles: half of a
+                quantile's price pays for its interval, which then holds whatever the values are
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
@@ -324,7 +328,11 @@ class Query(Hints, Generic[Table_co]):
         if ci is not None:
             check_ci(ci, question.by, question.outputs, question.layout)
         price = read_price(budget.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
-        answer: Release[Table_co] = release(question, budget, price, name=name, refresh=refresh)
+        check_choice(on_pending, ("refuse", "retry"), "on_pending")
+        if data is not None:
+            question = replace(question, step=_labelled(question.step, engine.read_origin(data)))
+        retry = on_pending == "retry"
+        answer: Release[Table_co] = release(question, budget, price, name=name, refresh=refresh, retry=retry)
         return answer if ci is None else answer.with_ci(ci)
 
     def tune(
@@ -375,7 +383,7 @@ class Query(Hints, Generic[Table_co]):
         raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
 
 
-@plan_with
+@offered("plan")
 def _batch(queries: Sequence[object], budget: Account, /, **price: Any) -> Batch:
     """Several queries as one batch of a budget. `Budget.plan` calls this, and lists the errors."""
     if not queries or not isinstance(queries[0], Query):
@@ -404,3 +412,9 @@ def _prices(listed: Any, terms: Terms) -> list[Any]:
     if not 1 <= len(prices) <= _MOST:
         raise InvalidPrice(f"{terms.value}=[...] lists from 1 to {_MOST:,} prices, such as {terms.value}=[0.1, 1].")
     return prices
+
+
+def _labelled(step: Step, origin: Any) -> Step:
+    """A plan whose rows are called so."""
+    sources = {id(source): replace(source, origin=origin) for source in sources_of(step)}
+    return exchanged(step, lambda source: sources[id(source)])

@@ -2,8 +2,11 @@
 
 from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
-from dpframe.budget.entries import Charge
+from dpframe.budget.allowance import Allowance
+from dpframe.budget.entries import Charge, Entry
+from dpframe.budget.forecast import Forecast
 from dpframe.budget.ledger import Ledger
+from dpframe.budget.lengths import read_length
 from dpframe.budget.losses import (
     Loss,
     Terms,
@@ -15,22 +18,27 @@ from dpframe.budget.losses import (
 from dpframe.budget.part_budget import (
     PartBudget,
 )
-from dpframe.budget.planner import plan_with
-from dpframe.budget.receipts import Receipt, Stored
+from dpframe.budget.receipts import Page, Receipt, Stored
+from dpframe.budget.verbs import offered
 
 __all__ = [
     "Accountant",
+    "Allowance",
     "Budget",
     "Charge",
+    "Entry",
+    "Forecast",
     "Ledger",
     "Loss",
+    "Page",
     "PartBudget",
     "Receipt",
     "Stored",
     "Terms",
-    "plan_with",
+    "offered",
     "read_delta",
     "read_epsilon",
+    "read_length",
     "read_rho",
     "typed_number",
 ]

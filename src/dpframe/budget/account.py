@@ -10,21 +10,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpframe.budget.accountants import Accountant, read_limit
+from dpframe.budget.earlier import check_same, is_pending, stored_answer
 from dpframe.budget.entries import Charge, Entry, Failures, loss_of, texts_of
 from dpframe.budget.limits import exceeded, warn_of_weak
 from dpframe.budget.losses import Loss, Terms
 from dpframe.budget.memory import MemoryBook
-from dpframe.budget.names import differences, fingerprint, is_text
+from dpframe.budget.names import fingerprint, is_text
 from dpframe.budget.parts import PartName, opened, raised
-from dpframe.budget.planner import planner
-from dpframe.budget.receipts import Book, Page, Receipt, Stored
+from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
+from dpframe.budget.verbs import Verbs, drawn
 from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
     FailuresUnacknowledged,
     InvalidArgument,
-    ReleaseMismatch,
-    ReleasePending,
+    ReleaseLost,
     UnsupportedOperation,
 )
 from dpframe.usage import BUDGET, explains
@@ -32,7 +32,7 @@ from dpframe.usage import BUDGET, explains
 __all__ = ["Budget", "now"]
 
 UNACKNOWLEDGED = 2  # failures after which nothing is charged
-_STATUS = {"result": "released", "failure": "failed"}
+_STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
 UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
 
@@ -42,7 +42,7 @@ def now() -> dt.datetime:
 
 
 @explains("dp.Budget({1})", BUDGET)
-class Budget:
+class Budget(Verbs):
     """How much privacy releases may cost together: in memory, for this process.
 
     Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "basic"
@@ -114,7 +114,7 @@ class Budget:
         return self._limit - self.spent
 
     def history(self) -> list[Charge]:
-        """Every charge, oldest first: "released", "failed" after it was paid, or "pending".
+        """Every charge, oldest first: "released", "failed" after it was paid, "lost", "pending", or "open".
 
         >>> import polars as pl, dpframe as dp
         >>> budget = dp.Budget(epsilon=1.0)
@@ -125,7 +125,11 @@ class Budget:
         """
         entries = self._book.entries()
         status = {entry.about: _STATUS[entry.kind] for entry in entries if entry.kind in _STATUS}
-        return [_line(entry, status.get(entry.number, "pending")) for entry in entries if entry.kind == "charge"]
+        return [
+            _line(entry, "open" if "opens" in entry.body else status.get(entry.number, "pending"))
+            for entry in entries
+            if entry.kind == "charge"
+        ]
 
     @property
     def failures(self) -> Failures:
@@ -143,53 +147,107 @@ class Budget:
         name: str | None = None,
         plan: Mapping[str, Any] | None = None,
         refresh: bool = False,
+        retry: bool = False,
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (UNKNOWN_EVENT,),
         part: PartName | None = None,
+        within: Within | None = None,
     ) -> Receipt:
         """Pay, or refuse and change nothing; for a name that was released, the stored answer, free.
 
         Input:  loss, the price of one release; subject, whose privacy it is (unit and neighbour relation); query, the
                 release in words that are public; name and plan, what the release is called and a description of it
-                that holds no data; refresh, to pay again for a name; batch, that the loss is that of several queries
-                which were all fixed beforehand; events, the mechanisms as dp-accounting calls them; part, the
-                part of a partition that the release is about
+                that holds no data; refresh, to pay again for a name; retry, to pay again for a name that is pending or
+                failed; batch, that the loss is that of several queries which were all fixed beforehand; events, the
+                mechanisms as dp-accounting calls them; part, the part of a partition that the release is about;
+                within, the earlier charge that paid for it, if one did
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; ReleaseMismatch when the
                 name stands for another plan; ReleasePending; FailuresUnacknowledged; UnsupportedOperation for a
                 release on its own from a budget of batches
         """
-        if self._accountant.refuses_single and not batch:
-            raise UnsupportedOperation(f"accountant={self.accountant!r}: {self._accountant.refuses_single}")
-        _check_name(name, refresh)
-        if self.terms is Terms.RHO and loss.exact_rho is None:
+        self._check_call(name, refresh, batch=batch)
+        if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
             loss = loss + Loss.none(in_rho=True)
-        body = {
-            "loss": texts_of(loss),
-            "subject": subject,
-            "query": query,
-            "name": name,
-            "plan": plan,
-            "fingerprint": None if plan is None else fingerprint(plan),
-            "events": [dict(event) for event in events],
-        }
+        body = _body(loss, subject, query, name, plan, events)
         with self._book.write() as page:
             self._check_subject(page, subject)
-            earlier = page.latest(name) if name is not None else None
+            earlier, running = page.latest(name) if name is not None else None, False
             if earlier is not None:
-                _check_same(earlier, body)
-                if not refresh:
-                    return _answer(page, earlier, self._limit - page.spent)
-            _check_failures(page.failures)
+                check_same(earlier, body)
+                running = is_pending(page, earlier.number)
+                again = refresh or (retry and page.result(earlier.number) is None)
+                stored = None if again else stored_answer(page, earlier, self._limit - page.spent)
+                if stored is not None:
+                    return stored
+                loss = loss if within is None else within.again(loss)
+            check_failures(page.failures)
             charged, parts = (loss, page.parts) if part is None else raised(page.parts, part, loss)
-            spent = self._accountant.total([page.spent, charged])
-            if not spent <= self._limit:
-                raise BudgetExceeded(exceeded(charged, self._limit, self._limit - page.spent))
+            if within is not None:
+                charged, place = within.enter(page, loss)
+                body |= {"loss": texts_of(charged), "about": within.opening, "within": {**place}}
+            spent = self._within_limit(page, charged)
             page.spent, page.subject, page.parts = spent, subject, parts
             if part is not None:
                 body |= {"loss": texts_of(charged), "part": {**vars(part), "loss": texts_of(loss)}}
+            if retry and running and earlier is not None:
+                page.append("lost", {"about": earlier.number, "by": _user()}, now())
             entry = page.append("charge", body, now())
             failures = page.failures
-        return Receipt(entry.number, entry.when, loss, self._limit - spent, failures=failures)
+        paid_before = earlier is not None
+        return Receipt(entry.number, entry.when, loss, self._limit - spent, failures=failures, again=paid_before)
+
+    def open(
+        self,
+        loss: Loss,
+        subject: str | None,
+        query: str,
+        *,
+        name: str,
+        plan: Mapping[str, Any],
+        opens: Mapping[str, Any],
+    ) -> Entry:
+        """Pay beforehand, once, for charges that follow; or find that charge again, free.
+
+        Input:  loss, of all that follows; subject, None where it is not known yet; query, in words that are public;
+                name and plan, what it stands for; opens, what the charges that follow need to know
+        Output: the charge, whose `body["opens"]` is what was kept when it was made
+        Bound:  what follows is an interactive mechanism of this loss, and others are charged while it runs. Losses in
+                (ε, δ) and in ρ compose so too, whichever order questions are asked in
+        Source: Vadhan, Wang 2021, arXiv:2105.14427, Lyu 2022, arXiv:2207.09397, and Vadhan, Zhang 2023,
+                arXiv:2207.08335, for concurrent composition
+        Errors: as `charge`
+        """
+        self._check_call(name, False, batch=False)
+        body = {**_body(loss, subject or "", query, name, plan, (UNKNOWN_EVENT,)), "opens": {**opens}}
+        with self._book.write() as page:
+            if subject is not None:
+                self._check_subject(page, subject)
+            earlier = page.latest(name)
+            if earlier is not None:
+                check_same(earlier, body)
+                return earlier
+            check_failures(page.failures)
+            page.spent = self._within_limit(page, loss)
+            page.subject = page.subject if subject is None else subject
+            return page.append("charge", body, now())
+
+    def _check_call(self, name: str | None, refresh: bool, *, batch: bool) -> None:
+        """Errors: UnsupportedOperation, InvalidArgument."""
+        if self._accountant.refuses_single and not batch:
+            raise UnsupportedOperation(f"accountant={self.accountant!r}: {self._accountant.refuses_single}")
+        if name is not None and not is_text(name):
+            raise InvalidArgument("name= is a text that is not empty, such as name='visits by city, 2026-03'.")
+        if not isinstance(refresh, bool):
+            raise InvalidArgument("refresh= is True or False.")
+        if refresh and name is None:
+            raise InvalidArgument("refresh=True pays again for a named release; say which, name='...'.")
+
+    def _within_limit(self, page: Page, charged: Loss) -> Loss:
+        """What is spent after a charge. Errors: BudgetExceeded."""
+        spent = self._accountant.total([page.spent, charged])
+        if spent <= self._limit:
+            return spent
+        raise BudgetExceeded(exceeded(charged, self._limit, self._limit - page.spent))
 
     def partition(self, plan: Mapping[str, Any], groups: int) -> tuple[str, str]:
         """Open a partition of a table, or find it again: its fingerprint, and the salt by which units choose parts.
@@ -208,9 +266,17 @@ class Budget:
             return name, page.parts[name]["salt"]
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
-        """Keep the released table with its charge. Until it is kept, nobody may see it. Errors: LedgerError."""
+        """Keep the released table with its charge. Until it is kept, nobody may see it.
+
+        Errors: LedgerError; ReleaseLost where the charge was marked as lost in the meantime
+        """
         body = {"about": receipt.number, "statement": {**statement}, "digest": hashlib.sha256(data).hexdigest()}
         with self._book.write() as page:
+            if page.is_lost(receipt.number):
+                raise ReleaseLost(
+                    "This release was marked as lost while it ran, and may have been paid again elsewhere. Its answer "
+                    "is not stored, and nobody sees it."
+                )
             entry = page.append("result", body, now(), data)
         return Stored(data, statement, entry.when)
 
@@ -228,6 +294,33 @@ class Budget:
             failed, unacknowledged = page.failures
             page.failures = Failures(failed + 1, unacknowledged + 1)
             page.append("failure", {"about": receipt.number}, now())
+
+    def resolve(self, release: str | int, by: str | None = None) -> Charge:
+        """Mark a pending release as lost, so that its name may be paid again. Its charge stays.
+
+        Input:  release: its name, or the number of its charge in `history()`; by, who says so
+        Output: the charge
+        Bound:  a release that is still running cannot store its answer after this, so nobody sees two answers for one
+                charge
+        Errors: InvalidArgument where there is no such charge, or where it is not pending
+
+        >>> Budget(epsilon=1).resolve("visits 2026-11-21")
+        Traceback (most recent call last):
+        dpframe.errors.InvalidArgument: resolve: no release 'visits 2026-11-21' was charged to this budget.
+        """
+        if not is_text(release) and (not isinstance(release, int) or isinstance(release, bool)):
+            raise InvalidArgument("resolve: the name of a release, or the number of its charge in history().")
+        if by is not None and not is_text(by):
+            raise InvalidArgument("by= is who marks it as lost: budget.resolve('visits', by='Ada').")
+        charges = [entry for entry in self._book.entries() if entry.kind == "charge" and "opens" not in entry.body]
+        earlier = next((e for e in reversed(charges) if release in (e.name, e.number)), None)
+        if earlier is None:
+            raise InvalidArgument(f"resolve: no release {release!r} was charged to this budget.")
+        with self._book.write() as page:
+            if not is_pending(page, earlier.number):
+                raise InvalidArgument(f"resolve: release {release!r} is not pending; see history().")
+            page.append("lost", {"about": earlier.number, "by": by or _user()}, now())
+        return _line(earlier, "lost")
 
     def acknowledge_failures(self, by: str | None = None) -> int:
         """Go on after releases that failed once they were paid: keep in the book that somebody looked at them.
@@ -268,7 +361,15 @@ class Budget:
         >>> rows.table.columns, spend.table.columns, budget.spent
         (['count'], ['spend'], Loss(epsilon=0.5, delta=0.0))
         """
-        return planner()(list(queries) if isinstance(queries, Iterable) else [], self, **price)
+        return drawn("plan")(list(queries) if isinstance(queries, Iterable) else [], self, **price)
+
+    def entries(self) -> list[Entry]:
+        """Every entry of the book, oldest first."""
+        return self._book.entries()
+
+    def tables(self, opening: int) -> dict[int, bytes]:
+        """The stored tables of what a charge paid for beforehand, by the number of their line."""
+        return self._book.tables(opening)
 
     def _check_subject(self, page: Page, subject: str) -> None:
         if page.subject not in (None, subject):
@@ -298,17 +399,7 @@ def _user() -> str:
         return "unknown"
 
 
-def _check_name(name: str | None, refresh: bool) -> None:
-    """Errors: InvalidArgument."""
-    if name is not None and not is_text(name):
-        raise InvalidArgument("name= is a text that is not empty, such as name='visits by city, 2026-03'.")
-    if not isinstance(refresh, bool):
-        raise InvalidArgument("refresh= is True or False.")
-    if refresh and name is None:
-        raise InvalidArgument("refresh=True pays again for a named release; say which, name='...'.")
-
-
-def _check_failures(failures: Failures) -> None:
+def check_failures(failures: Failures) -> None:
     """Errors: FailuresUnacknowledged."""
     if failures.unacknowledged >= UNACKNOWLEDGED:
         raise FailuresUnacknowledged(
@@ -319,36 +410,28 @@ def _check_failures(failures: Failures) -> None:
         )
 
 
+def _body(
+    loss: Loss,
+    subject: str,
+    query: str,
+    name: str | None,
+    plan: Mapping[str, Any] | None,
+    events: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What the book keeps of a charge."""
+    return {
+        "loss": texts_of(loss),
+        "subject": subject,
+        "query": query,
+        "name": name,
+        "plan": plan,
+        "fingerprint": None if plan is None else fingerprint(plan),
+        "events": [dict(event) for event in events],
+    }
+
+
 def _line(entry: Entry, status: str) -> Charge:
     loss, body = loss_of(entry.body["loss"]), entry.body
-    return Charge(entry.when, body["query"], loss.epsilon, loss.delta, loss.rho, entry.name, status, entry.number)
-
-
-def _check_same(earlier: Entry, body: Mapping[str, Any]) -> None:
-    """A name stands for one plan and one price."""
-    if earlier.body["fingerprint"] == body["fingerprint"]:
-        return
-    what = "\n".join(f"  {line}" for line in differences(earlier.body["plan"] or {}, body["plan"] or {}))
-    raise ReleaseMismatch(
-        f"{earlier.name!r} is the name of another release, charged at {earlier.when:%Y-%m-%d %H:%M} UTC. What "
-        f"differs (was, is now):\n{what}\nNothing was spent. Give this release a name of its own."
-    )
-
-
-def _answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt:
-    """The stored answer of a name."""
-    found = page.result(earlier.number)
-    if found is None:
-        if page.has_failed(earlier.number):
-            raise ReleasePending(
-                f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC, and failed after that: there is "
-                "no table. release(..., refresh=True) pays again."
-            )
-        raise ReleasePending(
-            f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not stored: it is "
-            "running elsewhere, or it failed. If it failed, release(..., refresh=True) pays again."
-        )
-    entry, data = found
-    stored = Stored(data, entry.body["statement"], entry.when)
-    paid = earlier.body.get("part", earlier.body)["loss"]
-    return Receipt(earlier.number, earlier.when, loss_of(paid), remaining, stored)
+    price = body.get("within", {}).get("loss")
+    line = Charge(entry.when, body["query"], loss.epsilon, loss.delta, loss.rho, entry.name, status, entry.number)
+    return line._replace(paid_by=entry.about, price=None if price is None else loss_of(price))

@@ -21,7 +21,9 @@ class Charge(NamedTuple):
     """One line of a budget's history: when (UTC), for what, its price, and whether its table was stored.
 
     `status` is "released" once the table is stored with the charge. It is "failed" when an error was raised after the
-    charge, and "pending" otherwise: the release is running, or it was interrupted or killed after it was paid.
+    charge, "lost" when somebody marked it so, and "pending" otherwise: the release is running, or it was interrupted or
+    killed after it was paid. What pays for later lines is "open", such as a series for its nights. `paid_by` is the
+    number of the line that paid for this one beforehand, and `price` what a release costs within it.
     """
 
     when: dt.datetime
@@ -32,6 +34,8 @@ class Charge(NamedTuple):
     name: str | None = None
     status: str = "pending"
     number: int = 0
+    paid_by: int | None = None
+    price: Loss | None = None
 
 
 class Failures(NamedTuple):
@@ -46,7 +50,8 @@ class Entry:
     """One line of a book.
 
     `kind` is "open" (the limits), "charge", "result" (the table of a charge, by number), "failure" (an error after a
-    charge, by number), "acknowledgement" (of failures: how many, and by whom), or "partition".
+    charge, by number), "lost" (a pending charge whose answer nobody will see, by number), "acknowledgement" (of
+    failures: how many, and by whom), or "partition".
     """
 
     number: int
@@ -62,7 +67,7 @@ class Entry:
 
     @property
     def about(self) -> int | None:
-        """The number of the charge that a result or a failure is about."""
+        """The number of the charge that a result or a failure is about, or that paid for this one beforehand."""
         return self.body.get("about")
 
     @property

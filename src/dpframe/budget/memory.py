@@ -61,6 +61,12 @@ class MemoryBook:
         with self._lock:
             return list(self._entries)
 
+    def tables(self, opening: int) -> dict[int, bytes]:
+        """The stored tables of the charges that an opening paid for."""
+        with self._lock:
+            members = [e.number for e in self._entries if e.about == opening and e.kind == "charge"]
+            return {number: self._data[number] for number in members if number in self._data}
+
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
         """Memory cannot be opened elsewhere."""
         return None
@@ -92,6 +98,12 @@ class _MemoryPage:
 
     def has_failed(self, number: int) -> bool:
         return self._about(number, "failure") is not None
+
+    def is_lost(self, number: int) -> bool:
+        return self._about(number, "lost") is not None
+
+    def members(self, opening: int) -> list[Entry]:
+        return [e for e in self._book._entries if e.about == opening and e.kind == "charge"]
 
     def _about(self, number: int, kind: str) -> Entry | None:
         return next((e for e in self._book._entries if e.about == number and e.kind == kind), None)

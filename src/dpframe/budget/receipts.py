@@ -42,6 +42,14 @@ class Page(Protocol):
         """Whether an error was raised after a charge."""
         ...
 
+    def is_lost(self, number: int) -> bool:
+        """Whether a pending charge was marked as lost."""
+        ...
+
+    def members(self, opening: int) -> list[Entry]:
+        """The charges that an opening paid for, oldest first."""
+        ...
+
 
 class Book(Protocol):
     """Where a budget's entries are kept."""
@@ -62,8 +70,30 @@ class Book(Protocol):
         """Every entry, oldest first."""
         ...
 
+    def tables(self, opening: int) -> dict[int, bytes]:
+        """The stored tables of the charges that an opening paid for, by the number of the charge."""
+        ...
+
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
         """How another process opens the same book; None when it cannot."""
+        ...
+
+
+class Within(Protocol):
+    """The place of a charge under an opening: a charge that paid beforehand, for a series or for an allowance.
+
+    `opening` is its number.
+    """
+
+    @property
+    def opening(self) -> int: ...
+
+    def again(self, loss: Loss) -> Loss:
+        """What the charge costs where its name was paid for before, and its answer lost."""
+        ...
+
+    def enter(self, page: Page, loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
+        """What is charged to the budget for a loss, and what the line says of its place. Errors: BudgetError."""
         ...
 
 
@@ -80,7 +110,7 @@ class Stored:
 class Receipt:
     """A charge that was made, or the stored answer of an earlier one, for which nothing was paid now.
 
-    `failures` are those of the whole budget when it was charged.
+    `failures` are those of the whole budget when it was charged. `again` is whether the name had been paid for before.
     """
 
     number: int
@@ -89,3 +119,4 @@ class Receipt:
     remaining: Loss
     stored: Stored | None = None
     failures: Failures = NO_FAILURES
+    again: bool = False

@@ -11,6 +11,7 @@ from dpframe.engine.histograms import (
 )
 from dpframe.engine.marginals import marginal_keys, marginal_totals, validate_marginals
 from dpframe.engine.native import adopt, content, public
+from dpframe.engine.origins import origin_of, read_origin
 from dpframe.engine.stages import most_per_key, partition
 from dpframe.engine.support import check_supported
 from dpframe.engine.tables import (
@@ -39,9 +40,11 @@ __all__ = [
     "marginal_keys",
     "marginal_totals",
     "most_per_key",
+    "origin_of",
     "partition",
     "polars_dtype",
     "public",
+    "read_origin",
     "sealed",
     "size_profile",
     "totals",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals as nw
@@ -35,7 +36,7 @@ class Data:
     `scan(names)` gives the named columns as a lazy frame; with `empty=True` the same columns without a row.
     `kind` is the kind of table that is given back: what the user brought, and pandas for the tables of databases and
     clusters. `engine` is where it is read. A column is scanned under its name, or under what `names` calls it where an
-    engine cannot tell some names apart.
+    engine cannot tell some names apart. `files()` gives the files that it scans, where that is known.
     """
 
     kind: Kind
@@ -44,6 +45,7 @@ class Data:
     lazy: bool = False
     engine: str = "polars"
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    files: Callable[[], list[Path]] = field(default=list, repr=False)
 
     def called(self, name: str) -> str:
         """What a column is called where it is scanned."""

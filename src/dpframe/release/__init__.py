@@ -9,6 +9,7 @@ from dpframe.release.run import (
     Account,
     release,
 )
+from dpframe.release.series import Series
 from dpframe.release.tune import (
     tuned,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "Batch",
     "MarginalsRelease",
     "Release",
+    "Series",
     "batch_of",
     "release",
     "tuned",

@@ -40,7 +40,7 @@ def _lower(question: Question, plan: NoisePlan, price: Price) -> list[str]:
     twice = replace(price, amount=2 * price.amount)
     delta = f", delta={float(price.delta):g}" if price.delta else ""
     settings = [(f"with release({price.terms.value}={float(twice.amount):g}{delta})", question, twice)]
-    if plan.decided_by.total.sensitivity.l0 > 1:
+    if plan.decided_by.total.sensitivity.l0 > 1 and question.table.unit:  # without a unit there is nobody to limit
         fewer = replace(question.given, max_groups=1)
         settings.append(("with max_groups=1", replace(question, given=fewer, chosen=None), price))
     lower = []

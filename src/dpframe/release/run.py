@@ -8,6 +8,7 @@ failure after the charge loses budget, never privacy.
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from dpframe.budget import Loss, Receipt, Stored, Terms
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan import Derivation, Marginals, Question, asked, derivation, described, unit_words
-from dpframe.plan.steps import source_of
+from dpframe.plan.steps import source_of, sources_of
 from dpframe.release.answer import Numbers, drawn_table, is_scaled, scaled
 from dpframe.release.auto import check_choice, choose, restored
 from dpframe.release.empty import warn_if_empty
@@ -26,7 +27,9 @@ from dpframe.release.pricing import UNNAMED, NoisePlan, Price, described_price
 from dpframe.release.publish import MarginalsRelease, Release, drawn_interactions, loss_json, noise_table, statement
 from dpframe.release.stored import Answer, packed, unpacked
 
-__all__ = ["Account", "PricedQuestion", "release", "settled", "subject_of"]
+__all__ = ["Account", "PricedQuestion", "described_origin", "release", "settled", "subject_of", "told"]
+
+_LOG = logging.getLogger("dpframe")
 
 PricedQuestion = tuple[Question, NoisePlan]
 _SCALED = (
@@ -64,6 +67,7 @@ class Account(Protocol):
         name: str | None = None,
         plan: Mapping[str, Any] | None = None,
         refresh: bool = False,
+        retry: bool = False,
         batch: bool = False,
         events: Sequence[Mapping[str, Any]] = (),
     ) -> Receipt:
@@ -86,6 +90,7 @@ def release(
     *,
     name: str | None = None,
     refresh: bool = False,
+    retry: bool = False,
 ) -> Any:
     """Validate, charge, read, draw, store and lay out; or return the stored answer of the name.
 
@@ -96,7 +101,7 @@ def release(
     """
     plan = price.plan(question)
     cost = check_choice(question, price) if question.undecided else plan.cost
-    (one,) = settled([(question, plan)], account, cost, price, name=name, refresh=refresh)
+    (one,) = settled([(question, plan)], account, cost, price, name=name, refresh=refresh, retry=retry)
     return one
 
 
@@ -108,12 +113,13 @@ def settled(
     *,
     name: str | None,
     refresh: bool,
+    retry: bool = False,
     batch: bool = False,
 ) -> list[Any]:
     """Charge several questions once, together, and answer them.
 
     Input:  questions with their noise; the account; the cost of all together; the price, for the description under the
-            name; name, refresh; batch: whether the questions were fixed together
+            name; name, refresh, retry as in `Budget.charge`; batch: whether the questions were fixed together
     Errors: BudgetMismatch for questions about different units; those of the account; EngineError after the charge
     """
     for question, _ in questions:
@@ -128,6 +134,7 @@ def settled(
     plan = _description(questions, price) if name is not None else None
     events = [event for question, noisy in questions for event in ([UNNAMED] if question.undecided else noisy.events)]
     options: dict[str, Any] = {"name": name, "plan": plan, "refresh": refresh, "batch": batch, "events": events}
+    options |= {"retry": True} if retry else {}
     receipt = account.charge(cost, subjects.pop(), query, **options)
     if receipt.stored is None:
         results = recorded(account, receipt, lambda: _answer_all(questions, account, receipt, price, name))
@@ -142,13 +149,25 @@ def settled(
             for pair, choice in zip(questions, choices, strict=True)
         ]
         reasons = [derivation(question) for question, _ in questions]
+    again = told(receipt, name)
     whole = len(questions) == 1 and "chosen" not in record.statement["releases"][0]
     for (question, noisy), answer in zip(questions, answers, strict=True):
         warn_if_empty(question, noisy, answer, price if whole else None)
     return [
-        _release(pair, why, answer, receipt, entry)
+        _release(pair, why, answer, receipt, {**entry, **again})
         for pair, why, answer, entry in zip(questions, reasons, answers, record.statement["releases"], strict=True)
     ]
+
+
+def told(receipt: Receipt, name: str | None) -> dict[str, str]:
+    """What is said, and logged, of an answer that came from the store, or that was paid for again."""
+    if receipt.stored is not None:
+        words = f"Stored answer of {receipt.stored.when:%Y-%m-%d %H:%M} UTC, nothing charged."
+        _LOG.info("%s: %s", name, words)
+        return {"stored": words}
+    if receipt.again:
+        _LOG.info("%s: paid for again, %s", name, receipt.loss)
+    return {}
 
 
 def _answer_all(
@@ -182,9 +201,19 @@ def subject_of(question: Question) -> str:
 
 
 def _description(questions: Sequence[PricedQuestion], price: Price) -> dict[str, Any]:
-    """The description under a name: every question, its noise and its price; no data."""
-    plans = [{**described(question), **described_price(noisy, price)} for question, noisy in questions]
+    """The description under a name: every question, its noise, its price and where its rows are from; no data."""
+    plans = [
+        {**described(question), **described_price(noisy, price), **described_origin(question)}
+        for question, noisy in questions
+    ]
     return plans[0] if len(plans) == 1 else {"batch": plans}
+
+
+def described_origin(question: Question) -> dict[str, Any]:
+    """What is public of where the rows come from, for the name of a release; nothing where that is not known."""
+    origins = [engine.origin_of(source.origin, source.data.files()) for source in sources_of(question.step)]
+    named = [origin for origin in origins if origin is not None]
+    return {"data": named} if named else {}
 
 
 def _sealed_read(pair: PricedQuestion, price: Price) -> tuple[PricedQuestion, Answer, dict[str, Any]]:

@@ -18,7 +18,7 @@ from dpframe.plan.steps import check_limit
 from dpframe.release.auto import check_auto, expected_errors, judged_by, read_people, try_people
 from dpframe.release.failing import recorded
 from dpframe.release.pricing import UNNAMED, Price
-from dpframe.release.run import Account, subject_of
+from dpframe.release.run import Account, described_origin, subject_of, told
 from dpframe.release.stored import Answer, packed, unpacked
 
 __all__ = ["tuned"]
@@ -75,6 +75,7 @@ def tuned(
         batch=False,
         events=[UNNAMED],
     )
+    told(receipt, name)
     if receipt.stored is not None:
         return unpacked(receipt.stored.data)[0].long
 
@@ -119,4 +120,4 @@ def _description(
         "delta": str(release_price.delta),
         "noise": histogram_price.noise.value,
     }
-    return {**described(question), "tune": choices, **price}
+    return {**described(question), "tune": choices, **price, **described_origin(question)}

@@ -34,8 +34,14 @@ RESULT = (
     .join(DATA, sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.about))
     .where(ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == "result")
 )
-FAILED = sa.select(ENTRIES.c.number).where(
-    ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == "failure"
+ABOUT = sa.select(ENTRIES.c.number).where(
+    ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == B("kind")
+)
+MEMBERS = ALL.where(ENTRIES.c.about == B("n"), ENTRIES.c.kind == "charge")
+TABLES = (
+    sa.select(DATA.c.number, DATA.c.data)
+    .join(ENTRIES, sa.and_(DATA.c.budget == ENTRIES.c.budget, DATA.c.number == ENTRIES.c.number))
+    .where(ENTRIES.c.budget == B("b"), ENTRIES.c.about == B("n"), ENTRIES.c.kind == "charge")
 )
 STATES = ("spent", "subject", "parts", "number", "head", "at", "failures", "acknowledged")
 ADD, KEEP = ENTRIES.insert(), DATA.insert()
@@ -121,6 +127,12 @@ class LedgerBook:
         with self._store.transaction() as connection:
             return [entry_of(row) for row in connection.execute(ALL, {"b": self._name})]
 
+    def tables(self, opening: int) -> dict[int, bytes]:
+        """The stored tables of the charges that an opening paid for, by the number of the charge."""
+        with self._store.transaction() as connection:
+            rows = connection.execute(TABLES, {"b": self._name, "n": opening})
+            return {row.number: bytes(row.data) for row in rows}
+
     def reopening(self) -> Reopening | None:
         """How another process opens the same book."""
         return self._reopening
@@ -202,4 +214,15 @@ class LedgerPage:
 
     def has_failed(self, number: int) -> bool:
         """Whether an error was raised after a charge."""
-        return self._connection.execute(FAILED, {"b": self._name, "n": number}).first() is not None
+        return self._is("failure", number)
+
+    def is_lost(self, number: int) -> bool:
+        """Whether a pending charge was marked as lost."""
+        return self._is("lost", number)
+
+    def _is(self, kind: str, number: int) -> bool:
+        return self._connection.execute(ABOUT, {"b": self._name, "n": number, "kind": kind}).first() is not None
+
+    def members(self, opening: int) -> list[Entry]:
+        """The charges that an opening paid for, oldest first."""
+        return [entry_of(row) for row in self._connection.execute(MEMBERS, {"b": self._name, "n": opening})]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
-from dpframe.budget.entries import GENESIS, Entry, canonical, in_units, loss_of, sealed, texts_of
+from dpframe.budget.entries import GENESIS, Charge, Entry, canonical, in_units, loss_of, sealed, texts_of
 from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.limits import read_min_units, warn_of_weak
@@ -223,6 +223,10 @@ class Ledger:
         if found:
             raise LedgerDamaged("The ledger does not add up:\n" + "\n".join(f"  {line}" for line in found))
         return checked
+
+    def resolve(self, budget: str, release: str | int, by: str | None = None) -> Charge:
+        """Mark a pending release of a budget as lost, so that its name may be paid again; see `Budget.resolve`."""
+        return self.budget(budget).resolve(release, by)
 
     def export(self, form: str = "json") -> str:
         """All budgets and their entries as text.

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -75,8 +76,11 @@ class _Reading:
     charges: dict[int, Loss] = field(default_factory=dict)
     answered: set[int | None] = field(default_factory=set)  # charges that have a result
     failed: set[int | None] = field(default_factory=set)
+    lost: set[int | None] = field(default_factory=set)
     failures: Failures = field(default_factory=Failures)
     parts: Parts = field(default_factory=dict)
+    openings: dict[int | None, Mapping[str, Any]] = field(default_factory=dict)  # charges that pay for later ones
+    within: dict[int | None, list[Loss]] = field(default_factory=dict)  # what was spent of each of them
 
     def linked(self, place: int, row: sa.Row) -> bool:  # type: ignore[type-arg]
         """Whether a row is the next entry of the chain; where it is not, nothing after it means anything."""
@@ -107,6 +111,10 @@ class _Reading:
                     self.problems.append(f"entry {place} is the failure of no earlier charge")
                 self.failed.add(entry.about)
                 self.failures = Failures(self.failures.failed + 1, self.failures.unacknowledged + 1)
+            case "lost":
+                if entry.about not in self.charges or entry.about in self.answered | self.failed | self.lost:
+                    self.problems.append(f"entry {place} marks no pending charge as lost")
+                self.lost.add(entry.about)
             case "acknowledgement":
                 if (entry.body["failed"], entry.body["failures"]) != self.failures:
                     self.problems.append(f"entry {place} acknowledges other failures than there were")
@@ -114,6 +122,10 @@ class _Reading:
 
     def _charge(self, place: int, entry: Entry) -> None:
         self.charges[place] = loss_of(entry.body["loss"])
+        if "opens" in entry.body:
+            self.openings[place] = entry.body["opens"]
+        if "within" in entry.body:
+            self._within(place, entry)
         if "part" not in entry.body:
             return
         body, added = entry.body["part"], None
@@ -123,8 +135,15 @@ class _Reading:
         if added != self.charges[place]:
             self.problems.append(f"charge {place} is not what its part of a partition adds")
 
+    def _within(self, place: int, entry: Entry) -> None:
+        """A charge that an earlier one paid for."""
+        if entry.about not in self.openings:
+            self.problems.append(f"charge {place} is paid by no earlier one")
+        elif "loss" in entry.body["within"]:
+            self.within.setdefault(entry.about, []).append(loss_of(entry.body["within"]["loss"]))
+
     def _result(self, place: int, entry: Entry) -> None:
-        if entry.about not in self.charges or entry.about in self.answered:
+        if entry.about not in self.charges or entry.about in self.answered | self.lost:
             self.problems.append(f"entry {place} is the result of no earlier charge")
         if self.digests.get(entry.about or 0) != entry.body["digest"]:
             self.problems.append(f"the table of charge {entry.about} was changed")
@@ -138,6 +157,10 @@ class _Reading:
             self.problems.append("what its row says of partitions is not what its charges add up to")
         if failures_of(state) != self.failures:
             self.problems.append("what its row says of failures is not what its entries say")
+        for number, losses in self.within.items():
+            opening = self.openings[number]
+            if not accountant_named(opening["accountant"]).total(losses) <= loss_of(opening["limit"]):
+                self.problems.append(f"more than the allowance of charge {number} was spent")
 
 
 def _sums(state: sa.Row, rows: Sequence[sa.Row], head: str, total: object) -> list[str]:  # type: ignore[type-arg]

@@ -6,7 +6,7 @@ import calendar
 import datetime as dt
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import narwhals as nw
@@ -16,6 +16,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import lowest as sorting
 from dpframe.engine.backends.base import Backend, Frame
 from dpframe.engine.letters import letters
+from dpframe.engine.origins import files_of
 from dpframe.engine.tables import Data, domain_of, polars_dtype
 from dpframe.plan import ColumnDomain, Kind, Unread, kind
 
@@ -228,7 +229,7 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
         mended = [other for name in texts if (other := wrong[name]) is not None]
         return rows.with_columns(mended).lazy().select(names) if mended else frame.select(names)
 
-    return Data("polars", domain, scan, rows is None)
+    return Data("polars", domain, scan, rows is None, files=partial(files_of, frame) if rows is None else list)
 
 
 def _domain(dtype: DType) -> ColumnDomain:

@@ -117,6 +117,7 @@ class Source(Step):
     schema: tuple[tuple[str, ColumnDomain], ...]
     unit: tuple[str, ...] | Rows
     relation: Relation
+    origin: Any = None  # what data= said: which rows these are, for the name of a release
 
     @cached_property
     def table(self) -> Table:

@@ -2,6 +2,7 @@
 
 from dpframe.release.answer.draw import (
     drawn_table,
+    plus,
 )
 from dpframe.release.answer.numbers import (
     Numbers,
@@ -33,6 +34,7 @@ __all__ = [
     "known_nonnegative",
     "may_be_scaled",
     "nonnegative",
+    "plus",
     "rounded",
     "rounding_of",
     "scaled",

@@ -19,7 +19,7 @@ from dpframe.release.answer.selection import chosen, reached
 from dpframe.release.estimators import Noisy, end_names, estimator_of, in_ticks, real, source_of
 from dpframe.release.pricing import AddsNoise, Noise, NoisePlan, TruncatedGeometric
 
-__all__ = ["drawn_table"]
+__all__ = ["drawn_table", "plus"]
 
 _LARGEST = 2**61
 
@@ -56,7 +56,7 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
     if plan.shape is not None and margins:
         for noise in margins:
             totals = margin_totals(source_of(noise), raw.values[0], plan.shape)
-            noisy[noise.allotment.total.key] = _plus(totals, _fresh_noise(noise, len(totals)))
+            noisy[noise.allotment.total.key] = plus(totals, _fresh_noise(noise, len(totals)))
         return _crosstab(question, plan, keys, noisy), {}
     table, parts = _columns(question, plan, keys, noisy)
     return table, parts | _ends(choices, noisy)
@@ -126,7 +126,7 @@ def _keep(plan: NoisePlan, noisy: Noisy, raw: Noisy) -> NDArray[np.bool_]:
 def _with_noise(totals: Sequence[tuple[Noise, Any]]) -> dict[Any, Any]:
     """Noisy totals by their key, each with its own noise or that of its pair."""
     alone = [(noise, total) for noise, total in totals if not noise.paired]
-    noisy = {noise.allotment.total.key: _plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
+    noisy = {noise.allotment.total.key: plus(total, _fresh_noise(noise, len(total))) for noise, total in alone}
     for noise, total in totals:
         if noise.paired and noise.allotment.beside is not None:
             (count,) = (other for beside, other in totals if beside.allotment is noise.allotment.beside)
@@ -140,7 +140,7 @@ def _fresh_noise(noise: Noise, size: int) -> Any:
     return noise.mechanism.draw(size)
 
 
-def _plus(totals: Any, noise: Any) -> Any:
+def plus(totals: Any, noise: Any) -> Any:
     """The exact sum: as int64 if it surely fits, else as Python integers."""
     if totals.dtype == object or noise.dtype == object or _large(totals) or _large(noise):
         return totals.astype(object) + noise.astype(object)
@@ -153,10 +153,10 @@ def _pair_totals(noise: Noise, total: Any, count: Any) -> dict[Any, Any]:
     weight = noise.allotment.weight
     wide = count.dtype == object or weight * int(np.abs(count).max(initial=0)) >= _LARGEST
     product = (count.astype(object) if wide else count.astype(np.int64)) * weight
-    up, down = (_plus(_plus(product, part), _fresh_noise(noise, len(total))) for part in (total, -total))
+    up, down = (plus(plus(product, part), _fresh_noise(noise, len(total))) for part in (total, -total))
     return {
-        noise.allotment.total.key: _nearest(_plus(up, -down), 2),
-        noise.allotment.beside.total.key: _nearest(_plus(up, down), 2 * weight),
+        noise.allotment.total.key: _nearest(plus(up, -down), 2),
+        noise.allotment.beside.total.key: _nearest(plus(up, down), 2 * weight),
     }
 
 

@@ -106,6 +106,11 @@ class AddsNoise(Mechanism):
         """An error that the noise exceeds with probability at most alpha."""
         return float(noise_error(self.family, self.scale, alpha))
 
+    @property
+    def variance(self) -> float:
+        """Variance of the noise that is drawn, at most: that of the real noise, and a quarter for its rounding."""
+        return self.deviation**2 + self.step**2
+
     def rounded_error(self, per: int, alpha: float) -> float:
         """The error of a count with fraction bits, `per` units to a row, that is rounded to rows after the noise."""
         return float(rounded_error(self.family, self.scale, per, alpha))
@@ -172,6 +177,11 @@ class DiscreteLaplace(AddsNoise):
     label = family = "discrete_laplace"
     spread = math.sqrt(2)
     rounding = 0.0
+
+    @property
+    def variance(self) -> float:
+        """Of the law on the integers: 2a / (1 - a)² with a = e^(-1/scale)."""
+        return 2 * math.exp(-1 / self.scale) / math.expm1(-1 / self.scale) ** 2
 
     def draw(self, size: int) -> NDArray[Any]:
         return discrete_laplace(self.scale, size)

@@ -6,6 +6,8 @@ from dpframe.release.publish.charts import (
 from dpframe.release.publish.error_tables import (
     noise_table,
 )
+from dpframe.release.publish.forecast_chart import forecast_chart
+from dpframe.release.publish.ledger_page import ledger_page, price_words
 from dpframe.release.publish.marginals import (
     MarginalsRelease,
     drawn_interactions,
@@ -20,6 +22,7 @@ from dpframe.release.publish.release import (
     Release,
 )
 from dpframe.release.publish.report import (
+    Report,
     loss_json,
     statement,
 )
@@ -27,11 +30,15 @@ from dpframe.release.publish.report import (
 __all__ = [
     "MarginalsRelease",
     "Release",
+    "Report",
     "drawn_interactions",
     "exact_interactions",
+    "forecast_chart",
     "interaction_variances",
+    "ledger_page",
     "loss_json",
     "noise_table",
+    "price_words",
     "priced_chart",
     "read_look",
     "statement",

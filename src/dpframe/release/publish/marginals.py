@@ -253,12 +253,14 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
 
     def __repr__(self) -> str:
         tables = ", ".join(titled(names) for names in self)
-        return f"{len(self)} marginals: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
+        said = f"{len(self)} marginals: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
+        return "\n".join([said, *([self._statement["stored"]] if "stored" in self._statement else [])])
 
     def _repr_html_(self) -> str:
         tables = "".join(self[names]._table_html() for names in list(self)[:_SHOWN])
         more = f"<p>… and {len(self) - _SHOWN} more tables.</p>" if len(self) > _SHOWN else ""
-        said = f"All released together at {self.cost}. In small type: 95% margins of error."
+        stored = f" {self._statement['stored']}" if "stored" in self._statement else ""
+        said = f"All released together at {self.cost}. In small type: 95% margins of error.{stored}"
         return f"<div class='dpframe'>{tables}{more}<p>{said}</p></div>"
 
     # Out

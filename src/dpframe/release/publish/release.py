@@ -304,7 +304,12 @@ class Release(Hints, Generic[Table_co]):
         return [name for name, m in found if m.between and not m.surely(0.05)]
 
     def __repr__(self) -> str:
-        return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *self._unseen])
+        return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *self._from_store, *self._unseen])
+
+    @property
+    def _from_store(self) -> list[str]:
+        """That the answer came from the store, where it did."""
+        return [self._statement["stored"]] if "stored" in self._statement else []
 
     @property
     def _unseen(self) -> list[str]:
@@ -323,7 +328,7 @@ class Release(Hints, Generic[Table_co]):
         return long_html(self._numbers.shown, found, [*self._numbers.by, *self._chosen])
 
     def _repr_html_(self) -> str:
-        steps = "".join(f"<br>{escape(step)}" for step in (*self._unseen, *self._steps))
+        steps = "".join(f"<br>{escape(step)}" for step in (*self._from_store, *self._unseen, *self._steps))
         likely = (
             f"; those of {', '.join(self._likely)} are likely, release(..., ci=0.95) proves" if self._likely else ""
         )

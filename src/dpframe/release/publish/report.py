@@ -187,12 +187,13 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
     together = guarantee["charged_for_queries"]
     batch = [f"It was charged once for {together} queries released together."] if together > 1 else []
     name = f", under the name {items['name']!r}" if items["name"] else ""
+    stored = [items["stored"]] if "stored" in items else []
     versions = ", ".join(f"{k} {v}" for k, v in sorted(items["implementation"]["versions"].items()))
     left, limit = (_words(budget[key]) for key in ("remaining", "limit"))
     steps = [{**row, "step": row.get("shown", row["step"])} for row in items["bounds"]]
     return [
         ("Guarantee", [f"Privacy loss: {_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
-        ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing."]),
+        ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing.", *stored]),
         ("Unit of privacy", [items["unit_of_privacy"], items["neighbours"]["meaning"]]),
         ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(steps, STEPS)), items["keys"]]),
         *([("Chosen inside the release", list(items["chosen"]["reason"]))] if "chosen" in items else []),

@@ -26,6 +26,8 @@ from dpframe.theory.formulas.error.sums import (
     gaussian_sum_reaches,
     laplace_sum_reaches,
     laplace_total_error,
+    normal_error,
+    unimodal_error,
     whole_total_error,
 )
 
@@ -44,8 +46,10 @@ __all__ = [
     "margin",
     "margin_shares",
     "marginal",
+    "normal_error",
     "rounding_reach",
     "shares",
     "sum_error",
+    "unimodal_error",
     "whole_total_error",
 ]

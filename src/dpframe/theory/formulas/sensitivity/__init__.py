@@ -14,6 +14,9 @@ from dpframe.theory.formulas.sensitivity.pairs import (
     paired_error,
     rounding,
 )
+from dpframe.theory.formulas.sensitivity.periods import (
+    period_totals,
+)
 from dpframe.theory.formulas.sensitivity.vectors import (
     tight_l1,
     tight_l2,
@@ -27,6 +30,7 @@ __all__ = [
     "pair_gains",
     "pair_scale",
     "paired_error",
+    "period_totals",
     "rounding",
     "row_counts",
     "tight_l1",

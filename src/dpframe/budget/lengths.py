@@ -1,0 +1,27 @@
+"""Lengths of time as they are typed: "1d", "12h", "7d", "night"."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from dpframe.errors import InvalidArgument, kind_of
+
+__all__ = ["read_length"]
+
+_UNITS = {"h": dt.timedelta(hours=1), "d": dt.timedelta(days=1), "w": dt.timedelta(weeks=1)}
+_WORDS = {"hour": "1h", "day": "1d", "night": "1d", "week": "1w"}
+_LENGTH = re.compile(r"([1-9][0-9]{0,5})([hdw])")
+
+
+def read_length(text: object, name: str) -> dt.timedelta:
+    """A length of time as it is typed: "1h", "1d", "7d", "1w", or "hour", "day", "night", "week".
+
+    >>> read_length("7d", "every") == read_length("1w", "every") == dt.timedelta(days=7)
+    True
+    """
+    found = _LENGTH.fullmatch(_WORDS.get(text, text)) if isinstance(text, str) else None
+    if found is None:
+        said = repr(text) if isinstance(text, str) else kind_of(text)
+        raise InvalidArgument(f"{name}={said}: a number of hours, days or weeks, such as {name}='1d' or {name}='12h'.")
+    return int(found[1]) * _UNITS[found[2]]

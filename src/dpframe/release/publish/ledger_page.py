@@ -1,0 +1,124 @@
+"""A ledger as one page: its budgets, what was spent when and on what, what is left, and how long it lasts.
+
+The page is HTML with its own style and drawings. It loads nothing, runs nothing, and everything in it is escaped.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from html import escape
+
+import polars as pl
+
+from dpframe.budget import Budget, Charge, Ledger, Loss, account
+from dpframe.plan import render_html
+
+__all__ = ["ledger_page", "price_words"]
+
+_WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 150, 46, 18
+_LINES = 1000  # charges of a budget that are listed, the latest
+_COLORS = {"spent": "#2c5f8a", "planned": "#9bbcd6", "expected": "#d9d9d9"}
+_STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;color:#1d2f3f;max-width:60em;margin:2em auto;padding:0 1em}
+h1{font-size:1.5em}h2{font-size:1.2em;margin-top:2em;border-bottom:1px solid #d5dee6}
+table{border-collapse:collapse;font-size:.85em}th{border-bottom:1px solid #9bbcd6}
+td,th{text-align:left;padding:.15em .6em;vertical-align:top}
+.bar{background:#eef3f7;height:1em;width:100%;border-radius:3px}.bar i{display:block;height:1em;background:#2c5f8a;
+border-radius:3px}.wide{overflow-x:auto}.note{color:#a33}svg text{font-size:11px;fill:#1d2f3f}
+"""
+
+
+def ledger_page(ledger: Ledger) -> str:
+    """All budgets of a ledger as one HTML page."""
+    parts = [_section(name, ledger.budget(name)) for name in ledger.budgets()]
+    body = "".join(parts) or "<p>No budget has been made in this ledger.</p>"
+    made = f"{account.now():%Y-%m-%d %H:%M} UTC"
+    return (
+        "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
+        f"<title>Privacy budgets</title><style>{_STYLE}</style></head><body><h1>Privacy budgets</h1>"
+        f"<p>{escape(repr(ledger))}, as of {made}.</p>{body}</body></html>\n"
+    )
+
+
+def _size(loss: Loss) -> float:
+    return loss.epsilon if loss.rho is None else loss.rho
+
+
+def _section(name: str, budget: Budget) -> str:
+    """One budget."""
+    part = min(_size(budget.spent) / _size(budget.limit), 1.0)
+    failed, unacknowledged = budget.failures
+    warned = (
+        f"<p class='note'>{failed} releases failed after the charge, {unacknowledged} not acknowledged.</p>"
+        if failed
+        else ""
+    )
+    told = budget.forecast()
+    history = budget.history()
+    shown = history[-_LINES:]
+    earlier = f"<p>The latest {_LINES:,} of {len(history):,} charges.</p>" if len(history) > len(shown) else ""
+    drawings = "".join(
+        f"<h3>{escape(of)}</h3>{drawing(table)}"
+        for (of,), table in told.table.group_by("of", maintain_order=True)
+        if isinstance(of, str)
+    )
+    return (
+        f"<h2>{escape(name)}</h2><p>{escape(str(budget.spent))} spent of {escape(str(budget.limit))}, "
+        f"{escape(str(budget.remaining))} left; accountant {escape(budget.accountant)}.</p>"
+        f"<div class='bar'><i style='width:{100 * part:.1f}%'></i></div>{warned}"
+        f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in told.words)}</ul>{drawings}"
+        f"<h3>Charges</h3>{earlier}<div class='wide'>{_charges(shown)}</div>"
+    )
+
+
+def _charges(lines: Sequence[Charge]) -> str:
+    header = ("#", "when (UTC)", "price", "status", "name", "release")
+    rows = [
+        (str(c.number), f"{c.when:%Y-%m-%d %H:%M:%S}", price_words(c), c.status, c.name or "", c.query)
+        for c in reversed(lines)
+    ]
+    return render_html(header, rows)
+
+
+def price_words(charge: Charge) -> str:
+    """What a charge cost, in words: of one that was paid beforehand, by which line."""
+    if charge.price is not None:
+        return f"{charge.price} of #{charge.paid_by}"
+    size = charge.epsilon if charge.rho is None else charge.rho
+    if charge.paid_by is not None and not size:
+        return f"paid by #{charge.paid_by}"
+    main = f"ε = {size:g}" if charge.rho is None else f"ρ = {size:g}"
+    return main + (f", δ = {charge.delta:g}" if charge.delta else "")
+
+
+def drawing(table: pl.DataFrame) -> str:
+    """What was spent in total, day by day, as an SVG. Input: the rows of a forecast that are about one budget."""
+    days = table.get_column("day").to_list()
+    first, last = days[0], days[-1]
+    span = max((last - first).days, 1)
+    limit = float(table.get_column("limit")[0])
+    top = max(limit, float(table.get_column("total").to_numpy().max()))
+
+    def across(day: dt.date) -> float:
+        return float(_LEFT + (day - first).days / (span + 1) * (_WIDTH - _LEFT))
+
+    width = max((_WIDTH - _LEFT) / (span + 1), 0.5)
+    bars = []
+    for day, total, kind in table.select("day", "total", "kind").iter_rows():
+        height = total / top * (_HEIGHT - 10)
+        bars.append(
+            f"<rect x='{across(day):.1f}' y='{_HEIGHT - height:.1f}' width='{width:.2f}' height='{height:.1f}' "
+            f"fill='{_COLORS[kind]}'/>"
+        )
+    at = _HEIGHT - limit / top * (_HEIGHT - 10)
+    kinds = ", ".join(table.get_column("kind").unique(maintain_order=True).to_list())
+    return (
+        f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT + _BELOW}' width='100%' role='img' aria-label='spent in total: {kinds}'>"
+        f"{''.join(bars)}<line x1='{_LEFT}' x2='{_WIDTH}' y1='{at:.1f}' y2='{at:.1f}' stroke='#1d2f3f' "
+        f"stroke-dasharray='4 3'/><text x='{_LEFT - 4}' y='{at + 4:.1f}' text-anchor='end'>{limit:.3g}</text>"
+        f"<text x='{_LEFT - 4}' y='{_HEIGHT}' text-anchor='end'>0</text>"
+        f"<text x='{_LEFT}' y='{_HEIGHT + _BELOW - 4}'>{first}</text>"
+        f"<text x='{_WIDTH}' y='{_HEIGHT + _BELOW - 4}' text-anchor='end'>{last}</text></svg>"
+        f"<p>In total, day by day: {kinds}.</p>"
+    )

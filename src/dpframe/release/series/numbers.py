@@ -1,0 +1,110 @@
+"""What people read of a series: a table of estimates with their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import polars as pl
+
+from dpframe.budget import Loss
+from dpframe.engine import as_kind
+from dpframe.errors import InvalidArgument, UnsupportedOperation, kind_of
+from dpframe.plan import render_html
+from dpframe.release.publish import Report
+from dpframe.release.series.chart import line_chart
+
+__all__ = ["SeriesNumbers"]
+
+_SHOWN = 60
+
+
+@dataclass(frozen=True, repr=False)
+class SeriesNumbers:
+    """Estimates of a series: plain released numbers, each with an error beside it. Reading them again draws nothing.
+
+    `title` says what they are. `cost` is what adding the period cost now: nothing but where it was measured again.
+    """
+
+    title: str
+    statement: Mapping[str, Any] = field(repr=False)
+    _long: pl.DataFrame
+    _kind: Any
+    _columns: tuple[str, ...]
+    cost: Loss | None = None
+    stored: str = ""
+    _period: str = ""  # the column of time, where there is one
+
+    @property
+    def table(self) -> Any:
+        """The numbers, as the kind of table that was protected: keys, and for each number `x` its error `x_error`.
+
+        The error is one that the noise exceeds with probability at most alpha, by default 5%.
+        """
+        return as_kind(self._long, self._kind)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The numbers as a Polars table."""
+        return self._long
+
+    def to_pandas(self) -> Any:
+        """The numbers as a pandas table."""
+        return as_kind(self._long, "pandas")
+
+    @property
+    def value(self) -> float:
+        """The only number. Errors: UnsupportedOperation where there are several."""
+        return self._only(self._columns[0])
+
+    @property
+    def error(self) -> float:
+        """The error of the only number. Errors: UnsupportedOperation where there are several."""
+        return self._only(f"{self._columns[0]}_error")
+
+    def _only(self, name: str) -> float:
+        if self._long.height != 1 or len(self._columns) != 1:
+            raise UnsupportedOperation("There are several numbers here; see .table.")
+        return float(self._long.get_column(name)[0])
+
+    def plot(self, column: str | None = None) -> Any:
+        """A chart (Altair): a line over the periods in the band of its errors, one for each group.
+
+        Input:  column: which number, such as "count_total" or "count_7d"; by default that of each period
+        Errors: UnsupportedOperation without the extra `charts`, and where there are no periods to draw;
+                InvalidArgument for a column that is not there
+        """
+        names = [name.removesuffix("_error") for name in self._long.columns if name.endswith("_error")]
+        chosen = names[0] if column is None else column
+        if chosen not in names:
+            said = repr(column) if isinstance(column, str) else kind_of(column)
+            raise InvalidArgument(f"plot: there is no column {said}; columns are {', '.join(names)}.")
+        if not self._period:
+            raise UnsupportedOperation("plot(): these are no numbers over time; series.table() has them.")
+        keys = [name for name in self._long.columns[1:] if name not in (*names, *(f"{name}_error" for name in names))]
+        guarantee = self.statement["guarantee"]
+        price = f"ρ = {guarantee['rho']:g}" if "rho" in guarantee else f"ε = {guarantee['epsilon']:g}"
+        price += f", δ = {guarantee['delta']:g}" if guarantee["delta"] else ""
+        under = f"Released at {price} for all periods; protected: {self.statement['unit_of_privacy']}."
+        return line_chart(self._long, self._period, keys, chosen, self.title, under)
+
+    def report(self) -> Report:
+        """The privacy statement of the series: prints as text, shows as HTML, `to_json()` for machines."""
+        largest = [(name, self._long.get_column(f"{name}_error").max()) for name in self._columns]
+        errors = tuple((name, f"± {error:,.4g}") for name, error in largest if isinstance(error, float))
+        return Report({**self.statement, **({"stored": self.stored} if self.stored else {})}, errors)
+
+    def __repr__(self) -> str:
+        return "\n".join([self.title, str(self.table), *([self.stored] if self.stored else [])])
+
+    def _repr_html_(self) -> str:
+        rows = [tuple(map(_cell, row)) for row in self._long.head(_SHOWN).rows()]
+        more = f"<p>… and {self._long.height - _SHOWN} more rows.</p>" if self._long.height > _SHOWN else ""
+        said = f"<p>{escape(self.stored)}</p>" if self.stored else ""
+        table = render_html(self._long.columns, rows)
+        return f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>{table}{more}{said}</div>"
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:,.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,44 @@
+"""`budget.series(...)`: a series is opened, or found again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpframe.budget import Budget, offered
+from dpframe.errors import InvalidArgument
+from dpframe.plan import check_names
+from dpframe.release.series.calendar import Calendar
+from dpframe.release.series.series import Series
+from dpframe.release.series.settings import Settings
+
+__all__ = ["open_series"]
+
+
+@offered("series")
+def open_series(
+    budget: Budget,
+    name: str,
+    every: str | None,
+    horizon: int | None,
+    *,
+    unit_periods: int | None,
+    start: Any,
+    on: str | None,
+    noise: str,
+    **price: Any,
+) -> Series:
+    """A series of a budget; see `Budget.series`."""
+    if not isinstance(name, str) or not name.strip() or "\0" in name:
+        raise InvalidArgument("budget.series: a name, such as budget.series('signups', every='1d', ...).")
+    if on is not None:
+        if not isinstance(on, str) or not on:
+            raise InvalidArgument("budget.series: on= is the column that says in which period a row is.")
+        check_names([on])
+    typed = [every, horizon, unit_periods, *price.values()]
+    if all(argument is None for argument in typed) and noise == "auto":
+        return Series(budget, name, None, start, on)
+    length = "1d" if every is None else every
+    if start is not None:
+        Calendar.read(length, start)
+    settings = Settings.read(budget.terms, length, horizon, unit_periods, noise, **price)
+    return Series(budget, name, settings, start, on)

@@ -1,0 +1,172 @@
+"""How a series is opened: what was typed, and what is kept of it in the ledger with the charge that pays for it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from dpframe.budget import Budget, Loss, Terms, read_length
+from dpframe.errors import InvalidArgument, InvalidPrice
+from dpframe.plan import Question, derivation, unit_words
+from dpframe.plan.steps import check_limit, source_of
+from dpframe.release.pricing import NoiseKind, Price, read_price
+from dpframe.release.publish import loss_json, statement
+from dpframe.release.series.calendar import Calendar
+from dpframe.release.series.noise import Person, SeriesNoise, planned_noise
+from dpframe.release.series.questions import described_question
+from dpframe.release.series.shape import LONGEST
+
+__all__ = ["Settings", "kept", "opening_plan"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A series as it was typed. `horizon` is a number of periods, None for no end."""
+
+    every: str
+    horizon: int | None
+    periods: int
+    typed: tuple[tuple[str, str], ...]
+    noise: str
+
+    @classmethod
+    def read(
+        cls, terms: Terms, every: object, horizon: object, periods: object, noise: object, **price: object
+    ) -> Settings:
+        """From the arguments of `Budget.series`. Errors: InvalidArgument, InvalidPrice."""
+        read_length(every, "every")
+        if horizon is not None:
+            horizon = check_limit(horizon, "horizon")
+            if horizon > LONGEST:
+                raise InvalidArgument(f"horizon: at most {LONGEST:,} periods; horizon=None has no end.")
+        if periods is None:
+            raise InvalidArgument(
+                "budget.series: say in how many periods one unit may be counted, over the whole horizon: "
+                "unit_periods=1 where each person comes once, as in sign-ups; unit_periods=365 where one may come on "
+                "every day of a year. It is declared, and the promise is for who keeps to it."
+            )
+        number = check_limit(periods, "unit_periods")
+        if all(amount is None for amount in price.values()):
+            example = "rho=0.1" if terms is Terms.RHO else "epsilon=1.0"
+            raise InvalidPrice(f"Say what all periods together may cost: budget.series(..., {example}).")
+        read = read_price(terms, noise=noise, **price)
+        return cls(str(every), horizon, min(number, horizon or number), read.typed, read.noise.value)
+
+    @classmethod
+    def from_plan(cls, said: Mapping[str, Any]) -> Settings:
+        """As it was kept."""
+        return cls(said["every"], said["horizon"], said["unit_periods"], tuple(said["price"].items()), said["noise"])
+
+    def to_plan(self) -> dict[str, Any]:
+        """As it is kept: what the name of a series stands for."""
+        return {
+            "every": self.every,
+            "horizon": self.horizon,
+            "unit_periods": self.periods,
+            "price": dict(self.typed),
+            "noise": self.noise,
+        }
+
+    def price(self, terms: Terms) -> Price:
+        """The price of the whole horizon."""
+        amounts: dict[str, Any] = {name: Fraction(amount) for name, amount in self.typed}
+        return replace(read_price(terms, noise=NoiseKind(self.noise).value, **amounts), typed=self.typed)
+
+
+def opening_plan(settings: Settings, question: Question, *, alone: bool) -> dict[str, Any]:
+    """What the name of a series stands for; no data."""
+    rows = "of one period" if alone else "of earlier periods too"
+    return {"series": {**settings.to_plan(), "rows": rows}, **described_question(question)}
+
+
+def kept(
+    name: str, settings: Settings, question: Question, budget: Budget, start: dt.datetime, *, alone: bool
+) -> tuple[Loss, dict[str, Any]]:
+    """What a series costs, and what is kept of it in the ledger: enough to go on without its query.
+
+    Errors: those of `planned_noise`
+    """
+    price, person = settings.price(budget.terms), Person.of(question, settings.periods)
+    noise = planned_noise(question, person, price, settings.horizon, alone=alone)
+    cost = price.loss(delta=noise.normal)
+    calendar = Calendar(read_length(settings.every, "every"), start)
+    outputs = [
+        {"name": output.name, "unit": str(total.unit), "total": _place(question, total)}
+        for output in question.outputs
+        for _, total in output.totals
+    ]
+    words = promise(settings, question, cost, noise, calendar, alone=alone)
+    return cost, {
+        "series": name,
+        "start": start.isoformat(),
+        "kind": source_of(question.step).data.kind,
+        "by": list(question.by),
+        "outputs": outputs,
+        "words": words,
+        "derivation": str(derivation(question)),
+        "statement": _statement(name, question, person, noise, budget, cost, words),
+        **noise.to_json(),
+    }
+
+
+def _place(question: Question, total: Any) -> int:
+    return next(i for i, allotment in enumerate(question.allotments) if allotment.total.key == total.key)
+
+
+def promise(
+    settings: Settings, question: Question, cost: Loss, noise: SeriesNoise, calendar: Calendar, *, alone: bool
+) -> list[str]:
+    """What is promised to a person over the whole horizon, in sentences."""
+    unit, number = unit_words(source_of(question.step).table), settings.periods
+    end = "without an end" if settings.horizon is None else f"for {settings.horizon} periods"
+    at_most = "one period" if number == 1 else f"{number} periods"
+    more = "k² times the ρ" if cost.rho is not None else "k times the μ of the Gaussian noise"
+    words = [
+        f"A series of periods of {settings.every} from {calendar.label(0)} on, {end}.",
+        f"Over the whole series one {unit} is promised {cost}: for everything that is ever published of it together, "
+        "whichever periods are added, in whatever order, late or not at all.",
+        f"The promise is for a {unit} that is counted in at most {at_most} (unit_periods={number}). That is declared, "
+        f"and nothing checks it. One in k times as many periods has at most {more if noise.normal else 'k times the ε'}"
+        ".",
+        "A period that is added again gives the stored answer. One whose answer was lost is measured again only with "
+        "on_pending='retry', and what that costs is charged beside.",
+    ]
+    sizes = noise.shapes.parts[0].sizes
+    if alone:
+        words.append(
+            "Only single periods are measured, since the rows of earlier periods are not at hand: a running total adds "
+            "up the noise of all of them. With on= or a function of the period, blocks of periods are measured too."
+        )
+    elif len(sizes) > 1:
+        words.append(f"Measured are single periods, and blocks of up to {', '.join(map(str, sizes[1:]))} periods.")
+    return words
+
+
+def _statement(
+    name: str, question: Question, person: Person, noise: SeriesNoise, budget: Budget, cost: Loss, words: list[str]
+) -> dict[str, Any]:
+    """The privacy statement of a series."""
+    rows = [
+        {
+            "column": f"{', '.join(allotment.names)}, blocks of up to {size}",
+            "aggregate": str(allotment.total.kind),
+            "mechanism": mechanism.label,
+            "scale": mechanism.scale * float(allotment.total.unit),
+            "threshold": None,
+        }
+        for size, level in zip(noise.shapes.parts[0].sizes, noise.mechanisms[0], strict=True)
+        for allotment, mechanism in zip(question.allotments, level, strict=True)
+    ]
+    account = {
+        "accountant": budget.accountant,
+        "limit": loss_json(budget.limit),
+        "remaining": loss_json(budget.remaining - cost),
+        "failures": budget.failures._asdict(),
+    }
+    why, drawn = derivation(question), dt.datetime.now(dt.UTC).isoformat()
+    unit = unit_words(source_of(question.step).table)
+    said = statement(why, question.table.relation, unit, rows, cost, account, name=name, drawn=drawn)
+    return {**said, "keys": " ".join([said["keys"], *words])}

@@ -1,0 +1,251 @@
+"""A series, answer by answer: what is told over its whole horizon, held against what it was charged.
+
+Two neighbouring histories, which differ in all rows of one person in at most m periods, are given the same noisy
+answers (`transcripts`). All that can be seen must then be the same, and the exact loss of all answers together at most
+what was charged, whatever the order in which periods are added: late, repeated, missing, or measured again.
+"""
+
+import itertools
+import random
+
+import polars as pl
+import pytest
+from plants import changed
+from transcripts import given, loss
+
+import dpframe as dp
+from dpframe.budget import account
+from dpframe.release.series import answer, noise, progress
+from dpframe.release.series.shape import Shape
+from dpframe.theory.formulas.sensitivity import period_totals
+
+SCHEMA = {"u": pl.Int64, "night": pl.String, "g": pl.Int64, "x": pl.Float64}
+PRICES = {
+    "pure": (lambda: dp.Budget(epsilon=50), {"epsilon": 2.0}),
+    "gaussian": (lambda: dp.Budget(epsilon=50, delta=1e-3), {"epsilon": 2.0, "delta": 1e-6, "noise": "gaussian"}),
+    "rho": (lambda: dp.Budget(rho=50), {"rho": 0.5}),
+}
+QUESTIONS = {
+    "rows": lambda f: f.count(max_rows=1),
+    "units": lambda f: f.group_by("g", keys=[0, 1], max_groups=2).count_units(),
+    "groups": lambda f: f.group_by("g", keys=[0, 1], max_groups=2, max_rows_per_group=2, max_rows=3).agg(
+        n=dp.count(), s=dp.sum("x", (-1, 5))
+    ),
+    "totals of units": lambda f: f.sum("x", unit_bounds=(-3, 3)),
+}
+ORDERS = {
+    "in order": lambda rng, nights: nights,
+    "some missing": lambda rng, nights: [night for night in nights if rng.random() < 0.7] or nights[:1],
+    "late": lambda rng, nights: rng.sample(nights, len(nights)),
+    "repeated": lambda rng, nights: [night for night in nights for _ in range(rng.randint(1, 2))],
+}
+
+
+def label(night):
+    return f"2026-03-{night + 1:02d}"
+
+
+def rows_of(rng, unit, nights, most=4, extreme=False):
+    """One unit's rows in some nights; `extreme` ones are all at one end of everything that is asked."""
+    if extreme:
+        return [(unit, label(night), g, 99.0) for night in nights for g in (0, 1) for _ in range(3)]
+    return [
+        (unit, label(night), rng.choice([0, 1, 2, None]), rng.choice([-7.0, 0.5, 3.0, None, float("inf")]))
+        for night in nights
+        for _ in range(rng.randint(1, most))
+    ]
+
+
+def table(rows):
+    return pl.DataFrame(rows, SCHEMA, orient="row")
+
+
+def neighbours(rng, relation, horizon, periods):
+    """Two histories that differ in one person, who is counted in at most so many periods."""
+    rest = [
+        row for unit in range(rng.choice([0, 3])) for row in rows_of(rng, unit, rng.sample(range(horizon), periods))
+    ]
+    start = rng.randrange(max(1, horizon - periods + 1))
+    together = list(range(start, min(start + periods, horizon)))
+    spread = sorted(rng.sample(range(horizon), min(periods, horizon)))
+    one = rows_of(rng, 7, rng.choice([together, together, spread]), extreme=rng.random() < 0.7)
+    apart = [night for night in range(horizon) if night not in together][:periods]
+    other = rows_of(rng, 8, rng.choice([apart, apart, together, spread]), extreme=rng.random() < 0.6)
+    return (table(rest + one), table(rest + other)) if relation == "replace" else (table(rest), table(rest + one))
+
+
+def seen(numbers):
+    """All that a series shows of some numbers, but the time."""
+    words = {name: value for name, value in numbers.report().to_dict().items() if name not in ("drawn", "stored")}
+    return [numbers.title, dict(numbers.to_polars().schema), numbers.to_polars().rows(), str(words), str(numbers.cost)]
+
+
+SHAPES = [  # whichever is chosen, it must be private; those of so short a horizon would be single nights
+    lambda length: Shape.of_degree(length, 2, 3),
+    lambda length: Shape.of_degree(length, 3, 2),
+    Shape.falling,
+]
+
+
+def transcript(rows, relation, price, question, settings, order, seed, again=()):
+    """What a series shows, the answers behind it, and what was charged."""
+    budget = PRICES[price][0]()
+    with given(seed) as said, pytest.MonkeyPatch.context() as shaped:
+        shaped.setattr(noise, "_shape", lambda length, *_: SHAPES[seed % len(SHAPES)](length))
+        frame = dp.protect(rows, unit="u", budget=budget, neighbors=relation)
+        series = budget.series("s", **settings, **PRICES[price][1], on="night", start=label(0))
+        shown = []
+        for place, night in enumerate(order):
+            if place in again:  # killed after the charge, before the answer was stored
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(type(budget), "store", interrupted)
+                    with pytest.raises(KeyboardInterrupt):
+                        series.add(QUESTIONS[question](frame), label(night))
+                with pytest.raises(dp.errors.ReleasePending):
+                    series.add(QUESTIONS[question](frame), label(night))
+            shown.append(seen(series.add(QUESTIONS[question](frame), label(night), on_pending="retry")))
+        shown += [seen(series.total()), seen(series.table("3d")), series.explain(), repr(series), str(budget)]
+        shown += [[entry[1:-2] for entry in budget.history()]]
+    return shown, said, budget.spent
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def used(one, other, charged, price):
+    """The exact loss of all answers, as a part of what was charged."""
+    if price == "rho":
+        return loss(one, other, "rho", 0.0) / charged.rho
+    return loss(one, other, "epsilon", charged.delta) / charged.epsilon
+
+
+def held(price, relation, question, pairs, seed=0):
+    """The largest part of its charge that a series was seen to use."""
+    rng, most = random.Random(f"{price} {relation} {question} {seed}"), 0.0
+    for number in range(pairs):
+        horizon = rng.choice([1, 4, 9, 9])
+        periods = rng.choice([1, 1, 2, 3])
+        settings = {"every": "1d", "horizon": rng.choice([horizon, horizon, None]), "unit_periods": periods}
+        order = ORDERS[rng.choice(list(ORDERS))](rng, list(range(horizon)))
+        again = {place for place in range(len(order)) if order.index(order[place]) == place and rng.random() < 0.2}
+        shown = [
+            transcript(rows, relation, price, question, settings, order, number, again)
+            for rows in neighbours(rng, relation, horizon, min(periods, horizon))
+        ]
+        (here, one, charged), (there, other, _) = shown
+        assert here == there, (price, relation, question, number)
+        part = used(one, other, charged, price)
+        assert part <= 1 + 1e-9, (price, relation, question, number, part)
+        most = max(most, part)
+    return most
+
+
+@pytest.mark.parametrize("price", PRICES)
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_a_series_tells_nothing_but_answers_and_they_cost_what_is_charged(price, relation):
+    assert max(held(price, relation, question, 4) for question in ("rows", "groups")) > 0.3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("price", PRICES)
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_series_tells_nothing_but_answers_and_they_cost_what_is_charged_at_length(price, relation, question):
+    least = 0.3 if relation == "replace" else 0.7  # two people are rarely at their worst together, of both signs never
+    assert held(price, relation, question, 40) > least
+
+
+# Everything that is published, of every small history
+
+
+def histories(nights, periods, rows):
+    """Every history of one person: in at most so many of the nights, with one or more rows in each."""
+    for number in range(periods + 1):
+        for where in itertools.combinations(range(nights), number):
+            for what in itertools.product(range(1, rows + 1), repeat=number):
+                yield [
+                    (7, label(night), 0, 99.0) for night, times in zip(where, what, strict=True) for _ in range(times)
+                ]
+
+
+def worst(price, relation, horizon, periods, order):
+    """The largest loss over all pairs of small histories, as a part of the charge."""
+    settings = {"every": "1d", "horizon": horizon, "unit_periods": periods}
+    rest = [(1, label(0), 0, 1.0), (2, label(horizon - 1), 0, 1.0)]
+    made = [
+        transcript(table(rest + person), relation, price, "rows", settings, order, 5)
+        for person in histories(horizon, periods, 2)
+    ]
+    none = made[0]
+    pairs = itertools.combinations(made, 2) if relation == "replace" else ((none, one) for one in made[1:])
+    parts = []
+    for (here, one, charged), (there, other, _) in pairs:
+        assert here == there
+        parts.append(used(one, other, charged, price))
+    return max(parts)
+
+
+@pytest.mark.parametrize("price", PRICES)
+def test_no_small_history_costs_more_than_its_charge_and_one_costs_all_of_it(price):
+    assert 0.999 < worst(price, "add-remove", 3, 1, [0, 1, 2]) <= 1 + 1e-9
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("price", PRICES)
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("periods", [1, 2])
+def test_no_small_history_costs_more_in_whatever_order(price, relation, periods):
+    for order in itertools.permutations(range(4)):
+        if order[0] <= order[3]:
+            assert worst(price, relation, 4, periods, list(order)) <= 1 + 1e-9
+
+
+def test_a_person_in_more_periods_than_declared_costs_more_which_the_check_sees():
+    rows = [(7, label(night), 0, 1.0) for night in range(4)]
+    settings = {"every": "1d", "horizon": 4, "unit_periods": 1}
+    made = [transcript(table(some), "add-remove", "pure", "rows", settings, [0, 1, 2, 3], 1) for some in ([], rows)]
+    (_, one, charged), (_, other, _) = made
+    assert used(one, other, charged, "pure") > 3
+
+
+# Planted bugs
+
+PLANTS = {
+    "a block has one period of a person": (period_totals, "min(periods, size) * entry", "entry", "rho"),
+    "a person is in one period": (period_totals, "both * periods * one.exact_l1", "both * one.exact_l1", "pure"),
+    "an exchange moves as much as a person who joins": (period_totals, "2 if relation", "1 if relation", "pure"),
+    "each level has the whole price": (noise._mechanisms, "* len(shape.sizes)", "* 1", "pure"),
+    "measuring again is free": (account.Budget.charge, "within.again(loss)", "loss", "pure"),
+    "blocks that are over are measured by each late night": (
+        progress.Progress.measured_by,
+        "max(self.added, default=-1)",
+        "-1",
+        "pure",
+    ),
+    "a block has no noise": (answer.measured, "plus(values, mechanism.draw(len(values)))", "values", "pure"),
+}
+
+
+def caught(price):
+    """Whether transcripts show that something is wrong."""
+    for relation in ("add-remove", "replace"):
+        for seed in range(8):
+            try:
+                held(price, relation, "rows", 3, seed=f"plants {seed}")
+            except AssertionError:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_bug_that_is_planted_in_a_series_is_caught(name):
+    thing, old, new, price = PLANTS[name]
+    with changed(thing, old, new):
+        assert caught(price)
+
+
+@pytest.mark.long
+def test_nothing_is_caught_where_nothing_is_planted():
+    assert not caught("pure")
+    assert not caught("rho")

@@ -1,0 +1,129 @@
+"""The command line: a ledger as a page, releases that were killed, a reader that goes away."""
+
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from html.parser import HTMLParser
+
+import pytest
+
+import dpframe as dp
+from dpframe.__main__ import main
+from dpframe.budget import Ledger, Loss
+from dpframe.budget.entries import texts_of
+
+WHO = "unit 'id', add-remove"
+HOSTILE = "<script>alert('x')</script> & \"y\""
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    """Two budgets: charges of all kinds, an allowance, names that are not to be trusted."""
+    ledger = Ledger(tmp_path / "study.sqlite")
+    budget = ledger.budget(HOSTILE, epsilon=2, delta=1e-6)
+    for name in (HOSTILE, "pending"):
+        receipt = budget.charge(
+            Loss.charged(Fraction(1, 4), Fraction(0)), WHO, f"count() {HOSTILE}", name=name, plan={}
+        )
+        if name == HOSTILE:
+            budget.store(receipt, b"", {})
+    nightly = budget.allocate(nights=30, epsilon=1, delta=1e-6)
+    receipt = nightly.charge(Loss.charged_rho(Fraction(1, 10**6), Fraction(0)), WHO, "count()")
+    nightly.store(receipt, b"", {})
+    ledger.budget("other", rho=0.5)
+    return ledger
+
+
+class Tags(HTMLParser):
+    """Every tag and attribute of a page, and whether tags are closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.attributes = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+        if tag not in ("meta", "rect", "line", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_a_ledger_as_one_page_that_loads_and_runs_nothing(ledger, tmp_path, capsys):
+    assert main(["ledger", "report", str(ledger._opened[0]), "--html", str(tmp_path / "out.html")]) == 0
+    assert "out.html" in capsys.readouterr().out
+    page = (tmp_path / "out.html").read_text()
+    tags = Tags(page)
+    assert tags.open == []
+    assert not {"script", "link", "img", "iframe", "a", "object"} & set(tags.tags)
+    assert not [name for name, value in tags.attributes if name.startswith("on") or "//" in (value or "")]
+    assert "url(" not in page
+    assert page.count("&lt;script&gt;") >= 3
+    for words in (
+        "ε = 1.5",
+        "30 nights from",
+        "pending",
+        "released",
+        "open",
+        "ρ = 1e-06 of #",
+        "nothing was spent bit",
+    ):
+        assert words in page, words
+    assert tags.tags.count("svg") == 2
+
+
+def test_the_page_is_printed_where_no_file_is_named(ledger, capsys):
+    assert main(["ledger", "report", str(ledger._opened[0])]) == 0
+    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
+
+
+def test_a_forecast_is_printed(ledger, capsys):
+    assert main(["ledger", "forecast", str(ledger._opened[0])]) == 0
+    assert "allowance nightly: 30 nights" in capsys.readouterr().out
+
+
+def test_a_release_that_was_killed_is_marked_as_lost(ledger, capsys):
+    path = str(ledger._opened[0])
+    assert main(["ledger", "resolve", path, "pending"]) == 1
+    assert "--budget NAME" in capsys.readouterr().err
+    assert main(["ledger", "resolve", path, "pending", "--budget", HOSTILE, "--by", "Ada"]) == 0
+    assert "marked as lost; its charge stays" in capsys.readouterr().out
+    assert [line.status for line in ledger.budget(HOSTILE).history()] == ["released", "lost", "open", "released"]
+    assert main(["ledger", "resolve", path, "pending", "--budget", HOSTILE]) == 1
+    assert "not pending" in capsys.readouterr().err
+    assert main(["ledger", "resolve", path, "3", "--budget", HOSTILE]) == 1
+    ledger.verify()
+
+
+def test_a_reader_that_goes_away_is_no_error(ledger):
+    """`ledger export | head`, on a ledger that is longer than a pipe holds."""
+    budget = ledger.budget("other")
+    with budget._book.write() as page:
+        for _ in range(400):
+            page.append(
+                "charge",
+                {"loss": texts_of(page.spent), "subject": WHO, "query": "count() " * 60, "events": []},
+                dp.budget.account.now(),
+            )
+    command = [sys.executable, "-m", "dpframe", "ledger", "export", str(ledger._opened[0])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        assert job.stdout.readline() == "{\n"
+        job.stdout.close()
+        assert job.stderr.read() == ""
+        assert job.wait(120) == 0
+
+
+def test_version_and_help(capsys):
+    for option, words in (("--version", r"dpframe \d+\.\d+\.\d+"), ("--help", "ledger")):
+        with pytest.raises(SystemExit) as stopped:
+            main([option])
+        assert stopped.value.code == 0
+        assert re.search(words, capsys.readouterr().out)

@@ -1,0 +1,190 @@
+"""A series in a ledger: killed at random points, on two machines at once, in threads, and opened again."""
+
+import json
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe import errors
+from dpframe.budget import Ledger
+from dpframe.release.series import series as module
+from nights import label, opened, query_of
+
+SCRIPT = Path(__file__).parents[1] / "nights.py"
+
+
+def blocks(budget):
+    """What each night measured, as the ledger has it: the last charge of each."""
+    lines = [e for e in budget.entries() if e.kind == "charge" and "within" in e.body]
+    return {e.body["within"]["period"]: e.body["within"]["blocks"] for e in lines}
+
+
+def killed_series(place, folder, nights, kills):
+    """Run the job until all nights are there and it was killed so often."""
+    command = [sys.executable, str(SCRIPT), place, str(folder), str(nights), str(kills)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=3000)
+    return json.loads(done.stdout)
+
+
+def hold(place, folder, nights, kills):
+    """The killed series is that of a run that was never killed, and whatever was paid again was said."""
+    said = killed_series(place, folder, nights, kills)
+    assert said["killed"] >= kills
+    ledger = Ledger(place)
+    budget, series = opened(place)
+    ledger.verify()
+    lines = [line for line in budget.history() if line.paid_by is not None]
+    released = [line.name for line in lines if line.status == "released"]
+    assert sorted(released) == [f"signups {label(night)}" for night in range(nights)], "one answer for each night"
+    assert {line.status for line in lines} <= {"released", "lost"}
+    # Never killed, elsewhere:
+    other = dp.Budget(epsilon=10_000)
+    calm = other.series("signups", every="1d", horizon=60, epsilon=2.0, unit_periods=1, start="2026-01-01")
+    for night in range(nights):
+        calm.add(query_of(other), label(night))
+    assert blocks(budget) == blocks(other)
+    assert series.table().to_polars().columns == calm.table().to_polars().columns
+    assert series.table().to_polars()["count_units_error"].equals(calm.table().to_polars()["count_units_error"])
+    # What was paid: the series once, and each night that was measured again, which the log says.
+    again = [line for line in lines if line.epsilon > 0]
+    lost = [line for line in lines if line.status == "lost"]
+    assert len(again) == len(lost)
+    assert budget.spent.exact_epsilon == 2 + sum((Fraction(repr(line.epsilon)) for line in again), Fraction(0))
+    told = (folder / "said").read_text()
+    assert told.count("measured again, which costs") <= len(again)  # one that was killed again never came to say so
+    finished = [line for line in again if line.status == "released"]
+    assert told.count("measured again, which costs") >= len(finished) - 1
+    totals = np.cumsum([int(label(n)[5:7]) * 31 + int(label(n)[8:10]) for n in range(nights)])
+    assert abs(series.total().value - totals[-1]) < 60 * nights**0.5, "the totals are those of the rows"
+    return said | {"again": len(again)}
+
+
+def test_a_job_that_is_killed_has_the_series_of_one_that_was_not(tmp_path):
+    hold(str(tmp_path / "study.sqlite"), tmp_path, 3, 4)
+
+
+@pytest.mark.long
+def test_a_job_that_is_killed_at_two_hundred_points_over_sixty_nights(place, tmp_path, capsys):
+    said = hold(place, tmp_path, 60, 200)
+    with capsys.disabled():
+        print(f"\n  {said}")
+    assert said["again"] > 10, "no kill came between a charge and its answer"
+
+
+# Two at once
+
+
+def test_two_machines_on_one_night_one_wins_and_the_other_is_told(place, monkeypatch):
+    budget, series = opened(place)
+    series.add(query_of(budget), label(0))
+    inside, go, won = threading.Event(), threading.Event(), []
+    drawn = module.measured
+
+    def slow(*arguments):
+        inside.set()
+        assert go.wait(60)
+        return drawn(*arguments)
+
+    monkeypatch.setattr(module, "measured", slow)
+    first = threading.Thread(target=lambda: won.append(series.add(query_of(budget), label(1)).value))
+    first.start()
+    assert inside.wait(60)
+    elsewhere, other = opened(place)
+    with pytest.raises(errors.ReleasePending, match=r"running elsewhere.*on_pending='retry'"):
+        other.add(query_of(elsewhere), label(1))
+    go.set()
+    first.join()
+    assert other.add(query_of(elsewhere), label(1)).value == won[0]
+    assert budget.spent.epsilon == 2
+    Ledger(place).verify()
+
+
+def test_two_machines_on_two_nights_do_not_measure_one_block_twice(place, monkeypatch):
+    """Another night comes between looking at the series and paying: it is looked at again."""
+    budget, series = opened(place)
+    for night in range(3):
+        series.add(query_of(budget), label(night))
+    elsewhere, other = opened(place)
+    turns, charge = [], type(budget).charge
+
+    def overtaken(self, *arguments, **said):
+        if not turns:
+            turns.append(1)
+            with monkeypatch.context() as patch:
+                patch.setattr(type(budget), "charge", charge)
+                other.add(query_of(elsewhere), label(20))
+        return charge(self, *arguments, **said)
+
+    monkeypatch.setattr(type(budget), "charge", overtaken)
+    series.add(query_of(budget), label(3))
+    made = [tuple(block[:3]) for of in blocks(budget).values() for block in of]
+    assert len(made) == len(set(made)), "a block was measured twice"
+    assert turns == [1]
+    Ledger(place).verify()
+
+
+def test_threads_add_nights_together(place):
+    budget, series = opened(place)
+    series.add(query_of(budget), label(0))
+    failed = []
+
+    def work(nights):
+        mine, own = opened(place)
+        try:
+            for night in nights:
+                own.add(query_of(mine), label(night))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(range(first, 13, 3),)) for first in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert series.table().to_polars().height == 13
+    made = [tuple(block[:3]) for of in blocks(budget).values() for block in of]
+    assert len(made) == len(set(made))
+
+
+def test_a_series_is_opened_again_by_its_name(place):
+    budget, series = opened(place)
+    series.add(query_of(budget), label(0))
+    reopened = Ledger(place).budget("job")
+    again = reopened.series("signups")
+    assert again.total().value == series.total().value
+    again.add(query_of(reopened), label(1))
+    assert again.table().to_polars().height == 2
+    assert "unit_periods=1" in again.explain()
+    other = reopened.series("signups", every="1d", horizon=60, epsilon=2.0, unit_periods=2)
+    with pytest.raises(errors.ReleaseMismatch, match="unit_periods: 1, 2"):
+        other.add(query_of(reopened), label(2))
+    with pytest.raises(errors.InvalidArgument, match="no series 'others'"):
+        reopened.series("others").add(query_of(reopened), label(2))
+    with pytest.raises(errors.InvalidArgument, match="began with 2026-01-01"):
+        reopened.series("signups", start="2025-01-01").add(query_of(reopened), label(2))
+
+
+def test_what_is_stored_of_a_block_is_not_the_sum_of_what_is_stored_of_its_nights(place):
+    """Each block has noise of its own, and no raw total is kept to make the next one of."""
+    budget = Ledger(place).budget("job", epsilon=1)
+    series = budget.series("signups", every="1d", horizon=60, epsilon=0.1, unit_periods=1, start="2026-01-01")
+    rows = pl.DataFrame({"id": range(1000)})
+    for night in range(30):
+        series.add(lambda _: dp.protect(rows, unit="id", budget=budget).count_units(), label(night))
+    answers = [module.unpacked_blocks(data) for data in budget.tables(2).values()]
+    values = [int(total[0]) for answer in answers for (total,) in answer.values]
+    made = [block for of in blocks(budget).values() for block in of]
+    sizes = [sum(last - first + 1 for first, last in block[3]) for block in made]
+    off = np.array(values) - 1000 * np.array(sizes)
+    assert max(sizes) > 5
+    assert np.abs(off).max() < 20 * 36, "farther than 36 scales, once in 10^15"
+    assert (off == 0).mean() < 0.5
+    assert len(set(off.tolist())) > 10
