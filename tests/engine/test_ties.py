@@ -14,8 +14,8 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine as rooms
-from dpframe.plan.candidates import Candidates
 from dpframe.plan.columns import Bounds
+from dpframe.plan.grid import Candidates
 from questions import exact
 
 

@@ -9,18 +9,19 @@ from itertools import combinations
 from typing import Any
 
 from dpframe import engine
+from dpframe.api import aggregates as make
 from dpframe.api.arguments import read_names
 from dpframe.api.query import Query
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import Keys, Marginals, titled
-from dpframe.plan.steps import rebased
+from dpframe.plan import Keys, Limits, Marginals, titled
+from dpframe.plan.steps import Step, rebased
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.estimators import error_of_part
 from dpframe.release.publish import MarginalsRelease, exact_interactions, interaction_variances, table_noise
 from dpframe.theory.formulas.error import Attributes
 
-__all__ = ["MarginalsQuery", "listed_levels", "workload_of"]
+__all__ = ["MarginalsQuery", "listed_levels", "marginals_of", "workload_of"]
 
 
 class MarginalsQuery(Query[Table_co]):
@@ -90,3 +91,20 @@ def listed_levels(keys: Keys | None, columns: Sequence[str]) -> Keys:
     if keys.rows is not None:
         raise UnsupportedOperation("marginals: keys= is a dict of lists, one for each column: keys={'a': [...], ...}.")
     return keys
+
+
+def marginals_of(
+    step: Step, columns: Sequence[str], keys: Keys, workload: Sequence[Attributes], limits: Limits
+) -> Marginals:
+    """The question of these tables, about the columns that some table has."""
+    places = sorted({i for table in workload for i in table})
+    names = tuple(columns[i] for i in places)
+    return Marginals(
+        step,
+        names,
+        Keys(tuple(keys.levels[i] for i in places)),
+        limits,
+        (("count", make.count()),),
+        verb=f"marginals([{', '.join(map(repr, names))}], {{limit}})",
+        workload=tuple(tuple(places.index(i) for i in table) for table in workload),
+    )

@@ -10,7 +10,7 @@ from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_limits, read_name, read_names
 from dpframe.api.cells import cell_of, check_cells, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named, quantiles
-from dpframe.api.marginals import MarginalsQuery, listed_levels, workload_of
+from dpframe.api.marginals import MarginalsQuery, listed_levels, marginals_of, workload_of
 from dpframe.api.query import Query
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
@@ -20,12 +20,9 @@ from dpframe.plan import (
     Hints,
     Key,
     Keys,
-    Kind,
     Layout,
     Limits,
-    Marginals,
     Question,
-    kind,
     read_keys,
     read_other,
 )
@@ -311,10 +308,7 @@ class Questions(Hints, Generic[Table_co]):
             frame = self._then(steps.Cut(self._step, name, intervals, name))
         elif underflow or overflow:
             raise InvalidArgument(f"histogram({name!r}): underflow= and overflow= go with bins=.")
-        elif keys is None and kind(self._step.table.column(name, "histogram").domain.dtype) in (
-            Kind.INTEGER,
-            Kind.FLOAT,
-        ):
+        elif keys is None and self._step.table.column(name, "histogram").is_number:
             raise InvalidArgument(
                 f"histogram({name!r}): say the intervals, bins=[0, 18, 65], or the values, keys=[...]."
             )
@@ -411,15 +405,8 @@ class Questions(Hints, Generic[Table_co]):
         by = self._names([columns], "marginals")
         if not by:
             raise InvalidArgument("marginals: name the columns, such as marginals(['age', 'sex', 'region']).")
-        tables = workload_of(workload, by)
-        places = sorted({i for table in tables for i in table})
-        all_levels = listed_levels(self._keys(by, keys, "marginals"), by)
-        levels = Keys(tuple(all_levels.levels[i] for i in places))
-        tables = tuple(tuple(places.index(i) for i in table) for table in tables)
-        names = tuple(by[i] for i in places)
-        verb = f"marginals([{', '.join(map(repr, names))}], {{limit}})"
-        aggregates = (("count", make.count()),)
-        question = Marginals(self._step, names, levels, read_limits(max_rows), aggregates, verb=verb, workload=tables)
+        levels = listed_levels(self._keys(by, keys, "marginals"), by)
+        question = marginals_of(self._step, by, levels, workload_of(workload, by), read_limits(max_rows))
         return MarginalsQuery(question, self._budget)
 
     def _keys(self, by: tuple[str, ...], keys: Any, verb: str) -> Keys | None:

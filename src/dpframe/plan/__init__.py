@@ -1,6 +1,5 @@
 """Questions before any row is read: columns and their domains, steps, expressions, statistics, and the explanation."""
 
-from dpframe.plan.candidates import Candidates
 from dpframe.plan.columns import (
     Auto,
     Bounds,
@@ -32,6 +31,7 @@ from dpframe.plan.fingerprint import (
 )
 from dpframe.plan.grid import (
     FRACTION_BITS,
+    Candidates,
 )
 from dpframe.plan.hints import (
     ACCESSOR,

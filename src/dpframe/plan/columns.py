@@ -11,7 +11,7 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn
 from dpframe.plan.hints import nearest
-from dpframe.plan.types import Scalar, number
+from dpframe.plan.types import Kind, Scalar, kind, number
 from dpframe.theory.formulas.sensitivity import Relation
 
 __all__ = ["Auto", "Bounds", "Column", "ColumnDomain", "Limits", "Table", "check_names"]
@@ -62,6 +62,11 @@ class Column:
     id: str
     domain: ColumnDomain
     is_unit: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are whole numbers or floats."""
+        return kind(self.domain.dtype) in (Kind.INTEGER, Kind.FLOAT)
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,25 @@
-"""Numbers as integers: the grid that a column's values are put on, chosen from its bounds alone."""
+"""Grids chosen from bounds alone: integers for a column's values, and the candidates of a quantile."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpframe.plan.columns import Bounds
 
-__all__ = ["FRACTION_BITS", "UNIT_GRID", "ValueGrid", "grid_for", "room"]
+__all__ = ["FRACTION_BITS", "UNIT_GRID", "Candidates", "ValueGrid", "grid_for", "room"]
 
 FRACTION_BITS = 20  # bits below the grid step in every total whose rows have weights
 _VALUE_BITS = 24  # for floats: relative steps of 6e-8, far below any noise
 _WHOLE_BITS = 26  # integers with up to this many bits are on a grid of step 1
 _PRODUCT_BITS = 42  # value bits plus limit bits: with FRACTION_BITS they fill 62 bits
+_CANDIDATES = 1024
+_LATTICE_BITS = 50  # bits of a scaled distance: twice the distance, times 1,023, is below 2^61
 
 
 @dataclass(frozen=True)
@@ -81,3 +87,82 @@ def _ceil_log2(value: Fraction) -> int:
     while Fraction(2) ** power < value:
         power += 1
     return power
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The values among which a quantile is chosen: `lower`, `lower + step`, …, `count` of them (column unit).
+
+    The nearest candidate is computed in integers, so that all engines agree on ties. One subtraction of floats gives
+    the distance of a value from `lower`. The distance is then multiplied by a power of two, which is exact. After this
+    scaling the last candidate is at a whole number of about 2^50, the `extent`. All further arithmetic is on integers.
+    """
+
+    lower: float
+    step: float
+    count: int
+    whole: bool
+
+    @classmethod
+    def between(cls, bounds: Bounds, *, whole: bool) -> Candidates:
+        """Every integer between the bounds, if the column holds integers and there are few; else 1,024 points."""
+        lower, width = float(bounds.lower), float(Fraction(bounds.upper) - Fraction(bounds.lower))
+        if width == 0:
+            return cls(lower, 1.0, 1, whole)
+        if whole and width < _CANDIDATES:
+            return cls(lower, 1.0, int(width) + 1, whole)
+        return cls(lower, width / (_CANDIDATES - 1), _CANDIDATES, whole)
+
+    @property
+    def fits(self) -> bool:
+        """Whether each candidate, which is a float, is a whole number of 64 bits once it is rounded."""
+        return self.lower >= -(2.0**63) and self.point(self.count - 1) < 2.0**63
+
+    def point(self, number: int) -> float:
+        """The value of a candidate (column unit)."""
+        return self.lower + number * self.step
+
+    @property
+    def power(self) -> int:
+        """The exponent of the power of two that scales distances, so that the last candidate is at about 2^50."""
+        width = Fraction(self.step) * (self.count - 1)
+        return _LATTICE_BITS - (width.numerator.bit_length() - width.denominator.bit_length()) if width else 0
+
+    @property
+    def extent(self) -> int:
+        """The scaled distance between the first candidate and the last, as a whole number below 2^51; 0 for one value.
+
+        >>> Candidates(0.0, 1.0, 11, True).extent == 10 * 2**47
+        True
+        """
+        return round(Fraction(self.step) * (self.count - 1) * Fraction(2) ** self.power)
+
+    def nearest(self, value: float) -> int:
+        """The number of the candidate nearest to a value, as every engine computes it. Of two, it is the greater.
+
+        Input:  value, finite or infinite (column unit)
+        Output: an integer in [0, count)
+        Bound:  the candidate is within half a step of the value, but for 2^-38 of a step and the rounding of the
+                subtraction; it depends on this value alone
+
+        >>> [Candidates(0.0, 1.0, 11, False).nearest(x) for x in (-math.inf, 0.49, 0.5, 7.0, math.inf)]
+        [0, 0, 1, 7, 10]
+        """
+        last = self.count - 1
+        if not self.extent:
+            return 0
+        inside = min(max(value, self.lower), self.point(last)) - self.lower
+        distance = math.floor(Fraction(inside) * Fraction(2) ** self.power)
+        return min((2 * last * distance + self.extent) // (2 * self.extent), last)
+
+    def around(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+        """The smallest and largest value whose nearest candidate is from `first` to `last` (column unit).
+
+        A value is within half a step of its nearest candidate, but for the rounding of floats. For a column of whole
+        numbers the two ends are whole numbers.
+        """
+        largest = max(abs(self.lower), abs(self.point(self.count - 1)))
+        exact = self.whole and self.step == 1 and largest < 2**52
+        beside = 0.501 * self.step + (0.0 if exact else 2 * math.ulp(largest))
+        low, high = self.lower + first * self.step - beside, self.lower + last * self.step + beside
+        return (np.ceil(low), np.floor(high)) if self.whole else (low, high)

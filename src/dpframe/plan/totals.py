@@ -12,9 +12,8 @@ from typing import Literal
 from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
-from dpframe.plan.candidates import Candidates
 from dpframe.plan.columns import Auto, Bounds, Column
-from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, ValueGrid, grid_for
+from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, ValueGrid, grid_for
 from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, kind, show, ticks
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import Sensitivity

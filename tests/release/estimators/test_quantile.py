@@ -9,7 +9,7 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine, errors
-from dpframe.plan.candidates import Candidates
+from dpframe.plan.grid import Candidates
 from dpframe.release.answer.selection import rank_scores
 from dpframe.theory.formulas.loss.quantile_selection import PRIOR, rank_prior, rank_terms
 from prices import Price, noise_plan

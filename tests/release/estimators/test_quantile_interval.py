@@ -14,8 +14,8 @@ import pytest
 
 import dpframe as dp
 from dpframe.errors import BudgetExceeded, InvalidArgument, ReleaseMismatch, UnsupportedOperation
-from dpframe.plan.candidates import Candidates
 from dpframe.plan.columns import Bounds
+from dpframe.plan.grid import Candidates
 from dpframe.release.answer.selection import rank_scores, reach_scores
 from dpframe.theory.formulas.error.quantile_interval import distances, margin
 from dpframe.theory.formulas.loss.quantile_selection import rank_terms

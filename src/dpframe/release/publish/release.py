@@ -25,7 +25,7 @@ from dpframe.release.publish.error_tables import error_table, largest_errors, no
 from dpframe.release.publish.files import check_installed, grid_html, long_html, write_excel, write_parquet
 from dpframe.release.publish.heading import heading_of, in_words, title_of
 from dpframe.release.publish.margins import crosstab
-from dpframe.release.publish.report import Report
+from dpframe.release.publish.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES, Report
 from dpframe.usage import RELEASED, explains, warn
 
 if TYPE_CHECKING:
@@ -208,11 +208,13 @@ class Release(Hints, Generic[Table_co]):
     ) -> Release[Table_co]:
         chosen = [output for output in self._numbers.outputs if meant(output)]
         if not chosen:
-            raise UnsupportedOperation(f"{verb}(): this release has no {_MEANT[verb]}, so there is nothing to change.")
-        said = [f"{verb}(): {_SAID[verb]} ({', '.join(output.name for output in chosen)})"]
-        if self._set > 1 and _APART not in self._steps:
-            warn(_CHANGED_ALONE.format(verb=verb, number=self._set))
-            said.append(_APART)
+            raise UnsupportedOperation(
+                f"{verb}(): this release has no {CHANGEABLE[verb]}, so there is nothing to change."
+            )
+        said = [f"{verb}(): {CHANGES[verb]} ({', '.join(output.name for output in chosen)})"]
+        if self._set > 1 and APART not in self._steps:
+            warn(CHANGED_ALONE.format(verb=verb, number=self._set))
+            said.append(APART)
         numbers = self._numbers.changed(chosen, change, dtype)
         numbers = replace(numbers, lifted=numbers.lifted or verb == "nonnegative")
         return replace(self, _numbers=numbers, _steps=(*self._steps, *said))
@@ -437,19 +439,3 @@ class Release(Hints, Generic[Table_co]):
         """The pandas table with an empty text where a number is suppressed."""
         table = self.to_pandas()
         return table.astype(object).where(table.notna(), "") if self._numbers.below is not None else table
-
-
-_MEANT = {"nonnegative": "counts, nor sums of values that cannot be negative", "round": "counts or sums"}
-_APART = (
-    "This table was changed by itself. It no longer agrees with the other tables of its release: totals that they "
-    "share can differ."
-)
-_CHANGED_ALONE = (
-    "{verb}(): this is one of {number} marginals that agree where they share columns. A table that is changed by "
-    "itself no longer agrees with the others: a total here can differ from the same total there. Publish the tables "
-    "as they were released, out.to_csv() and the like, or this one alone; its report() says that it was changed."
-)
-_SAID = {
-    "nonnegative": "the nearest table without negative numbers that keeps its totals",
-    "round": "integers that still add up",
-}

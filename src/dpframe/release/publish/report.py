@@ -25,6 +25,22 @@ STEPS = ("step", "one_unit_has", "known")
 MECHANISMS = ("column", "aggregate", "mechanism", "scale", "threshold")
 DELTAS = (1e-6, 1e-9)  # at which a loss in ρ is also said in ε
 
+# What changes a released table, which is told in its statement.
+CHANGEABLE = {"nonnegative": "counts, nor sums of values that cannot be negative", "round": "counts or sums"}
+APART = (
+    "This table was changed by itself. It no longer agrees with the other tables of its release: totals that they "
+    "share can differ."
+)
+CHANGED_ALONE = (
+    "{verb}(): this is one of {number} marginals that agree where they share columns. A table that is changed by "
+    "itself no longer agrees with the others: a total here can differ from the same total there. Publish the tables "
+    "as they were released, out.to_csv() and the like, or this one alone; its report() says that it was changed."
+)
+CHANGES = {
+    "nonnegative": "the nearest table without negative numbers that keeps its totals",
+    "round": "integers that still add up",
+}
+
 TRUST = (
     "Central model: the rows are read by the process that releases the table, and the people in them trust it and "
     "whoever runs it. Only the released table, its statement and the budget's history are protected outputs."
