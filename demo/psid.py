@@ -25,7 +25,7 @@ query = people.sum("spend", bounds=(0, 100), max_rows=20)
 print(query.explain())                                           # why it is private; nothing is read yet
 print(query.release(epsilon=0.5).report())
 
-The README has more examples, notebooks/ explains why it works, and `make test` checks all of it."""
+Go on in docs/start.md; `make docs` builds the whole site, and `make test` checks all of it."""
 
 
 def show(title: str, *things: object) -> None:
