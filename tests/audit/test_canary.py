@@ -176,7 +176,9 @@ def shown(query, ears):
     return said
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "pyarrow"])
+@pytest.mark.parametrize(
+    "kind", ["pandas", "lazy", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("polars", "pyarrow"))]
+)
 def test_no_public_call_shows_a_cell(kind, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ears = Ears(tmp_path)

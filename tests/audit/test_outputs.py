@@ -141,7 +141,10 @@ def audited(kind, trials=DRAWS):
     return audit(lambda t: release(t, relation), table, neighbour, epsilon, delta, trials)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+_AT_LENGTH = ("different", "std", "geometric mean", "maximum", "two most frequent", "gaussian batch", "sum, replace")
+
+
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.long) if k in _AT_LENGTH else k for k in KINDS])
 def test_no_release_tells_more_than_it_claims(kind, capsys):
     result = audited(kind)
     with capsys.disabled():
