@@ -166,7 +166,7 @@ def told(receipt: Receipt, name: str | None) -> dict[str, str]:
         _LOG.info("%s: %s", name, words)
         return {"stored": words}
     if receipt.again:
-        _LOG.info("%s: paid for again, %s", name, receipt.loss)
+        _LOG.info("%s: measured again, which costs %s", name, receipt.loss)
     return {}
 
 

@@ -424,8 +424,8 @@ def rebased(step: Step, data: Any) -> Step:
     return exchanged(step, lambda _: source)
 
 
-def exchanged(step: Step, other: Callable[[Source], Source]) -> Step:
-    """A plan from other sources with the same columns."""
+def exchanged(step: Step, other: Callable[[Source], Step]) -> Step:
+    """A plan from other sources with the same columns, or from steps on them."""
     if isinstance(step, Source):
         return other(step)
     assert step.parent is not None

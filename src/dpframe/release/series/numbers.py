@@ -11,8 +11,9 @@ import polars as pl
 
 from dpframe.budget import Loss
 from dpframe.engine import as_kind
-from dpframe.errors import InvalidArgument, UnsupportedOperation, kind_of
+from dpframe.errors import UnsupportedOperation
 from dpframe.plan import render_html
+from dpframe.release.accuracy import check_column
 from dpframe.release.publish import Report
 from dpframe.release.series.chart import line_chart
 
@@ -76,10 +77,8 @@ class SeriesNumbers:
                 InvalidArgument for a column that is not there
         """
         names = [name.removesuffix("_error") for name in self._long.columns if name.endswith("_error")]
+        check_column(column, names, "plot")
         chosen = names[0] if column is None else column
-        if chosen not in names:
-            said = repr(column) if isinstance(column, str) else kind_of(column)
-            raise InvalidArgument(f"plot: there is no column {said}; columns are {', '.join(names)}.")
         if not self._period:
             raise UnsupportedOperation("plot(): these are no numbers over time; series.table() has them.")
         keys = [name for name in self._long.columns[1:] if name not in (*names, *(f"{name}_error" for name in names))]

@@ -11,7 +11,7 @@ from typing import Any
 from dpframe import engine
 from dpframe.errors import BudgetMismatch, InvalidArgument, ReleaseMismatch, UnsupportedOperation, WrongType, kind_of
 from dpframe.plan import Kind, Marginals, Question, col, described, kind, lit
-from dpframe.plan.steps import Filter, Source, Step, exchanged, source_of, sources_of
+from dpframe.plan.steps import Filter, Step, exchanged, source_of, sources_of
 from dpframe.release.series.calendar import Calendar
 
 __all__ = ["Asked", "check_kind", "check_same", "described_question", "read_query", "validated"]
@@ -80,11 +80,7 @@ def _only(step: Step, on: str, calendar: Calendar, period: int) -> Step:
         condition = (col(on) >= lit(begins)) & (col(on) < lit(ends))
     else:
         raise WrongType(f"on={on!r}: a column of dates, times, or texts such as '2026-11-21' says when a row is.")
-    return exchanged(step, lambda source: _filtered(source, condition))
-
-
-def _filtered(source: Source, condition: Any) -> Any:
-    return Filter(source, condition)
+    return exchanged(step, lambda source: Filter(source, condition))
 
 
 def check_kind(question: Question) -> None:

@@ -17,13 +17,13 @@ from dpframe.errors import InvalidArgument, LedgerUnavailable, UnsupportedOperat
 from dpframe.plan import Question, check_choice
 from dpframe.release.accuracy import check_alpha
 from dpframe.release.failing import recorded
-from dpframe.release.run import subject_of
+from dpframe.release.run import subject_of, told
 from dpframe.release.series.answer import Measured, measured, packed_blocks, unpacked_blocks
 from dpframe.release.series.calendar import Calendar
 from dpframe.release.series.estimates import Estimates, running, windows
 from dpframe.release.series.noise import Person, SeriesNoise
 from dpframe.release.series.numbers import SeriesNumbers
-from dpframe.release.series.progress import Overtaken, Place, Progress
+from dpframe.release.series.progress import Block, Overtaken, Place, Progress
 from dpframe.release.series.questions import Asked, check_kind, check_same, described_question, read_query, validated
 from dpframe.release.series.settings import Settings, kept, opening_plan
 
@@ -78,17 +78,20 @@ class Series:
         Errors: those of a release, which spend nothing; ReleasePending where the period was charged and never stored
         """
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
-        asked = Asked(query, self._on, lambda given: read_query(given, self._budget))
+        asked = self._asked(query)
         opened = self._opened_for(asked, period)
         number = opened.calendar.number(period)
         opened.noise.shapes.part_of(number)
         for _ in range(_TURNS):
             try:
-                receipt, answer = self._added(opened, asked, number, retry=on_pending == "retry")
+                receipt = self._added(opened, asked, number, retry=on_pending == "retry")
             except Overtaken:
                 continue
-            return self._shown(number, receipt, answer)
+            return self._shown(opened, number, receipt)
         raise LedgerUnavailable(f"{self._name!r}: others add periods all the time. Nothing was spent. Try again.")
+
+    def _asked(self, query: Any) -> Asked:
+        return Asked(query, self._on, lambda given: read_query(given, self._budget))
 
     def reads(self, period: object) -> list[str]:
         """The periods whose rows are read when a period is added now: itself, and those in blocks that end with it."""
@@ -117,7 +120,7 @@ class Series:
         _LOG.info("series %r is open: %s for all of its periods", self._name, loss)
         return _Opened.of(opened)
 
-    def _added(self, opened: _Opened, asked: Asked, number: int, *, retry: bool) -> tuple[Receipt, Measured]:
+    def _added(self, opened: _Opened, asked: Asked, number: int, *, retry: bool) -> Receipt:
         """Charge a period and measure it. Errors: Overtaken where others were faster; those of a release."""
         progress, label = self._progress(opened), opened.calendar.label(number)
         blocks = progress.measured_by(number, opened.noise.shapes)
@@ -134,20 +137,21 @@ class Series:
             name=f"{self._name} {label}",
             plan={"series": self._name, "period": label},
             retry=retry,
-            within=self._place(opened, progress, number, first),
+            within=self._place(opened, progress, number, first, blocks),
         )
         if receipt.stored is not None:
-            return receipt, unpacked_blocks(receipt.stored.data)
+            return receipt
         answer = recorded(
             self._budget, receipt, lambda: sealed(lambda: measured(questions.__getitem__, blocks, opened.noise))
         )
         said = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
         self._budget.store(receipt, packed_blocks(answer), {"series": self._name, **said})
-        return receipt, answer
+        return receipt
 
-    def _place(self, opened: _Opened, progress: Progress, number: int, question: Question) -> Place:
-        """The place of a period among those that were added."""
-        blocks = progress.measured_by(number, opened.noise.shapes)
+    def _place(
+        self, opened: _Opened, progress: Progress, number: int, question: Question, blocks: tuple[Block, ...]
+    ) -> Place:
+        """The place of a period among those that were added, and the blocks that are measured with it."""
         settings = Settings.from_plan(opened.entry.body["plan"]["series"])
         sizes = [(block.part, block.level, len(block.periods)) for block in blocks]
 
@@ -167,17 +171,11 @@ class Series:
                 validated(made[one])
         return made
 
-    def _shown(self, number: int, receipt: Receipt, answer: Measured) -> SeriesNumbers:
+    def _shown(self, opened: _Opened, number: int, receipt: Receipt) -> SeriesNumbers:
         """The number of a period that was added."""
-        opened = self._opened()
         label = opened.calendar.label(number)
-        stored = ""
-        if receipt.stored is not None:
-            stored = f"Stored answer of {receipt.stored.when:%Y-%m-%d %H:%M} UTC, nothing charged."
-            _LOG.info("%s %s: %s", self._name, label, stored)
-        elif receipt.again:
-            _LOG.info("%s %s: measured again, which costs %s", self._name, label, receipt.loss)
-        else:
+        stored = told(receipt, f"{self._name} {label}").get("stored", "")
+        if not stored and not receipt.again:
             _LOG.info("%s %s: added, nothing charged beside the price of the series", self._name, label)
         estimates = self._estimates(opened)
         weights = (np.array(estimates.periods)[None] == number).astype(np.float64)
@@ -232,7 +230,7 @@ class Series:
         settings = self._settings
         if settings is None or period is None:
             raise InvalidArgument("series.explain(query, period): as in add, and with the price of the series.")
-        asked = Asked(query, self._on, lambda given: read_query(given, self._budget))
+        asked = self._asked(query)
         calendar = Calendar.read(settings.every, period if self._start is None else self._start)
         question = asked.of(calendar, calendar.number(period))
         check_kind(question)
