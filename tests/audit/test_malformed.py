@@ -55,6 +55,12 @@ QUERY = GROUPS.agg(n=dp.count(), m=dp.mean("x", (0, 9)))
 NUMBER = FRAME.sum("x", (0, 9), max_rows=1)
 RELEASED = dp.protect(TABLE.rows, unit="user", budget=BUDGET).count_units().release(epsilon=1)
 GROUPED = dp.protect(TABLE.rows, unit="user", budget=BUDGET).histogram("x", bins=[0, 9], max_rows=1).release(epsilon=1)
+MEANS = (
+    dp.protect(TABLE.rows, unit="user", budget=BUDGET)
+    .group_by("city", keys=["a", "b", "c", "d"], max_rows=1)
+    .agg(m=dp.mean("x", bounds=(0, 1)))
+    .release(epsilon=1)
+)
 LOOK = {"title": "A title", "width": 500, "height": 300}
 SERIES = BUDGET.series("nights", every="1d", horizon=9, epsilon=1.0, unit_periods=1, on="city", start="2026-01-01")
 ROWS = {"max_rows": 2}
@@ -248,6 +254,7 @@ CALLS = {
     "released.accuracy": (RELEASED.accuracy, {"alpha": 0.1}),
     "released.with_ci": (RELEASED.with_ci, {"ci": 0.9}),
     "released.suppress": (RELEASED.suppress, {"below": 3}),
+    "released.shrink": (MEANS.shrink, {"column": "m"}),
     "released.plot": (GROUPED.plot, {"column": "count", **LOOK, "sort": "keys"}),
     # One line
     "one line": (

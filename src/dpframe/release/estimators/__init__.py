@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Noisy, Parts, in_ticks, real, shown
+from dpframe.release.estimators.compared import Compared, Shrunk
 from dpframe.release.estimators.geometric_mean import GeometricMeanEstimator
 from dpframe.release.estimators.margins import error_of_part, source_of, variances
 from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
@@ -18,9 +19,11 @@ from dpframe.release.estimators.total import CountEstimator, SumEstimator, error
 from dpframe.release.estimators.variance import StandardDeviationEstimator, VarianceEstimator
 
 __all__ = [
+    "Compared",
     "Estimator",
     "Noisy",
     "Parts",
+    "Shrunk",
     "end_names",
     "error_of_part",
     "error_of_sum",

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.plan import Formula, ReleasedColumn, Total
+from dpframe.release.estimators.compared import Compared
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["Estimator", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown"]
@@ -29,11 +30,13 @@ class Estimator(ABC):
     """One statistic.
 
     `adds_up` says whether the number of several groups together is the sum of their numbers, so that it has margins.
-    `is_number` says whether the statistic is a number, which has an interval and can be charted.
+    `is_number` says whether the statistic is a number, which has an interval and can be charted. `shrinks` says whether
+    groups can be `compared`, so that their values can be moved towards a common one.
     """
 
     adds_up: ClassVar[bool] = False
     is_number: ClassVar[bool] = True
+    shrinks: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
@@ -49,6 +52,14 @@ class Estimator(ABC):
         Output: the two ends, one number per group, in the unit of `numbers`: for a time its ticks
         """
         return np.full(numbers.shape, math.nan), np.full(numbers.shape, math.nan)
+
+    def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared | None:
+        """The groups beside the value that they have in common; None for a statistic that cannot be shrunk."""
+        return None
+
+    def from_ratio(self, output: ReleasedColumn, ratios: Floats, parts: Parts) -> Floats:
+        """The statistic (column unit) from the ratio that `compared` is about."""
+        return ratios
 
     @abstractmethod
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:

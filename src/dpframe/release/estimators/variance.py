@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
-from dpframe.release.estimators.mean import bounded_mean, mean_interval
+from dpframe.release.estimators.mean import bounded_mean, compared_means, is_heavy, mean_interval
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["StandardDeviationEstimator", "VarianceEstimator"]
@@ -19,6 +20,8 @@ __all__ = ["StandardDeviationEstimator", "VarianceEstimator"]
 
 class VarianceEstimator(Estimator):
     """E(x - middle)² - (E x - middle)², kept between 0 and the largest variance that the bounds allow."""
+
+    shrinks = True
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         return _variance(output, noisy)
@@ -30,6 +33,14 @@ class VarianceEstimator(Estimator):
         low, high = (end * output.ticks for end in _variance_interval(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
+    def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
+        """Variances of groups beside their average."""
+        return _compared(output, plan, parts)
+
+    def from_ratio(self, output: ReleasedColumn, ratios: Floats, parts: Parts) -> Floats:
+        """The variance with its divisor n - ddof."""
+        return ratios * _divisor(output, parts)
+
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error for any values inside their bounds: see `_expected_error`."""
         return None if rows is None else _expected_error(output, plan, alpha, rows) * output.ticks
@@ -37,6 +48,8 @@ class VarianceEstimator(Estimator):
 
 class StandardDeviationEstimator(Estimator):
     """The root of the variance."""
+
+    shrinks = True
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         return np.sqrt(_variance(output, noisy))
@@ -47,6 +60,14 @@ class StandardDeviationEstimator(Estimator):
         """The roots of the variances that fit."""
         low, high = (np.sqrt(end) * output.ticks for end in _variance_interval(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
+
+    def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
+        """Variances of groups beside their average."""
+        return _compared(output, plan, parts)
+
+    def from_ratio(self, output: ReleasedColumn, ratios: Floats, parts: Parts) -> Floats:
+        """The root of the variance with its divisor n - ddof."""
+        return np.sqrt(ratios * _divisor(output, parts))
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """At most the root of the error of the variance.
@@ -66,6 +87,35 @@ def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
     largest = ((float(output.bounds.upper) - float(output.bounds.lower)) / 2) ** 2
     variance = np.clip(second - first**2, 0.0, largest)
     return variance * number / np.maximum(number - output.ddof, 1.0)
+
+
+def _compared(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
+    """Variances with divisor n beside their average over all groups, by number of values.
+
+    The mean of each group enters as it is when shrunk: that of a small group would bring more noise than it removes.
+
+    Bound:  none is needed. n·(v - common) = Q - n·(m² + common) with Q the sum of squares; the noise of Q, of the mean
+            and of n enter as in the identity of `release.estimators.fieller`
+    """
+    (_, total), (squares, square), (size, count) = output.totals
+    sizes, counted, centre = parts[size], np.maximum(parts[size], 0.0), float(square.grid.centre)
+    means = compared_means(output, plan, parts).shrunk().values - float(square.about)
+    number, largest = max(float(counted.sum()), 1.0), half_width(output) ** 2
+    average = centre + float(parts[squares].sum() - counted @ means**2) / number
+    common = min(max(average, 0.0), largest)
+    weight = np.maximum(np.abs(centre - means**2 - common), np.abs(centre + means**2 - common))
+    noises = (plan.of(square), plan.of(total), plan.of(count))
+    weights = (np.ones_like(weight), 2 * np.abs(means), weight)
+    variances = sum((w * noise.deviation) ** 2 for w, noise in zip(weights, noises, strict=True))
+    differences = parts[squares] + sizes * (centre - means**2 - common)
+    heavy = is_heavy(plan, square, total, count)
+    return Compared(common, differences, sizes, np.asarray(variances), 0.0, largest, 2 * largest, heavy)
+
+
+def _divisor(output: ReleasedColumn, parts: Parts) -> Floats:
+    """What turns the divisor n into n - ddof; n is at least 1."""
+    number = np.maximum(parts[output.totals[-1][0]], 1.0)
+    return np.asarray(number / np.maximum(number - output.ddof, 1.0))
 
 
 def _variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:

@@ -26,6 +26,7 @@ from dpframe.release.publish.files import check_installed, grid_html, long_html,
 from dpframe.release.publish.heading import heading_of, in_words, title_of
 from dpframe.release.publish.margins import crosstab
 from dpframe.release.publish.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES, Report
+from dpframe.release.publish.shrinking import Shrinks
 from dpframe.usage import RELEASED, explains, warn
 
 if TYPE_CHECKING:
@@ -36,14 +37,14 @@ __all__ = ["Release"]
 
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Hints, Generic[Table_co]):
+class Release(Shrinks, Hints, Generic[Table_co]):
     """A released table, what it cost, and how exact it is.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow; type checkers know
     it too, as `Release[pd.DataFrame]`. `value` is the one
     number of an ungrouped release of one column. `cost` is the loss that was charged, `when` the time (UTC) at which
     the noise was drawn: long ago for the stored answer of a name. `nonnegative`, `round` and `suppress` give another
-    release of the same draw, for free.
+    release of the same draw, for free, and so does `shrink`.
     """
 
     _habits = RELEASE
@@ -330,7 +331,8 @@ class Release(Hints, Generic[Table_co]):
         return long_html(self._numbers.shown, found, [*self._numbers.by, *self._chosen])
 
     def _repr_html_(self) -> str:
-        steps = "".join(f"<br>{escape(step)}" for step in (*self._from_store, *self._unseen, *self._steps))
+        notes = (*self._from_store, *self._unseen, *self._steps, *self._noisy)
+        steps = "".join(f"<br>{escape(note)}" for note in notes)
         likely = (
             f"; those of {', '.join(self._likely)} are likely, release(..., ci=0.95) proves" if self._likely else ""
         )
