@@ -29,13 +29,13 @@ def watched(items: Iterable[Item], total: int, what: str, show: bool | None = No
         yield from items
         return
     due = time.monotonic() + (0.0 if show else _PATIENCE)
-    drawn = False
-    for done, item in enumerate(items):
+    line_open = False
+    for count, item in enumerate(items):
         if time.monotonic() >= due:
-            filled = 30 * done // max(total, 1)
-            bar = "█" * filled + "░" * (30 - filled)
-            print(f"\r{bar} {done:,} of {total:,} {what}", end="", file=sys.stderr, flush=True)
-            due, drawn = time.monotonic() + _EVERY, True
+            blocks = 30 * count // max(total, 1)
+            bar = "█" * blocks + "░" * (30 - blocks)
+            print(f"\r{bar} {count:,} of {total:,} {what}", end="", file=sys.stderr, flush=True)
+            due, line_open = time.monotonic() + _EVERY, True
         yield item
-    if drawn:
+    if line_open:
         print(f"\r{'█' * 30} {total:,} of {total:,} {what}", file=sys.stderr, flush=True)

@@ -82,10 +82,10 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
             if wrong is None:
                 raise
         verb = question.__name__
-        said = {**_ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
-        called = line.partition("(")[0]
-        asked = verb if "{}" in called and not verb.startswith("__") else called
-        raise WrongCall(f"{asked}: {wrong}. Type {line.format(verb, said).replace('(, ', '(')}.")
+        arguments = {**_ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
+        prefix = line.partition("(")[0]
+        subject = verb if "{}" in prefix and not verb.startswith("__") else prefix
+        raise WrongCall(f"{subject}: {wrong}. Type {line.format(verb, arguments).replace('(, ', '(')}.")
 
     return checked  # type: ignore[return-value]
 
@@ -103,8 +103,8 @@ def explains(line: str, verbs: Mapping[str, str] = _ARGUMENTS) -> Callable[[C], 
 
     def changed(kind: C) -> C:
         for verb in filter(partial(hasattr, kind), verbs):
-            one = line.replace(", max_rows=5", "") if verb == "count_units" else line
-            setattr(kind, verb, explained(getattr(kind, verb), one, verbs[verb]))
+            verb_line = line.replace(", max_rows=5", "") if verb == "count_units" else line
+            setattr(kind, verb, explained(getattr(kind, verb), verb_line, verbs[verb]))
         return kind
 
     return changed

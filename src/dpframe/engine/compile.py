@@ -62,15 +62,17 @@ def compiled(question: Question, salt: int, *, empty: bool = False, whole: bool 
     if not all(total.additive for total in totals.values()):  # other frames than `main` are made of them too
         rows = backend_of(rows).shared(rows)
     if units:
-        made = _integers(rows, columns)
+        integer_rows = _integers(rows, columns)
         if (
             question.keys is None or question.keys.rows is None
         ):  # else some of these rows are still of groups not listed
-            made = sifted(made, units, groups, question.limits, question.cells, salt, alone=not question.aggregates)
-        weights = listed_only(question, partials(made, units, groups, list(columns.values())))
-        asked, alone = list(columns.values()), not question.aggregates
+            integer_rows = sifted(
+                integer_rows, units, groups, question.limits, question.cells, salt, alone=not question.aggregates
+            )
+        weights = listed_only(question, partials(integer_rows, units, groups, list(columns.values())))
+        additive, alone = list(columns.values()), not question.aggregates
         weights = enforced(
-            weights, units, groups, totals.values(), asked, question.limits, question.cells, salt, alone=alone
+            weights, units, groups, totals.values(), additive, question.limits, question.cells, salt, alone=alone
         )
         main = _totals(weights, groups, {i: (p.units, p.total) for i, p in columns.items()})
     else:
@@ -81,8 +83,8 @@ def compiled(question: Question, salt: int, *, empty: bool = False, whole: bool 
         if total.kind == TotalKind.RANKS:
             assert total.candidates is not None
             number = candidate_number(total, total.candidates, backend_of(rows))
-            numbered = rows.with_columns(number.alias("b"))
-            apart[i] = _ranks(numbered, weights, units, groups)
+            candidates = rows.with_columns(number.alias("b"))
+            apart[i] = _ranks(candidates, weights, units, groups)
         elif total.kind == TotalKind.MODES:
             apart[i] = _ranks(among(rows, total), weights, units, groups)
         elif total.kind == TotalKind.DISTINCT:
@@ -93,8 +95,8 @@ def compiled(question: Question, salt: int, *, empty: bool = False, whole: bool 
 
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:
     """Rows with the integer of each additive total; where no unit limits follow, rows count as 1."""
-    made = [row_integer(p.total).alias(p.rows) for p in columns.values() if p.total.column or every]
-    return rows.with_columns(*made) if made else rows
+    integers = [row_integer(p.total).alias(p.rows) for p in columns.values() if p.total.column or every]
+    return rows.with_columns(*integers) if integers else rows
 
 
 # Stage 4: totals
@@ -116,7 +118,7 @@ def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, T
     return frame.group_by(*groups).agg(*sums) if groups else frame.select(*sums)
 
 
-def _ranks(numbered: Frame, weights: Frame | None, units: Sequence[str], groups: Sequence[str]) -> Frame:
+def _ranks(candidates: Frame, weights: Frame | None, units: Sequence[str], groups: Sequence[str]) -> Frame:
     """Weighted rows per group and candidate.
 
     The weights come from another reading of the rows, which a source with random numbers in it makes another table of.
@@ -124,16 +126,16 @@ def _ranks(numbered: Frame, weights: Frame | None, units: Sequence[str], groups:
     rows as there are in this reading, where those are more.
     """
     if weights is None:
-        return numbered.group_by(*groups, "b").agg(nw.len().cast(nw.Int64).alias("t"))
-    per_unit = numbered.group_by(*units, *groups, "b").agg(nw.len().cast(nw.Int64).alias("d"))
-    joined = per_unit.join(weights.select(*units, *groups, "n", "w"), on=[*units, *groups], how="inner")
-    if not backend_of(joined).reads_once:
-        joined = joined.with_columns(nw.col("d").sum().over(*units, *groups).cast(nw.Int64).alias("s"))
-        joined = joined.with_columns(
+        return candidates.group_by(*groups, "b").agg(nw.len().cast(nw.Int64).alias("t"))
+    per_unit = candidates.group_by(*units, *groups, "b").agg(nw.len().cast(nw.Int64).alias("d"))
+    parts = per_unit.join(weights.select(*units, *groups, "n", "w"), on=[*units, *groups], how="inner")
+    if not backend_of(parts).reads_once:
+        parts = parts.with_columns(nw.col("d").sum().over(*units, *groups).cast(nw.Int64).alias("s"))
+        parts = parts.with_columns(
             nw.when(nw.col("s") > nw.col("n")).then(nw.col("s")).otherwise(nw.col("n")).alias("n")
         )
-    weighted = joined.with_columns(spread(backend_of(joined), "d").alias("e"))
-    return weighted.group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
+    shares = parts.with_columns(spread(backend_of(parts), "d").alias("e"))
+    return shares.group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
 
 
 def _distinct(

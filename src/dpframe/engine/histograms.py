@@ -58,8 +58,8 @@ def magnitude_profile(question: Question, column: Column, *, empty: bool = False
     def number(engine: Backend, value: nw.Expr) -> nw.Expr:
         size = value.abs().clip(2.0**first, 2.0**last)
         power = engine.floor(size.log(2)).clip(first, last).cast(nw.Int64) - first + 1
-        sized = nw.when(value < 0).then(0 - power).otherwise(power)
-        return nw.when(value.abs() > 0).then(sized).otherwise(nw.lit(0).cast(nw.Int64))
+        signed_power = nw.when(value < 0).then(0 - power).otherwise(power)
+        return nw.when(value.abs() > 0).then(signed_power).otherwise(nw.lit(0).cast(nw.Int64))
 
     wide = len(EXPONENTS)
     return guarded(lambda: _values(question, column, number, -wide, wide, empty))
@@ -116,11 +116,11 @@ def _sizes(question: Question, sizes: Sequence[str], empty: bool) -> dict[str, I
 def _at_nodes(sizes: Integers, units: Integers) -> Integers:
     """A histogram in which each unit gives ONE to the two nodes around its size."""
     size = np.clip(sizes, NODES[0], NODES[-1])
-    left = np.clip(np.searchsorted(NODES, size, side="right") - 1, 0, len(NODES) - 2)
-    upper = ((size - NODES[left]) * ONE) // (NODES[left + 1] - NODES[left])
+    below = np.clip(np.searchsorted(NODES, size, side="right") - 1, 0, len(NODES) - 2)
+    upper = ((size - NODES[below]) * ONE) // (NODES[below + 1] - NODES[below])
     counts = np.zeros(len(NODES), np.int64)
-    np.add.at(counts, left, units * (ONE - upper))
-    np.add.at(counts, left + 1, units * upper)
+    np.add.at(counts, below, units * (ONE - upper))
+    np.add.at(counts, below + 1, units * upper)
     return counts
 
 
@@ -144,8 +144,8 @@ def _keys(question: Question, empty: bool) -> Integers:
 
     table = _added(question, build, empty)
     if question.cells is not None and question.cells <= _LISTED:
-        listed = key_frame(question).join(table, on=groups, how="left", maintain_order="left")
-        return np.asarray(listed.get_column("s").fill_null(0).to_numpy(), np.int64)
+        key_table = key_frame(question).join(table, on=groups, how="left", maintain_order="left")
+        return np.asarray(key_table.get_column("s").fill_null(0).to_numpy(), np.int64)
     counts = np.zeros(_HASHED, np.int64)
     if table.height:
         at = table.select(pl.struct(groups).hash(0) % _HASHED).to_series().to_numpy()
@@ -169,11 +169,13 @@ def _values(
         value = nw.col(column.id)
         if kind(column.domain.dtype) in (Kind.BOOLEAN, *TIMES):
             value = value.cast(nw.Int64)
-        binned = rows.with_columns(number(backend_of(rows), to_float(value)).alias("b"))
-        counted = binned.group_by(*units, "b").agg(nw.len().cast(nw.Int64).alias("n"))
-        each = ONE // (part.table.declared or 1)
-        counted = _with_parts(counted, units) if units else counted.with_columns((nw.col("n") * each).alias("s"))
-        return Sums(counted.group_by("b").agg(nw.col("s").sum()), ("b",))
+        bins = rows.with_columns(number(backend_of(rows), to_float(value)).alias("b"))
+        bin_counts = bins.group_by(*units, "b").agg(nw.len().cast(nw.Int64).alias("n"))
+        share = ONE // (part.table.declared or 1)
+        bin_counts = (
+            _with_parts(bin_counts, units) if units else bin_counts.with_columns((nw.col("n") * share).alias("s"))
+        )
+        return Sums(bin_counts.group_by("b").agg(nw.col("s").sum()), ("b",))
 
     table = _added(question, build, empty)
     counts = np.zeros(last - first + 1, np.int64)

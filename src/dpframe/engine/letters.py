@@ -40,5 +40,5 @@ def letters(*, capital: bool, most: int = sys.maxunicode) -> tuple[str, str]:
     False
     """
     pairs = [(x, x.upper() if capital else x.lower()) for x in map(chr, range(most + 1))]
-    other = [(x, y) for x, y in pairs if x != y and len(y) == 1]
-    return "".join(x for x, _ in other), "".join(y for _, y in other)
+    changes = [(x, y) for x, y in pairs if x != y and len(y) == 1]
+    return "".join(x for x, _ in changes), "".join(y for _, y in changes)

@@ -48,7 +48,7 @@ def _sums(salt: int, question: Question, whole: bool, *, empty: bool = False) ->
     names = [name for name in ("t0", f"t0{HIGH}") if name in main.collect_schema().names()]
     sums = [nw.col(name).sum().alias(name) for name in names]
     groups = [_group_names(question, table) for table in question.workload]
-    return [Sums(main.group_by(*held).agg(*sums), tuple(held)) for held in groups]
+    return [Sums(main.group_by(*keys).agg(*sums), tuple(keys)) for keys in groups]
 
 
 def _group_names(question: Marginals, table: Attributes) -> list[str]:
@@ -60,17 +60,15 @@ def _placed(question: Marginals, tables: list[pl.DataFrame]) -> Tables:
     """Sums in their places, 0 where there is no row."""
     ((_, total),) = [(p.names, p.total) for p in question.read]
     step = 2 ** (FRACTION_BITS - total.fraction)
-    placed = []
-    for table, found in zip(question.workload, tables, strict=True):
+    arrays = []
+    for table, sums in zip(question.workload, tables, strict=True):
         values = np.zeros([question.tables.sizes[i] for i in table], np.int64)
         for i in table:
-            found = found.join(
-                _level(question, i), on=[n for n in found.columns if n.rstrip("n") == f"k{i}"], how="inner"
-            )
-        at = tuple(found.get_column(f"at{i}").to_numpy() for i in table)
-        values[at] = joined(found, 0, split_bits(total)) * step
-        placed.append(values)
-    return tuple(placed)
+            sums = sums.join(_level(question, i), on=[n for n in sums.columns if n.rstrip("n") == f"k{i}"], how="inner")
+        at = tuple(sums.get_column(f"at{i}").to_numpy() for i in table)
+        values[at] = joined(sums, 0, split_bits(total)) * step
+        arrays.append(values)
+    return tuple(arrays)
 
 
 def _level(question: Marginals, i: int) -> pl.DataFrame:

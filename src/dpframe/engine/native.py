@@ -27,13 +27,13 @@ def adopt(frame: Any) -> Data:
     Output: Data; nothing is read or converted yet
     Errors: UnsupportedOperation for anything else
     """
-    found = adopted(frame)
-    if found is None:
+    data = adopted(frame)
+    if data is None:
         raise UnsupportedOperation(
             "dpframe protects pandas and Modin DataFrames, Polars DataFrames and LazyFrames, PyArrow Tables, DuckDB "
             f"relations, Ibis tables, Spark and Dask DataFrames, not {kind_of(frame)}{_package(frame)}."
         )
-    return found
+    return data
 
 
 def _package(frame: Any) -> str:
@@ -56,13 +56,13 @@ def public(frame: Any) -> Data:
         if frame is None:
             raise InvalidArgument("A public table given as a dict has columns of one length, each of one type.")
     data = adopt(frame)
-    ordered = data.engine == "polars"
-    if not ordered:
+    has_order = data.engine == "polars"
+    if not has_order:
         data = adopt(fetched(frame))
     readable = {name: domain for name, domain in data.schema if kind(domain.dtype) != Kind.OTHER}
     check_names(readable)
     rows: pl.DataFrame = data.scan(list(readable)).collect()
-    rows = rows if ordered else rows.sort(rows.columns)
+    rows = rows if has_order else rows.sort(rows.columns)
     rows = rows.select(pl.all().gather(pl.int_range(rows.height))) if rows.height else rows  # no memory is shared
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:

@@ -41,20 +41,20 @@ def origin_of(data: str | Path | None, files: Sequence[Path]) -> Origin | None:
     """
     if isinstance(data, str):
         return {"": data, "said": data}
-    listed = list(files) if data is None else _inside(data)
-    if not listed:
+    paths = list(files) if data is None else _inside(data)
+    if not paths:
         return None
-    found = [_file(path) for path in listed]
-    names = ", ".join(f"{one['path']} of {one['modified']}" for one in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    digest = hashlib.sha256(repr([sorted(one.items()) for one in found]).encode()).hexdigest()[:16]
-    return {"": f"{names}{more} ({digest})", "files": digest}
+    descriptions = [_file(path) for path in paths]
+    names = ", ".join(f"{file['path']} of {file['modified']}" for file in descriptions[:_SHOWN])
+    ending = f" and {len(descriptions) - _SHOWN} more" if len(descriptions) > _SHOWN else ""
+    digest = hashlib.sha256(repr([sorted(file.items()) for file in descriptions]).encode()).hexdigest()[:16]
+    return {"": f"{names}{ending} ({digest})", "files": digest}
 
 
 def _inside(path: Path) -> list[Path]:
     """A file, or the files in a folder."""
     if path.is_dir():
-        return sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith((".", "_")))
+        return sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
     if not path.exists():
         raise InvalidArgument(f"data={str(path)!r}: there is no such file.")
     return [path]
@@ -91,14 +91,14 @@ def files_of(frame: pl.LazyFrame) -> list[Path]:
     """The files that a lazy table scans, from the nodes of its plan; none where that cannot be told."""
     try:
         plan: Any = frame._ldf.visit()
-        pending, found = [plan.get_node()], []
+        pending, paths = [plan.get_node()], []
         while pending:
             plan.set_node(pending.pop())
             node = plan.view_current_node()
-            found += [Path(str(path)) for path in getattr(node, "paths", None) or []]
+            paths += [Path(str(path)) for path in getattr(node, "paths", None) or []]
             pending += plan.get_inputs()
     except BaseException as error:  # Polars' panics too: the nodes of a plan are no promise of Polars
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise
         return []
-    return found
+    return paths

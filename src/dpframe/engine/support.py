@@ -20,16 +20,16 @@ def check_supported(step: steps.Step) -> None:
     sources = steps.sources_of(step)
     names = sorted({source.data.engine for source in sources})
     engine = backend_named(names[0])
-    others = [source.data.scan((), empty=True) for source in sources] if len(sources) > 1 else []
-    if len(names) > 1 or not all(engine.together(others[0], other) for other in others[1:]):
+    frames = [source.data.scan((), empty=True) for source in sources] if len(sources) > 1 else []
+    if len(names) > 1 or not all(engine.together(frames[0], frame) for frame in frames[1:]):
         raise UnsupportedOperation(
             f"{step.shown}: the tables are in different places ({', '.join(names)}), and rows do not leave theirs. "
             "Protect tables of one engine and one connection."
         )
-    for dtype, what in _types(step):
+    for dtype, subject in _types(step):
         why = engine.reason_against(dtype) if isinstance(step, combine.Join) else engine.reason_against_cast(dtype)
         if why:
-            raise UnsupportedOperation(f"{step.shown}: {what} {show(dtype)} is not for {engine.name}; {why}.")
+            raise UnsupportedOperation(f"{step.shown}: {subject} {show(dtype)} is not for {engine.name}; {why}.")
 
 
 def _types(step: steps.Step) -> Iterator[tuple[DType, str]]:

@@ -64,29 +64,29 @@ def sealed(run: Callable[[], T]) -> T:
     one hangs on it. Even an error of dpframe's own, or an interrupt, is raised from here: the variables of the
     functions that read rows are tables and raw totals, which debuggers and `%xmode Verbose` print.
     """
-    stopped: BaseException
+    failure: BaseException
     try:
         return run()
     except DpFrameError as error:
-        stopped = error.with_traceback(None)
-        stopped.__cause__ = stopped.__context__ = None
+        failure = error.with_traceback(None)
+        failure.__cause__ = failure.__context__ = None
     except KeyboardInterrupt:
-        stopped = KeyboardInterrupt()
+        failure = KeyboardInterrupt()
     except SystemExit as error:
-        stopped = SystemExit(error.code if isinstance(error.code, int) else None)
+        failure = SystemExit(error.code if isinstance(error.code, int) else None)
     except BaseException:
-        stopped = EngineError(
+        failure = EngineError(
             "The engine could not run this query. Its own message is withheld because it may show cells; "
             "run the same steps on a few made-up rows to see it."
         )
-    raise stopped
+    raise failure
 
 
 def _empty(question: Question) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
     """Every table of totals of the table without its rows."""
-    made = compiled(question, 0, empty=True)
-    main, *apart = planned(question, [made.main, *made.apart.values()])
-    return main, dict(zip(made.apart, apart, strict=True))
+    frames = compiled(question, 0, empty=True)
+    main, *apart = planned(question, [frames.main, *frames.apart.values()])
+    return main, dict(zip(frames.apart, apart, strict=True))
 
 
 def _read(question: Question, salt: int) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
@@ -98,18 +98,18 @@ def _read(question: Question, salt: int) -> tuple[pl.DataFrame, dict[int, pl.Dat
 
 def _sums(salt: int, question: Question, whole: bool) -> list[Sums]:
     """The sums of an ask; on a part of the units, pairs of group and value in place of their number."""
-    made, groups = compiled(question, salt, whole=whole), group_names(question)
-    named = [(frame, frame.collect_schema().names()) for frame in made.apart.values()]
-    apart = [Sums(frame, tuple(name for name in names if name != "t")) for frame, names in named]
-    return [Sums(made.main, tuple(groups)), *apart]
+    frames, groups = compiled(question, salt, whole=whole), group_names(question)
+    columns = [(frame, frame.collect_schema().names()) for frame in frames.apart.values()]
+    apart = [Sums(frame, tuple(name for name in names if name != "t")) for frame, names in columns]
+    return [Sums(frames.main, tuple(groups)), *apart]
 
 
 def _numbers(question: Question, table: pl.DataFrame) -> pl.DataFrame:
     """A table of numbers "t"; of pairs, their number in each group."""
     if "t" in table.columns:
         return table
-    made: pl.DataFrame = counted(nw.from_native(table.lazy()), group_names(question)).to_native().collect()
-    return made
+    counts: pl.DataFrame = counted(nw.from_native(table.lazy()), group_names(question)).to_native().collect()
+    return counts
 
 
 def _assembled(question: Question, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) -> Totals:
@@ -140,18 +140,18 @@ def joined(table: pl.DataFrame, i: int, low: int) -> WideIntegers:
     return np.asarray(high.astype(object) * 2**low + total.astype(object))
 
 
-def _placed(keys: pl.DataFrame, found: pl.DataFrame, names: list[str], total: Total) -> WideIntegers:
+def _placed(keys: pl.DataFrame, numbers: pl.DataFrame, names: list[str], total: Total) -> WideIntegers:
     """Numbers of a total that stands apart, in the order of the groups; 0 where there are none."""
     size = keys.height if names else 1
     width = total.width
     values = np.zeros(size if width is None else (size, width), np.int64)
     if names:
-        numbered = keys.with_row_index("i")
-        found = found.join(numbered, on=names, how="inner")
+        positions = keys.with_row_index("i")
+        numbers = numbers.join(positions, on=names, how="inner")
     else:
-        found = found.with_columns(pl.lit(0).alias("i"))
+        numbers = numbers.with_columns(pl.lit(0).alias("i"))
     if width is not None:
-        found = found.filter(pl.col("b") >= 0)
-    at = found.get_column("i").to_numpy()
-    values[at if width is None else (at, found.get_column("b").to_numpy())] = found.get_column("t").to_numpy()
+        numbers = numbers.filter(pl.col("b") >= 0)
+    at = numbers.get_column("i").to_numpy()
+    values[at if width is None else (at, numbers.get_column("b").to_numpy())] = numbers.get_column("t").to_numpy()
     return values

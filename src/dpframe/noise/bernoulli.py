@@ -49,14 +49,14 @@ def bernoulli(probability: Number, size: int) -> Booleans:
     return coins
 
 
-def _below(rest: Fraction) -> bool:
+def _below(fraction: Fraction) -> bool:
     """Whether a fresh uniform real is below a fraction in [0, 1)."""
-    while rest:
-        rest *= 1 << 64
-        first, word = math.floor(rest), int(bits.random_words(1)[0])
+    while fraction:
+        fraction *= 1 << 64
+        first, word = math.floor(fraction), int(bits.random_words(1)[0])
         if word != first:
             return word < first
-        rest -= first
+        fraction -= first
     return False
 
 

@@ -48,15 +48,15 @@ def substitute(source: Source) -> Iterator[None]:
 def record() -> Iterator[list[Words]]:
     """Collect the words that are drawn inside this block, one array per request."""
     inner = _source.get()
-    drawn: list[Words] = []
+    arrays: list[Words] = []
 
     def recording(count: int) -> Words:
         words = inner(count)
-        drawn.append(words)
+        arrays.append(words)
         return words
 
     with substitute(recording):
-        yield drawn
+        yield arrays
 
 
 @contextmanager

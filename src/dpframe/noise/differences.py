@@ -92,7 +92,9 @@ class _Exact:
 
     def __init__(self, scale: float, shape: tuple[int, ...], radii: Words, angles: Words) -> None:
         self._scale, self._shape, self._radii, self._angles = scale, shape, radii, angles
-        self._known: dict[int, tuple[int, int, int]] = {}  # for a pair of normals: V, W and how many bits of each
+        self._bits_of_pair: dict[
+            int, tuple[int, int, int]
+        ] = {}  # for a pair of normals: V, W and how many bits of each
 
     def contrast(self, at: tuple[int, ...]) -> int:
         """⌊C + 1/2⌋ for one entry, with more bits of its normals until that is certain."""
@@ -100,28 +102,28 @@ class _Exact:
         pairs = {pair for pair, _, _ in signed}
         exponent = max(0, math.frexp(self._scale)[1])
         while True:
-            known = {pair: self._bits(pair) for pair in pairs}
-            if all(v for v, _, _ in known.values()):
-                with precision(max(count for _, _, count in known.values()) + exponent + 64):
-                    balls = {pair: normal_balls(*found) for pair, found in known.items()}
+            pair_bits_of = {pair: self._bits(pair) for pair in pairs}
+            if all(v for v, _, _ in pair_bits_of.values()):
+                with precision(max(count for _, _, count in pair_bits_of.values()) + exponent + 64):
+                    balls = {pair: normal_balls(*words) for pair, words in pair_bits_of.items()}
                     total: Ball = sum(sign * balls[pair][part] for pair, part, sign in signed)
                     whole = (total * self._scale + 0.5).floor().unique_fmpz()
                 if whole is not None:
                     return int(whole)
             for pair in sorted(pairs):
-                v, w, count = known[pair]
-                more = bits.random_words(2)
-                self._known[pair] = v << 64 | int(more[0]), w << 64 | int(more[1]), count + 64
+                v, w, count = pair_bits_of[pair]
+                fresh = bits.random_words(2)
+                self._bits_of_pair[pair] = v << 64 | int(fresh[0]), w << 64 | int(fresh[1]), count + 64
 
     def _corner(self, at: tuple[int, ...], corner: tuple[int, ...]) -> tuple[int, int, int]:
         """One of the normals of a contrast: its pair, its part of the pair, its sign."""
         place = 0
-        for length, index, other in zip(self._shape, at, corner, strict=True):
-            place = place * length + (index + 1) * other
+        for length, index, step in zip(self._shape, at, corner, strict=True):
+            place = place * length + (index + 1) * step
         half = len(self._radii)
         return place % half, place // half, (-1) ** sum(corner)
 
     def _bits(self, pair: int) -> tuple[int, int, int]:
-        if pair not in self._known:
-            self._known[pair] = (*pair_bits(int(self._radii[pair]), int(self._angles[pair])), 63)
-        return self._known[pair]
+        if pair not in self._bits_of_pair:
+            self._bits_of_pair[pair] = (*pair_bits(int(self._radii[pair]), int(self._angles[pair])), 63)
+        return self._bits_of_pair[pair]

@@ -42,7 +42,7 @@ def discrete_gaussian(scale: float, size: int) -> WideIntegers:
     laplace_scale = float(int(sigma) + 1) if sigma < 2.0**52 else sigma
     variance, width = Fraction(sigma) ** 2, Fraction(laplace_scale)
     centre, spread = float(variance / width), float(2 * variance)
-    kept: list[NDArray[Any]] = []
+    batches: list[NDArray[Any]] = []
     missing = count
     while missing > 0:
         proposals = discrete_laplace(laplace_scale, missing + missing // 2 + 8)
@@ -55,8 +55,8 @@ def discrete_gaussian(scale: float, size: int) -> WideIntegers:
         def exact(i: int, proposals: WideIntegers = proposals) -> Fraction:
             return (abs(int(proposals[i])) - variance / width) ** 2 / (2 * variance)
 
-        accepted = proposals[flips(away * away / spread, error, exact)][:missing]
-        kept.append(accepted)
-        missing -= len(accepted)
-    whole: NDArray[Any] = np.concatenate([np.empty(0, np.int64), *kept])
+        batch = proposals[flips(away * away / spread, error, exact)][:missing]
+        batches.append(batch)
+        missing -= len(batch)
+    whole: NDArray[Any] = np.concatenate([np.empty(0, np.int64), *batches])
     return fit(whole) if whole.dtype == object else whole

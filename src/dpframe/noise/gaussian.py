@@ -107,14 +107,14 @@ def _block(
         value *= scale
         if shift:
             value += shift
-        rounded = np.rint(value)
-        value -= rounded
+        integers = np.rint(value)
+        value -= integers
         gap = np.abs(value, out=value)
         margin = 0.5 - 2.0**-46 - 2.0**-42 * scale
         if gap.max(initial=0) > margin if isinstance(scale, float) else (gap > margin).any():
             suspects = np.zeros(len(radius), bool) if suspects is None else suspects
             suspects[: len(gap)] |= gap > margin
-        nearest.append(rounded)
+        nearest.append(integers)
     if suspects is not None:
         _settle(scales, shift, radii, angles, (nearest[0], nearest[1]), np.nonzero(suspects)[0])
     return nearest[0], nearest[1]
@@ -131,40 +131,40 @@ def _settle(
     """Decide the pairs that the constant bound left open, in place."""
     cosine, sine, error = normal_pairs(radii[suspects], angles[suspects])
     open_pairs = np.isinf(error)
-    for value, scale, rounded in zip((cosine, sine), scales, nearest, strict=True):
-        present = suspects < len(rounded)
+    for value, scale, integers in zip((cosine, sine), scales, nearest, strict=True):
+        present = suspects < len(integers)
         index = suspects[present]
         own = scale if isinstance(scale, float) else scale[index]
-        placed = own * value[present] + shift
-        rounded[index] = np.rint(placed)
-        open_pairs[present] |= ~(np.abs(placed - rounded[index]) <= 0.5 - own * error[present] - 2.0**-46)
+        draw = own * value[present] + shift
+        integers[index] = np.rint(draw)
+        open_pairs[present] |= ~(np.abs(draw - integers[index]) <= 0.5 - own * error[present] - 2.0**-46)
     for i in suspects[open_pairs]:
         pair = tuple(
             float(scale if isinstance(scale, float) else scale[i])
-            for scale, rounded in zip(scales, nearest, strict=True)
-            if i < len(rounded)
+            for scale, integers in zip(scales, nearest, strict=True)
+            if i < len(integers)
         )
-        for rounded, whole in zip(nearest, _exact(pair, shift, int(radii[i]), int(angles[i])), strict=False):
-            rounded[i] = whole
+        for integers, whole in zip(nearest, _exact(pair, shift, int(radii[i]), int(angles[i])), strict=False):
+            integers[i] = whole
 
 
 def _exact(scales: tuple[float, ...], shift: float, radius: int, angle: int) -> list[int]:
     """⌊scale·R·cos φ + ½ + shift⌋ and, with a second scale, ⌊scale·R·sin φ + ½ + shift⌋ for two words."""
-    known, turn = pair_bits(radius, angle)
+    prefix, turn = pair_bits(radius, angle)
     count = 63
     exponent = max(0, *(math.frexp(scale)[1] for scale in scales))
     while True:
-        if known:
+        if prefix:
             with precision(count + exponent + 64):
                 wholes = [
                     (normal * scale + (0.5 + shift)).floor().unique_fmpz()
-                    for scale, normal in zip(scales, normal_balls(known, turn, count), strict=False)
+                    for scale, normal in zip(scales, normal_balls(prefix, turn, count), strict=False)
                 ]
             if None not in wholes:
                 return [int(whole) for whole in wholes]
-        more = bits.random_words(2)
-        known = known << 64 | int(more[0])
-        turn = turn << 64 | int(more[1])
+        fresh = bits.random_words(2)
+        prefix = prefix << 64 | int(fresh[0])
+        turn = turn << 64 | int(fresh[1])
         count += 64
 
 
@@ -186,18 +186,18 @@ def pair_bits(radius: int, angle: int) -> tuple[int, int]:
     return magnitude_bits(radius), angle if angle < 1 << 63 else angle - (1 << 64)
 
 
-def normal_balls(known: int, turn: int, count: int) -> tuple[Ball, Ball]:
+def normal_balls(prefix: int, turn: int, count: int) -> tuple[Ball, Ball]:
     """R·cos φ and R·sin φ as balls, from `count` bits of V, not all of them 0, and of W."""
-    length = (-2 * uniform_ball(known, count).log()).nonnegative_part().sqrt()
+    length = (-2 * uniform_ball(prefix, count).log()).nonnegative_part().sqrt()
     phase = uniform_ball(turn, count)
     return phase.cos_pi() * length, phase.sin_pi() * length
 
 
 def _split(scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> WideIntegers:
     """Scales in (2^31, 2^63]: the cell, then the place in it."""
-    reduced = np.ldexp(scale, -exponent)
-    rates, exponents = (np.broadcast_to(part, (size,)) for part in (reduced, exponent))
-    cells = _direct(float(reduced) if isinstance(scale, float) else reduced, size, -0.5)
+    cell_scale = np.ldexp(scale, -exponent)
+    rates, exponents = (np.broadcast_to(part, (size,)) for part in (cell_scale, exponent))
+    cells = _direct(float(cell_scale) if isinstance(scale, float) else cell_scale, size, -0.5)
     inside = np.empty(size, np.int64)
     for start in range(0, size, BLOCK):
         block = slice(start, min(start + BLOCK, size))

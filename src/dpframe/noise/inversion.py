@@ -74,7 +74,7 @@ def by_size(
     middle = ~(small | huge)
     draws[small] = direct(scale[small], int(small.sum()))
     draws[middle] = split(scale[middle], int(middle.sum()), exponents[middle])
-    draws[huge] = [exact(float(one)) for one in scale[huge]]
+    draws[huge] = [exact(float(value)) for value in scale[huge]]
     return fit(draws)
 
 
@@ -97,12 +97,12 @@ def magnitude_bits(word: int) -> int:
     return (1 << 64) - 1 - word if word >> 63 else word
 
 
-def uniform_ball(known: int, count: int) -> Ball:
+def uniform_ball(prefix: int, count: int) -> Ball:
     """Return the interval [known, known + 1] / 2^count of a uniform real of which `count` bits are known."""
-    return ball(known).union(ball(known + 1)) / (1 << count)
+    return ball(prefix).union(ball(prefix + 1)) / (1 << count)
 
 
-def uniform_below(known: int, count: int, probability: Callable[[], Ball]) -> bool:
+def uniform_below(prefix: int, count: int, probability: Callable[[], Ball]) -> bool:
     """Whether a uniform real U, known to lie in [known, known + 1] / 2^count, is below a probability.
 
     The probability is evaluated with more and more bits, and as many are drawn for U, until the two balls part.
@@ -111,9 +111,9 @@ def uniform_below(known: int, count: int, probability: Callable[[], Ball]) -> bo
     while True:
         with precision(2 * count + 128):
             bound = probability() * (1 << count)
-            if bound >= known + 1:
+            if bound >= prefix + 1:
                 return True
-            if bound <= known:
+            if bound <= prefix:
                 return False
-        known = known << 64 | int(bits.random_words(1)[0])
+        prefix = prefix << 64 | int(bits.random_words(1)[0])
         count += 64

@@ -153,23 +153,23 @@ def _settle(rule: _Rounding, scale: float | Floats, words: Words, nearest: Float
     y = -np.log(np.abs(words[suspects].view(np.int64) + 0.5) * 2.0**-63)
     value = scales * y + rule.shift(scales)
     error = scales * ((FUNCTION + 2 * UNIT) * y + 3 * UNIT + 1.01 * 2.0**-63 * np.exp(y)) + 2.0**-46
-    rounded = np.rint(value)
-    nearest[suspects] = rounded
-    for i in suspects[(np.abs(value - rounded) > 0.5 - error) | (y > 40)]:
+    integers = np.rint(value)
+    nearest[suspects] = integers
+    for i in suspects[(np.abs(value - integers) > 0.5 - error) | (y > 40)]:
         own = scale if isinstance(scale, float) else float(scale[i])
         nearest[i] = _exact(rule, own, magnitude_bits(int(words[i])), 63)
 
 
-def _exact(rule: _Rounding, scale: float, known: int, count: int) -> int:
+def _exact(rule: _Rounding, scale: float, prefix: int, count: int) -> int:
     """⌊scale·(-ln V) + c⌋ for a V of which `count` bits are known, drawing more until it is certain."""
     exponent = max(0, math.frexp(scale)[1])
     while True:
-        if known:
+        if prefix:
             with precision(count + exponent + 64):
-                whole = (rule.offset(scale) - scale * uniform_ball(known, count).log()).floor().unique_fmpz()
+                whole = (rule.offset(scale) - scale * uniform_ball(prefix, count).log()).floor().unique_fmpz()
             if whole is not None:
                 return int(whole)
-        known = known << 64 | int(bits.random_words(1)[0])
+        prefix = prefix << 64 | int(bits.random_words(1)[0])
         count += 64
 
 
@@ -180,9 +180,9 @@ def lower_cells(scale: float, size: int) -> NDArray[np.int64]:
 
 def _split(rule: _Rounding, scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> WideIntegers:
     """Scales in (2^31, 2^63]: the cell, then the place in it, then the sign."""
-    reduced = np.ldexp(scale, -exponent)
-    scales, rates, exponents = (np.broadcast_to(part, (size,)) for part in (scale, reduced, exponent))
-    cells = np.abs(_direct(_DOWN, float(reduced) if isinstance(scale, float) else reduced, size))
+    cell_scale = np.ldexp(scale, -exponent)
+    scales, rates, exponents = (np.broadcast_to(part, (size,)) for part in (scale, cell_scale, exponent))
+    cells = np.abs(_direct(_DOWN, float(cell_scale) if isinstance(scale, float) else cell_scale, size))
     inside = np.empty(size, np.int64)
     negative = np.empty(size, bool)
     for start in range(0, size, BLOCK):

@@ -43,11 +43,11 @@ def truncated_geometric_keep(counts: NDArray[Any], rate: Number, start: Number) 
     distinct, position = np.unique(np.clip(counts, 0, rule.last), return_inverse=True)
     chance = np.array([rule.approximate(count) for count in distinct.tolist()])[position.reshape(counts.shape)]
     certain = counts > rule.last
-    kept = (uniform < chance) | certain
+    keep = (uniform < chance) | certain
     # The float is within 2^-52 of π, and U within 2^-52 of its float.
     for index in zip(*np.nonzero((np.abs(uniform - chance) < 2.0**-49) & ~certain & (counts > 0)), strict=True):
-        kept[index] = uniform_below(int(words[index]), 64, rule.probability(int(counts[index])))
-    return kept & (counts > 0)
+        keep[index] = uniform_below(int(words[index]), 64, rule.probability(int(counts[index])))
+    return keep & (counts > 0)
 
 
 def keep_probability(count: int, rate: Number, start: Number) -> tuple[float, float]:
@@ -140,10 +140,10 @@ def _rule(rate: Fraction, start: Fraction) -> _Rule:
 
 
 def _floor(value: Callable[[], Ball]) -> int:
-    bits_used = 128
+    precision_bits = 128
     while True:
-        with precision(bits_used):
+        with precision(precision_bits):
             whole = value().floor().unique_fmpz()
         if whole is not None:
             return int(whole)
-        bits_used *= 2
+        precision_bits *= 2

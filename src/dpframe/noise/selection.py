@@ -58,7 +58,7 @@ def _chosen(
     name: str,
     scores: NDArray[Any],
     rate: Number,
-    drawn: Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]],
+    sample: Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]],
     exact: Callable[[Ball], Ball],
 ) -> NDArray[np.int64]:
     """Return the argmax of a draw less rate·gap in each row; the draw is `exact` of a uniform real."""
@@ -68,11 +68,11 @@ def _chosen(
         raise InvalidArgument(f"{name}: scores must be integers of shape (groups, candidates >= 1).")
     if factor <= 0:
         raise InvalidArgument(f"{name}: rate={rate!r} must be positive.")
-    chosen = np.empty(len(scores), np.int64)
+    winners = np.empty(len(scores), np.int64)
     rows = max(1, (1 << 16) // scores.shape[1])
     for start in range(0, len(scores), rows):
-        chosen[start : start + rows] = _best(scores[start : start + rows], factor, drawn, exact)
-    return chosen
+        winners[start : start + rows] = _best(scores[start : start + rows], factor, sample, exact)
+    return winners
 
 
 def _exponential(words: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -93,14 +93,14 @@ def _gumbel(words: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any]]:
     small = -np.log1p(-((np.where(near, ~words, 0) + 0.5) * 2.0**-64))
     y, off = _exponential(words)
     y, off = np.where(near, small, y), np.where(near, 20 * UNIT * small + 2.0**-63, off)
-    drawn = -np.log(y)
-    return drawn, np.where(off <= y / 8, 1.15 * off / y + FUNCTION * np.abs(drawn) + UNIT, np.inf)
+    gumbel = -np.log(y)
+    return gumbel, np.where(off <= y / 8, 1.15 * off / y + FUNCTION * np.abs(gumbel) + UNIT, np.inf)
 
 
 def _best(
     scores: NDArray[Any],
     rate: Fraction,
-    drawn: Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]],
+    sample: Callable[[NDArray[np.uint64]], tuple[NDArray[Any], NDArray[Any]]],
     exact: Callable[[Ball], Ball],
 ) -> NDArray[np.intp]:
     """Return the argmax of a draw less rate·gap in each row.
@@ -112,16 +112,16 @@ def _best(
     best = scores.max(axis=1, keepdims=True)
     gaps = best.astype(np.uint64) - scores.astype(np.uint64)  # exact: differences of 64-bit integers, modulo 2^64
     words = bits.random_words(scores.size).reshape(scores.shape)
-    x, off = drawn(words)
+    x, off = sample(words)
     costs = gaps * float(min(rate, Fraction(1 << 512)))
     keys, off = x - costs, off + 5 * UNIT * (np.abs(x) + costs)
     close = keys + off >= (keys - off).max(axis=1, keepdims=True)
-    chosen: NDArray[np.intp] = keys.argmax(axis=1)
+    winners: NDArray[np.intp] = keys.argmax(axis=1)
     for row in np.nonzero(close.sum(axis=1) > 1)[0]:
         candidates = np.nonzero(close[row])[0]
-        known = [int(gaps[row, i]) for i in candidates], [int(words[row, i]) for i in candidates]
-        chosen[row] = candidates[_exact_best(*known, rate, exact)]
-    return chosen
+        gaps_and_words = [int(gaps[row, i]) for i in candidates], [int(words[row, i]) for i in candidates]
+        winners[row] = candidates[_exact_best(*gaps_and_words, rate, exact)]
+    return winners
 
 
 def _exact_best(gaps: list[int], words: list[int], rate: Fraction, exact: Callable[[Ball], Ball]) -> int:
@@ -137,8 +137,8 @@ def _exact_best(gaps: list[int], words: list[int], rate: Fraction, exact: Callab
                         leader = i
                 if all(keys[leader] > key for i, key in enumerate(keys) if i != leader):
                     return leader
-        more = bits.random_words(len(words))
-        words = [word << 64 | int(fresh) for word, fresh in zip(words, more, strict=True)]
+        next_words = bits.random_words(len(words))
+        words = [word << 64 | int(fresh) for word, fresh in zip(words, next_words, strict=True)]
         count += 64
 
 
@@ -161,12 +161,12 @@ def uniform_index(choices: int, size: int) -> NDArray[np.int64]:
     carry = (words & low) * factor
     upper = (words >> np.uint64(32)) * factor + (carry >> np.uint64(32))
     index = (upper >> np.uint64(32)).astype(np.int64)
-    rest = (upper << np.uint64(32)) | (carry & low)
-    for i in np.nonzero(rest > np.uint64((1 << 64) - choices))[0]:
-        known, count = int(words[i]), 64
-        while choices * known >> count != (choices * (known + 1) - 1) >> count:
-            known, count = known << 64 | int(bits.random_words(1)[0]), count + 64
-        index[i] = choices * known >> count
+    fraction = (upper << np.uint64(32)) | (carry & low)
+    for i in np.nonzero(fraction > np.uint64((1 << 64) - choices))[0]:
+        prefix, count = int(words[i]), 64
+        while choices * prefix >> count != (choices * (prefix + 1) - 1) >> count:
+            prefix, count = prefix << 64 | int(bits.random_words(1)[0]), count + 64
+        index[i] = choices * prefix >> count
     return index
 
 
@@ -188,9 +188,9 @@ def randomized_response(values: NDArray[Any], choices: int, keep: Number) -> NDA
         raise InvalidArgument("randomized_response: values must be integer codes of at least 2 choices.")
     if codes.size and not (codes.min() >= 0 and codes.max() < choices):
         raise InvalidArgument(f"randomized_response: a value lies outside the choices 0 to {choices - 1}.")
-    kept = bernoulli(keep, codes.size).reshape(codes.shape)
+    truthful = bernoulli(keep, codes.size).reshape(codes.shape)
     step = 1 + uniform_index(choices - 1, codes.size).reshape(codes.shape)
-    return np.where(kept, codes.astype(np.int64), (codes.astype(np.int64) + step) % choices)
+    return np.where(truthful, codes.astype(np.int64), (codes.astype(np.int64) + step) % choices)
 
 
 def keep_at_least(noisy: WideIntegers, threshold: int) -> Booleans:

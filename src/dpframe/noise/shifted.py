@@ -107,8 +107,8 @@ def shifted_gaussian(scale: float, shift: Floats, exact: Callable[[int], Fractio
 
 def _width(scale: float) -> tuple[float, int]:
     """The scale, and the exponent b of its cells' width. Errors: InvalidArgument where no cell is wider than a step."""
-    checked = check_scale(scale, 0)
-    exponent = int(np.frexp(np.nextafter(checked, 0))[1]) - DIRECT
+    exact_scale = check_scale(scale, 0)
+    exponent = int(np.frexp(np.nextafter(exact_scale, 0))[1]) - DIRECT
     if not 0 < exponent <= SPLIT - DIRECT:
         raise InvalidArgument(f"scale={scale!r} must lie in (2^{DIRECT}, 2^{SPLIT}].")
-    return float(checked), exponent
+    return float(exact_scale), exponent

@@ -40,8 +40,8 @@ _BROUGHT: Mapping[str, str] = {  # the package whose tables an engine takes in
 
 def backend_named(name: str) -> Backend:
     """An engine by its name, imported now."""
-    found: Backend = import_module(f"dpframe.engine.backends.{name}").BACKEND
-    return found
+    backend: Backend = import_module(f"dpframe.engine.backends.{name}").BACKEND
+    return backend
 
 
 def backend_of(frame: Frame) -> Backend:

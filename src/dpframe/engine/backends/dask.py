@@ -36,10 +36,10 @@ class _Dask(PolarsBackend):
 
     def fetch(self, table: Any) -> pl.DataFrame:
         """A public table, read as a pandas one."""
-        rows = arrow.from_pandas(table.compute())
-        assert rows is not None
-        read: pl.DataFrame = rows.scan([name for name, _ in rows.schema]).collect()
-        return read
+        data = arrow.from_pandas(table.compute())
+        assert data is not None
+        rows: pl.DataFrame = data.scan([name for name, _ in data.schema]).collect()
+        return rows
 
 
 BACKEND = _Dask()

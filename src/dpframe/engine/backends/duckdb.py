@@ -58,8 +58,8 @@ class _DuckDB(SqlBackend):
         types |= dict.fromkeys(texts, nw.String())
         names = our_names(types)
 
-        def scan(wanted: Sequence[str], *, empty: bool = False) -> DuckDBPyRelation:
-            columns = [SQLExpression(_held(name, types[name])).alias(names[name]) for name in wanted]
+        def scan(selection: Sequence[str], *, empty: bool = False) -> DuckDBPyRelation:
+            columns = [SQLExpression(_held(name, types[name])).alias(names[name]) for name in selection]
             return table.select(*(columns or [SQLExpression("1").alias("s")]))
 
         return Data("pandas", schema_of(self, {name: types[name] for name in names}), scan, True, self.name, names)
@@ -76,16 +76,16 @@ class _DuckDB(SqlBackend):
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
         _dpframe_public = plain_table(self, beside, table).to_arrow()  # found by this name, unless a table has it
-        made: DuckDBPyRelation | None = None
+        relation: DuckDBPyRelation | None = None
         with suppress(duckdb.CatalogException):  # nothing is found by a connection that is closed to what is outside
-            made = beside.to_native().query("_dpframe_beside", "SELECT * FROM _dpframe_public")
-        if made is None:
+            relation = beside.to_native().query("_dpframe_beside", "SELECT * FROM _dpframe_public")
+        if relation is None:
             raise UnsupportedOperation(
                 "This question brings a public table or a list of keys to DuckDB, and the connection may read none of "
                 "Python's: SET python_enable_replacements = true, and open it without enable_external_access = false."
             )
         assert _dpframe_public is not None
-        return nw.from_native(made)
+        return nw.from_native(relation)
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         return [_totals(frame.to_native()) for frame in frames]
@@ -116,9 +116,9 @@ class _DuckDB(SqlBackend):
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         rows = frame.to_native()
-        held = [c for c, dtype in zip(rows.columns, rows.types, strict=True) if str(dtype) == "BLOB"]
-        written = [f"decode({c})" if c in held else f"CAST({c} AS VARCHAR)" for c in columns]
-        texts = ", ".join(f"length({text}), {text}" for text in written)
+        blobs = [c for c, dtype in zip(rows.columns, rows.types, strict=True) if str(dtype) == "BLOB"]
+        values = [f"decode({c})" if c in blobs else f"CAST({c} AS VARCHAR)" for c in columns]
+        texts = ", ".join(f"length({text}), {text}" for text in values)
         return _with(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
@@ -146,8 +146,8 @@ class _DuckDB(SqlBackend):
             value, zone = f"make_timestamp({column})", getattr(dtype, "time_zone", None)
             if zone is not None:
                 value = f"timezone('{zone}', timezone('UTC', {value}))"
-        made = _PARTS[part].format(value)
-        return _with(frame, made if part == "text" else f"CAST({made} AS BIGINT)", into)
+        expression = _PARTS[part].format(value)
+        return _with(frame, expression if part == "text" else f"CAST({expression} AS BIGINT)", into)
 
 
 def _check_macros(rows: DuckDBPyRelation) -> None:
@@ -199,17 +199,17 @@ def _held(name: str, dtype: DType) -> str:
     if kind(dtype) == Kind.DATE:
         return f"CASE WHEN isfinite({value}) THEN CAST({value} - {_DAY} AS BIGINT) END"
     if kind(dtype) == Kind.DATETIME:
-        zoned = getattr(dtype, "time_zone", None) is not None
-        value = value if zoned else f"TRY_CAST({value} AS TIMESTAMP)"
+        has_zone = getattr(dtype, "time_zone", None) is not None
+        value = value if has_zone else f"TRY_CAST({value} AS TIMESTAMP)"
         return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
     return f"encode(TRY(decode(encode(CAST({value} AS VARCHAR)))))" if kind(dtype) == Kind.STRING else value
 
 
-def _with(frame: Frame, made: str, into: str) -> Frame:
+def _with(frame: Frame, expression: str, into: str) -> Frame:
     """A frame with a column that DuckDB computes."""
     rows: DuckDBPyRelation = frame.to_native()
-    kept = [ColumnExpression(name) for name in rows.columns if name != into]
-    return nw.from_native(rows.select(*kept, SQLExpression(made).alias(into)))
+    others = [ColumnExpression(name) for name in rows.columns if name != into]
+    return nw.from_native(rows.select(*others, SQLExpression(expression).alias(into)))
 
 
 _NARROW = {"HUGEINT": "BIGINT", "BOOLEAN": "TINYINT"}
@@ -226,15 +226,15 @@ def _totals(rows: DuckDBPyRelation, *, empty: bool = False) -> pl.DataFrame:
         ColumnExpression(name).cast(_NARROW[dtype]).alias(name) if dtype in _NARROW else ColumnExpression(name)
         for name, dtype in types.items()
     ]
-    narrowed = rows.select(*columns)
-    table = texts_read(_read(narrowed.limit(0) if empty else narrowed))
+    relation = rows.select(*columns)
+    table = texts_read(_read(relation.limit(0) if empty else relation))
     return table.with_columns(pl.col(name).cast(pl.Boolean) for name, dtype in types.items() if dtype == "BOOLEAN")
 
 
 def _read(rows: DuckDBPyRelation) -> pl.DataFrame:
-    found = pl.from_arrow(rows.to_arrow_table() if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table())
-    assert isinstance(found, pl.DataFrame)
-    return found
+    table = pl.from_arrow(rows.to_arrow_table() if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table())
+    assert isinstance(table, pl.DataFrame)
+    return table
 
 
 BACKEND = _DuckDB()

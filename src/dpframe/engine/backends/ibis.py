@@ -155,16 +155,16 @@ class _Ibis(SqlBackend):
         dialect = _dialect(table)
         types = dialect.types(table)
         names = our_names(types)
-        held = {name: types[name] for name in names}
-        schema, opened = schema_of(self, held, dialect.against(table, held)), dialect.opened(table)
+        column_types = {name: types[name] for name in names}
+        schema, source = schema_of(self, column_types, dialect.against(table, column_types)), dialect.opened(table)
         unread = {name for name, domain in schema if kind(domain.dtype) == Kind.OTHER}
 
-        def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
+        def scan(selection: Sequence[str], *, empty: bool = False) -> Any:
             columns = {
-                names[name]: _is_there(opened[name]) if name in unread else dialect.held(opened[name], types[name])
-                for name in wanted
+                names[name]: _is_there(source[name]) if name in unread else dialect.held(source[name], types[name])
+                for name in selection
             }
-            return opened.select(**(columns or {"s": ibis.literal(1)}))
+            return source.select(**(columns or {"s": ibis.literal(1)}))
 
         return Data("pandas", schema, scan, True, self.name, names)
 
@@ -176,8 +176,8 @@ class _Ibis(SqlBackend):
         return len(backends) <= 1
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        made: Frame = nw.from_native(_dialect(beside.to_native()).brought(plain_table(self, beside, table)))
-        return made
+        public: Frame = nw.from_native(_dialect(beside.to_native()).brought(plain_table(self, beside, table)))
+        return public
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
@@ -239,8 +239,8 @@ class _Ibis(SqlBackend):
 
     def moment(self, value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
         """Ibis compares no unsigned number with one that has a sign; as decimals they compare exactly."""
-        unsigned = domain.dtype.is_unsigned_integer()
-        return value.cast(nw.Decimal(20, 0)) if unsigned else super().moment(value, domain)
+        is_unsigned = domain.dtype.is_unsigned_integer()
+        return value.cast(nw.Decimal(20, 0)) if is_unsigned else super().moment(value, domain)
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_zone", None) is not None:
@@ -256,10 +256,10 @@ def _is_large(value: Any) -> bool:
 def _type_of(name: str, dtype: Any) -> DType:
     """What narwhals calls a type of Ibis: Unknown for a decimal of more than 38 digits, at which it fails."""
     try:
-        called: DType = nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
+        narwhals_type: DType = nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
     except ValueError:
         return nw.Unknown()
-    return called
+    return narwhals_type
 
 
 def is_wide(dtype: Any) -> bool:
@@ -327,10 +327,10 @@ def _loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
     try:
         (counts,) = fetched(pairs.aggregate(**distinct, **equal)).rows(named=True)
     except Exception as error:  # a database that cannot say so is not believed
-        asked = (
+        reason = (
             f"dpframe asked whether its collation tells all texts apart, and that failed with {type(error).__name__}"
         )
-        return dict.fromkeys(texts, f"{asked}: make it a number before dp.protect(...)")
+        return dict.fromkeys(texts, f"{reason}: make it a number before dp.protect(...)")
     apart = len(_APART)
     return {
         text: _LOOSE
@@ -369,11 +369,11 @@ def _check_numbers(table: Any) -> None:
     numbers = ibis.memtable({"x": list(_EXTREME)})
     pairs = numbers.cross_join(numbers.view().rename(y="x"))
     x, y = pairs.x, pairs.y
-    computed = pairs.select(a=x + y, b=x - y, c=x * y, d=x / y, e=ibis.cases((x.abs() < 1, x)).cast("float32"))
-    for rows, failed in ((pairs, "takes in no table of numbers"), (computed, "fails where a number overflows")):
+    results = pairs.select(a=x + y, b=x - y, c=x * y, d=x / y, e=ibis.cases((x.abs() < 1, x)).cast("float32"))
+    for rows, failure in ((pairs, "takes in no table of numbers"), (results, "fails where a number overflows")):
         if not _runs(backends[0], rows):
             raise UnsupportedOperation(
-                f"dp.protect: {backends[0].name} {failed}, so one cell could make a query fail. Bring the table as "
+                f"dp.protect: {backends[0].name} {failure}, so one cell could make a query fail. Bring the table as "
                 "another: dp.protect(table.to_polars(), ...)."
             )
     _RELIABLE.add(backends[0])
@@ -406,10 +406,10 @@ def _tries(dialect: str) -> bool:
     """Whether the SQL of a database has a cast that cannot fail, and Ibis writes it. No dialect: that is not known."""
     text = ibis.table({"s": "string"}, name="t").s
     try:
-        written = [str(ibis.to_sql(text.try_cast(to), dialect=dialect)) for to in ("int64", "date")]
+        statements = [str(ibis.to_sql(text.try_cast(to), dialect=dialect)) for to in ("int64", "date")]
     except Exception:  # Ibis has no such dialect, or no such cast there
         return False
-    return all(any(word in sql for word in _TRYING) for sql in written)
+    return all(any(word in sql for word in _TRYING) for sql in statements)
 
 
 def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
@@ -422,9 +422,9 @@ def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
     return text
 
 
-def _with(rows: Any, made: Any, into: str) -> Frame:
+def _with(rows: Any, value: Any, into: str) -> Frame:
     """A frame with a column that the database computes."""
-    frame: Frame = nw.from_native(rows.mutate(**{into: made}))
+    frame: Frame = nw.from_native(rows.mutate(**{into: value}))
     return frame
 
 

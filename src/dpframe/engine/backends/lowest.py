@@ -34,8 +34,8 @@ Units = tuple[NDArray[np.uint32], int]  # a number for each row, below a bound
 
 def lowest(table: pl.DataFrame, units: list[str], hashes: str, most: int) -> pl.DataFrame:
     """The partials of rank("max") at most m by their hash, within their unit."""
-    found = _at_hand(table, units) or _by_hash(table, units)
-    keep = None if found is None else _lowest(found, _words_of(table, hashes), most)
+    numbers = _at_hand(table, units) or _by_hash(table, units)
+    keep = None if numbers is None else _lowest(numbers, _words_of(table, hashes), most)
     if keep is None:
         return table.filter(pl.col(hashes).rank("max").over(units) <= most)
     return table.filter(pl.Series(keep))
@@ -43,8 +43,8 @@ def lowest(table: pl.DataFrame, units: list[str], hashes: str, most: int) -> pl.
 
 def sifted(table: pl.DataFrame, units: list[str], hashes: str, most: int) -> pl.DataFrame:
     """Rows, or fewer: without such as are of a group that is surely not kept, where that is quickly known."""
-    found = _at_hand(table, units)
-    stay = None if found is None else _may_stay(found, _words_of(table, hashes), most)
+    numbers = _at_hand(table, units)
+    stay = None if numbers is None else _may_stay(numbers, _words_of(table, hashes), most)
     return table if stay is None else table.filter(pl.Series(stay))
 
 
@@ -75,8 +75,8 @@ def _by_hash(table: pl.DataFrame, units: list[str]) -> Units | None:
     new = np.ones(len(order), bool)
     np.not_equal(hashes[1:], hashes[:-1], out=new[1:])
     in_order = table.select(pl.col(units).gather(pl.Series(order)))
-    other = in_order.select(pl.any_horizontal(pl.all() != pl.all().shift(1)).fill_null(True)).to_series().to_numpy()
-    if np.any(other & ~new):
+    differs = in_order.select(pl.any_horizontal(pl.all() != pl.all().shift(1)).fill_null(True)).to_series().to_numpy()
+    if np.any(differs & ~new):
         return None
     numbers = np.empty(len(order), np.uint32)
     numbers[order] = np.cumsum(new, dtype=np.uint32) - np.uint32(1)
@@ -87,8 +87,8 @@ def _may_stay(units: Units, hashes: Words, most: int) -> NDArray[np.bool_] | Non
     """Which rows are of a group that may be kept; None where that is nearly all of them."""
     numbers, size = units
     sample = numbers % np.uint32(_SAMPLE) == 0
-    tried = _below((numbers[sample], size), hashes[sample], most)
-    if np.count_nonzero(tried) > _WORTH * len(tried):
+    sample_stays = _below((numbers[sample], size), hashes[sample], most)
+    if np.count_nonzero(sample_stays) > _WORTH * len(sample_stays):
         return None
     return _below(units, hashes, most)
 

@@ -79,11 +79,11 @@ class PolarsBackend(Backend):
         def keep(table: pl.DataFrame) -> pl.DataFrame:
             many = pl.len().over(units) > most
             # Hashes are only taken where there is something to choose.
-            chosen = table.filter(many)
-            hashes = [_hash(row, bytes.fromhex(salt)) for row in chosen.select(*units, column).iter_rows()]
-            ranked = chosen.with_columns(pl.Series("h", hashes, dtype=pl.UInt64))
-            kept = ranked.filter(pl.col("h").rank("max").over(units) <= most).select(table.columns)
-            return pl.concat([table.filter(~many), kept])
+            candidates = table.filter(many)
+            hashes = [_hash(row, bytes.fromhex(salt)) for row in candidates.select(*units, column).iter_rows()]
+            with_hashes = candidates.with_columns(pl.Series("h", hashes, dtype=pl.UInt64))
+            lowest = with_hashes.filter(pl.col("h").rank("max").over(units) <= most).select(table.columns)
+            return pl.concat([table.filter(~many), lowest])
 
         return nw.from_native(native.map_batches(keep, schema=native.collect_schema()))
 
@@ -91,16 +91,16 @@ class PolarsBackend(Backend):
         native: pl.LazyFrame = frame.to_native()
         text = pl.col(column)
         if isinstance(dtype, nw.Date):
-            made = text.str.to_date("%Y-%m-%d", strict=False)
+            value = text.str.to_date("%Y-%m-%d", strict=False)
         elif isinstance(dtype, nw.Datetime):
             unit = polars_dtype(dtype).time_unit
-            made = pl.coalesce(
+            value = pl.coalesce(
                 text.str.to_datetime(form, time_unit=unit, strict=False)
                 for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
             )
         else:
-            made = text.cast(polars_dtype(dtype), strict=False)
-        return nw.from_native(native.with_columns(made.alias(into)))
+            value = text.cast(polars_dtype(dtype), strict=False)
+        return nw.from_native(native.with_columns(value.alias(into)))
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         zone = getattr(dtype, "time_zone", None)
@@ -108,8 +108,8 @@ class PolarsBackend(Backend):
             native: pl.LazyFrame = frame.to_native()
             frame = nw.from_native(native.with_columns(_clock(pl.col(column), zone).alias(column)))
         value = nw.col(column)
-        made = value.cast(nw.String) if part == "text" else getattr(value.dt, part)().cast(nw.Int64)
-        return frame.with_columns(made.alias(into))
+        number = value.cast(nw.String) if part == "text" else getattr(value.dt, part)().cast(nw.Int64)
+        return frame.with_columns(number.alias(into))
 
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
         native: pl.LazyFrame = frame.to_native()
@@ -123,8 +123,8 @@ class PolarsBackend(Backend):
 
     def constant(self, value: Any, dtype: DType) -> Any:
         """As it is; a time with a zone as the same moment in UTC."""
-        zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
-        return value.astimezone(dt.UTC) if zoned else value
+        has_zone = isinstance(value, dt.datetime) and value.tzinfo is not None
+        return value.astimezone(dt.UTC) if has_zone else value
 
     def from_ticks(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         return value.cast(dtype)
@@ -189,8 +189,8 @@ def _clock(time: pl.Expr, zone: str) -> pl.Expr:
     later = (moment.dt.year() - _LISTED).clip(0)
     days = (later % 400).replace_strict(list(range(400)), _same_years(), return_dtype=pl.Int64) + later // 400 * 146_097
     shift = pl.when(moment.dt.year() >= _LISTED).then(pl.duration(days=days)).otherwise(pl.duration(days=0))
-    listed = (moment - shift).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
-    return listed.dt.replace_time_zone(None) + shift
+    clock = (moment - shift).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    return clock.dt.replace_time_zone(None) + shift
 
 
 def _applied(frame: Frame, keep: Callable[[pl.DataFrame], pl.DataFrame]) -> Frame:
@@ -211,8 +211,8 @@ def _hash(row: tuple[Any, ...], salt: bytes) -> int:
 def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
     """A lazy frame, of rows that are in memory where these are given."""
     schema = frame.collect_schema()
-    typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
-    domain = tuple((name, _domain(typed[name]) if name in typed else ColumnDomain(nw.Unknown())) for name in schema)
+    types = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
+    domain = tuple((name, _domain(types[name]) if name in types else ColumnDomain(nw.Unknown())) for name in schema)
     wrong: dict[str, pl.Series | None] = {}  # texts that had to be mended, and None for those that need not be
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
@@ -226,8 +226,8 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
                 column = rows.get_column(name)
                 whole = _unicode(column)
                 wrong[name] = None if whole is column else whole
-        mended = [other for name in texts if (other := wrong[name]) is not None]
-        return rows.with_columns(mended).lazy().select(names) if mended else frame.select(names)
+        repairs = [repair for name in texts if (repair := wrong[name]) is not None]
+        return rows.with_columns(repairs).lazy().select(names) if repairs else frame.select(names)
 
     return Data("polars", domain, scan, rows is None, files=partial(files_of, frame) if rows is None else list)
 

@@ -46,20 +46,20 @@ class _Spark(SqlBackend):
     def adopt(self, table: Any) -> Data | None:
         if not hasattr(table, "sparkSession") or not hasattr(table, "selectExpr"):
             return None
-        held = dict(nw.from_native(table).collect_schema())
-        held |= {name: nw.Duration("us") for name, dtype in table.dtypes if dtype.startswith("interval")}
+        dtypes = dict(nw.from_native(table).collect_schema())
+        dtypes |= {name: nw.Duration("us") for name, dtype in table.dtypes if dtype.startswith("interval")}
         names = our_names(table.columns)  # of which two may be one name
-        zoned = {name for name, dtype in table.dtypes if dtype == "timestamp"}
+        zone_columns = {name for name, dtype in table.dtypes if dtype == "timestamp"}
 
-        def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
+        def scan(selection: Sequence[str], *, empty: bool = False) -> Any:
             """By names of ours first: a setting of the session may take a name within SQL for a pattern."""
-            columns = [functions.col(_quoted(name)).alias(names[name]) for name in wanted]
+            columns = [functions.col(_quoted(name)).alias(names[name]) for name in selection]
             rows = table.select(*(columns or [functions.lit(1).alias("s")]))
-            ours = [(names[name], _held(names[name], held[name], name in zoned)) for name in wanted]
-            rows = rows.select(*(functions.expr(made).alias(name) for name, made in ours)) if ours else rows
+            ours = [(names[name], _held(names[name], dtypes[name], name in zone_columns)) for name in selection]
+            rows = rows.select(*(functions.expr(expression).alias(name) for name, expression in ours)) if ours else rows
             return _without_rows(rows) if empty else rows
 
-        return Data("pandas", schema_of(self, {name: held[name] for name in names}), scan, True, self.name, names)
+        return Data("pandas", schema_of(self, {name: dtypes[name] for name in names}), scan, True, self.name, names)
 
     def fetch(self, table: Any) -> pl.DataFrame:
         return _read(table)
@@ -74,8 +74,8 @@ class _Spark(SqlBackend):
             for name, dtype in nw.from_native(public).schema.items()
         ]
         session = beside.to_native().sparkSession
-        made = session.createDataFrame(public.rows(), types.StructType(fields), verifySchema=False)
-        return nw.from_native(functions.broadcast(made) if public.height <= _SMALL else made)
+        frame = session.createDataFrame(public.rows(), types.StructType(fields), verifySchema=False)
+        return nw.from_native(functions.broadcast(frame) if public.height <= _SMALL else frame)
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
@@ -125,8 +125,8 @@ class _Spark(SqlBackend):
             rows = rows.where(f"bit_count(r & ~shiftleft(-1L, {part})) < {most}")
         over = f"{within} ORDER BY {hashes} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         rows = rows.withColumn("r", functions.expr(f"count(1) OVER ({over})")).where(f"r <= {most}")
-        found: Frame = nw.from_native(rows)
-        return found
+        result: Frame = nw.from_native(rows)
+        return result
 
     def membership(self, frame: Frame, column: str, values: Sequence[Any], into: str) -> Frame | None:
         """One text for all values: Python sends each value of a list to Java by itself. Texts go as their bytes."""
@@ -134,12 +134,12 @@ class _Spark(SqlBackend):
             runs = _runs(values)
             if len(runs) <= _FEW:
                 return _with(frame, " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs), into)
-            written = [f"{value}L" for value in values]
+            literals = [f"{value}L" for value in values]
         elif all(type(value) is str for value in values):
-            written = [f"CAST(X'{value.encode().hex()}' AS STRING)" for value in values]
+            literals = [f"CAST(X'{value.encode().hex()}' AS STRING)" for value in values]
         else:
             return None
-        return _with(frame, f"{column} IN ({', '.join(written)})", into)
+        return _with(frame, f"{column} IN ({', '.join(literals)})", into)
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         texts = ", ".join(f"length(CAST({c} AS STRING)), CAST({c} AS STRING)" for c in columns)
@@ -174,8 +174,8 @@ class _Spark(SqlBackend):
             zone = getattr(dtype, "time_zone", None)
             if zone is not None:
                 value = f"convert_timezone('UTC', '{zone}', {value})"
-        made = _PARTS[part].format(value)
-        return _with(frame, made if part == "text" else f"CAST({made} AS BIGINT)", into)
+        expression = _PARTS[part].format(value)
+        return _with(frame, expression if part == "text" else f"CAST({expression} AS BIGINT)", into)
 
     def whole_part(self, value: nw.Expr) -> nw.Expr:
         """A cast does it."""
@@ -194,7 +194,7 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _held(name: str, dtype: DType, zoned: bool) -> str:
+def _held(name: str, dtype: DType, has_zone: bool) -> str:
     """A column of the user's, by our name, as it is held: a time as its ticks, a text as text.
 
     Texts are compared by their bytes, whatever collation the column has. Bytes that are no UTF-8 are no text: Spark
@@ -204,7 +204,7 @@ def _held(name: str, dtype: DType, zoned: bool) -> str:
     if family == Kind.DATE:
         return f"CAST(unix_date({name}) AS BIGINT)"
     if family == Kind.DATETIME:
-        return f"unix_micros({name})" if zoned else _micro(name)
+        return f"unix_micros({name})" if has_zone else _micro(name)
     return f"try_validate_utf8(CAST({name} AS STRING COLLATE UTF8_BINARY))" if family == Kind.STRING else name
 
 
@@ -219,21 +219,21 @@ def _micro(value: str) -> str:
 
 def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
     """Whole numbers as the first and last of each run without a gap."""
-    ordered = sorted(values)
-    starts = [i for i, value in enumerate(ordered) if not i or value > ordered[i - 1] + 1]
-    return [(ordered[i], ordered[j - 1]) for i, j in zip(starts, [*starts[1:], len(ordered)], strict=True)]
+    numbers = sorted(values)
+    starts = [i for i, value in enumerate(numbers) if not i or value > numbers[i - 1] + 1]
+    return [(numbers[i], numbers[j - 1]) for i, j in zip(starts, [*starts[1:], len(numbers)], strict=True)]
 
 
-def _with(frame: Frame, made: str, into: str) -> Frame:
+def _with(frame: Frame, expression: str, into: str) -> Frame:
     """A frame with a column that Spark computes."""
-    rows: Frame = nw.from_native(frame.to_native().withColumn(into, functions.expr(made)))
+    rows: Frame = nw.from_native(frame.to_native().withColumn(into, functions.expr(expression)))
     return rows
 
 
 def _read(rows: Any) -> pl.DataFrame:
-    found = pl.from_arrow(rows.toArrow())
-    assert isinstance(found, pl.DataFrame)
-    return found
+    table = pl.from_arrow(rows.toArrow())
+    assert isinstance(table, pl.DataFrame)
+    return table
 
 
 def _without_rows(rows: Any) -> Any:

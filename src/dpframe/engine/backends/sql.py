@@ -100,14 +100,14 @@ class SqlBackend(Backend):
             high, upper = nw.col(f"{into}h"), nw.col(f"{into}u")
             frame = frame.with_columns(self.quotient(size, _LIMB).alias(f"{into}h"))
             frame = frame.with_columns(self.quotient(high, by).alias(f"{into}u"))
-            rest = (high - upper * by) * _LIMB + (size - high * _LIMB)
-            frame = frame.with_columns((upper * _LIMB + self.quotient(rest, by)).alias(into))
+            remainder = (high - upper * by) * _LIMB + (size - high * _LIMB)
+            frame = frame.with_columns((upper * _LIMB + self.quotient(remainder, by)).alias(into))
         return frame.with_columns(nw.when(top >= 0).then(size).otherwise(-1 - size).alias(into))
 
     def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
-        hashed = self.stable_hash(pairs, [*units, column], salt, "h")
-        ranked = hashed.with_columns(nw.col("h").rank("max").over(*units).alias("r"))
-        return ranked.filter(nw.col("r") <= most).select(*units, column)
+        hashes = self.stable_hash(pairs, [*units, column], salt, "h")
+        ranks = hashes.with_columns(nw.col("h").rank("max").over(*units).alias("r"))
+        return ranks.filter(nw.col("r") <= most).select(*units, column)
 
     # What a subclass says besides
 
@@ -134,8 +134,8 @@ class SqlBackend(Backend):
 def our_names(names: Iterable[str]) -> dict[str, str]:
     """What each column is scanned as; without those that differ only in case, which SQL takes for one another."""
     names = list(names)
-    seen = Counter(name.casefold() for name in names)
-    return {name: f"s{i}" for i, name in enumerate(names) if seen[name.casefold()] == 1}
+    spellings = Counter(name.casefold() for name in names)
+    return {name: f"s{i}" for i, name in enumerate(names) if spellings[name.casefold()] == 1}
 
 
 def schema_of(
@@ -148,10 +148,10 @@ def schema_of(
     domain = []
     for name, dtype in types.items():
         coarse = isinstance(dtype, nw.Datetime) and dtype.time_unit in ("s", "ms")
-        held = nw.Datetime("us", getattr(dtype, "time_zone", None)) if coarse else dtype
-        why = (against or {}).get(name) or engine.reason_against(held)
+        inner = nw.Datetime("us", getattr(dtype, "time_zone", None)) if coarse else dtype
+        why = (against or {}).get(name) or engine.reason_against(inner)
         domain.append(
-            (name, ColumnDomain(_Unheld(f"{show(held)} (in {engine.name} {why})")) if why else domain_of(held))
+            (name, ColumnDomain(_Unheld(f"{show(inner)} (in {engine.name} {why})")) if why else domain_of(inner))
         )
     return tuple(domain)
 
@@ -186,8 +186,8 @@ def plain_table(engine: SqlBackend, beside: Frame, table: pl.DataFrame) -> pl.Da
             )
     families = {name: kind(dtype) for name, dtype in types.items()}
     text = pl.Binary if Kind.STRING in families.values() and engine.bytewise(beside) else pl.String
-    held = {"integer": None, "boolean": None, "string": text, "date": pl.Int64, "datetime": pl.Int64}
-    casts = {name: held.get(family, pl.Float64) for name, family in families.items()}
+    engine_types = {"integer": None, "boolean": None, "string": text, "date": pl.Int64, "datetime": pl.Int64}
+    casts = {name: engine_types.get(family, pl.Float64) for name, family in families.items()}
     table = table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     return table.with_columns(pl.col(name).cast(dtype) for name, dtype in casts.items() if dtype is not None)
 

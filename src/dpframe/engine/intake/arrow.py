@@ -78,27 +78,27 @@ def _and_unnamed(
     schema: tuple[tuple[str, ColumnDomain], ...], names: Iterable[object]
 ) -> tuple[tuple[str, ColumnDomain], ...]:
     """The columns of a schema, and those that no name can mean, each with the line that gives it one; never read."""
-    found = dict(schema)
+    domains = dict(schema)
     for name, many in Counter(names).items():
         if isinstance(name, tuple):
-            what = "unread (flatten its name first: df.columns = ['_'.join(map(str, c)) for c in df.columns])"
+            reason = "unread (flatten its name first: df.columns = ['_'.join(map(str, c)) for c in df.columns])"
         elif not isinstance(name, str):
-            what = "unread (its name is no text; first: df.columns = df.columns.astype(str))"
+            reason = "unread (its name is no text; first: df.columns = df.columns.astype(str))"
         elif many > 1:
-            what = f"unread ({many} columns have this name; first: df.columns = [...], each with its own)"
+            reason = f"unread ({many} columns have this name; first: df.columns = [...], each with its own)"
         else:
             continue
-        (shown,) = each(str, [name])  # a name may be an object with code of its own
-        if shown is not None:
-            found.setdefault(str.__str__(shown), ColumnDomain(Unread(what)))
-    return tuple(found.items())
+        (text_name,) = each(str, [name])  # a name may be an object with code of its own
+        if text_name is not None:
+            domains.setdefault(str.__str__(text_name), ColumnDomain(Unread(reason)))
+    return tuple(domains.items())
 
 
 def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
     """Columns as a lazy frame; where none is wanted, the rows are still there to be counted."""
     columns = columns or {"": pa.nulls(height, pa.bool_())}
-    numbered = pa.Table.from_arrays(list(columns.values()), names=[str(i) for i in range(len(columns))])
-    rows = pl.from_arrow(numbered)
+    table = pa.Table.from_arrays(list(columns.values()), names=[str(i) for i in range(len(columns))])
+    rows = pl.from_arrow(table)
     assert isinstance(rows, pl.DataFrame)
     rows.columns = list(columns)  # on the way, a name "" would become another one
     return rows.lazy()
@@ -148,9 +148,9 @@ def from_pyarrow(table: Any) -> Data | None:
     names = table.column_names
     unique = [name for name in names if names.count(name) == 1]
 
-    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+    def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = table.slice(0, 0) if empty else table
-        columns = {name: (_is_there if name in unread else _sound)(rows.column(name)) for name in wanted}
+        columns = {name: (_is_there if name in unread else _sound)(rows.column(name)) for name in selection}
         return _from_arrow(columns, rows.num_rows)
 
     schema = _arrow_schema([table.schema.field(name) for name in unique])
@@ -170,13 +170,13 @@ def from_pandas(frame: Any) -> Data | None:
     names = [name for name in frame.columns if isinstance(name, str) and counts[name] == 1]
     dtypes = {name: frame.dtypes[name] for name in names}
 
-    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+    def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = frame.iloc[:0] if empty else frame
-        columns = {name: (_is_there if name in unread else _from_pandas)(rows[name]) for name in wanted}
+        columns = {name: (_is_there if name in unread else _from_pandas)(rows[name]) for name in selection}
         return _from_arrow(columns, len(rows))
 
     schema = dict(_arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()]))
-    schema |= {name: ColumnDomain(Unread(what)) for name, dtype in dtypes.items() if (what := _unread(name, dtype))}
+    schema |= {name: ColumnDomain(Unread(reason)) for name, dtype in dtypes.items() if (reason := _unread(name, dtype))}
     unread = _unread_of(schema.items())
     return Data("pandas", _and_unnamed(tuple(schema.items()), frame.columns), scan)
 
@@ -199,12 +199,12 @@ def from_modin(frame: Any) -> Data | None:
     types = from_pandas(pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in dtypes.items()}))
     assert types is not None
 
-    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
-        if empty or not wanted:
+    def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        if empty or not selection:
             rows = pl.LazyFrame({"": pl.repeat(None, 0 if empty else len(frame), eager=True)})
-            return types.scan(wanted, empty=True) if wanted else rows
-        part = frame[list(wanted)].modin.to_pandas()
-        return pl.DataFrame({name: of_type(part[name], dtypes[name]) for name in wanted}).lazy()
+            return types.scan(selection, empty=True) if selection else rows
+        part = frame[list(selection)].modin.to_pandas()
+        return pl.DataFrame({name: of_type(part[name], dtypes[name]) for name in selection}).lazy()
 
     return Data("pandas", _and_unnamed(types.schema, frame.columns), scan)
 
@@ -225,23 +225,23 @@ def _pandas_type(dtype: Any) -> pa.DataType:
 
 def _from_pandas(series: Any) -> Any:
     """A column of pandas as Arrow, with as many cells; null where one does not hold in the column's type."""
-    dtype, wanted = series.dtype, _pandas_type(series.dtype)
+    dtype, target = series.dtype, _pandas_type(series.dtype)
     if isinstance(dtype, pd.CategoricalDtype):
         values = _from_pandas(_categories(series))
         codes, missing = _codes(series)
-        return values.take(pa.array(codes, mask=missing)) if len(values) else pa.nulls(len(series), wanted)
+        return values.take(pa.array(codes, mask=missing)) if len(values) else pa.nulls(len(series), target)
     if dtype == "object" or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python"):
         return _texts(series)
-    (column,) = each(lambda series: _brought(series, wanted), [series])  # the column may be of a class of its own
-    return _one_by_one(series, _in_polars(wanted)).to_arrow() if column is None else _sound(column)
+    (column,) = each(lambda series: _brought(series, target), [series])  # the column may be of a class of its own
+    return _one_by_one(series, _in_polars(target)).to_arrow() if column is None else _sound(column)
 
 
-def _brought(series: Any, wanted: pa.DataType) -> Any:
+def _brought(series: Any, target: pa.DataType) -> Any:
     """A column as it gives itself to Arrow; None where these are other cells than it should have."""
     arrays = hasattr(series.array, "__arrow_array__")
-    column = series.array.__arrow_array__() if arrays else pa.Array.from_pandas(series, type=wanted)
-    texts = pa.types.is_string(wanted) and pa.types.is_large_string(column.type)
-    return column if len(column) == len(series) and (texts or plain_type(column.type) == wanted) else None
+    column = series.array.__arrow_array__() if arrays else pa.Array.from_pandas(series, type=target)
+    texts = pa.types.is_string(target) and pa.types.is_large_string(column.type)
+    return column if len(column) == len(series) and (texts or plain_type(column.type) == target) else None
 
 
 def _categories(series: Any) -> Any:
@@ -293,21 +293,21 @@ def of_type(series: Any, dtype: Any) -> pl.Series:
     A partition may have another type than the whole because of one of its cells. So each cell is read by its own value:
     alike in a column of objects, of floats or of categories, whatever is beside it (see `cells.value_for`).
     """
-    wanted = _in_polars(_pandas_type(dtype))
+    target = _in_polars(_pandas_type(dtype))
     if isinstance(series.dtype, pd.CategoricalDtype):
         values = of_type(_categories(series), dtype)
         codes, missing = _codes(series)
-        known = pl.Series(codes.astype("int64")).set(pl.Series(missing), None)
-        return values.gather(known) if len(values) else pl.Series([None] * len(series), dtype=wanted)
+        indices = pl.Series(codes.astype("int64")).set(pl.Series(missing), None)
+        return values.gather(indices) if len(values) else pl.Series([None] * len(series), dtype=target)
     if series.dtype == "object":
-        return pl.Series(_texts(series)) if wanted == pl.String else _one_by_one(series, wanted)
+        return pl.Series(_texts(series)) if target == pl.String else _one_by_one(series, target)
     if _in_polars(_pandas_type(series.dtype)) == pl.Null:
-        return _one_by_one(series, wanted)
-    read = pl.Series(_from_pandas(series))
-    if read.dtype == wanted:
-        return read
-    convert = None if wanted == pl.String else _conversion(read.dtype, wanted)
-    return _one_by_one(series, wanted) if convert is None else read.to_frame("x").select(convert(pl.col("x")))["x"]
+        return _one_by_one(series, target)
+    column = pl.Series(_from_pandas(series))
+    if column.dtype == target:
+        return column
+    convert = None if target == pl.String else _conversion(column.dtype, target)
+    return _one_by_one(series, target) if convert is None else column.to_frame("x").select(convert(pl.col("x")))["x"]
 
 
 def partition_of(partition: Any, types: Mapping[str, Any]) -> pl.DataFrame:
@@ -325,49 +325,49 @@ def partition_of(partition: Any, types: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame({name: of_type(column, types[name]) for name, column in columns.items()})
 
 
-def _one_by_one(series: Any, wanted: pl.DataType) -> pl.Series:
+def _one_by_one(series: Any, target: pl.DataType) -> pl.Series:
     """A column cell by cell, as texts or as values of a type."""
     array = _objects(series) if series.dtype == "object" else series.array
-    read = text if wanted == pl.String else value_for(wanted)
-    cells = each(lambda i: read(array[i]), range(len(array)))
-    times = isinstance(wanted, (pl.Date, pl.Datetime, pl.Duration))
-    return pl.Series(cells, dtype=pl.Int64 if times else wanted).cast(wanted, strict=False)
+    reader = text if target == pl.String else value_for(target)
+    cells = each(lambda i: reader(array[i]), range(len(array)))
+    times = isinstance(target, (pl.Date, pl.Datetime, pl.Duration))
+    return pl.Series(cells, dtype=pl.Int64 if times else target).cast(target, strict=False)
 
 
-def _conversion(source: pl.DataType, wanted: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
+def _conversion(source: pl.DataType, target: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
     """Whole columns of numbers or times, read as `cells.value_for` reads each cell; None where nothing is quicker."""
     if source == pl.Boolean or source.is_integer() or source.is_float():
-        return _of_numbers(source, wanted)
+        return _of_numbers(source, target)
     times = (pl.Date, pl.Datetime)
-    if isinstance(source, pl.Duration) and isinstance(wanted, pl.Duration):
-        return lambda value: _retimed(value, _per_second(source), _per_second(wanted), wanted)
-    zones = [getattr(dtype, "time_zone", None) is None for dtype in (source, wanted)]
-    if not isinstance(source, times) or not isinstance(wanted, times) or zones[0] != zones[1]:
+    if isinstance(source, pl.Duration) and isinstance(target, pl.Duration):
+        return lambda value: _retimed(value, _per_second(source), _per_second(target), target)
+    zones = [getattr(dtype, "time_zone", None) is None for dtype in (source, target)]
+    if not isinstance(source, times) or not isinstance(target, times) or zones[0] != zones[1]:
         return None
-    return lambda value: _retimed(value, _per_second(source), _per_second(wanted), wanted)
+    return lambda value: _retimed(value, _per_second(source), _per_second(target), target)
 
 
 def _per_second(dtype: pl.DataType) -> Fraction:
     return Fraction(1, 86_400) if isinstance(dtype, pl.Date) else Fraction(PER_SECOND[dtype.time_unit])  # type: ignore[attr-defined]
 
 
-def _of_numbers(source: pl.DataType, wanted: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
-    if wanted == pl.Boolean:
+def _of_numbers(source: pl.DataType, target: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
+    if target == pl.Boolean:
         return lambda value: pl.when((value == 0) | (value == 1)).then(value == 1)
-    if wanted.is_integer() and source.is_float():
-        return lambda value: pl.when(value.floor() == value).then(value).cast(wanted, strict=False)
-    if wanted.is_integer():
-        return lambda value: value.cast(wanted, strict=False)
-    return (lambda value: value.cast(pl.Float64).cast(wanted)) if wanted.is_float() else None
+    if target.is_integer() and source.is_float():
+        return lambda value: pl.when(value.floor() == value).then(value).cast(target, strict=False)
+    if target.is_integer():
+        return lambda value: value.cast(target, strict=False)
+    return (lambda value: value.cast(pl.Float64).cast(target)) if target.is_float() else None
 
 
-def _retimed(value: pl.Expr, have: Fraction, want: Fraction, wanted: pl.DataType) -> pl.Expr:
+def _retimed(value: pl.Expr, have: Fraction, want: Fraction, target: pl.DataType) -> pl.Expr:
     """Ticks of one unit as those of another, rounded down; dates only of midnights; null where they do not fit."""
     ticks, ratio = value.cast(pl.Int64), want / have
     if ratio >= 1:
         most = (2**63 - 1) // ratio.numerator
-        return pl.when(ticks.is_between(-most, most)).then(ticks * ratio.numerator).cast(wanted, strict=False)
+        return pl.when(ticks.is_between(-most, most)).then(ticks * ratio.numerator).cast(target, strict=False)
     whole = ticks // ratio.denominator
-    if wanted == pl.Date:
+    if target == pl.Date:
         whole = pl.when(ticks % ratio.denominator == 0).then(whole)
-    return whole.cast(pl.Int32, strict=False).cast(wanted) if wanted == pl.Date else whole.cast(wanted)
+    return whole.cast(pl.Int32, strict=False).cast(target) if target == pl.Date else whole.cast(target)

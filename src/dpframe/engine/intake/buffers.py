@@ -80,10 +80,10 @@ def _sound(chunk: Any) -> Iterator[Any]:
 
 def _plain(chunk: Any, *, nulls: bool = True) -> Any:
     """The same cells with their nulls counted anew, or taken for cells; None where buffers are too small for them."""
-    first, *others = chunk.buffers()
+    first, *buffers = chunk.buffers()
     count = -1 if nulls else 0
     with contextlib.suppress(pa.ArrowException, ValueError):
-        return pa.Array.from_buffers(chunk.type, len(chunk), [first if nulls else None, *others], count, chunk.offset)
+        return pa.Array.from_buffers(chunk.type, len(chunk), [first if nulls else None, *buffers], count, chunk.offset)
     return None
 
 

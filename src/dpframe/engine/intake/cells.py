@@ -27,7 +27,7 @@ __all__ = ["each", "text", "value_for"]
 T = TypeVar("T")
 
 
-def each(read: Callable[[Any], T], cells: Iterable[Any]) -> list[T | None]:
+def each(reader: Callable[[Any], T], cells: Iterable[Any]) -> list[T | None]:
     """What `read` gives for each cell, None where it raises.
 
     Errors: KeyboardInterrupt, SystemExit or whatever else a signal's handler raises; a cell that raises these is None
@@ -36,7 +36,7 @@ def each(read: Callable[[Any], T], cells: Iterable[Any]) -> list[T | None]:
     with _signals() as arrived:
         for cell in cells:
             try:
-                values.append(read(cell))
+                values.append(reader(cell))
             except BaseException:
                 if arrived:
                     raise
@@ -60,13 +60,13 @@ def _signals() -> Iterator[list[int]]:
         return handle
 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    changed = {number: handler for number, handler in handlers.items() if callable(handler)}
-    for number, handler in changed.items():
+    replaced_handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number, handler in replaced_handlers.items():
         signal.signal(number, noted(handler))
     try:
         yield arrived
     finally:
-        for number, handler in changed.items():
+        for number, handler in replaced_handlers.items():
             signal.signal(number, handler)
 
 
@@ -78,13 +78,13 @@ def text(value: object) -> str | None:
     if _missing(value):
         return None
     if isinstance(value, str):
-        read = str.__str__(value)
+        characters = str.__str__(value)
     elif isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, (bool, np.bool_)):
-        read = _number_text(value)
+        characters = _number_text(value)
     else:
-        read = str.__str__(str(value))  # which a class of texts may give, with code of its own
-    read.encode()
-    return read
+        characters = str.__str__(str(value))  # which a class of texts may give, with code of its own
+    characters.encode()
+    return characters
 
 
 def _missing(value: object) -> bool:
@@ -167,8 +167,8 @@ def value_for(dtype: pl.DataType) -> Callable[[Any], Any]:
     return lambda value: None
 
 
-def _or_null(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if _missing(value) else read(value)
+def _or_null(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if _missing(value) else reader(value)
 
 
 def _number(value: Any) -> Fraction | None:
@@ -205,10 +205,10 @@ def _float(value: Any) -> float | None:
 
 def _decimal(exact: Fraction | None, digits: int, scale: int) -> Decimal | None:
     """A number of at most so many digits, of which so many are after the point."""
-    unscaled = None if exact is None else _whole(exact * 10**scale)
-    if unscaled is None or abs(unscaled) >= 10**digits:
+    digits_as_integer = None if exact is None else _whole(exact * 10**scale)
+    if digits_as_integer is None or abs(digits_as_integer) >= 10**digits:
         return None
-    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+    return Decimal((int(digits_as_integer < 0), tuple(map(int, str(abs(digits_as_integer)))), -scale))
 
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -219,8 +219,8 @@ def _ticks(value: Any, dtype: pl.DataType) -> int | None:
     if isinstance(dtype, pl.Duration):
         if not isinstance(value, (dt.timedelta, np.timedelta64)):
             return None
-        held: Any = pd.Timedelta(value)
-        return _floored(held.to_timedelta64(), held.unit, dtype.time_unit)
+        duration: Any = pd.Timedelta(value)
+        return _floored(duration.to_timedelta64(), duration.unit, dtype.time_unit)
     if not isinstance(value, (dt.date, np.datetime64)):
         return None
     time: Any = pd.Timestamp(value)
@@ -229,8 +229,8 @@ def _ticks(value: Any, dtype: pl.DataType) -> int | None:
     ticks = time.to_datetime64()
     if isinstance(dtype, pl.Datetime):
         return _floored(ticks, time.unit, dtype.time_unit)
-    days, rest = divmod(int(ticks.astype("int64")), 86_400 * PER_SECOND[time.unit])
-    return None if rest else days
+    days, remainder = divmod(int(ticks.astype("int64")), 86_400 * PER_SECOND[time.unit])
+    return None if remainder else days
 
 
 def _floored(ticks: Any, unit: str, into: str) -> int:

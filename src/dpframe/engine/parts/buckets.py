@@ -50,7 +50,7 @@ def added(question: Question, build: Build) -> list[pl.DataFrame]:
     tables: list[pl.DataFrame] = []
     for part in watched(parts, len(parts), "parts of the units"):
         sums = build(part, False)
-        tables = together([one.keys for one in sums], [tables, collected(part, [one.frame for one in sums])])
+        tables = together([entry.keys for entry in sums], [tables, collected(part, [entry.frame for entry in sums])])
     return tables
 
 
@@ -71,14 +71,14 @@ def _height(source: Source) -> int:
     """The number of rows, which a Parquet file knows; 0 where Python gives them, so that it is asked for them once."""
     assert isinstance(source.unit, tuple)
     rows: pl.LazyFrame = source.data.scan(source.unit[:1] if source.data.kind == "polars" else ())
-    counted = rows.select(pl.len())
-    return 0 if "PYTHON" in counted.explain() else int(counted.collect().item())
+    height = rows.select(pl.len())
+    return 0 if "PYTHON" in height.explain() else int(height.collect().item())
 
 
 def _part(question: Question, number: int, of: int) -> Question:
     """The ask of the units whose hash leaves a remainder, in every protected table."""
-    made = {id(source): replace(source, data=_rows(source, number, of)) for source in sources_of(question.step)}
-    return replace(question, step=exchanged(question.step, lambda source: made[id(source)]))
+    parts = {id(source): replace(source, data=_rows(source, number, of)) for source in sources_of(question.step)}
+    return replace(question, step=exchanged(question.step, lambda source: parts[id(source)]))
 
 
 def _rows(source: Source, number: int, of: int) -> Data:
@@ -86,9 +86,9 @@ def _rows(source: Source, number: int, of: int) -> Data:
     names = source.unit if isinstance(source.unit, tuple) else ()
     inside = pl.struct(comparable(name, domain[name]) for name in names).hash(_SEED) % of == number
 
-    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
-        needed = dict.fromkeys([*wanted, *names])
-        rows: pl.LazyFrame = data.scan(list(needed), empty=empty)
-        return rows.filter(inside).select(wanted)
+    def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        columns = dict.fromkeys([*selection, *names])
+        rows: pl.LazyFrame = data.scan(list(columns), empty=empty)
+        return rows.filter(inside).select(selection)
 
     return Data(data.kind, data.schema, scan, data.lazy)

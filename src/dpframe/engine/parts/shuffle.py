@@ -47,15 +47,15 @@ def added(question: Question, build: Build) -> list[pl.DataFrame]:
     """What an ask of Dask dataframes adds up; see `buckets.added`."""
     sources = sources_of(question.step)
     names, keys = _needed(question, build)
-    frames = [source.data.scan(wanted) for source, wanted in zip(sources, names, strict=True)]
+    frames = [source.data.scan(columns) for source, columns in zip(sources, names, strict=True)]
     number = min(max(frame.npartitions for frame in frames), _PARTS)
     pieces = []
     for source, frame in zip(sources, frames, strict=True):
         cut = delayed(_cut, nout=number)
         about = delayed((frame._meta.dtypes.to_dict(), _units(source), number))
         pieces.append([cut(partition, about) for partition in _unprojected(frame).to_delayed()])
-    said = delayed(_packed(question, build))
-    parts = [delayed(_summed)(said, [[cut[i] for cut in table] for table in pieces]) for i in range(number)]
+    plan = delayed(_packed(question, build))
+    parts = [delayed(_summed)(plan, [[cut[i] for cut in table] for table in pieces]) for i in range(number)]
     while len(parts) > 1:
         parts = [delayed(_together)(keys, parts[i : i + _FAN]) for i in range(0, len(parts), _FAN)]
     (tables,) = compute(parts[0])  # type: ignore[no-untyped-call]
@@ -66,19 +66,19 @@ def added(question: Question, build: Build) -> list[pl.DataFrame]:
 
 def _needed(question: Question, build: Build) -> tuple[list[list[str]], list[tuple[str, ...]]]:
     """The columns that are read of each table, and the keys of each of the sums: asked of the tables without rows."""
-    read: dict[int, dict[str, None]] = {id(source): {} for source in sources_of(question.step)}
+    columns: dict[int, dict[str, None]] = {id(source): {} for source in sources_of(question.step)}
 
     def listening(source: Source) -> Data:
         def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
-            read[id(source)].update(dict.fromkeys([*names, *_units(source)]))
+            columns[id(source)].update(dict.fromkeys([*names, *_units(source)]))
             rows: pl.LazyFrame = source.data.scan(names, empty=True)
             return rows
 
         return Data(source.data.kind, source.data.schema, scan)
 
-    made = {id(source): replace(source, data=listening(source)) for source in sources_of(question.step)}
-    sums = build(replace(question, step=exchanged(question.step, lambda source: made[id(source)])), False)
-    return [list(names) for names in read.values()], [one.keys for one in sums]
+    stand_ins = {id(source): replace(source, data=listening(source)) for source in sources_of(question.step)}
+    sums = build(replace(question, step=exchanged(question.step, lambda source: stand_ins[id(source)])), False)
+    return [list(names) for names in columns.values()], [entry.keys for entry in sums]
 
 
 def _unprojected(frame: Any) -> Any:
@@ -94,8 +94,8 @@ def _unprojected(frame: Any) -> Any:
 
 def _units(source: Source) -> dict[str, ColumnDomain]:
     """The columns that say whose row it is; none with `dp.Rows(k)`."""
-    known = dict(source.schema)
-    return {name: known[name] for name in source.unit} if isinstance(source.unit, tuple) else {}
+    domains = dict(source.schema)
+    return {name: domains[name] for name in source.unit} if isinstance(source.unit, tuple) else {}
 
 
 # What runs on workers
@@ -138,14 +138,14 @@ def _hashable(name: str, domain: ColumnDomain) -> pl.Expr:
     return value.cast(pl.String) if str(domain.dtype).endswith("128") else value
 
 
-def _summed(said: bytes, pieces: list[list[pl.DataFrame | None]]) -> list[pl.DataFrame] | None:
+def _summed(plan: bytes, pieces: list[list[pl.DataFrame | None]]) -> list[pl.DataFrame] | None:
     """The sums of one part; None where a piece of it is."""
     if any(rows is None for table in pieces for rows in table):
         return None
 
     def summed() -> list[pl.DataFrame]:
         tables = [pl.concat([rows for rows in table if rows is not None]) for table in pieces]
-        question, build = _Unpickler(io.BytesIO(said), tables).load()
+        question, build = _Unpickler(io.BytesIO(plan), tables).load()
         return collected(question, [sums.frame for sums in build(question, False)])
 
     return _or_none(summed)
@@ -153,8 +153,8 @@ def _summed(said: bytes, pieces: list[list[pl.DataFrame | None]]) -> list[pl.Dat
 
 def _together(keys: list[tuple[str, ...]], parts: list[list[pl.DataFrame] | None]) -> list[pl.DataFrame] | None:
     """The sums of several parts; None where those of one are."""
-    found = [tables for tables in parts if tables is not None]
-    return _or_none(lambda: together(keys, found)) if len(found) == len(parts) else None
+    answers = [tables for tables in parts if tables is not None]
+    return _or_none(lambda: together(keys, answers)) if len(answers) == len(parts) else None
 
 
 # A plan that travels

@@ -40,16 +40,16 @@ def planned(question: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
 
 def together(keys: Sequence[Sequence[str]], parts: Sequence[list[pl.DataFrame]]) -> list[pl.DataFrame]:
     """The tables of several parts as those of all of them; a part without tables is none."""
-    found = [tables for tables in parts if tables]
-    return [_added(one, tables) for one, *tables in zip(keys, *found, strict=True)]
+    answers = [tables for tables in parts if tables]
+    return [_added(key_columns, tables) for key_columns, *tables in zip(keys, *answers, strict=True)]
 
 
 def _added(keys: Sequence[str], tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     if len(tables) == 1:
         return tables[0]
     table = pl.concat(tables)
-    others = pl.all().exclude(*keys) if keys else pl.all()
-    return table.group_by(*keys).agg(others.sum()) if keys else table.select(others.sum())
+    totals = pl.all().exclude(*keys) if keys else pl.all()
+    return table.group_by(*keys).agg(totals.sum()) if keys else table.select(totals.sum())
 
 
 def comparable(name: str, domain: ColumnDomain) -> pl.Expr:

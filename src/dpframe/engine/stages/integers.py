@@ -31,9 +31,9 @@ def row_integer(total: Total) -> nw.Expr:
     if family in (Kind.BOOLEAN, *TIMES):
         value = value.cast(nw.Int64)
     centre = int(grid.centre) if grid.step == 1 else 0
-    transformed = total.kind in (TotalKind.SQUARE, TotalKind.LOG)
+    is_transformed = total.kind in (TotalKind.SQUARE, TotalKind.LOG)
     fits = centre + lower >= -(2**63) and centre + upper < 2**63
-    if family not in (Kind.FLOAT, Kind.DECIMAL) and grid.step == 1 and fits and not transformed:
+    if family not in (Kind.FLOAT, Kind.DECIMAL) and grid.step == 1 and fits and not is_transformed:
         if family == Kind.INTEGER:  # in the column's own type, so that a limit outside of it cannot wrap
             first, last = integer_range(total.column.domain.dtype)
             value = value.clip(min(max(lower + centre, first), last), min(max(upper + centre, first), last))
@@ -95,8 +95,8 @@ def candidate_number(total: Total, candidates: Candidates, engine: Backend) -> n
     inside = value.clip(candidates.lower, candidates.point(last)) - candidates.lower
     if not candidates.extent:
         return (inside * 0.0).cast(nw.Int64).fill_null(-1)
-    scaled = _scaled(inside, candidates.power).floor().cast(nw.Int64)
-    nearest = engine.quotient(scaled * (2 * last) + candidates.extent, 2 * candidates.extent)
+    position = _scaled(inside, candidates.power).floor().cast(nw.Int64)
+    nearest = engine.quotient(position * (2 * last) + candidates.extent, 2 * candidates.extent)
     return nearest.clip(0, last).fill_null(-1)
 
 

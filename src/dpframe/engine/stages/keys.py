@@ -40,30 +40,30 @@ def keyed(question: Question, frame: Frame) -> Frame:
     """
     if not question.by:
         return frame
-    kept, made, engine = [], [], backend_of(frame)
+    filters, keys, engine = [], [], backend_of(frame)
     for i, column in enumerate(question.group_columns):
         value, level = nw.col(column.id), None if question.keys is None else question.keys.levels[i]
         values = None if level is None else [v for v in level if v is not None]
         if not values:
-            known = ~value.is_null()
+            is_listed = ~value.is_null()
         else:
-            frame, known = _known(engine, frame, column, values, f"l{i}")
+            frame, is_listed = _known(engine, frame, column, values, f"l{i}")
         if not _may_be_null(question, i):
-            kept.append(known)
-            made.append(_one_zero(value, column).alias(f"k{i}"))
+            filters.append(is_listed)
+            keys.append(_one_zero(value, column).alias(f"k{i}"))
         else:
-            kept.append((known | value.is_null()) if values else value.is_null())
+            filters.append((is_listed | value.is_null()) if values else value.is_null())
             (some,) = engine.texts(frame, [_some(question, i)])
-            filled = nw.lit(0, nw.Int32) if _only_null(question, i) else _filled(engine, value, column, some)
-            made += [filled.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
-    return frame.filter(*kept).with_columns(*made)
+            stand_in = nw.lit(0, nw.Int32) if _only_null(question, i) else _filled(engine, value, column, some)
+            keys += [stand_in.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
+    return frame.filter(*filters).with_columns(*keys)
 
 
 def _known(engine: Backend, frame: Frame, column: Column, values: Sequence[Any], into: str) -> tuple[Frame, nw.Expr]:
     """Rows, and whether their key is one of those listed, perhaps in a column of its own."""
     plain = kind(column.domain.dtype) not in TIMES
-    made = engine.membership(frame, column.id, values, into) if plain else None
-    return (frame, listed(frame, column, values)) if made is None else (made, nw.col(into))
+    rows = engine.membership(frame, column.id, values, into) if plain else None
+    return (frame, listed(frame, column, values)) if rows is None else (rows, nw.col(into))
 
 
 def listed(frame: Frame, column: Column, values: Sequence[Any]) -> nw.Expr:

@@ -98,9 +98,9 @@ def _preferred(frame: Frame, units: Sequence[str], groups: Sequence[str], salt: 
     return engine.keyed_hash(frame.with_columns(block.alias("o")), ["o", *groups], salt, "h")
 
 
-def _lowest(frame: Frame, hashed: Sequence[str], within: Sequence[str], most: int, salt: int) -> Frame:
+def _lowest(frame: Frame, columns: Sequence[str], within: Sequence[str], most: int, salt: int) -> Frame:
     """At most `most` rows of each of the groups `within`: those with the lowest hashes, and none of a tie beyond."""
-    frame = backend_of(frame).keyed_hash(frame, hashed, salt, "h")
+    frame = backend_of(frame).keyed_hash(frame, columns, salt, "h")
     return backend_of(frame).lowest(frame, "h", within, most)
 
 
@@ -125,8 +125,8 @@ def sifted(
     """
     if limits.max_groups is None or not _chosen(groups, limits, cells) or not backend_of(rows).sifts:
         return rows
-    hashed = _preferred(rows, units, groups, salt, alone)
-    return backend_of(rows).sifted(hashed, "h", units, limits.max_groups)
+    with_hashes = _preferred(rows, units, groups, salt, alone)
+    return backend_of(rows).sifted(with_hashes, "h", units, limits.max_groups)
 
 
 def distinct(pairs: Frame, units: Sequence[str], groups: Sequence[str], value: str, limits: Limits, salt: int) -> Frame:
@@ -152,14 +152,14 @@ def spread(engine: Backend, count: str) -> nw.Expr:
 
 
 def _rows_per_group(limits: Limits) -> int:
-    given = [x for x in (limits.max_rows, limits.max_rows_per_group) if x is not None]
-    return min(given)
+    limits_in_rows = [x for x in (limits.max_rows, limits.max_rows_per_group) if x is not None]
+    return min(limits_in_rows)
 
 
 def _row_weights(frame: Frame, units: Sequence[str], limits: Limits) -> Frame:
     """The row weight "w" with fraction bits: c·2^f, scaled by K / Σ c where a unit has more than K rows left."""
-    one = 2**FRACTION_BITS
-    whole = nw.col("c") * one
+    scale = 2**FRACTION_BITS
+    whole = nw.col("c") * scale
     groups, most = limits.max_groups or 1, limits.max_rows
     if most is None or Contribution(groups, _rows_per_group(limits), most).rows == groups * _rows_per_group(limits):
         return frame.with_columns(whole.alias("w"))
@@ -167,9 +167,9 @@ def _row_weights(frame: Frame, units: Sequence[str], limits: Limits) -> Frame:
     frame = frame.with_columns(nw.col("c").sum().over(*units).cast(nw.Int64).alias("a"))
     product = nw.col("c") * most  # both below 2^31
     quotient = engine.quotient(product, nw.col("a"))
-    rest = product - quotient * nw.col("a")
-    scaled = quotient * one + engine.quotient(rest * one, nw.col("a"))  # = ⌊2^f · c·K / a⌋
-    return frame.with_columns(nw.when(nw.col("a") > most).then(scaled).otherwise(whole).alias("w"))
+    remainder = product - quotient * nw.col("a")
+    reduced_weight = quotient * scale + engine.quotient(remainder * scale, nw.col("a"))  # = ⌊2^f · c·K / a⌋
+    return frame.with_columns(nw.when(nw.col("a") > most).then(reduced_weight).otherwise(whole).alias("w"))
 
 
 def _partial(engine: Backend, p: Partial) -> nw.Expr:

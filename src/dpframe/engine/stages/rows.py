@@ -45,30 +45,30 @@ def lowered(step: steps.Step, live: frozenset[str], empty: bool) -> Frame:
 @lowered.register
 def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
     table = step.table
-    wanted = [(name, column) for name, column in table.columns.items() if column.id in live]
-    names = dict.fromkeys(name for name, _ in wanted)
+    columns = [(name, column) for name, column in table.columns.items() if column.id in live]
+    names = dict.fromkeys(name for name, _ in columns)
     names.update(dict.fromkeys(step.unit if isinstance(step.unit, tuple) else ()))
     if not names:  # counting rows needs a column to count along
         names = dict.fromkeys(_narrowest(table))
     frame: Frame = nw.from_native(step.data.scan(list(names), empty=empty))
-    called = step.data.called
-    if not wanted and not table.unit:
+    scan_name = step.data.called
+    if not columns and not table.unit:
         return frame
     engine = backend_of(frame)
-    texts = as_bytes(frame, [column for _, column in [*_unit(step), *wanted]])
+    texts = as_bytes(frame, [column for _, column in [*_unit(step), *columns]])
     source = frame
     frame = source.select(
-        *(_identifier(called(name), column, texts).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
+        *(_identifier(scan_name(name), column, texts).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
         *(
-            readable(source, nw.col(called(name)), column.domain, bytewise=texts).alias(column.id)
-            for name, column in wanted
+            readable(source, nw.col(scan_name(name)), column.domain, bytewise=texts).alias(column.id)
+            for name, column in columns
         ),
     )
     for i, (_, column) in enumerate(_unit(step)):
         if kind(column.domain.dtype) == Kind.DECIMAL and engine.bytewise(frame):  # whose digits are a text now
             frame = engine.to_bytes(frame, f"u{i}", f"u{i}")
-    missing = [~nw.col(name).is_null() for name in unit_names(table)]
-    return frame.filter(*missing) if missing else frame
+    present = [~nw.col(name).is_null() for name in unit_names(table)]
+    return frame.filter(*present) if present else frame
 
 
 def _unit(step: steps.Source) -> list[tuple[str, Column]]:
@@ -127,8 +127,8 @@ def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
 
 @lowered.register
 def _(step: steps.WithColumns, live: frozenset[str], empty: bool) -> Frame:
-    made = [(step.table.columns[name].id, expr._node) for name, expr in step.columns]
-    return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
+    nodes_by_version = [(step.table.columns[name].id, expr._node) for name, expr in step.columns]
+    return _computed(step, [(into, node) for into, node in nodes_by_version if into in live], live, empty)
 
 
 @lowered.register
@@ -144,18 +144,18 @@ def _(step: steps.FillNull, live: frozenset[str], empty: bool) -> Frame:
 
 @lowered.register
 def _(step: steps.Cast, live: frozenset[str], empty: bool) -> Frame:
-    made = [
+    nodes_by_version = [
         (step.table.columns[name].id, nodes.Call("cast", (nodes.Name(name),), (("dtype", dtype),)))
         for name, dtype in step.types
     ]
-    return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
+    return _computed(step, [(into, node) for into, node in nodes_by_version if into in live], live, empty)
 
 
 @lowered.register
 def _(step: steps.DropNulls, live: frozenset[str], empty: bool) -> Frame:
-    needed = {step.before.table.columns[name].id for name in step.names}
-    frame = lowered(step.before, live | needed, empty)
-    return frame.filter(*(~nw.col(column).is_null() for column in sorted(needed))) if needed else frame
+    columns = {step.before.table.columns[name].id for name in step.names}
+    frame = lowered(step.before, live | columns, empty)
+    return frame.filter(*(~nw.col(column).is_null() for column in sorted(columns))) if columns else frame
 
 
 @lowered.register
@@ -186,15 +186,17 @@ def _one_call(
 
 def _computed(
     step: steps.WithColumns | steps.Clip | steps.FillNull | steps.Cast,
-    made: list[tuple[str, Node]],
+    nodes_by_version: list[tuple[str, Node]],
     live: frozenset[str],
     empty: bool,
 ) -> Frame:
     """The rows with some new versions, each computed from the versions before the step."""
     table = step.before.table
-    needed = (live - {into for into, _ in made}).union(*(_read(node, table) for _, node in made))
-    here = Lowering(table, lowered(step.before, needed, empty))
-    columns = [here.expr(node).alias(into) for into, node in made]
+    inputs = (live - {into for into, _ in nodes_by_version}).union(
+        *(_read(node, table) for _, node in nodes_by_version)
+    )
+    here = Lowering(table, lowered(step.before, inputs, empty))
+    columns = [here.expr(node).alias(into) for into, node in nodes_by_version]
     return here.frame.with_columns(*columns) if columns else here.frame
 
 

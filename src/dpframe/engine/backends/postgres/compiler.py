@@ -48,8 +48,8 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
     def visit_Select(self, op: Any, **parts: Any) -> Any:  # noqa: N802
         """Columns that are computed stay apart from what reads them, which may be more than one."""
         rows = super().visit_Select(op, **parts)
-        computed = not all(isinstance(value, ops.Field) for value in op.selections.values())
-        return rows.offset(0, copy=False) if computed and isinstance(rows, sge.Select) else rows
+        has_expressions = not all(isinstance(value, ops.Field) for value in op.selections.values())
+        return rows.offset(0, copy=False) if has_expressions and isinstance(rows, sge.Select) else rows
 
     # Values
 

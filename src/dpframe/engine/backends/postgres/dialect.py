@@ -79,14 +79,14 @@ class _PostgresDialect(Dialect):
 
     def brought(self, table: pl.DataFrame) -> Any:
         wide = [name for name, dtype in table.schema.items() if dtype.is_unsigned_integer()]
-        held = table.with_columns(pl.col(wide).cast(pl.Int64, strict=False))
-        large = [name for name in wide if held.get_column(name).null_count() > table.get_column(name).null_count()]
+        signed = table.with_columns(pl.col(wide).cast(pl.Int64, strict=False))
+        large = [name for name in wide if signed.get_column(name).null_count() > table.get_column(name).null_count()]
         if large:
             raise UnsupportedOperation(
                 "join: PostgreSQL has no whole numbers beyond 64 bits with a sign, as in the public column "
                 f"{large[0]!r}: cast it to pl.Float64."
             )
-        rows = super().brought(held)
+        rows = super().brought(signed)
         texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
         return rows.mutate(**{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
 
@@ -118,10 +118,10 @@ class _PostgresDialect(Dialect):
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         if kind(dtype) == Kind.DATE:
             day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
-            shown = (
+            expression = (
                 f"TO_CHAR(CAST({day} AS TIMESTAMP), 'YYYY-MM-DD')" if part == "text" else sql.OF_DAY[part].format(day)
             )
-            return written(value, sql.ON_DAY.format(shown), "string" if part == "text" else "int64")
+            return written(value, sql.ON_DAY.format(expression), "string" if part == "text" else "int64")
         if part in sql.OF_CLOCK:
             return written(value, sql.AT_TIME.format(sql.OF_CLOCK[part].replace("a", f"(a + {sql.YEARS})", 1)), "int64")
         # Of whole numbers: PostgreSQL multiplies an interval by a float, which rounds the last microsecond of a day up.

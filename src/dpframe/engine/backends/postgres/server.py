@@ -32,12 +32,12 @@ def check_path(backend: Any) -> None:
 _SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # what texts are read and written by
 
 
-def fetch_rows(connection: Any, written: str) -> list[Any]:
+def fetch_rows(connection: Any, query: str) -> list[Any]:
     """The rows of a query, as the server holds them: as texts, floats could lose digits."""
     with connection.transaction(), connection.cursor(binary=True) as cursor:
         for setting in _SETTINGS:
             cursor.execute(f"SET LOCAL {setting}")
-        rows: list[Any] = cursor.execute(written).fetchall()
+        rows: list[Any] = cursor.execute(query).fetchall()
     return rows
 
 

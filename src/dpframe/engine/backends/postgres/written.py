@@ -47,8 +47,8 @@ def once(text: str, **operands: Any) -> Any:
     """SQL around some operands, each of which is computed once, however often it stands in it."""
     texts = {name: sql_of(operand) for name, operand in operands.items() if operand is not None}
     pieces = _pieces(text)
-    named = pieces[1::2]
-    if any(len(texts[name]) > _SHORT and named.count(name) > 1 for name in texts):
+    names = pieces[1::2]
+    if any(len(texts[name]) > _SHORT and names.count(name) > 1 for name in texts):
         inner = ", ".join(f"{operand} AS {name}" for name, operand in texts.items())
         return raw(f"(SELECT {''.join(pieces)} FROM (SELECT {inner} OFFSET 0) AS o)")
     return raw("(" + "".join(texts[x] if i % 2 else x for i, x in enumerate(pieces)) + ")")
