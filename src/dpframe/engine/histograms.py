@@ -1,15 +1,16 @@
-"""How many rows and groups units have, and which values: histograms from which `dp.Auto` chooses. Raw, not private.
+"""Raw histograms from which `dp.Auto` chooses: units by number of rows, by number of groups, by key and by value.
 
-Neighbouring tables differ in the rows of one unit. In each histogram a unit has `ONE` to give, and spreads no more than
-that over its bins, whatever its rows are:
+The histograms are not private. Neighbouring tables differ in the rows of one unit. In each histogram a unit has the
+weight `ONE`, and spreads at most that weight over the bins, whatever its rows are:
 
-- sizes (rows in all, groups, most rows in one group): a size between two nodes gives each of them the part that it is
-  nearer to the other, in whole parts of `ONE`, so the two add up to `ONE`. The histogram's mean is then the exact mean;
-- keys and values: each group (each bin) has the part of the unit's rows that is in it, ⌊ONE · n / rows⌋, and the floors
-  of parts of `ONE` add up to at most `ONE`. With `dp.Rows(k)` each row gives ⌊ONE / k⌋, and one person has k at most.
+- sizes (rows in all, groups, most rows in one group): a size lies between two nodes and splits its weight between them.
+  The nearer node gets the larger share: a size of 50 between the nodes 45 and 64 gives 14/19 of its weight to 45 and
+  5/19 to 64. The shares are integers that add up to `ONE`, so the histogram has the mean of the sizes, up to rounding;
+- keys and values: a unit with n of its rows in a bin gives that bin ⌊ONE · n / rows⌋. These floors add up to at most
+  `ONE`. With `dp.Rows(k)` each row gives ⌊ONE / k⌋, and one person has at most k rows.
 
-So when a unit joins or leaves, a histogram moves by at most `ONE` in L1, and by at most 2·`ONE` when one is exchanged.
-Which bins there are follows from the ask alone, or from what was released before.
+So a histogram changes by at most `ONE` in L1 when a unit joins or leaves, and by at most 2·`ONE` when one unit is
+exchanged for another. The bins follow from the question alone, or from earlier releases.
 """
 
 from __future__ import annotations
@@ -30,28 +31,37 @@ from dpframe.plan import TIMES, Column, Kind, Question, kind
 __all__ = ["EXPONENTS", "NODES", "ONE", "key_profile", "magnitude_profile", "size_profile", "value_profile"]
 
 
-ONE = 2**16  # what a unit gives to a histogram
-# Sizes that stand for all others, four to an octave up to 32, then two; the last one for whatever is larger.
+ONE = 2**16  # the weight of a unit in a histogram
+# Nodes of the histograms of sizes: four in each octave up to 32, then two. The last node also stands for larger sizes.
 NODES: Integers = np.unique(np.rint(2 ** np.concatenate([np.arange(20) / 4, np.arange(10, 63) / 2])).astype(np.int64))
-EXPONENTS = range(-100, 101)  # of the powers of two that tell values apart; what is smaller or larger counts as these
-_HASHED = 256  # bins of groups that nobody listed, or that are too many
-_LISTED = 4096
+EXPONENTS = range(-100, 101)  # of the powers of two that are bins of magnitude; values beyond go to the outermost bins
+_HASHED = 256  # number of bins for keys that are not listed, or of which too many are listed
+_LISTED = 4096  # largest number of listed keys that have a bin each
 
 
 def size_profile(question: Question, sizes: Sequence[str], *, empty: bool = False) -> dict[str, Integers]:
-    """Units by size, at the NODES: "rows" in all, "groups", "rows_per_group", the most in one. Errors: EngineError."""
+    """Histograms of units by size, with one bin for each of NODES.
+
+    Input:  sizes: names of histograms: "rows" (rows of a unit in all), "groups" (groups of a unit), "rows_per_group"
+            (the unit's rows in the group where it has most)
+    Errors: EngineError
+    """
     return guarded(lambda: _sizes(question, sizes, empty))
 
 
 def key_profile(question: Question, *, empty: bool = False) -> Integers:
-    """Units by group, in the order of the listed keys; by a hash of the key where they are not listed, or too many."""
+    """Histogram of units by key: a bin for each listed key, in their order; or bins of a hash of the key.
+
+    The hash is taken where keys are not listed, or where more than 4,096 are.
+    """
     return guarded(lambda: _keys(question, empty))
 
 
 def magnitude_profile(question: Question, column: Column, *, empty: bool = False) -> Integers:
-    """Units by the sign and the power of two of a column's values, from the most negative bin to the most positive.
+    """Histogram of units by the sign and the power of two of a column's values.
 
-    Each sign has a bin for each of EXPONENTS, which holds [2^e, 2^(e+1)); zero has the one in the middle.
+    The bins go from the most negative values to the most positive. Each sign has one bin for each e of EXPONENTS, which
+    holds the magnitudes in [2^e, 2^(e+1)). The bin in the middle holds zero.
     """
     first, last = EXPONENTS[0], EXPONENTS[-1]
 
@@ -66,10 +76,13 @@ def magnitude_profile(question: Question, column: Column, *, empty: bool = False
 
 
 def value_profile(question: Question, column: Column, edges: Sequence[float], *, empty: bool = False) -> Integers:
-    """Units by the values of a column between growing edges; the first bin is below all of them, the last not."""
+    """Histogram of units by the values of a column, between growing edges.
+
+    The first bin holds the values below the first edge, the last bin those from the last edge on.
+    """
 
     def number(engine: Backend, value: nw.Expr) -> nw.Expr:
-        def search(first: int, after: int) -> nw.Expr:  # by halving, so that hundreds of bins stay shallow
+        def search(first: int, after: int) -> nw.Expr:  # bisection, so that the expression stays shallow
             if after == first:
                 return nw.lit(first).cast(nw.Int64)
             middle = (first + after) // 2
@@ -114,7 +127,7 @@ def _sizes(question: Question, sizes: Sequence[str], empty: bool) -> dict[str, I
 
 
 def _at_nodes(sizes: Integers, units: Integers) -> Integers:
-    """A histogram in which each unit gives ONE to the two nodes around its size."""
+    """A histogram in which each unit splits the weight ONE between the two nodes around its size."""
     size = np.clip(sizes, NODES[0], NODES[-1])
     below = np.clip(np.searchsorted(NODES, size, side="right") - 1, 0, len(NODES) - 2)
     upper = ((size - NODES[below]) * ONE) // (NODES[below + 1] - NODES[below])
@@ -128,7 +141,7 @@ def _at_nodes(sizes: Integers, units: Integers) -> Integers:
 
 
 def _with_parts(frame: Frame, units: Sequence[str]) -> Frame:
-    """Partials with "s" = ⌊ONE · n / rows of the unit⌋."""
+    """Partials, each with the share "s" = ⌊ONE · n / a⌋ for the unit's n rows in it and its a rows in all."""
     frame = frame.with_columns(nw.col("n").sum().over(*units).alias("a"))
     return frame.with_columns(backend_of(frame).quotient(nw.col("n") * ONE, nw.col("a")).alias("s"))
 
@@ -161,7 +174,7 @@ def _values(
     last: int,
     empty: bool,
 ) -> Integers:
-    """Units by the number of the bin of their values; missing values are in none."""
+    """Histogram of units by the bins of their values, numbered from `first` to `last`. A missing value has no bin."""
 
     def build(part: Question, empty: bool) -> Sums:
         units, rows = unit_names(part.table), _rows(part, column, empty)

@@ -1,4 +1,4 @@
-"""Stage 1, for the steps that make rows of several rows or of several tables."""
+"""Stage 1 for the steps that combine several rows or several tables: per_unit, join and concat."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpframe.engine.tables import Data
 from dpframe.plan import Column, ColumnDomain, Kind, kind
 from dpframe.plan.steps import combine
 
-__all__ = ["most_per_key"]  # importing this module teaches `engine.stages.rows` the steps of `plan.steps.combine`
+__all__ = ["most_per_key"]  # importing this module registers the steps of `plan.steps.combine` in `lowered`
 
 
 @lowered.register
@@ -31,14 +31,14 @@ def _(step: combine.PerUnit, live: frozenset[str], empty: bool) -> Frame:
 
 
 def _key(value: nw.Expr, domain: ColumnDomain, dtype: DType) -> nw.Expr:
-    """A value in the type in which a join compares it."""
+    """A key in the type in which a join compares it."""
     if isinstance(dtype, nw.Int64):
         return int64(value, domain)
     return to_float(value) + 0.0 if isinstance(dtype, nw.Float64) else value
 
 
 def _public_keys(rows: Frame, public: Data, on: Sequence[str], types: Sequence[DType]) -> list[nw.Expr]:
-    """The keys of a public table, as "j0", "j1", …, in its rows."""
+    """The keys of a public table, as columns "j0", "j1", …."""
     domains = dict(public.schema)
     return [
         _key(readable(rows, nw.col(name), domains[name]), domains[name], dtype).alias(f"j{i}")
@@ -47,7 +47,7 @@ def _public_keys(rows: Frame, public: Data, on: Sequence[str], types: Sequence[D
 
 
 def most_per_key(public: Data, on: Sequence[str], types: Sequence[DType]) -> int:
-    """The largest number of rows that one key has in a public table; 0 when it has none."""
+    """The largest number of rows that one key has in a public table; 0 for a table without rows."""
     rows: Frame = nw.from_native(public.scan(list(on)))
     names = [f"j{i}" for i in range(len(on))]
     keys = rows.select(*_public_keys(rows, public, on, types)).drop_nulls()
@@ -67,7 +67,9 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
         _key(nw.col(table.columns[name].id), table.columns[name].domain, dtype).alias(f"j{i}")
         for i, (name, dtype) in enumerate(zip(step.on, step.keys, strict=True))
     )
-    there: Frame = nw.from_native(step.public.scan([*step.on, *brought]))  # in Polars, wherever the rows are
+    there: Frame = nw.from_native(
+        step.public.scan([*step.on, *brought])
+    )  # a Polars frame, whatever engine has the rows
     there = there.select(
         *_public_keys(there, step.public, step.on, step.keys),
         *(readable(there, nw.col(name), step.brought[name]).alias(after.columns[name].id) for name in brought),
@@ -81,7 +83,7 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
 
 
 def _identifiers(types: Sequence[DType | None], prefix: str) -> list[nw.Expr]:
-    """Identifiers in the type in which those of several tables are compared, exactly."""
+    """Identifiers in the types in which they are compared, exactly, with those of other tables."""
     values = [nw.col(f"u{i}") if dtype is None else nw.col(f"u{i}").cast(dtype) for i, dtype in enumerate(types)]
     return [value.alias(f"{prefix}{i}") for i, value in enumerate(values)]
 
@@ -127,7 +129,7 @@ def _(step: combine.Concat, live: frozenset[str], empty: bool) -> Frame:
 
 
 def _held(column: Column, into: Column, bytewise: bool) -> nw.Expr:
-    """A column of one table in the type that it has in all of them together."""
+    """A column of one table in the type that it has in the concatenated table."""
     value, dtype = nw.col(column.id), into.domain.dtype
     family = kind(dtype)
     if family == Kind.STRING:

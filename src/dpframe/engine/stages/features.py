@@ -1,8 +1,8 @@
-"""One value for each unit from its rows, exactly: the same for any order of rows and any way to split them.
+"""Features: one value for each unit from its rows, whatever the order of the rows and the way they are split.
 
-Integers are added in two halves so that nothing wraps. A float is cut into limbs of 32 bits, which are added as
-integers: what is added is exact, and only the last step rounds. So a unit's total cannot tell how the engine divided
-the rows, which depends on other units.
+Integers are added in two halves so that nothing wraps. A float is cut into limbs of 32 bits, and the limbs are added as
+integers. These additions are exact, and only the last step rounds. So a unit's total does not depend on how the engine
+divided the rows, which other units could change.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ from dpframe.plan.steps import Feature, small
 
 __all__ = ["per_unit"]
 
-_LIMB = 32  # bits: 2^31 limbs of a unit can be added in int64
+_LIMB = 32  # bits of a limb: the sum of 2^31 limbs of one unit fits in int64
 _FAR = 100  # floats without bounds are clipped to ±2^100, and rounded to 2^-92
-_INSIDE = 9.2e18  # an approximate total below this in size is surely inside int64
+_INSIDE = 9.2e18  # a total whose float is smaller than this in magnitude fits in int64
 
 
 @dataclass
 class _Stages:
-    """Columns to add one after another: of rows, per unit, and of the result."""
+    """The columns of one feature.
+
+    `rows` are added to the rows, `sums` are computed per unit, and `after` are added to the sums. Of `rows` and
+    `after`, a stage is a list of columns that may read the columns of earlier stages.
+    """
 
     rows: list[list[nw.Expr]]
     sums: list[nw.Expr]
@@ -36,7 +40,7 @@ class _Stages:
 
 
 def per_unit(here: Lowering, units: list[str], identifiers: list[str], features: dict[str, Feature]) -> Frame:
-    """One row per unit: its identifier, the visible columns of it, and each feature under its version."""
+    """One row per unit: its identifier, the columns `identifiers` that show it, and each feature under its version."""
     sums = [nw.col(name).min().alias(name) for name in identifiers]
     stages_of_features = []
     for i, (into, feature) in enumerate(features.items()):
@@ -51,7 +55,7 @@ def per_unit(here: Lowering, units: list[str], identifiers: list[str], features:
 
 
 def _staged(frame: Frame, features: Sequence[Sequence[Sequence[nw.Expr]]]) -> Frame:
-    """A frame with the columns of every feature, the first stage of each at once, then the second, …."""
+    """Add the columns of every feature to a frame: the first stage of all features at once, then the second, …."""
     for stage in zip_longest(*features, fillvalue=()):
         frame = frame.with_columns(*(column for columns in stage for column in columns))
     return frame
@@ -66,7 +70,9 @@ def _stages(here: Lowering, feature: Feature, value: nw.Expr | None, into: str, 
             return _Stages([], [(~value.is_null()).cast(nw.Int64).sum().fill_null(0).alias(into)], [])
         case "distinct":
             apart, gap = _one_zero(value, family).n_unique(), value.is_null().cast(nw.Int64).max()
-            number = nw.col(name).cast(nw.Int64) - nw.col(f"{name}g")  # a missing value is none
+            number = nw.col(name).cast(nw.Int64) - nw.col(
+                f"{name}g"
+            )  # n_unique counts null as a value, the feature not
             return _Stages([], [apart.alias(name), gap.alias(f"{name}g")], [[number.alias(into)]])
         case "min" | "max":
             least = value.min() if feature.made == "min" else value.max()
@@ -83,7 +89,7 @@ def _one_zero(value: nw.Expr, family: str) -> nw.Expr:
 
 
 def _pick(here: Lowering, feature: Feature, value: nw.Expr, into: str, name: str, units: list[str]) -> _Stages:
-    """The value where `by` is least or greatest; of several the smallest, whatever the order of rows."""
+    """The value where `by` is least or greatest. Where several rows tie, it is the smallest of their values."""
     assert feature.by is not None
     assert feature.known is not None
     by, end = nw.col(here.table.columns[feature.by].id), f"{name}e"
@@ -94,7 +100,10 @@ def _pick(here: Lowering, feature: Feature, value: nw.Expr, into: str, name: str
 
 
 def _sum(engine: Backend, value: nw.Expr, feature: Feature, name: str) -> _Stages:
-    """The sum of integers as `name`, held inside int64; for a mean, as a float; of times, their mean, rounded down."""
+    """The sum of integers as column `name`, clipped to int64.
+
+    For a mean the column is the sum as a float. For a mean of times it is already the mean in ticks, rounded down.
+    """
     domain = feature.known
     assert domain is not None
     times = feature.made == "mean" and kind(domain.dtype) in TIMES
@@ -109,7 +118,7 @@ def _sum(engine: Backend, value: nw.Expr, feature: Feature, name: str) -> _Stage
     sums = [part.sum().fill_null(0).cast(nw.Int64).alias(f"{name}{end}") for part, end in ((high, "h"), (low, "l"))]
     over = engine.quotient(low, limb_size)
     carry = [(high + over).alias(f"{name}h"), (low - over * limb_size).alias(f"{name}l")]
-    if times:  # high and low by the number of values, as by hand; no step leaves int64
+    if times:  # long division of the two halves by the number of values; no step leaves int64
         many, part = _positive(nw.col(f"{name}c")), nw.col(f"{name}p")
         remainder = (high - part * many) * limb_size + low
         quotients = [
@@ -130,7 +139,7 @@ def _positive(count: nw.Expr) -> nw.Expr:
 
 
 def _float_sum(engine: Backend, value: nw.Expr, domain: ColumnDomain, name: str) -> _Stages:
-    """The sum of floats as `name`: exact in limbs, rounded once or twice at the end."""
+    """The sum of floats as column `name`: an exact sum of limbs, and one or two roundings at the end."""
     top, many = _FAR, 6
     if domain.bounds is not None:
         top, many = max(math.frexp(float(domain.bounds.magnitude))[1], -800), 3
@@ -154,7 +163,7 @@ def _float_sum(engine: Backend, value: nw.Expr, domain: ColumnDomain, name: str)
 
 
 def _carried(engine: Backend, limbs: list[str]) -> list[list[nw.Expr]]:
-    """Every limb but the first between 0 and 2^32, the same number in all."""
+    """Carry between limbs, so that each limb but the first lies in [0, 2^32). The number they stand for stays."""
     limb_size, stages = 2**_LIMB, []
     for above, limb in zip(limbs[-2::-1], limbs[:0:-1], strict=True):
         carry = engine.quotient(nw.col(limb), limb_size)
@@ -163,7 +172,7 @@ def _carried(engine: Backend, limbs: list[str]) -> list[list[nw.Expr]]:
 
 
 def _finished(engine: Backend, stages: _Stages, feature: Feature, value: nw.Expr, into: str, name: str) -> _Stages:
-    """A sum as it is, or within its bounds, or over the number of values."""
+    """Make the feature of a sum: divide it by the number of values for a mean, and clip it to the feature's bounds."""
     total, times = nw.col(name), kind(feature.domain.dtype) in TIMES
     if feature.made == "mean":
         stages.sums.append((~value.is_null()).cast(nw.Int64).sum().fill_null(0).alias(f"{name}c"))

@@ -1,4 +1,4 @@
-"""The rows of one part of a partition. Which parts a unit is in is the same in every release, on every machine."""
+"""The rows of one part of a partition. The parts of a unit do not change between releases or machines."""
 
 from __future__ import annotations
 
