@@ -1,4 +1,4 @@
-"""A call with wrong arguments is answered with the line to write, in place of Python's TypeError."""
+"""Wrong arguments of a call: the error names the line to type, in place of Python's TypeError."""
 
 from __future__ import annotations
 
@@ -62,9 +62,10 @@ C = TypeVar("C", bound=type)
 
 
 def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) -> F:
-    """The same function; a call that does not fit its signature is answered with the line to write.
+    """Wrap a function, so that a call that does not fit its signature raises an error with the line to type.
 
-    Input:  line: where its name and its arguments go; typed: these arguments, by default those known for its name
+    Input:  line: the line to type, with {} for the function's name and for its arguments; typed: these arguments, by
+            default the example listed above for the function's name
     Errors: WrongCall
 
     >>> def n_unique(column): ...
@@ -77,7 +78,7 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
             return question(*args, **kwargs)
-        except TypeError:  # perhaps of the call itself; a call that fits costs nothing more
+        except TypeError:  # the signature is checked only now, so that a correct call takes no extra time
             wrong = _misfit(question, args, kwargs)
             if wrong is None:
                 raise
@@ -99,7 +100,7 @@ def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def explains(line: str, verbs: Mapping[str, str] = _ARGUMENTS) -> Callable[[C], C]:
-    """A class whose questions, or other verbs, are explained, each by its line."""
+    """A decorator that applies `explained` to the methods of a class that `verbs` lists, with example arguments."""
 
     def changed(kind: C) -> C:
         for verb in filter(partial(hasattr, kind), verbs):

@@ -67,7 +67,7 @@ def _at_hand(table: pl.DataFrame, units: list[str]) -> Units | None:
 
 
 def _by_hash(table: pl.DataFrame, units: list[str]) -> Units | None:
-    """Numbers for units in the order of a hash of their identifiers; None where two units share one, or without rows."""
+    """Numbers for units, ordered by a hash of their identifiers; None if two units share a hash, or without rows."""
     if not table.height:
         return None
     hashes = table.select(pl.struct(units).hash(0)).to_series().to_numpy()

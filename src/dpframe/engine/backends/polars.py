@@ -195,7 +195,7 @@ def _clock(time: pl.Expr, zone: str) -> pl.Expr:
 
 
 def _applied(frame: Frame, keep: Callable[[pl.DataFrame], pl.DataFrame]) -> Frame:
-    """A frame with some of its rows. The choice depends on all rows, so the optimiser must not remove rows before it."""
+    """A frame with some of its rows. The choice depends on all rows, so the optimiser must not remove any before it."""
     native: pl.LazyFrame = frame.to_native()
 
     return nw.from_native(
