@@ -34,7 +34,7 @@ __all__ = ["EXPONENTS", "NODES", "ONE", "key_profile", "magnitude_profile", "siz
 ONE = 2**16  # the weight of a unit in a histogram
 # Nodes of the histograms of sizes: four in each octave up to 32, then two. The last node also stands for larger sizes.
 NODES: Integers = np.unique(np.rint(2 ** np.concatenate([np.arange(20) / 4, np.arange(10, 63) / 2])).astype(np.int64))
-EXPONENTS = range(-100, 101)  # of the powers of two that are bins of magnitude; values beyond go to the outermost bins
+EXPONENTS = range(-100, 101)  # e of the bins [2^e, 2^(e+1)) of magnitudes; the outermost bins also hold values beyond
 _HASHED = 256  # number of bins for keys that are not listed, or of which too many are listed
 _LISTED = 4096  # largest number of listed keys that have a bin each
 

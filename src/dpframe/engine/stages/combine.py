@@ -67,9 +67,7 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
         _key(nw.col(table.columns[name].id), table.columns[name].domain, dtype).alias(f"j{i}")
         for i, (name, dtype) in enumerate(zip(step.on, step.keys, strict=True))
     )
-    there: Frame = nw.from_native(
-        step.public.scan([*step.on, *brought])
-    )  # a Polars frame, whatever engine has the rows
+    there: Frame = nw.from_native(step.public.scan([*step.on, *brought]))  # public tables are Polars frames
     there = there.select(
         *_public_keys(there, step.public, step.on, step.keys),
         *(readable(there, nw.col(name), step.brought[name]).alias(after.columns[name].id) for name in brought),

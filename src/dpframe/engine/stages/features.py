@@ -70,9 +70,7 @@ def _stages(here: Lowering, feature: Feature, value: nw.Expr | None, into: str, 
             return _Stages([], [(~value.is_null()).cast(nw.Int64).sum().fill_null(0).alias(into)], [])
         case "distinct":
             apart, gap = _one_zero(value, family).n_unique(), value.is_null().cast(nw.Int64).max()
-            number = nw.col(name).cast(nw.Int64) - nw.col(
-                f"{name}g"
-            )  # n_unique counts null as a value, the feature not
+            number = nw.col(name).cast(nw.Int64) - nw.col(f"{name}g")  # `n_unique` counts null as a value
             return _Stages([], [apart.alias(name), gap.alias(f"{name}g")], [[number.alias(into)]])
         case "min" | "max":
             least = value.min() if feature.made == "min" else value.max()
