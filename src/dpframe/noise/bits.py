@@ -74,7 +74,7 @@ def replay(words: Iterable[int] | Words | list[Words]) -> Iterator[None]:
         nonlocal position
         if position + count > len(queue):
             raise DpFrameError(
-                f"replay: a draw needs {count} random words, and {len(queue) - position} of the {len(queue)} are left."
+                f"replay: {count} more random words are needed, and {len(queue) - position} of {len(queue)} are left."
             )
         position += count
         return queue[position - count : position]
