@@ -1,4 +1,4 @@
-"""A call with wrong arguments is answered with the line to write, in place of Python's TypeError."""
+"""Wrong arguments of a call: the error names the line to type, in place of Python's TypeError."""
 
 from __future__ import annotations
 
@@ -62,9 +62,10 @@ C = TypeVar("C", bound=type)
 
 
 def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) -> F:
-    """The same function; a call that does not fit its signature is answered with the line to write.
+    """Wrap a function, so that a call that does not fit its signature raises an error with the line to type.
 
-    Input:  line: where its name and its arguments go; typed: these arguments, by default those known for its name
+    Input:  line: the line to type, with {} for the function's name and for its arguments; typed: these arguments, by
+            default the example listed above for the function's name
     Errors: WrongCall
 
     >>> def n_unique(column): ...
@@ -77,15 +78,15 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
             return question(*args, **kwargs)
-        except TypeError:  # perhaps of the call itself; a call that fits costs nothing more
+        except TypeError:  # the signature is checked only now, so that a correct call takes no extra time
             wrong = _misfit(question, args, kwargs)
             if wrong is None:
                 raise
         verb = question.__name__
-        said = {**_ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
-        called = line.partition("(")[0]
-        asked = verb if "{}" in called and not verb.startswith("__") else called
-        raise WrongCall(f"{asked}: {wrong}. Type {line.format(verb, said).replace('(, ', '(')}.")
+        arguments = {**_ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
+        prefix = line.partition("(")[0]
+        subject = verb if "{}" in prefix and not verb.startswith("__") else prefix
+        raise WrongCall(f"{subject}: {wrong}. Type {line.format(verb, arguments).replace('(, ', '(')}.")
 
     return checked  # type: ignore[return-value]
 
@@ -99,12 +100,12 @@ def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def explains(line: str, verbs: Mapping[str, str] = _ARGUMENTS) -> Callable[[C], C]:
-    """A class whose questions, or other verbs, are explained, each by its line."""
+    """A decorator that applies `explained` to the methods of a class that `verbs` lists, with example arguments."""
 
     def changed(kind: C) -> C:
         for verb in filter(partial(hasattr, kind), verbs):
-            one = line.replace(", max_rows=5", "") if verb == "count_units" else line
-            setattr(kind, verb, explained(getattr(kind, verb), one, verbs[verb]))
+            verb_line = line.replace(", max_rows=5", "") if verb == "count_units" else line
+            setattr(kind, verb, explained(getattr(kind, verb), verb_line, verbs[verb]))
         return kind
 
     return changed

@@ -706,7 +706,7 @@ PLANTS = [
     Plant(
         "keys that are not listed take places",
         keys.keyed,
-        "frame.filter(*kept)",
+        "frame.filter(*filters)",
         "frame",
         unlisted_keys_take_places,
         13,
@@ -865,15 +865,15 @@ PLANTS = [
     Plant(
         "rows of nobody count",
         rows.__dict__["lowered"].dispatch(steps.Source),
-        "frame.filter(*missing) if missing else frame",
+        "frame.filter(*present) if present else frame",
         "frame",
         nobody_counts,
     ),
     Plant(
         "no limit of rows in a group",
         limits._rows_per_group,
-        "return min(given)",
-        "return max(given)",
+        "return min(limits_in_rows)",
+        "return max(limits_in_rows)",
         lambda: claims_broken(),
     ),
     Plant(
@@ -1054,7 +1054,7 @@ PLANTS = [
     Plant(
         "the nearest candidate is decided by a division of floats",
         integers.candidate_number,
-        "nearest = engine.quotient(scaled * (2 * last) + candidates.extent, 2 * candidates.extent)",
+        "nearest = engine.quotient(position * (2 * last) + candidates.extent, 2 * candidates.extent)",
         "nearest = (inside / candidates.step + 0.5).floor().cast(nw.Int64)",
         lambda: ties_have_another_candidate(),
     ),
@@ -1096,7 +1096,7 @@ PLANTS = [
     Plant(
         "a table is the same wherever it stands in a query",
         compiler._ranks,
-        "if not backend_of(joined).reads_once:",
+        "if not backend_of(parts).reads_once:",
         "if False:",
         random_rows_exceed_a_claim,
     ),
@@ -1166,7 +1166,7 @@ PLANTS = [
     Plant(
         "an interrupt goes on as it came",
         sealed,
-        "stopped = KeyboardInterrupt()",
+        "failure = KeyboardInterrupt()",
         "raise",
         tracebacks_hold_rows,
     ),

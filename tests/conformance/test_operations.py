@@ -27,7 +27,7 @@ BESIDE = ("int8", "int64", "uint64", "int128", "float64", "float32", "decimal38_
 
 
 def engines(several, settings=True):
-    """Engines as parameters; with a setting or not, those that are slow are asked at length only."""
+    """Engines as parameters, with and without settings. Slow engines run in the long tier alone."""
 
     def marks(engine):
         made = [pytest.mark.xdist_group(engine.needs)] if engine.needs else []
@@ -37,7 +37,7 @@ def engines(several, settings=True):
 
 
 def some(exprs, few, turn):
-    """Of the expressions of each shape (an operation, and the kinds of what it reads) so many, others on each turn."""
+    """At most `few` expressions of each shape (an operation and the kinds of its operands), others on each turn."""
     shapes = defaultdict(list)
     for expr in exprs:
         shapes[_shape(expr._node)].append(expr)
@@ -58,7 +58,7 @@ def _shape(node):
 
 
 def quick(exprs, engine):
-    """Fewer where an engine is another one with a setting."""
+    """The expressions of the quick tier: one of each shape, and on most engines only a share of these."""
     turn = 7 * engines_in_order.index(engine.name)
     chosen = some(exprs, 1, turn)
     step = {"polars": 1, "duckdb": 2, "ibis": 2, "postgres": 2}.get(engine.name, 5)

@@ -1,4 +1,4 @@
-"""Parts of the units, added up, against the whole: the same integers for every question and any number of parts."""
+"""The totals of parts of the units add up to the totals of the whole table, for every question and number of parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AGGREGATES = {
 
 @pytest.fixture
 def in_parts(monkeypatch):
-    """Ask for a number of parts; the parts that were made."""
+    """Set the number of parts, and record the parts that are made."""
     seen = []
 
     def ask_for(number):

@@ -1,4 +1,4 @@
-"""The same question on every engine: the same totals, the same claims, or a refusal that says why."""
+"""Each question gives equal totals and claims on all engines, or a refusal that says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row operations against Python: the same values, null where there is none, and no failure on any value."""
+"""Row operations give the values of Python, null where there is no value, and fail on no value."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def integers(low, high):
 
 
 def computed(frame: pl.DataFrame, expr: dp.Expr) -> tuple[list, object]:
-    """The values of an expression on each row, as the engine computes them, and what the plan says of them."""
+    """The values of an expression on each row, as the engine computes them, and the domain that the plan states."""
     protected = dp.protect(frame, unit=dp.Rows(1)).with_columns(result=expr)
     step = protected._step
     column = step.table.columns["result"]

@@ -1,4 +1,4 @@
-"""Capital and small letters are those of one table on every engine, for every character that there is."""
+"""Every engine has the capital and small letters of one table, for every character of Unicode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEXTS = ["Straße", "ΟΔΥΣΣΕΥΣ", "İstanbul", "ǅ", "ﬁ", "ẞß", "Жу
 
 
 def other(text, *, capital):
-    """Letter for letter, where the other case is one letter."""
+    """Replace each letter whose other case is one letter."""
     cases = ((x, x.upper() if capital else x.lower()) for x in text)
     return "".join(y if len(y) == 1 else x for x, y in cases)
 
