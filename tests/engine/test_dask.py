@@ -172,7 +172,9 @@ _CONTAINERS = [
 _WHOLES = [*_CONTAINERS[:6], *_CONTAINERS[7:11], *_CONTAINERS[12:], object]
 
 
-@pytest.mark.parametrize("whole", _WHOLES, ids=str)
+@pytest.mark.parametrize(
+    "whole", [pytest.param(one, marks=pytest.mark.long if i % 3 else ()) for i, one in enumerate(_WHOLES)], ids=str
+)
 def test_no_cell_decides_how_another_is_read(whole):
     """A column of objects, which one odd cell makes of a partition, is read as the column without that cell is."""
     dtype = pd.Series([], dtype=whole).dtype
