@@ -24,6 +24,7 @@ from strategies import (
     random_rows,
     rows_of_unit,
 )
+from tiers import in_turn
 
 # Random plans and questions for each neighbour relation. The kinds of tables differ in how they are brought, and then
 # they are one: the long tier asks as many of each.
@@ -121,8 +122,10 @@ def test_declared_rows_move_totals_by_no_more_than_claimed(kind, relation):
         held += 1
 
 
-@pytest.mark.parametrize("prepare", ["nothing", "fill_null", "filter", "drop_nulls", "clip", "cast", "case"])
-@pytest.mark.parametrize("bounds", [(5, 10), (-3, 10), (-9, -4)])
+PREPARED = ["nothing", "fill_null", "filter", "drop_nulls", "clip", "cast", "case"]
+
+
+@pytest.mark.parametrize(("prepare", "bounds"), in_turn(PREPARED, [(5, 10), (-3, 10), (-9, -4)]))
 def test_bounded_dp_tightens_only_while_each_row_surely_counts(prepare, bounds):
     steps = {
         "nothing": lambda f: f,
