@@ -106,4 +106,5 @@ class _MemoryPage:
         return [e for e in self._book._entries if e.about == opening and e.kind == "charge"]
 
     def _about(self, number: int, kind: str) -> Entry | None:
-        return next((e for e in self._book._entries if e.about == number and e.kind == kind), None)
+        later = self._book._entries[number:]  # what is about an entry comes after it, and numbers begin at 1
+        return next((e for e in later if e.about == number and e.kind == kind), None)
