@@ -61,6 +61,20 @@ class TotalKind(StrEnum):
 
 
 @dataclass(frozen=True)
+class ComputedTerm:
+    """What is computed of a row's value before it is added up, in words: a formula of `column` and `about`; a noun."""
+
+    formula: str
+    noun: str
+
+
+_COMPUTED = {
+    TotalKind.SQUARE: ComputedTerm("({column} - {about})²", "squares"),
+    TotalKind.LOG: ComputedTerm("log({column})", "logarithms"),
+}
+
+
+@dataclass(frozen=True)
 class Total:
     """One number for each group: an integer that noise is added to, or scores by which a candidate is chosen.
 
@@ -93,6 +107,31 @@ class Total:
     def additive(self) -> bool:
         """Whether it is a sum over units. One pass over the rows adds up all of these totals."""
         return self.kind not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES)
+
+    @property
+    def of_units(self) -> bool:
+        """Whether each unit brings one number to a group, however many rows it has there."""
+        return self.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM)
+
+    @property
+    def of_different_values(self) -> bool:
+        """Whether it is a number of different values."""
+        return self.kind == TotalKind.DISTINCT
+
+    @property
+    def sums_rows(self) -> bool:
+        """Whether the integers of a unit's rows in a group are added up: all additive totals but plain counts."""
+        return self.additive and self.kind not in (TotalKind.ROWS, TotalKind.UNITS, TotalKind.INTERACTION)
+
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether the limits on rows weigh each row, so that it needs the weight of a unit's rows in a group."""
+        return not self.of_units and not self.of_different_values
+
+    @property
+    def computed(self) -> ComputedTerm | None:
+        """What is computed of a row's value before it is added up; None where the value itself is added."""
+        return _COMPUTED.get(self.kind)
 
     @property
     def chosen(self) -> bool:

@@ -31,9 +31,8 @@ def row_integer(total: Total) -> nw.Expr:
     if family in (Kind.BOOLEAN, *TIMES):
         value = value.cast(nw.Int64)
     centre = int(grid.centre) if grid.step == 1 else 0
-    transformed = total.kind in (TotalKind.SQUARE, TotalKind.LOG)
     fits = centre + lower >= -(2**63) and centre + upper < 2**63
-    if family not in (Kind.FLOAT, Kind.DECIMAL) and grid.step == 1 and fits and not transformed:
+    if family not in (Kind.FLOAT, Kind.DECIMAL) and grid.step == 1 and fits and total.computed is None:
         if family == Kind.INTEGER:  # in the column's own type, so that a limit outside of it cannot wrap
             first, last = integer_range(total.column.domain.dtype)
             value = value.clip(min(max(lower + centre, first), last), min(max(upper + centre, first), last))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Noisy, Parts, in_ticks, real, shown
+from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.geometric_mean import GeometricMeanEstimator
 from dpframe.release.estimators.margins import error_of_part, source_of, variances
 from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
@@ -18,6 +19,7 @@ from dpframe.release.estimators.total import CountEstimator, SumEstimator, error
 from dpframe.release.estimators.variance import StandardDeviationEstimator, VarianceEstimator
 
 __all__ = [
+    "BinnedValues",
     "Estimator",
     "Noisy",
     "Parts",
