@@ -336,14 +336,7 @@ def square_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: 
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     if half**2 > 10**270:
         raise InvalidBounds(f"{what}: squares of values this far apart are beyond floats. Give bounds=(-1e134, 1e134).")
-    limits = None if unit_limits.one_row_each and not column.domain.nullable else unit_limits.contribution(what)
-    grid = grid_for(Bounds(0, float(half**2)), whole=False, centred=True, limit=limits.rows_per_group if limits else 1)
-    fraction = FRACTION_BITS if unit_limits.weighted else 0
-    if limits is None:
-        bound = maps.one_row_sum(grid.lower, grid.upper)
-        return Total(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
-    bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
-    return Total(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
+    return _computed_total(TotalKind.SQUARE, column, Bounds(0, float(half**2)), unit_limits, what, middle)
 
 
 _SMALLEST = 1e-270  # of values whose logarithm is taken: its reciprocal is a float too
@@ -372,15 +365,32 @@ def log_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str
             "times the lower one. Type narrower ones."
         )
     logs = Bounds(math.log(bounds.lower), math.log(bounds.upper))
+    return _computed_total(TotalKind.LOG, column, logs, unit_limits, what)
+
+
+def _computed_total(
+    total_kind: TotalKind,
+    column: Column,
+    span: Bounds,
+    unit_limits: UnitLimits,
+    what: str,
+    about: Fraction = Fraction(0),
+) -> Total:
+    """Sum per group of what is computed of each value, inside a span and measured from the middle of that span.
+
+    Bound:  a row's integer is clipped to its grid, whatever the engine computed. So the total is a sum of values in
+            known bounds: see `dpframe.theory.formulas.sensitivity.grouped.row_sums`, and `one_row_sum` where each unit
+            surely has one row
+    """
     if unit_limits.one_row_each and not column.domain.nullable:
-        grid = grid_for(logs, whole=False, centred=True, limit=1)
+        grid = grid_for(span, whole=False, centred=True, limit=1)
         bound = maps.one_row_sum(grid.lower, grid.upper)
     else:
         limits = unit_limits.contribution(what)
-        grid = grid_for(logs, whole=False, centred=True, limit=limits.rows_per_group)
+        grid = grid_for(span, whole=False, centred=True, limit=limits.rows_per_group)
         bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
-    return Total(TotalKind.LOG, column, grid, fraction, bound.scaled(2**fraction))
+    return Total(total_kind, column, grid, fraction, bound.scaled(2**fraction), about)
 
 
 def unit_sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:

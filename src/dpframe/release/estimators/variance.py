@@ -15,7 +15,7 @@ from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthe
 from dpframe.release.estimators.mean import bounded_mean, mean_interval
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["StandardDeviationEstimator", "VarianceEstimator"]
+__all__ = ["StandardDeviationEstimator", "VarianceEstimator", "variance_interval"]
 
 
 class VarianceEstimator(Estimator):
@@ -28,7 +28,7 @@ class VarianceEstimator(Estimator):
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The variances that fit, widened to hold the released number, whose mean may be clipped to its bounds."""
-        low, high = (end * output.ticks for end in _variance_interval(output, plan, alpha, parts))
+        low, high = (end * output.ticks for end in variance_interval(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
@@ -53,7 +53,7 @@ class StandardDeviationEstimator(Estimator):
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The roots of the variances that fit."""
-        low, high = (np.sqrt(end) * output.ticks for end in _variance_interval(output, plan, alpha, parts))
+        low, high = (np.sqrt(end) * output.ticks for end in variance_interval(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
@@ -80,7 +80,7 @@ def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
     return variance * number / np.maximum(number - output.ddof, 1.0)
 
 
-def _variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+def variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
     """The variances that fit, for any mean and any divisor in their own intervals.
 
     With probability 1 - alpha/50 the mean is in its interval, which bounds (released - m)² and the weights of z and w.
