@@ -13,7 +13,7 @@ from dpframe.accessors import register as _register
 from dpframe.api import Auto, PrivateFrame, PrivateGroupBy, Query, concat, protect, set_budget
 from dpframe.api.statistics.choices import max, median, min, mode, quantile
 from dpframe.api.statistics.counts import count, count_units, n_unique
-from dpframe.api.statistics.moments import geometric_mean, mean, std, sum, var
+from dpframe.api.statistics.moments import geometric_mean, mean, skew, std, sum, var
 from dpframe.api.statistics.picks import first, last
 from dpframe.budget import Budget, Ledger
 from dpframe.plan import MODULE as _MODULE
@@ -54,6 +54,7 @@ __all__ = [
     "protect",
     "quantile",
     "set_budget",
+    "skew",
     "std",
     "sum",
     "var",

@@ -15,6 +15,7 @@ from dpframe.plan.totals import (
     Formula,
     ReleasedColumn,
     bounds_of,
+    cube_total,
     distinct_total,
     in_ticks,
     is_whole,
@@ -41,6 +42,7 @@ __all__ = [
     "Mean",
     "Mode",
     "Quantile",
+    "Skew",
     "Sum",
     "Var",
 ]
@@ -214,6 +216,37 @@ class Var(Aggregate):
         return ReleasedColumn(
             name, Formula.STD if self.root else Formula.VAR, parts, False, bounds, self.ddof, dtype, per
         )
+
+
+@dataclass(frozen=True, repr=False)
+class Skew(Aggregate):
+    """Skewness of the values that are not missing: sums of distances, of their squares and cubes, and a count."""
+
+    column: str = ""
+    bounds: Bounds | Auto | None = None
+
+    @property
+    def typed(self) -> str:
+        return f"skew({self.column!r}{_typed_bounds(self.bounds)})"
+
+    @property
+    def words(self) -> str:
+        return f"skewness of {self.column}"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        if isinstance(self.bounds, Auto):
+            raise InvalidBounds(
+                f"{self.typed}: bounds that are chosen from the data cut off the tails, which skewness is about. "
+                "Type bounds=(low, high), such as (0, 100)."
+            )
+        column = number_column(self.column, unit_limits, self.typed)
+        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        cubes = cube_total(column, bounds, unit_limits, self.typed)
+        total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
+        squares = square_total(column, bounds, unit_limits, self.typed)
+        count = value_total(column, unit_limits, self.typed)
+        sums = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.cubes", cubes))
+        return ReleasedColumn(name, Formula.SKEW, (*sums, (f"{name}.count", count)), False, bounds)
 
 
 @dataclass(frozen=True, repr=False)

@@ -25,6 +25,7 @@ __all__ = [
     "Total",
     "TotalKind",
     "bounds_of",
+    "cube_total",
     "distinct_total",
     "in_ticks",
     "is_whole",
@@ -49,6 +50,7 @@ class TotalKind(StrEnum):
     UNITS = "units"
     SUM = "sum"
     SQUARE = "square"
+    CUBE = "cube"
     LOG = "log"
     UNIT_SUM = "unit_sum"
     DISTINCT = "distinct"
@@ -70,6 +72,7 @@ class ComputedTerm:
 
 _COMPUTED = {
     TotalKind.SQUARE: ComputedTerm("({column} - {about})²", "squares"),
+    TotalKind.CUBE: ComputedTerm("({column} - {about})³", "cubes"),
     TotalKind.LOG: ComputedTerm("log({column})", "logarithms"),
 }
 
@@ -80,8 +83,8 @@ class Total:
 
     `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
-    which adds (value - about)² instead of the value; 1 for "log", which
-    adds the natural logarithm). "distinct" is the number of different values; "ranks" chooses the
+    which adds (value - about)² instead of the value; its cube for "cube"; 1 for "log",
+    which adds the natural logarithm). "distinct" is the number of different values; "ranks" chooses the
     candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
     also how far from it the quantile may be, at that confidence. "modes" chooses the most frequent of the listed
     `values`, or the first of them, in as many `rounds`.
@@ -183,6 +186,7 @@ class Formula(StrEnum):
     MEAN = "mean"
     VAR = "var"
     STD = "std"
+    SKEW = "skew"
     GEOMETRIC_MEAN = "geometric_mean"
     QUANTILE = "quantile"
     MODE = "mode"
@@ -197,7 +201,8 @@ class ReleasedColumn:
 
     "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
     to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
-    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars.
+    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "skew": from these and
+    the sum of cubes.
     "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate. With
     `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
     """
@@ -337,6 +342,28 @@ def square_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: 
     if half**2 > 10**270:
         raise InvalidBounds(f"{what}: squares of values this far apart are beyond floats. Give bounds=(-1e134, 1e134).")
     return _computed_total(TotalKind.SQUARE, column, Bounds(0, float(half**2)), unit_limits, what, middle)
+
+
+def cube_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
+    """Sum per group of the cubed distances from the middle of the bounds.
+
+    Input:  column; bounds (column unit); what was asked
+    Output: a total whose integer is worth a step of its grid, a power of two that follows from the bounds alone
+    Bound:  for bounds of half-width h, (value - middle)³ lies in [-h³, h³], and the integer of a row is clipped to
+            these ends. Neighbouring tables differ in the rows of one unit. With at most k rows in each of m groups and
+            K in all, joining or leaving moves a group by at most k·h³ and all groups together by K·h³
+    Source: `dpframe.theory.formulas.sensitivity.grouped.row_sums`, and `one_row_sum` where a unit surely has one row
+    Errors: InvalidBounds where cubes of distances are beyond floats, or are no longer told from 0
+    """
+    half = (Fraction(bounds.upper) - Fraction(bounds.lower)) / 2
+    if half and not 10**-270 <= half**3 <= 10**270:
+        raise InvalidBounds(
+            f"{what}: cubes of values this far apart, or this close together, are beyond floats. Give bounds that are "
+            "from 1e-89 to 1e89 apart."
+        )
+    middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
+    span = Bounds(-float(half**3), float(half**3))
+    return _computed_total(TotalKind.CUBE, column, span, unit_limits, what, middle)
 
 
 _SMALLEST = 1e-270  # of values whose logarithm is taken: its reciprocal is a float too

@@ -15,6 +15,7 @@ from dpframe.release.estimators.margins import error_of_part, source_of, varianc
 from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
 from dpframe.release.estimators.mode import ModeEstimator, rows_fewer
 from dpframe.release.estimators.quantile import QuantileEstimator, end_names
+from dpframe.release.estimators.skew import SkewEstimator
 from dpframe.release.estimators.total import CountEstimator, SumEstimator, error_of_sum
 from dpframe.release.estimators.variance import StandardDeviationEstimator, VarianceEstimator
 
@@ -43,6 +44,7 @@ _ESTIMATORS: Mapping[Formula, Estimator] = {
     Formula.MEAN: MeanEstimator(),
     Formula.VAR: VarianceEstimator(),
     Formula.STD: StandardDeviationEstimator(),
+    Formula.SKEW: SkewEstimator(),
     Formula.GEOMETRIC_MEAN: GeometricMeanEstimator(),
     Formula.QUANTILE: QuantileEstimator(),
     Formula.MODE: ModeEstimator(),
