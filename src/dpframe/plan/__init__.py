@@ -72,8 +72,8 @@ from dpframe.plan.question import (
     Layout,
     Question,
 )
-from dpframe.plan.statistics import Aggregate
-from dpframe.plan.totals import Formula, ReleasedColumn, Total, TotalKind, is_whole
+from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
+from dpframe.plan.totals import Total, TotalKind, is_whole
 from dpframe.plan.types import (
     TIMES,
     Kind,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 
 import narwhals as nw
@@ -12,8 +13,7 @@ from dpframe.errors import InvalidArgument, InvalidBounds, UnboundedContribution
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.keys import read_keys
 from dpframe.plan.totals import (
-    Formula,
-    ReleasedColumn,
+    Total,
     bounds_of,
     cube_total,
     distinct_total,
@@ -38,14 +38,60 @@ __all__ = [
     "Count",
     "CountDistinct",
     "CountUnits",
+    "Formula",
     "GeometricMean",
     "Mean",
     "Mode",
     "Quantile",
+    "ReleasedColumn",
     "Skew",
     "Sum",
     "Var",
 ]
+
+
+class Formula(StrEnum):
+    """How a released column follows from its totals. Each formula has an estimator in `release.estimators`."""
+
+    COUNT = "count"
+    SUM = "sum"
+    MEAN = "mean"
+    VAR = "var"
+    STD = "std"
+    SKEW = "skew"
+    GEOMETRIC_MEAN = "geometric_mean"
+    QUANTILE = "quantile"
+    MODE = "mode"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True)
+class ReleasedColumn:
+    """A released column: its formula, and the totals that the formula needs, by name.
+
+    "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
+    to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
+    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "skew": from these and
+    the sum of cubes.
+    "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate. With
+    `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
+    """
+
+    name: str
+    formula: Formula
+    totals: tuple[tuple[str, Total], ...]
+    whole: bool = True
+    bounds: Bounds | None = None
+    ddof: int = 0
+    dtype: DType | None = None
+    ticks: int = 1
+
+    @property
+    def derived(self) -> bool:
+        """Whether it follows from several totals. The first is a centred sum, the last a count."""
+        return len(self.totals) > 1
 
 
 def _time_type(column: Column) -> DType | None:

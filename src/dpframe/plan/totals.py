@@ -9,8 +9,6 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Literal
 
-from narwhals.dtypes import DType
-
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, ValueGrid, grid_for
@@ -20,8 +18,6 @@ from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
 __all__ = [
-    "Formula",
-    "ReleasedColumn",
     "Total",
     "TotalKind",
     "bounds_of",
@@ -176,50 +172,6 @@ class Total:
     def unit(self) -> Fraction:
         """The value of one unit of the integer (column unit)."""
         return self.grid.step / Fraction(2**self.fraction)
-
-
-class Formula(StrEnum):
-    """How a released column follows from its totals. Each formula has an estimator in `release.estimators`."""
-
-    COUNT = "count"
-    SUM = "sum"
-    MEAN = "mean"
-    VAR = "var"
-    STD = "std"
-    SKEW = "skew"
-    GEOMETRIC_MEAN = "geometric_mean"
-    QUANTILE = "quantile"
-    MODE = "mode"
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-
-@dataclass(frozen=True)
-class ReleasedColumn:
-    """A released column: its formula, and the totals that the formula needs, by name.
-
-    "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
-    to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
-    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "skew": from these and
-    the sum of cubes.
-    "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate. With
-    `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
-    """
-
-    name: str
-    formula: Formula
-    totals: tuple[tuple[str, Total], ...]
-    whole: bool = True
-    bounds: Bounds | None = None
-    ddof: int = 0
-    dtype: DType | None = None
-    ticks: int = 1
-
-    @property
-    def derived(self) -> bool:
-        """Whether it follows from several totals. The first is a centred sum, the last a count."""
-        return len(self.totals) > 1
 
 
 def row_total(unit_limits: UnitLimits, what: str) -> Total:
