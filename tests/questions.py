@@ -295,6 +295,9 @@ AREAS = {
         "moments": lambda f: f.agg(
             max_rows=99, m=dp.mean("x", bounds=(-3, 10)), v=dp.var("a", bounds=(0, 9)), s=dp.std("d", bounds=(-9, 9))
         ),
+        "cubes": lambda f: f.agg(
+            max_rows=99, x=dp.skew("x", bounds=(-3, 10)), a=dp.skew("a", bounds=(0, 9)), d=dp.skew("d", bounds=(-9, 9))
+        ),
         "logarithms": lambda f: f.agg(
             max_rows=99,
             x=dp.geometric_mean("x", bounds=(0.1, 10)),

@@ -78,6 +78,7 @@ AGGREGATES = {
     "each": dp.sum("v", unit_bounds=(-2, 4)),
     "m": dp.mean("v", bounds=(-1, 3)),
     "sd": dp.std("v", bounds=(0, 3)),
+    "skewness": dp.skew("v", bounds=(-1, 3)),
     "geometric": dp.geometric_mean("v", bounds=(1, 3)),
     "different": dp.n_unique("v"),
     "low": dp.min("i", bounds=(-1, 3)),

@@ -96,6 +96,12 @@ KINDS = {
         2.0,
         0.0,
     ),
+    "skewness": (
+        ADD,
+        lambda t, r: numbers(grouped(t, r).skew("x", (0, 15)).release(epsilon=4.0)),
+        4.0,
+        0.0,
+    ),
     "geometric mean": (
         ADD,
         lambda t, r: numbers(grouped(t, r).geometric_mean("x", (1, 15)).release(epsilon=2.0)),

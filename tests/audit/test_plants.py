@@ -657,8 +657,8 @@ PLANTS = [
         8,
     ),
     Plant(
-        "the claim of a sum of logarithms leaves the fraction bits out",
-        measures.log_total,
+        "the claim of a sum of squares or logarithms leaves the fraction bits out",
+        measures._computed_total,
         "bound.scaled(2**fraction)",
         "bound",
         lambda: claims_broken(),

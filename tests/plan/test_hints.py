@@ -109,6 +109,11 @@ def test_no_advice_is_given_on_a_name_that_exists(table):
     assert set(getattr(habits, table)).isdisjoint(dir(KINDS[table]))
 
 
+def test_what_statistics_are_called_elsewhere_is_no_name_here():
+    assert {"gmean", "nunique", "stddev", "percentile"} <= usage.ELSEWHERE.keys()
+    assert usage.ELSEWHERE.keys().isdisjoint({*dir(dp), *habits.MODULE})
+
+
 ASKED = {
     "f['wage']": "dp.col('wage')",
     "f[['wage', 'n']]": "select(",

@@ -54,6 +54,7 @@ def aggregates(kind):
         asked["per_unit"] = (dp.sum("x", unit_bounds=bounds or (0, 1)), dtype if kind == "duration" else whole)
     if kind not in TIMES:
         asked["var"] = (dp.var("x", bounds), pl.Float64)
+        asked["skew"] = (dp.skew("x", bounds), pl.Float64)
         asked["geometric"] = (dp.geometric_mean("x", (0.5, 100)), pl.Float64)
     return asked
 

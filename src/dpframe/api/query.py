@@ -231,8 +231,8 @@ class Query(Hints, Generic[Table_co]):
                 "expect. A release has its own picture: .release(epsilon=0.1).plot()."
             )
         terms = Terms.EPSILON if rho is None else Terms.RHO
-        prices = (x if _is_list(x) or x is None else [x] for x in (epsilon, rho))
-        table = self._errors(next(prices), delta, next(prices), alpha, noise, assume_rows, ci)
+        epsilons, rhos = (x if _is_list(x) or x is None else [x] for x in (epsilon, rho))
+        table = self._errors(epsilons, delta, rhos, alpha, noise, assume_rows, ci)
         if column is not None:
             table = table.filter(pl.col("column").is_in([column, f"{column}.other"]))
         return priced_chart(table, self._question, terms, check_alpha(alpha), look)

@@ -39,14 +39,6 @@ _IN_AGG = "An expression reads one row; an aggregate has a name: agg(m=dp.mean('
 
 MODULE = _table(
     {
-        "avg average nanmean": "Type dp.mean('x', bounds=(0, 100)).",
-        "gmean geomean": "Type dp.geometric_mean('x', bounds=(1, 100)).",
-        "size len n_rows": "Type dp.count().",
-        "nunique count_distinct approx_n_unique": "Type dp.n_unique('x').",
-        "stddev": "Type dp.std('x', bounds=(0, 100)).",
-        "variance": "Type dp.var('x', bounds=(0, 100)).",
-        "percentile": "Type dp.quantile('x', 0.9, bounds=(0, 100)).",
-        "total": "Type dp.sum('x', bounds=(0, 100)).",
         "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5).",
         "histogram hist": "Type frame.histogram('x', bins=[0, 10, 20], max_rows=5).",
         "crosstab pivot_table": "Type frame.crosstab('region', 'sex', keys={...}, max_rows=1).",

@@ -13,6 +13,7 @@ import numpy as np
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnsupportedOperation, WrongType
 from dpframe.theory.calls import ordered
 from dpframe.theory.exact import exact
+from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
 from dpframe.theory.grids import integer_total, sum_grid
@@ -211,32 +212,13 @@ def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Trans
     >>> t([0.0, 3.0, 3.0, 6.0]), t.map(1)
     (6.0, 25)
     """
-    domain, relation = dataset(input_domain, input_metric, "variance")
-    atom, lower, upper = _bounded(domain, "variance")
-    size = _sized(domain, "variance")
-    if isinstance(ddof, bool) or not isinstance(ddof, int | np.integer) or not 0 <= ddof < size:
-        raise InvalidArgument(f"variance: ddof={ddof!r} is a whole number from 0 to {size - 1}, below the size.")
-    ddof = int(ddof)
-    width = upper - lower
-    largest = statistics.sized_variance(size, lower, upper, "replace", size, ddof)
-    step = _lattice(largest)
-    # With d records, narrowing the width by s lowers the bound by at least its d = 1 value times s/width.
-    one = statistics.sized_variance(1, lower, upper, "replace", size, ddof)
-    narrowed = upper - step * width / one if one else upper
-    powers = _powers(atom, size, max(lower, narrowed))
 
-    def run(values: Any) -> float:
-        total, squared = powers(values)
-        return _nearest((squared - total * total / size) / (size - ddof), step)
+    def divisor(size: int) -> int:
+        if isinstance(ddof, bool) or not isinstance(ddof, int | np.integer) or not 0 <= ddof < size:
+            raise InvalidArgument(f"variance: ddof={ddof!r} is a whole number from 0 to {size - 1}, below the size.")
+        return size - int(ddof)
 
-    return Transformation(
-        domain,
-        input_metric,
-        AtomDomain(float),
-        AbsoluteDistance(),
-        run,
-        lambda d_in: statistics.sized_variance(d_in, lower, upper, relation, size, ddof),
-    )
+    return _deviations(input_domain, input_metric, "variance", divisor)
 
 
 @ordered
@@ -254,22 +236,28 @@ def sum_squared_deviations(input_domain: Domain, input_metric: Metric) -> Transf
     >>> t([0.0, 3.0, 3.0, 6.0]), t.map(1)
     (18.0, 75)
     """
-    domain, relation = dataset(input_domain, input_metric, "sum_squared_deviations")
-    atom, lower, upper = _bounded(domain, "sum_squared_deviations")
-    size = _sized(domain, "sum_squared_deviations")
-    largest, one = (statistics.squared_deviations(d, lower, upper, "replace", size) for d in (size, 1))
-    step = _lattice(largest)
-    powers = _powers(atom, size, max(lower, upper - step * (upper - lower) / one if one else upper))
+    return _deviations(input_domain, input_metric, "sum_squared_deviations", lambda size: 1)
+
+
+def _deviations(
+    input_domain: Domain, input_metric: Metric, name: str, divisor_of: Callable[[int], int]
+) -> Transformation:
+    """The sum of squared deviations from the mean, over a divisor that follows from the public size."""
+    domain, relation = dataset(input_domain, input_metric, name)
+    atom, lower, upper = _bounded(domain, name)
+    size = _sized(domain, name)
+    divisor = divisor_of(size)
+
+    def bound(d_in: int, near: Relation = relation) -> Fraction:
+        return statistics.squared_deviations(d_in, lower, upper, near, size) / divisor
+
+    step, one = _lattice(bound(size, "replace")), bound(1, "replace")
+    # With d records, narrowing the width by s lowers the bound by at least its d = 1 value times s/width.
+    narrowed = upper - step * (upper - lower) / one if one else upper
+    powers = _powers(atom, size, max(lower, narrowed))
 
     def run(values: Any) -> float:
         total, squared = powers(values)
-        return _nearest(squared - total * total / size, step)
+        return _nearest((squared - total * total / size) / divisor, step)
 
-    return Transformation(
-        domain,
-        input_metric,
-        AtomDomain(float),
-        AbsoluteDistance(),
-        run,
-        lambda d_in: statistics.squared_deviations(d_in, lower, upper, relation, size),
-    )
+    return Transformation(domain, input_metric, AtomDomain(float), AbsoluteDistance(), run, bound)
