@@ -370,7 +370,7 @@ class Release(Hints, Generic[Table_co]):
         names = [output.name for output in numbers.outputs]
         check_column(column, names, "plot")
         if not numbers.by:
-            raise UnsupportedOperation("plot(): this release has no groups, and a single number needs no chart: type .value")
+            raise UnsupportedOperation("plot(): this release has no groups, so there is no chart: type .value")
         if not names:
             raise UnsupportedOperation("plot(): this release has keys alone, so there are no numbers to draw.")
         (output_shown,) = [output for output in numbers.outputs if output.name == (column or names[0])]

@@ -27,7 +27,7 @@ class PeriodQuery:
 
     query: Any
     on: str | None
-    read: Callable[[Any], Question]
+    question_of: Callable[[Any], Question]
 
     @property
     def alone(self) -> bool:
@@ -37,7 +37,7 @@ class PeriodQuery:
     def of(self, calendar: Calendar, period: int) -> Question:
         """The question of one period. Errors: InvalidArgument, WrongType, UnsupportedOperation; those of a query."""
         query = self._called(calendar.label(period)) if callable(self.query) else self.query
-        question = self.read(query)
+        question = self.question_of(query)
         if self.on is None or callable(self.query):
             return question
         return replace(question, step=_only(question.step, self.on, calendar, period))
