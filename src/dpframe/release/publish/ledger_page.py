@@ -33,11 +33,11 @@ def ledger_page(ledger: Ledger) -> str:
     """All budgets of a ledger as one HTML page."""
     parts = [_section(name, ledger.budget(name)) for name in ledger.budgets()]
     body = "".join(parts) or "<p>No budget has been made in this ledger.</p>"
-    made = f"{account.now():%Y-%m-%d %H:%M} UTC"
+    now = f"{account.now():%Y-%m-%d %H:%M} UTC"
     return (
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
         f"<title>Privacy budgets</title><style>{_STYLE}</style></head><body><h1>Privacy budgets</h1>"
-        f"<p>{escape(repr(ledger))}, as of {made}.</p>{body}</body></html>\n"
+        f"<p>{escape(repr(ledger))}, as of {now}.</p>{body}</body></html>\n"
     )
 
 
