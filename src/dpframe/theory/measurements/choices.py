@@ -60,8 +60,7 @@ def randomized_response(
             input_metric, prob = None, input_metric
         if isinstance(input_domain, int | float | str):
             raise InvalidArgument(
-                f"randomized_response: {input_domain!r} is not a list of categories. If it is a probability, type "
-                f"prob={input_domain!r}."
+                f"randomized_response: {input_domain!r} is no list of categories. A probability is prob=..., by name."
             )
         categories, input_domain = list(input_domain), None
     if isinstance(prob, Iterable) and not isinstance(prob, str):

@@ -156,8 +156,7 @@ def laplace(
             one step per entry (for integers: per entry that can differ). A granularity below 2^-61 of the scale has no
             effect. `output_measure` may be MaxDivergence() (the default); ZeroConcentratedDivergence(), with
             ρ = ε + e^-ε - 1 for real noise and ε·tanh(ε/2) for discrete noise; RenyiDivergence() or
-            RenyiDivergence(alpha), exact; or, for one number, SmoothedMaxDivergence(), with the exact
-            δ = 1 - e^((ε' - ε)/2) at ε' for real noise
+            RenyiDivergence(alpha), exact; or, for one number, SmoothedMaxDivergence(), δ = 1 - e^((ε' - ε)/2) at ε'
     Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `loss.laplace`
     Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
 
