@@ -160,7 +160,7 @@ def test_a_changed_allowance_is_found_by_verify(tmp_path, clock):
     with budget._book.write() as page:
         loss = {"epsilon": "2/1", "delta": "0/1", "rho": None}
         none = {"epsilon": "0/1", "delta": "0/1", "rho": None}
-        body = {"loss": none, "about": nightly._opened.number, "within": {"loss": loss, "night": 0}, "name": None}
+        body = {"loss": none, "about": nightly._opening.number, "within": {"loss": loss, "night": 0}, "name": None}
         page.append("charge", body, account.now())
     with pytest.raises(errors.LedgerDamaged, match="more than the allowance"):
         ledger.verify()
@@ -171,7 +171,7 @@ def test_a_changed_allowance_is_found_by_verify(tmp_path, clock):
 
 def test_a_forecast_says_how_long_a_budget_lasts(clock):
     budget = dp.Budget(epsilon=2)
-    assert "nothing was spent" in str(budget.forecast())
+    assert "there were no regular charges" in str(budget.forecast())
     for _ in range(4):
         receipt = budget.charge(Loss.charged(Fraction(1, 4), Fraction(0)), WHO, "count()")
         budget.store(receipt, b"", {})

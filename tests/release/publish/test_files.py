@@ -156,7 +156,7 @@ def test_suppressed_cells_are_dashes(frame):
 
 
 def test_what_is_no_picture_is_refused(frame):
-    with pytest.raises(UnsupportedOperation, match="number"):
+    with pytest.raises(UnsupportedOperation, match="no groups"):
         frame.count_units().release(epsilon=1).plot()
     with pytest.raises(InvalidArgument, match="no column 'x'"):
         grouped(frame).plot("x")
