@@ -10,7 +10,19 @@ from typing import Any, TypeVar
 
 from dpframe.errors import DpFrameWarning, WrongCall
 
-__all__ = ["BUDGET", "DOORS", "LEDGER", "PRICED", "RELEASED", "STEPS", "explained", "explains", "warn"]
+__all__ = [
+    "BUDGET",
+    "DOORS",
+    "LEDGER",
+    "PLAN",
+    "PLANNED",
+    "PRICED",
+    "RELEASED",
+    "STEPS",
+    "explained",
+    "explains",
+    "warn",
+]
 
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
 _ARGUMENTS = {
@@ -54,6 +66,8 @@ PRICED = {
 }
 RELEASED = {"with_ci": "0.95", "suppress": "below=10", "accuracy": "alpha=0.05"}
 BUDGET = {"__init__": "epsilon=1.0, delta=1e-6"}
+PLAN = {"plan": "[query, ...], epsilon=0.1"}
+PLANNED = {"release": ""}
 LEDGER = {"budget": "'visits-2026', epsilon=1.0, delta=1e-6"}
 DOORS = {"protect": "table, unit='user_id'", "__call__": "unit='user_id', budget=dp.Budget(epsilon=1.0)"}
 

@@ -34,6 +34,7 @@ from dpframe.plan import (
     render_text,
     show,
     warn_of_computed_bounds,
+    warn_of_public_units,
 )
 from dpframe.plan.steps import Rows, Source, combine, source_of
 from dpframe.plan.steps import basic as steps
@@ -206,6 +207,11 @@ class PrivateFrame(Questions[Table_co]):
         for condition in conditions:
             if isinstance(condition, str) and condition not in self.columns and set("<>=!") & set(condition):
                 raise InvalidArgument("filter: a condition is not text but an expression, such as dp.col('age') >= 18.")
+            if isinstance(condition, bool):
+                raise InvalidArgument(
+                    f"filter: {condition} is not about the rows. Python has compared before dpframe could, as in "
+                    "'age' == 18. Name the column: filter(dp.col('age') == 18)."
+                )
             frame = frame._then(steps.Filter(frame._step, read_expr(condition, "filter")))
         return frame
 
@@ -396,6 +402,7 @@ class PrivateFrame(Questions[Table_co]):
         table = engine.public(other)
         first = combine.Join(self._step, table, names, how, 0, "")  # type: ignore[arg-type]
         most = engine.most_per_key(table, names, first.keys)
+        warn_of_public_units(other, self._step.table, names)
         return self._then(replace(first, most=most, content=engine.content(table)))
 
     def partition(self, by: str, keys: Sequence[Any], max_groups: int = 1) -> dict[Any, PrivateFrame[Table_co]]:

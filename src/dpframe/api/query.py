@@ -143,7 +143,7 @@ class Query(Hints, Generic[Table_co]):
             if any(e is None for e in errors):
                 raise UnsupportedOperation(
                     "epsilon_for: the error of a ratio or a quantile depends on the data; say assume_rows=, a number "
-                    "of values per group."
+                    "of values per group, or name a column whose error is known: column='n'."
                 )
             return bool(max(errors) <= most)
 

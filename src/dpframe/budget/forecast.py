@@ -121,7 +121,10 @@ def _expected(
     number = int(left / mean + 1e-9)
     for ahead in range(1, min(number, _LONGEST) + 1):
         rows.append(("budget", today + ahead * _DAY, mean, spent + ahead * mean, most, "expected"))
-    pace = f"at {mean:.4g} a day, the mean of the last {len(recent)} days"
+    if not number:
+        return rows, f"{said}; {mean:.4g} was spent a day, so it does not last another day.", today
+    over = f"the mean of the last {len(recent)} days" if len(recent) > 1 else "as on the first day"
+    pace = f"at {mean:.4g} a day, {over}"
     if number > _LONGEST:
         return rows, f"{said}; {pace}, it lasts more than ten years.", None
     last = today + number * _DAY
