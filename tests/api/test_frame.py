@@ -106,7 +106,7 @@ REFUSED = [
         errors.UnsupportedOperation,
         "column='n'",
     ),
-    (lambda f: f.mean("city", max_rows=1), errors.WrongType, "city"),
+    (lambda f: f.mean("city", max_rows=1), errors.WrongType, r"yes=dp\.col\('city'\) == 'yes'"),
     (lambda f: f.clip("city", 0, 1), errors.WrongType, "String"),
     (lambda f: f.clip("age", 5, 1), errors.InvalidBounds, "above"),
     (lambda f: f.clip("age", dp.Auto()), errors.InvalidBounds, r"dp.mean\('age', bounds=dp.Auto\(\)\)"),
