@@ -49,8 +49,8 @@ class Budget(Verbs):
     Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "basic"
             (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: how many units the tables have at
             least, where that is public; δ is compared with 1 / min_units, and nothing else depends on it
-    Bound:  the releases charged here compose to at most the limit for the one unit and neighbour relation that the
-            first charge binds the budget to
+    Bound:  all releases that are charged here lose at most the limit together. The first charge fixes the unit and
+            the neighbour relation that this is about
     Warns:  DpFrameWarning for a limit that promises little; see `dpframe.budget.limits`
     Errors: InvalidPrice, UnsupportedOperation; at a release BudgetExceeded and BudgetMismatch, which spend nothing
 
@@ -349,7 +349,7 @@ class Budget(Verbs):
         Input:  queries that this budget pays for; epsilon and delta, or rho and delta, for all of them together; noise
                 and ci as in a release; shares, a weight for each query
         Output: a batch: `.cost`, `.noise`, and `.release(name=...)`, which charges once and gives a list of releases
-        Bound:  they are fixed together, so they are charged by the tightest accounting there is for this budget: all
+        Bound:  the queries are fixed together, so this budget's tightest accounting applies to them: all
                 Gaussian noise as one mechanism; with accountant="pld" the joint distribution of all Laplace noise
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
 

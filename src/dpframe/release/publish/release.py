@@ -117,7 +117,7 @@ class Release(Hints, Generic[Table_co]):
     def with_ci(self, ci: float = 0.95) -> Release[Table_co]:
         """The same release with the ends of an interval beside each number: `n_low` and `n_high` beside `n`; free.
 
-        A quantile has one where the release was asked for it, `release(..., ci=0.95)`, at that confidence or below.
+        A quantile has an interval only if it was paid for, `release(..., ci=0.95)`, at that confidence or below.
 
         Input:  ci: the probability with which each interval holds what it is about, such as 0.95
         Output: a release whose table has them: integers beside integers, times beside times; means and quantiles stay
@@ -350,8 +350,8 @@ class Release(Hints, Generic[Table_co]):
     ) -> Any:
         """A chart of the released numbers with their 95% margins of error (Altair); no row is read for it.
 
-        Bars with whiskers for groups, lying for names and standing for bins and numbers; lines in a band for dates, and
-        for bins of dates; shaded cells for a crosstab. With two keys, one of them becomes colours where it has at most
+        Bars with whiskers for groups, horizontal for names, vertical for bins and numbers; lines in a band for dates
+        and bins of dates; shaded cells for a crosstab. With two keys, one of them becomes colours where it has at most
         six values. What is no larger than its margin of error is pale, in a crosstab hatched. Values that are dates or
         times are points, since they have no zero for a bar to start at. Of more groups than fit into 800 pixels the
         largest are shown, and the subtitle says how many are not.
