@@ -15,6 +15,8 @@ __all__ = [
     "DOORS",
     "ELSEWHERE",
     "LEDGER",
+    "PLAN",
+    "PLANNED",
     "PRICED",
     "RELEASED",
     "STEPS",
@@ -57,6 +59,8 @@ PRICED = {
 }
 RELEASED = {"with_ci": "0.95", "suppress": "below=10", "accuracy": "alpha=0.05"}
 BUDGET = {"__init__": "epsilon=1.0, delta=1e-6"}
+PLAN = {"plan": "[query, ...], epsilon=0.1"}
+PLANNED = {"release": ""}
 LEDGER = {"budget": "'visits-2026', epsilon=1.0, delta=1e-6"}
 DOORS = {"protect": "table, unit='user_id'", "__call__": "unit='user_id', budget=dp.Budget(epsilon=1.0)"}
 

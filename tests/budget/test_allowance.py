@@ -183,6 +183,8 @@ def test_a_forecast_says_how_long_a_budget_lasts(clock):
         "budget: ε = 1 of 2 spent, 1 left; at 0.25 a day, the mean of the last 4 days, it lasts until 2026-11-28."
     )
     assert told.table.get_column("total").max() == 2
+    budget.charge(Loss.charged(Fraction(4, 5), Fraction(0)), WHO, "count()")
+    assert "it does not last another day" in str(budget.forecast())
     assert told.table.group_by("kind").len().sort("kind").rows() == [("expected", 4), ("spent", 4)]
 
 

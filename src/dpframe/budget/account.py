@@ -27,7 +27,7 @@ from dpframe.errors import (
     ReleaseLost,
     UnsupportedOperation,
 )
-from dpframe.usage import BUDGET, explains
+from dpframe.usage import BUDGET, PLAN, explains
 
 __all__ = ["Budget", "now"]
 
@@ -42,6 +42,7 @@ def now() -> dt.datetime:
 
 
 @explains("dp.Budget({1})", BUDGET)
+@explains("budget.{}({})", PLAN)
 class Budget(Verbs):
     """A limit on the privacy loss of all releases together. The budget is in memory, for this process.
 

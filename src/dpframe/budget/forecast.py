@@ -124,7 +124,10 @@ def _expected(
     number = int(remaining / mean + 1e-9)
     for ahead in range(1, min(number, _LONGEST) + 1):
         rows.append(("budget", today + ahead * _DAY, mean, total + ahead * mean, most, "expected"))
-    pace = f"at {mean:.4g} a day, the mean of the last {len(recent)} days"
+    if not number:
+        return rows, f"{words}; {mean:.4g} was spent a day, so it does not last another day.", today
+    over = f"the mean of the last {len(recent)} days" if len(recent) > 1 else "as on the first day"
+    pace = f"at {mean:.4g} a day, {over}"
     if number > _LONGEST:
         return rows, f"{words}; {pace}, it lasts more than ten years.", None
     last = today + number * _DAY

@@ -12,6 +12,7 @@ from dpframe.plan.columns import (
 from dpframe.plan.computed import (
     warn_of_computed_bounds,
     warn_of_computed_keys,
+    warn_of_public_units,
 )
 from dpframe.plan.explain import (
     Derivation,
@@ -167,5 +168,6 @@ __all__ = [
     "unit_words",
     "warn_of_computed_bounds",
     "warn_of_computed_keys",
+    "warn_of_public_units",
     "when",
 ]

@@ -219,6 +219,11 @@ def number_column(name: str, unit_limits: UnitLimits, what: str, *times: str, ot
     if family not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.BOOLEAN, *times):
         dtype, besides = show(column.domain.dtype), "".join(f", {time}s" for time in times)
         instead = f" Ask for {other}({name!r})." if other and family in TIMES else cast_first(column.domain.dtype, name)
+        if family == Kind.STRING:
+            instead += (
+                f" The share of rows with one text is the mean of a condition: with_columns(yes=dp.col({name!r}) == "
+                "'yes'), then mean('yes')."
+            )
         raise WrongType(f"{what}: needs numbers{besides} or true and false, not a column of type {dtype}.{instead}")
     return column
 

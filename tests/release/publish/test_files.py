@@ -309,6 +309,10 @@ def test_csv_latex_and_html(frame, tmp_path):
     out.to_csv(tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == out.to_csv()
     assert pl.read_csv(tmp_path / "out.csv").rows() == out.to_polars().rows()
+    out.to_html(tmp_path / "out.html")
+    assert (tmp_path / "out.html").read_text("utf-8") == out.to_html()
+    out.to_latex(tmp_path / "out.tex")
+    assert (tmp_path / "out.tex").read_text("utf-8") == out.to_latex()
     assert out.to_latex().startswith("\\begin{tabular}")
     assert pd.read_html(io.StringIO(out.to_html()))[0].shape[0] == 4 if _has_lxml() else "<table" in out.to_html()
     assert not grouped(frame).to_latex().splitlines()[4].startswith("0 &")  # no index

@@ -425,19 +425,24 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         """
         write_excel({"table": (self.to_pandas(), self._numbers.layout.form == "crosstab")}, path, self.report())
 
-    def to_latex(self, **options: Any) -> str:
-        """The released table in LaTeX, by pandas: `DataFrame.to_latex(**options)`; needs the extra `latex`.
+    def to_latex(self, path: Any = None, **options: Any) -> str | None:
+        """The released table in LaTeX: a text, or a file where a path is given; needs the extra `latex`.
 
-        Errors: UnsupportedOperation without it
+        The options are those of pandas' `DataFrame.to_latex`.
+
+        Errors: UnsupportedOperation without the extra
         """
         check_installed("jinja2", "to_latex() needs Jinja2", "latex")
         options.setdefault("index", self._numbers.layout.form == "crosstab")
-        return self._to_text().to_latex(**options)  # type: ignore[no-any-return]
+        return self._to_text().to_latex(path, **options)  # type: ignore[no-any-return]
 
-    def to_html(self, **options: Any) -> str:
-        """The released table in plain HTML, by pandas: `DataFrame.to_html(**options)`."""
+    def to_html(self, path: Any = None, **options: Any) -> str | None:
+        """The released table in plain HTML: a text, or a file where a path is given.
+
+        The options are those of pandas' `DataFrame.to_html`. The privacy statement is `report().to_html()`.
+        """
         options.setdefault("index", self._numbers.layout.form == "crosstab")
-        return self._to_text().to_html(**options)  # type: ignore[no-any-return]
+        return self._to_text().to_html(path, **options)  # type: ignore[no-any-return]
 
     def _to_text(self) -> Any:
         """The pandas table with an empty text for each suppressed number."""
