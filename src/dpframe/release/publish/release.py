@@ -28,6 +28,7 @@ from dpframe.release.publish.heading import heading_of, in_words, title_of
 from dpframe.release.publish.margins import crosstab
 from dpframe.release.publish.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES, Report
 from dpframe.release.publish.shrinking import Shrinks
+from dpframe.release.publish.usefulness import mostly_noise
 from dpframe.usage import RELEASED, explains, warn
 
 __all__ = ["Release"]
@@ -273,6 +274,8 @@ class Release(Shrinks, Exports, Hints, Generic[Table_co]):
         Privacy loss: ε = 0.5: pure differential privacy (ε).
         """
         steps = {"post_processing": list(self._steps)} if self._steps else {}
+        doubts = mostly_noise(self._numbers)
+        steps |= {"mostly_noise": doubts} if doubts else {}
         errors = largest_errors(self._numbers, 0.05)
         return Report({**self._statement, **steps}, tuple((name, self._error_words(name, e)) for name, e in errors))
 
@@ -295,7 +298,8 @@ class Release(Shrinks, Exports, Hints, Generic[Table_co]):
         return [name for name, m in quantities if m.between and not m.surely(0.05)]
 
     def __repr__(self) -> str:
-        return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *self._from_store, *self._unseen])
+        notes = (*self._from_store, *self._unseen, *mostly_noise(self._numbers))
+        return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *notes])
 
     @property
     def _from_store(self) -> list[str]:
@@ -319,7 +323,7 @@ class Release(Shrinks, Exports, Hints, Generic[Table_co]):
         return long_html(self._numbers.shown, by_name, [*self._numbers.by, *self._chosen])
 
     def _repr_html_(self) -> str:
-        notes = (*self._from_store, *self._unseen, *self._steps, *self._noisy)
+        notes = (*self._from_store, *self._unseen, *self._steps, *self._noisy, *mostly_noise(self._numbers))
         steps = "".join(f"<br>{escape(note)}" for note in notes)
         likely = (
             f"; those of {', '.join(self._likely)} are likely, release(..., ci=0.95) proves" if self._likely else ""
