@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
-from dpframe.budget.entries import GENESIS, Charge, Entry, canonical, in_units, loss_of, sealed, texts_of
+from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, in_units, loss_of, sealed, texts_of
 from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.limits import read_min_units, warn_of_weak
@@ -142,7 +142,7 @@ class Ledger:
             opened = self._state(name)
         assert opened is not None
         kind, limit, in_whole_units, seen = opened
-        if asked is not None and (asked[0].name, in_units(asked[1]) if in_whole_units else asked[1]) != (kind, limit):
+        if asked is not None and (asked[0].name != kind or not _is_limit(asked[1], limit, in_whole_units)):
             raise BudgetMismatch(
                 f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is asked for with {asked[1]} and "
                 f"{asked[0].name!r}. A limit cannot be changed: open it with its own, or make one of another name."
@@ -249,3 +249,8 @@ class Ledger:
 def _reopened(where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str) -> account.Budget:
     """A budget in another process."""
     return Ledger(where, witness=witness, create=False, timeout=timeout, clock_skew=skew).budget(name)
+
+
+def _is_limit(typed: Loss, limit: Loss, in_whole_units: bool) -> bool:
+    """Whether a limit that is typed now is that of a budget, which an earlier version may have read in its own way."""
+    return in_units(typed) == limit if in_whole_units else typed in (limit, as_read_now(limit))

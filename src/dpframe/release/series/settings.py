@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpframe.budget import Budget, Loss, Terms, read_length
+from dpframe.budget import Budget, Loss, Terms, read_length, typed_number
 from dpframe.errors import InvalidArgument, InvalidPrice
 from dpframe.plan import Question, derivation, unit_words
 from dpframe.plan.steps import check_limit, source_of
@@ -53,7 +53,8 @@ class Settings:
             example = "rho=0.1" if terms is Terms.RHO else "epsilon=1.0"
             raise InvalidPrice(f"Say what all periods together may cost: budget.series(..., {example}).")
         read = read_price(terms, noise=noise, **price)
-        return cls(str(every), horizon, min(number, horizon or number), read.typed, read.noise.value)
+        exact = tuple((name, str(typed_number(amount, name))) for name, amount in price.items() if amount is not None)
+        return cls(str(every), horizon, min(number, horizon or number), exact, read.noise.value)
 
     @classmethod
     def from_plan(cls, said: Mapping[str, Any]) -> Settings:
