@@ -317,7 +317,7 @@ class Release(Hints, Generic[Table_co]):
     def _unseen(self) -> list[str]:
         """What is to be told of columns whose bounds were to be chosen, and could not be."""
         return [
-            f"Bounds of {column!r} could not be chosen, noise hides the values; they are {ends}: see report()."
+            f"Bounds of {column!r} could not be chosen, noise hides most values; they are {ends}: see report()."
             for column, ends in self._statement.get("chosen", {}).get("unseen", {}).items()
         ]
 
