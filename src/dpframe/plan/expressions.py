@@ -13,6 +13,7 @@ from dpframe.plan.nodes import Call, Listed, Literal, Name, Node, text
 from dpframe.plan.types import (
     Kind,
     as_dtype,
+    check_text,
     in_order,
     is_finite,
     kind_of_scalar,
@@ -212,6 +213,7 @@ def _whole(value: object, what: str) -> int:
 def _word(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise InvalidArgument(f"{what} takes a text.")
+    check_text(value, what)
     return value
 
 
