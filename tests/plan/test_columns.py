@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -180,6 +181,18 @@ TYPED = {
     "a column of labels": lambda f: f.cut("x", [0, 1, 2], into=HALF),
     "a released column": lambda f: f.agg(**{HALF: dp.count()}),
 }
+
+
+@pytest.mark.parametrize("what", ["a new column", "a new name", "a column of labels", "a released column"])
+@pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame])
+def test_a_name_with_a_zero_byte_is_refused_where_it_is_typed(monkeypatch, what, kind):
+    """The released table of pandas was made after the charge, and Rust panicked."""
+    monkeypatch.setitem(globals(), "HALF", "a\0b")
+    frame = dp.protect(kind({"s": ["a", "b"], "x": [1, 2]}), unit=dp.Rows(1), budget=dp.Budget(epsilon=1))
+    with pytest.raises(InvalidArgument, match="zero byte in its name"):
+        TYPED[what](frame)
+    with pytest.raises(InvalidArgument, match="zero byte in its name"):
+        dp.protect(kind({"s\0": ["a", "b"], "x": [1, 2]}), unit=dp.Rows(1))
 
 
 @pytest.mark.parametrize("what", TYPED)
