@@ -86,8 +86,13 @@ class _PostgresDialect(Dialect):
                 "join: PostgreSQL has no whole numbers beyond 64 bits with a sign, as in the public column "
                 f"{large[0]!r}: cast it to pl.Float64."
             )
-        rows = super().brought(held)
         texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
+        if any(table.get_column(name).str.contains("\0", literal=True).any() for name in texts):
+            raise UnsupportedOperation(
+                "PostgreSQL holds no text with a zero byte, and one is in a public table or in a list of keys: leave "
+                "it out, as with public.filter(~pl.col('s').str.contains('\\0', literal=True))."
+            )
+        rows = super().brought(held)
         return rows.mutate(**{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
