@@ -108,9 +108,10 @@ def _labels(
         raise InvalidArgument(f"{call}: labels are a list of texts.")
     if len(labels) != len(points) - 1 or len(set(labels)) != len(labels):
         raise InvalidArgument(f"{call}: give {len(points) - 1} different labels, one for each interval.")
-    for label in labels:
-        check_text(label, call)
-    return tuple(str(x) for x in labels)
+    texts = tuple(str(x) for x in labels)
+    for text in texts:
+        check_text(text, call)
+    return texts
 
 
 def check_bound(value: object, what: str) -> Any:
