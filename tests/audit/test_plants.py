@@ -786,7 +786,7 @@ PLANTS = [
     Plant(
         "a price is the float next to it",
         losses.typed_number,
-        "Fraction(repr(value)) if",
+        "number_of(value) if",
         "Fraction(value) if",
         tenths_do_not_add_up,
         15,
