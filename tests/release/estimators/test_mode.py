@@ -261,7 +261,7 @@ def test_everything_a_release_can_do():
     assert out.suppress(below=1e9).table["m"].to_list() == [None, None]
     assert out.noise["mechanism"].to_list()[1] == "permute_and_flip"
     assert out.plot("n") is not None
-    with pytest.raises(errors.UnsupportedOperation, match="chosen values"):
+    with pytest.raises(errors.UnsupportedOperation, match="selected values"):
         out.plot("m")
     alone = frame.mode("x", ["a", "b"], max_rows=1).release(epsilon=1)
     with pytest.raises(errors.UnsupportedOperation, match="count"):
