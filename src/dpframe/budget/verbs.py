@@ -39,6 +39,7 @@ class Verbs:
         delta: float | None = None,
         rho: float | None = None,
         unit_periods: int | None = None,
+        enforce: bool = False,
         start: Any = None,
         on: str | None = None,
         noise: str = "auto",
@@ -47,12 +48,14 @@ class Verbs:
 
         Input:  name; every: the length of a period, "1d", "12h", "1w"; horizon: how many periods there will be, None
                 for no end; epsilon and delta, or rho: what all periods together cost, charged with the first;
-                unit_periods: in how many periods one unit may be counted, a declaration; start: when the first period
-                begins, by default that which is added first; on: the column of the table that says in which period a
-                row is; noise: "auto", "laplace" or "gaussian"; of these only the name, to find a series again
+                unit_periods: in how many periods one unit may be counted, a declaration; enforce: count each unit in
+                the first `unit_periods` periods in which it has rows and in no other, so that nothing rests on a
+                declaration; start: when the first period begins, by default that which is added first; on: the column
+                of the table that says in which period a row is; noise: "auto", "laplace" or "gaussian"; of these only
+                the name, to find a series again
         Output: a series: `.add(query, period=...)`, `.total()`, `.window("7d")`, `.table()`, `.explain()`
         Bound:  everything that is ever published of the series has this loss, for one unit that is counted in at most
-                `unit_periods` periods
+                `unit_periods` periods; with `enforce` for every unit
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
         """
         return drawn("series")(
@@ -61,6 +64,7 @@ class Verbs:
             every,
             horizon,
             unit_periods=unit_periods,
+            enforce=enforce,
             start=start,
             on=on,
             noise=noise,

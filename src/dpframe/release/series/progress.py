@@ -72,6 +72,11 @@ class Progress:
         blocks = {said["period"]: tuple(map(Block.from_json, said["blocks"])) for said in within}
         return cls(frozenset(blocks), blocks, lines[-1].number if lines else 0)
 
+    def before(self, period: int) -> list[int]:
+        """The periods that were added before a period, in the order in which they were added."""
+        order = list(self.blocks)
+        return order[: order.index(period)] if period in self.blocks else order
+
     def measured_by(self, period: int, shapes: Shapes) -> tuple[Block, ...]:
         """What a period measures when it is added now; where it was added before, what it measured then."""
         if period in self.blocks:

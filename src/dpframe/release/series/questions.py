@@ -11,10 +11,11 @@ from typing import Any
 from dpframe import engine
 from dpframe.errors import BudgetMismatch, InvalidArgument, ReleaseMismatch, UnsupportedOperation, WrongType, kind_of
 from dpframe.plan import Kind, Marginals, Question, col, described, kind, lit
-from dpframe.plan.steps import Filter, Step, exchanged, source_of, sources_of
+from dpframe.plan.steps import Filter, FirstPeriods, Step, exchanged, source_of, sources_of
 from dpframe.release.series.calendar import Calendar
+from dpframe.release.series.progress import ranges
 
-__all__ = ["Asked", "check_kind", "check_same", "described_question", "read_query", "validated"]
+__all__ = ["Asked", "check_enforced", "check_kind", "check_same", "described_question", "read_query", "validated"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,35 @@ class Asked:
             return question
         return replace(question, step=_only(question.step, self.on, calendar, period))
 
+    def first(self, calendar: Calendar, question: Question, earlier: Mapping[int, Question], most: int) -> Question:
+        """The question of one period, of the units that have rows in fewer than `most` of the periods before it.
+
+        Input:  question; earlier: the questions of the periods that were added before it, by their number
+        Bound:  see `dpframe.plan.steps.FirstPeriods`
+        """
+        if len(earlier) < most:
+            return question
+        listed = tuple(zip(question.by, question.keys.levels, strict=True)) if question.keys is not None else ()
+        steps, each = tuple(one.step for one in earlier.values()), ""
+        if self.on is not None and not callable(self.query) and self._days_apart(calendar, question):
+            days, each = _spans(calendar, sorted(earlier)), self.on
+            whole = self.read(self.query).step
+            steps = (exchanged(whole, lambda source: Filter(source, _within(source, self.on or "", calendar, days))),)
+        return replace(question, step=FirstPeriods(question.step, steps, most, each, listed))
+
+    def _days_apart(self, calendar: Calendar, question: Question) -> bool:
+        """Whether the different values of the column of periods are the periods: days, or texts; and it is still there.
+
+        Then one reading of the table tells in how many periods a unit has rows.
+        """
+        assert self.on is not None
+        before = source_of(question.step).table.columns[self.on]
+        after = question.step.table.columns.get(self.on)
+        if after is None or after.id != before.id:
+            return False
+        day = calendar.every == dt.timedelta(days=1) and calendar.start.time() == dt.time()
+        return kind(before.domain.dtype) is Kind.STRING or (kind(before.domain.dtype) is Kind.DATE and day)
+
     def _called(self, label: str) -> Any:
         """What the function gives for a period. Errors: InvalidArgument where it takes none."""
         if _takes_one(self.query):
@@ -58,6 +88,39 @@ def _takes_one(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     return not isinstance(function, type)
+
+
+def _spans(calendar: Calendar, periods: list[int]) -> list[tuple[int, int]]:
+    """Periods as spans: the first of each and the one after its last."""
+    return [(first, last + 1) for first, last in ranges(periods)]
+
+
+def _within(source: Any, on: str, calendar: Calendar, spans: list[tuple[int, int]]) -> Any:
+    """The condition that a row is in one of some spans of periods."""
+    if kind(source.table.columns[on].domain.dtype) is Kind.STRING:
+        return col(on).is_in([calendar.label(one) for first, end in spans for one in range(first, end)])
+    conditions = [
+        (col(on) >= lit(calendar.moment(first).date())) & (col(on) < lit(calendar.moment(end).date()))
+        for first, end in spans
+    ]
+    whole = conditions[0]
+    for condition in conditions[1:]:
+        whole |= condition
+    return whole
+
+
+def check_enforced(question: Question, *, alone: bool) -> None:
+    """Whether a unit's periods can be counted. Errors: UnsupportedOperation."""
+    if alone:
+        raise UnsupportedOperation(
+            "series.add: enforce=True counts in how many earlier periods a unit has rows, so it must read them. Give a "
+            "function of the period, series.add(lambda night: ..., period=...), or a table with all periods and on=."
+        )
+    if not question.table.unit:
+        raise UnsupportedOperation(
+            "series.add: enforce=True needs to know whose rows are whose, and with dp.Rows(k) nobody can tell. Protect "
+            "the table with unit='...'."
+        )
 
 
 def _only(step: Step, on: str, calendar: Calendar, period: int) -> Step:

@@ -6,6 +6,7 @@ import datetime as dt
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,15 @@ from dpframe.release.series.estimates import Estimates, running, windows
 from dpframe.release.series.noise import Person, SeriesNoise
 from dpframe.release.series.numbers import SeriesNumbers
 from dpframe.release.series.progress import Block, Overtaken, Place, Progress
-from dpframe.release.series.questions import Asked, check_kind, check_same, described_question, read_query, validated
+from dpframe.release.series.questions import (
+    Asked,
+    check_enforced,
+    check_kind,
+    check_same,
+    described_question,
+    read_query,
+    validated,
+)
 from dpframe.release.series.settings import Settings, kept, opening_plan
 
 __all__ = ["Series"]
@@ -50,6 +59,11 @@ class _Opened:
     @property
     def said(self) -> Any:
         return self.entry.body["opens"]
+
+    @cached_property
+    def settings(self) -> Settings:
+        """As it was typed."""
+        return Settings.from_plan(self.entry.body["plan"]["series"])
 
 
 class Series:
@@ -94,11 +108,16 @@ class Series:
         return Asked(query, self._on, lambda given: read_query(given, self._budget))
 
     def reads(self, period: object) -> list[str]:
-        """The periods whose rows are read when a period is added now: itself, and those in blocks that end with it."""
+        """The periods whose rows are read when a period is added now: itself, and those in blocks that end with it.
+
+        With `enforce`, also all that were added before, for whose rows they have.
+        """
         opened = self._opened()
-        number = opened.calendar.number(period)
-        blocks = self._progress(opened).measured_by(number, opened.noise.shapes)
-        return [opened.calendar.label(one) for one in sorted({one for block in blocks for one in block.periods})]
+        number, progress = opened.calendar.number(period), self._progress(opened)
+        blocks = progress.measured_by(number, opened.noise.shapes)
+        read = {one for block in blocks for one in block.periods}
+        read |= {one for period in list(read) for one in progress.before(period)} if opened.settings.enforce else set()
+        return [opened.calendar.label(one) for one in sorted(read)]
 
     def _opened_for(self, asked: Asked, period: object) -> _Opened:
         """The series in the ledger, opened with its first period. Errors: those of a release."""
@@ -110,6 +129,8 @@ class Series:
             raise InvalidArgument(f"start: series {self._name!r} began with {calendar.label(0)}.")
         question = asked.of(calendar, calendar.number(period))
         check_kind(question)
+        if settings.enforce:
+            check_enforced(question, alone=asked.alone)
         validated(question)
         plan = opening_plan(settings, question, alone=asked.alone)
         if entry is not None and entry.body["plan"] == plan:
@@ -127,8 +148,7 @@ class Series:
         first = asked.of(opened.calendar, number)
         questions = {number: first}
         if number not in progress.added or retry:
-            periods = {one for block in blocks for one in block.periods}
-            questions |= self._earlier(opened, asked, periods - {number}, first)
+            questions = self._questions(opened, asked, progress, blocks, {number: first})
         inside = f" and {len(blocks) - 1} blocks that end with it" if len(blocks) > 1 else ""
         receipt = self._budget.charge(
             Loss.none(in_rho=self._budget.terms is Terms.RHO),
@@ -152,7 +172,7 @@ class Series:
         self, opened: _Opened, progress: Progress, number: int, question: Question, blocks: tuple[Block, ...]
     ) -> Place:
         """The place of a period among those that were added, and the blocks that are measured with it."""
-        settings = Settings.from_plan(opened.entry.body["plan"]["series"])
+        settings = opened.settings
         sizes = [(block.part, block.level, len(block.periods)) for block in blocks]
 
         def cost() -> Loss:
@@ -161,14 +181,40 @@ class Series:
 
         return Place(opened.entry.number, progress.line, number, blocks, cost)
 
-    def _earlier(self, opened: _Opened, asked: Asked, periods: set[int], first: Question) -> dict[int, Question]:
-        """The questions of earlier periods, which are like the first. Errors: ReleaseMismatch, those of a query."""
+    def _questions(
+        self, opened: _Opened, asked: Asked, progress: Progress, blocks: tuple[Block, ...], first: dict[int, Question]
+    ) -> dict[int, Question]:
+        """The questions of the periods of some blocks; `first` is that of the period that is added.
+
+        Where `unit_periods` is enforced, each is of the units that have few periods before it.
+        Errors: ReleaseMismatch, those of a query
+        """
+        (number,), inside = first, {one for block in blocks for one in block.periods}
+        settings = opened.settings
+        before = {one: progress.before(one) for one in inside} if settings.enforce else {}
+        read = inside | {e for earlier in before.values() for e in earlier}
+        each = first | self._earlier(opened, asked, read - {number}, first[number], inside)
+        made = {one: each[one] for one in inside}
+        for one, earlier in before.items():
+            made[one] = asked.first(opened.calendar, each[one], {e: each[e] for e in earlier}, settings.periods)
+        if before:
+            validated(made[number])
+        return made
+
+    def _earlier(
+        self, opened: _Opened, asked: Asked, periods: set[int], first: Question, measured: set[int]
+    ) -> dict[int, Question]:
+        """The questions of earlier periods, which are like the first; those that are measured are validated.
+
+        Errors: ReleaseMismatch, those of a query
+        """
         made, described = {}, described_question(first)
         for one in sorted(periods):
             made[one] = asked.of(opened.calendar, one)
             if callable(asked.query):
                 check_same(described, made[one], opened.calendar.label(one))
-                validated(made[one])
+                if one in measured:
+                    validated(made[one])
         return made
 
     def _shown(self, opened: _Opened, number: int, receipt: Receipt) -> SeriesNumbers:
@@ -234,6 +280,8 @@ class Series:
         calendar = Calendar.read(settings.every, period if self._start is None else self._start)
         question = asked.of(calendar, calendar.number(period))
         check_kind(question)
+        if settings.enforce:
+            check_enforced(question, alone=asked.alone)
         _, said = kept(self._name, settings, question, self._budget, calendar.start, alone=asked.alone)
         return "\n\n".join([said["derivation"], *said["words"]])
 

@@ -24,17 +24,29 @@ __all__ = ["Settings", "kept", "opening_plan"]
 
 @dataclass(frozen=True)
 class Settings:
-    """A series as it was typed. `horizon` is a number of periods, None for no end."""
+    """A series as it was typed. `horizon` is a number of periods, None for no end.
+
+    With `enforce` a unit is counted in its first `periods` periods alone.
+    """
 
     every: str
     horizon: int | None
     periods: int
     typed: tuple[tuple[str, str], ...]
     noise: str
+    enforce: bool = False
 
     @classmethod
     def read(
-        cls, terms: Terms, every: object, horizon: object, periods: object, noise: object, **price: object
+        cls,
+        terms: Terms,
+        every: object,
+        horizon: object,
+        periods: object,
+        noise: object,
+        *,
+        enforce: bool = False,
+        **price: object,
     ) -> Settings:
         """From the arguments of `Budget.series`. Errors: InvalidArgument, InvalidPrice."""
         read_length(every, "every")
@@ -46,19 +58,24 @@ class Settings:
             raise InvalidArgument(
                 "budget.series: say in how many periods one unit may be counted, over the whole horizon: "
                 "unit_periods=1 where each person comes once, as in sign-ups; unit_periods=365 where one may come on "
-                "every day of a year. It is declared, and the promise is for who keeps to it."
+                "every day of a year. It is declared, and the promise is for who keeps to it; enforce=True leaves out "
+                "the others' later periods."
             )
         number = check_limit(periods, "unit_periods")
         if all(amount is None for amount in price.values()):
             example = "rho=0.1" if terms is Terms.RHO else "epsilon=1.0"
             raise InvalidPrice(f"Say what all periods together may cost: budget.series(..., {example}).")
         read = read_price(terms, noise=noise, **price)
-        return cls(str(every), horizon, min(number, horizon or number), read.typed, read.noise.value)
+        most = min(number, horizon or number)
+        return cls(str(every), horizon, most, read.typed, read.noise.value, enforce and most != horizon)
 
     @classmethod
     def from_plan(cls, said: Mapping[str, Any]) -> Settings:
         """As it was kept."""
-        return cls(said["every"], said["horizon"], said["unit_periods"], tuple(said["price"].items()), said["noise"])
+        enforce = said.get("enforce", False)
+        return cls(
+            said["every"], said["horizon"], said["unit_periods"], tuple(said["price"].items()), said["noise"], enforce
+        )
 
     def to_plan(self) -> dict[str, Any]:
         """As it is kept: what the name of a series stands for."""
@@ -66,6 +83,7 @@ class Settings:
             "every": self.every,
             "horizon": self.horizon,
             "unit_periods": self.periods,
+            **({"enforce": True} if self.enforce else {}),
             "price": dict(self.typed),
             "noise": self.noise,
         }
@@ -128,9 +146,7 @@ def promise(
         f"A series of periods of {settings.every} from {calendar.label(0)} on, {end}.",
         f"Over the whole series one {unit} is promised {cost}: for everything that is ever published of it together, "
         "whichever periods are added, in whatever order, late or not at all.",
-        f"The promise is for a {unit} that is counted in at most {at_most} (unit_periods={number}). That is declared, "
-        f"and nothing checks it. One in k times as many periods has at most {more if noise.normal else 'k times the ε'}"
-        ".",
+        _whose(settings, unit, at_most, more if noise.normal else "k times the ε"),
         "A period that is added again gives the stored answer. One whose answer was lost is measured again only with "
         "on_pending='retry', and what that costs is charged beside.",
     ]
@@ -143,6 +159,25 @@ def promise(
     elif len(sizes) > 1:
         words.append(f"Measured are single periods, and blocks of up to {', '.join(map(str, sizes[1:]))} periods.")
     return words
+
+
+def _whose(settings: Settings, unit: str, at_most: str, more: str) -> str:
+    """For whom the promise is, in sentences. Input: `more`: what a unit in k times as many periods has."""
+    number = settings.periods
+    if settings.periods == settings.horizon:
+        return f"The promise is for every {unit}: it may be counted in all periods (unit_periods={number})."
+    if not settings.enforce:
+        return (
+            f"The promise is for a {unit} that is counted in at most {at_most} (unit_periods={number}). That is "
+            f"declared, and nothing checks it. One in k times as many periods has at most {more}."
+        )
+    which = "the first period" if number == 1 else f"the first {number} periods"
+    return (
+        f"The promise is for every {unit}. Each is counted in {which} in which it has rows, in the order in which "
+        f"periods were added, and in no other (unit_periods={number}, enforce=True). A {unit} with rows in no more "
+        "periods loses nothing. Of others the later periods are left out: such numbers are of first periods, and are "
+        "not scaled up. This rests on rows that do not change after their period was added."
+    )
 
 
 def _statement(
