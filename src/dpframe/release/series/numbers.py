@@ -14,8 +14,7 @@ from dpframe.engine import as_kind
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import render_html
 from dpframe.release.accuracy import check_column
-from dpframe.release.publish import Report
-from dpframe.release.series.chart import line_chart
+from dpframe.release.publish import Grouped, Heading, Report, grouped_chart, read_look
 
 __all__ = ["SeriesNumbers"]
 
@@ -37,6 +36,7 @@ class SeriesNumbers:
     cost: Loss | None = None
     stored: str = ""
     _period: str = ""  # the column of time, where there is one
+    _alpha: float = 0.05
 
     @property
     def table(self) -> Any:
@@ -69,24 +69,64 @@ class SeriesNumbers:
             raise UnsupportedOperation("There are several numbers here; see .table.")
         return float(self._long.get_column(name)[0])
 
-    def plot(self, column: str | None = None) -> Any:
+    def plot(
+        self,
+        column: str | None = None,
+        *,
+        title: str | None = None,
+        width: int | None = None,
+        height: int | None = None,
+        sort: str | None = None,
+    ) -> Any:
         """A chart (Altair): a line over the periods in the band of its errors, one for each group.
 
-        Input:  column: which number, such as "count_total" or "count_7d"; by default that of each period
+        Input:  column: which number, such as "count_total" or "count_7d"; by default that of each period; title, width,
+                height, sort: as in `Release.plot`
         Errors: UnsupportedOperation without the extra `charts`, and where there are no periods to draw;
-                InvalidArgument for a column that is not there
+                InvalidArgument for a column that is not there, and other values of the arguments
         """
-        names = [name.removesuffix("_error") for name in self._long.columns if name.endswith("_error")]
+        names, look = self._names, read_look(title, width, height, sort)
         check_column(column, names, "plot")
         chosen = names[0] if column is None else column
         if not self._period:
             raise UnsupportedOperation("plot(): these are no numbers over time; series.table() has them.")
-        keys = [name for name in self._long.columns[1:] if name not in (*names, *(f"{name}_error" for name in names))]
+        keys, error = self._keys, pl.col(f"{chosen}_error")
+        group = pl.concat_str([pl.col(key).cast(pl.String).fill_null("null") for key in keys], separator=", ")
+        by = (self._period, ", ".join(keys)) if keys else (self._period,)
+        errors = self._long.select(
+            pl.col(self._period),
+            *([group.alias("group")] if keys else []),
+            pl.lit(chosen).alias("column"),
+            pl.col(chosen).alias("value"),
+            error.alias("error"),
+            (pl.col(chosen) - error).alias("lower"),
+            (pl.col(chosen) + error).alias("upper"),
+        )
+        words = self._words(chosen)
+        asked = f"{self.title.rpartition(': ')[0]}: {words}{f' by {by[1]}' if keys else ''}"
         guarantee = self.statement["guarantee"]
         price = f"ρ = {guarantee['rho']:g}" if "rho" in guarantee else f"ε = {guarantee['epsilon']:g}"
         price += f", δ = {guarantee['delta']:g}" if guarantee["delta"] else ""
         under = f"Released at {price} for all periods; protected: {self.statement['unit_of_privacy']}."
-        return line_chart(self._long, self._period, keys, chosen, self.title, under)
+        grouped = Grouped(by, errors, pl.Float64(), words, alpha=self._alpha)
+        return grouped_chart(grouped, Heading(asked, (under,)), look)
+
+    @property
+    def _names(self) -> list[str]:
+        """The columns of numbers: each has its error beside it."""
+        return [name.removesuffix("_error") for name in self._long.columns if name.endswith("_error")]
+
+    @property
+    def _keys(self) -> list[str]:
+        """The columns of keys, beside that of time."""
+        numbers = {*self._names, *(f"{name}_error" for name in self._names)}
+        return [name for name in self._long.columns[1:] if name not in numbers]
+
+    def _words(self, column: str) -> str:
+        """What the numbers of a column are: "count", "count, running total", "count, last 7d"."""
+        of = max((name for name in self._columns if column.startswith(name)), key=len)
+        what = column[len(of) + 1 :]
+        return f"{of}, {'running total' if what == 'total' else f'last {what}'}" if what else of
 
     def report(self) -> Report:
         """The privacy statement of the series: prints as text, shows as HTML, `to_json()` for machines."""

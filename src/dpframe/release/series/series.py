@@ -263,7 +263,9 @@ class Series:
         ]
         width = -2 * len(opened.said["outputs"])
         long = pl.concat([parts[0], *(part.select(part.columns[width:]) for part in parts[1:])], how="horizontal")
-        return self._presented(opened, f"{self._name}: {len(labels)} periods", long, _period=long.columns[0])
+        return self._presented(
+            opened, f"{self._name}: {len(labels)} periods", long, _period=long.columns[0], _alpha=alpha
+        )
 
     def explain(self, query: Any = None, period: object = None) -> str:
         """The derivation: what one unit can change in a period, and what is promised over the whole horizon.

@@ -20,7 +20,7 @@ class Grouped:
 
     `by` names the keys; `dtype` is the type of the column, in whose ticks times are; `words` says what the numbers are;
     with `rest` the last row adds up the groups that are not released by themselves; `sure` says whether the margins of
-    error are proved.
+    error are proved; `alpha` is the probability of a larger error.
     """
 
     by: tuple[str, ...]
@@ -29,6 +29,7 @@ class Grouped:
     words: str
     rest: bool = False
     sure: bool = True
+    alpha: float = 0.05
 
 
 Groups = list[tuple[Key, dict[str, Mark]]]
