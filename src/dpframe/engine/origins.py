@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,28 @@ from dpframe.errors import InvalidArgument, kind_of
 
 __all__ = ["files_of", "origin_of", "read_origin"]
 
+_DATASET = re.compile(r"^\s*PythonDataset SCAN", re.MULTILINE)
 _SHOWN = 3  # files that are named; of more, the first ones
 Origin = dict[str, Any]
 
 
 def read_origin(data: object) -> str | Path | None:
-    """What `data=` may be: a text, a date, a whole number, or the path of a file or folder. Errors: InvalidArgument."""
+    """What `data=` may be: a text, a date, a whole number, the path of a file or folder, or a table with versions.
+
+    Errors: InvalidArgument
+    """
     if data is None or isinstance(data, Path):
         return data
+    version = _version_of(data)
+    if version is not None:
+        return version
     if isinstance(data, str) and data.strip() and "\0" not in data and data.isprintable():
         return data
     if isinstance(data, (int, dt.date)) and not isinstance(data, bool):
         return str(data)
     raise InvalidArgument(
         "data= says which rows these are, without looking at them: a text or a date, data='2026-01', or the path of "
-        f"their file, data=pathlib.Path('visits.parquet'); not {kind_of(data)}."
+        f"their file, data=pathlib.Path('visits.parquet'), or a Delta or Iceberg table object; not {kind_of(data)}."
     )
 
 
@@ -49,6 +57,21 @@ def origin_of(data: str | Path | None, files: Sequence[Path]) -> Origin | None:
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     digest = hashlib.sha256(repr([sorted(one.items()) for one in found]).encode()).hexdigest()[:16]
     return {"": f"{names}{more} ({digest})", "files": digest}
+
+
+def _version_of(table: Any) -> str | None:
+    """Which version a Delta table or an Iceberg table is, as its object says; None for anything else.
+
+    Both are public: the number of a transaction, and the identifier of a snapshot. Nothing is read for it.
+    """
+    package = type(table).__module__.partition(".")[0]
+    if package == "deltalake" and hasattr(table, "version") and hasattr(table, "table_uri"):
+        return f"Delta table {table.table_uri}, version {table.version()}"
+    if package == "pyiceberg" and hasattr(table, "current_snapshot") and hasattr(table, "name"):
+        snapshot = table.current_snapshot()
+        name = ".".join(table.name())
+        return f"Iceberg table {name}, {'no snapshot' if snapshot is None else f'snapshot {snapshot.snapshot_id}'}"
+    return None
 
 
 def _inside(path: Path) -> list[Path]:
@@ -88,8 +111,14 @@ def _footer(path: Path) -> str:
 
 
 def files_of(frame: pl.LazyFrame) -> list[Path]:
-    """The files that a lazy table scans, from the nodes of its plan; none where that cannot be told."""
+    """The files that a lazy table scans, from the nodes of its plan; none where that cannot be told.
+
+    A table of Delta or Iceberg is a Python object in the plan, which Polars asks for its files. It waits for Python
+    then, and Python for it, so such a plan is not looked at: `data=` says which version it is.
+    """
     try:
+        if _DATASET.search(frame.explain(optimized=False)):
+            return []
         plan: Any = frame._ldf.visit()
         pending, found = [plan.get_node()], []
         while pending:
