@@ -7,6 +7,7 @@ what was charged, whatever the order in which periods are added: late, repeated,
 
 import itertools
 import random
+from fractions import Fraction
 
 import polars as pl
 import pytest
@@ -88,11 +89,18 @@ SHAPES = [  # whichever is chosen, it must be private; those of so short a horiz
 ]
 
 
+def shared(shape, seed):
+    """A shape, and parts of the price for its levels, equal or not."""
+    rng, levels = random.Random(seed // len(SHAPES)), len(shape.levels)
+    weights = [rng.choice([1, rng.randint(1, 5)]) for _ in range(levels)]
+    return shape, tuple(Fraction(weight, sum(weights)) for weight in weights)
+
+
 def transcript(rows, relation, price, question, settings, order, seed, again=()):
     """What a series shows, the answers behind it, and what was charged."""
     budget = PRICES[price][0]()
     with given(seed) as said, pytest.MonkeyPatch.context() as shaped:
-        shaped.setattr(noise, "_shape", lambda length, *_: SHAPES[seed % len(SHAPES)](length))
+        shaped.setattr(noise, "_shape", lambda length, *_: shared(SHAPES[seed % len(SHAPES)](length), seed))
         frame = dp.protect(rows, unit="u", budget=budget, neighbors=relation)
         series = budget.series("s", **settings, **PRICES[price][1], on="night", start=label(0))
         shown = []
@@ -264,7 +272,7 @@ PLANTS = {
     "a block has one period of a person": (period_totals, "min(periods, size) * entry", "entry", "rho"),
     "a person is in one period": (period_totals, "both * periods * one.exact_l1", "both * one.exact_l1", "pure"),
     "an exchange moves as much as a person who joins": (period_totals, "2 if relation", "1 if relation", "pure"),
-    "each level has the whole price": (noise._mechanisms, "* len(shape.sizes)", "* 1", "pure"),
+    "each level has the whole price": (noise._mechanisms, "levels[level] * shares", "shares", "pure"),
     "measuring again is free": (account.Budget.charge, "within.again(loss)", "loss", "pure"),
     "blocks that are over are measured by each late night": (
         progress.Progress.measured_by,

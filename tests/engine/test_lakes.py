@@ -80,7 +80,7 @@ def duckdb_partitions(folder):
     connection = pytest.importorskip("duckdb").connect()
     pattern = f"{partitions(folder)}/**/*.parquet"
     options = "hive_partitioning = true, hive_types = {'day': VARCHAR}"
-    return connection.sql(f"SELECT * FROM read_parquet('{pattern}', {options})")  # noqa: S608 - the test's own path
+    return connection.sql(f"SELECT * FROM read_parquet('{pattern}', {options})")
 
 
 LAKES = [polars_delta, polars_iceberg, polars_partitions, duckdb_delta, duckdb_iceberg, duckdb_partitions]

@@ -6,8 +6,9 @@ the largest blocks that are complete, and of the periods after them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +17,17 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 
-__all__ = ["LONGEST", "PARTS", "SHORTEST_PART", "Shape", "Shapes", "chosen_shape", "mean_square"]
+__all__ = [
+    "LONGEST",
+    "PARTS",
+    "SHORTEST_PART",
+    "Shape",
+    "Shapes",
+    "Shares",
+    "chosen_shape",
+    "mean_square",
+    "window_square",
+]
 
 SHORTEST_PART = 32  # periods of the first part of a series without an end; each later part is twice as long
 PARTS = 12  # such parts: 131,040 periods together
@@ -24,7 +35,18 @@ _DEGREES = range(2, 33)
 _LONG, _FEW_DEGREES = 2048, (2, 4, 8, 16)  # beyond so many periods degrees differ by little
 LONGEST = 100_000  # periods of one horizon
 
+_TILTS = (  # parts of the price: that of single periods, and of each longer level for one of the level below
+    None,
+    *((Fraction(first, 20), Fraction(ratio, 20)) for first in (5, 7, 8, 9, 10) for ratio in (14, 15, 16, 18, 20)),
+)
+_NEAR = 1.35  # shapes whose mean square error with equal parts is at most so many times the least
+_WEEK = 7  # periods of the windows that a shape is chosen by
+_TRIED = 32  # shapes whose windows are computed
+_REACH, _NIGHTS = 64, 12  # periods that are looked at before the end of such a window, and how many windows
+
 Integers = NDArray[np.int64]
+Shares = tuple[Fraction, ...]
+Relative = Callable[["Shape", Shares], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -166,13 +188,37 @@ def mean_square(shape: Shape, variances: Sequence[float]) -> float:
     return float(square[1:].mean())
 
 
-def chosen_shape(length: int, relative: Any) -> Shape:
-    """The shape with the least mean square error of the running total over a horizon.
+def window_square(shape: Shape, variances: Sequence[float], length: int) -> float:
+    """The mean square error of windows of some periods, each when its last period is added.
 
-    Input:  length: periods of the horizon; relative: what the noise of each level's variance is in proportion to, for
-            a shape: a function of it
-    Output: one of: single periods alone, blocks of k blocks on up to as many levels as there is room for, for k from 2
-            to 32 (a few of them where the horizon is long), or falling blocks
+    Input:  variances: as in `mean_square`; length: periods of a window
+    Output: mean over some of the periods (the same unit)
+    Bound:  none is claimed: it is what shapes are chosen by. Blocks that begin long before the window are left out
+    """
+    begin, squares = min(shape.length, _REACH), []
+    for end in np.unique(np.linspace(begin, shape.length, _NIGHTS, dtype=int)).tolist():
+        first = max(end - _REACH, 0)
+        precision = np.eye(end - first) / variances[0]
+        for level in range(1, len(shape.levels)):
+            firsts, ends = shape.borders(level)
+            inside = slice(np.searchsorted(firsts, first), np.searchsorted(ends, end, side="right"))
+            for one, after in zip((firsts[inside] - first).tolist(), (ends[inside] - first).tolist(), strict=False):
+                precision[one:after, one:after] += 1 / variances[level]
+        weights = (np.arange(first, end) >= end - length).astype(np.float64)
+        squares.append(weights @ np.linalg.solve(precision, weights))
+    return float(np.mean(squares))
+
+
+def chosen_shape(length: int, relative: Relative, slack: float) -> tuple[Shape, Shares]:
+    """The shape of a horizon and the part of the price that each of its levels has.
+
+    Input:  length: periods of the horizon; relative: what the variance of each level's noise is in proportion to, for
+            a shape and the parts of its levels: a function of both; slack: by how much the error of the running total
+            may be larger than the least one, as a factor
+    Output: a shape, of single periods alone, blocks of k blocks on up to as many levels as there is room for, for k
+            from 2 to 32 (a few of them where the horizon is long), or falling blocks; and parts that add up to 1. Of
+            those whose running total is exact enough, the one with the least error of windows of seven periods. Parts
+            are equal, or single periods have more and longer blocks less; beyond 2,048 periods they are equal
     """
     shapes = [Shape.of_degree(length, 2, 1), Shape.falling(length)]
     for children in _DEGREES if length <= _LONG else _FEW_DEGREES:
@@ -181,4 +227,27 @@ def chosen_shape(length: int, relative: Any) -> Shape:
             most += 1
         fewest = 2 if length <= _LONG else max(2, most - 2)
         shapes += [Shape.of_degree(length, children, levels) for levels in range(fewest, most + 1)]
-    return min(shapes, key=lambda shape: mean_square(shape, relative(shape)))
+    equal = {shape: mean_square(shape, relative(shape, _shares(shape, None))) for shape in shapes}
+    near = [shape for shape in shapes if equal[shape] <= _NEAR * min(equal.values())]
+    made = [
+        (mean_square(shape, relative(shape, shares)), shape, shares)
+        for shape in near
+        for shares in dict.fromkeys(_shares(shape, tilt) for tilt in (_TILTS if length <= _LONG else _TILTS[:1]))
+    ]
+    least, shape, shares = min(made, key=lambda one: one[0])
+    exact = [(shape, shares) for square, shape, shares in made if square <= slack**2 * least]
+    if length > _LONG or slack == 1:
+        return shape, shares
+    exact.sort(key=lambda pair: relative(*pair)[0])  # single periods say most of a week
+    exact, week = exact[:_TRIED], min(_WEEK, length)
+    return min(exact, key=lambda pair: window_square(pair[0], relative(*pair), week))
+
+
+def _shares(shape: Shape, tilt: tuple[Fraction, Fraction] | None) -> Shares:
+    """The parts of the levels: equal, or that of single periods, and how much less each longer level has."""
+    levels = len(shape.levels)
+    if tilt is None or levels == 1:
+        return (Fraction(1, levels),) * levels
+    first, ratio = tilt
+    parts = [ratio**level for level in range(levels - 1)]
+    return (first, *((1 - first) * part / sum(parts) for part in parts))
