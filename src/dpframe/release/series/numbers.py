@@ -92,7 +92,7 @@ class SeriesNumbers:
             raise UnsupportedOperation("plot(): these are no numbers over time; series.table() has them.")
         keys, error = self._keys, pl.col(f"{chosen}_error")
         group = pl.concat_str([pl.col(key).cast(pl.String).fill_null("null") for key in keys], separator=", ")
-        by = (self._period, ", ".join(keys)) if keys else (self._period,)
+        of = ", ".join(keys)
         errors = self._long.select(
             pl.col(self._period),
             *([group.alias("group")] if keys else []),
@@ -103,11 +103,12 @@ class SeriesNumbers:
             (pl.col(chosen) + error).alias("upper"),
         )
         words = self._words(chosen)
-        asked = f"{self.title.rpartition(': ')[0]}: {words}{f' by {by[1]}' if keys else ''}"
+        asked = f"{self.title.rpartition(': ')[0]}: {words}{f' by {of}' if keys else ''}"
         guarantee = self.statement["guarantee"]
         price = f"ρ = {guarantee['rho']:g}" if "rho" in guarantee else f"ε = {guarantee['epsilon']:g}"
         price += f", δ = {guarantee['delta']:g}" if guarantee["delta"] else ""
         under = f"Released at {price} for all periods; protected: {self.statement['unit_of_privacy']}."
+        by = (self._period, *filter(None, [of]))
         grouped = Grouped(by, errors, pl.Float64(), words, alpha=self._alpha)
         return grouped_chart(grouped, Heading(asked, (under,)), look)
 
