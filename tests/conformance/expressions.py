@@ -1,4 +1,4 @@
-"""The expressions that are asked: every operation, every cast, every comparison, on columns and with literals."""
+"""The expressions under test: every operation, every cast, every comparison, on columns and with literals."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _numbers(a: dp.Expr) -> list[dp.Expr]:
 
 
 def _decimal(a: dp.Expr) -> dp.Expr:
-    """A literal in some rows: as a decimal of SQL, its third power would be too large."""
+    """A literal in some of the rows. If SQL read it as a decimal, its third power would be too large."""
     return dp.when(a > 0).then(123456789012345.6)
 
 

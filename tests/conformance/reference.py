@@ -42,7 +42,7 @@ class Typed:
 
 
 def family(dtype: Any) -> str:
-    """The kind of a type, in one word."""
+    """The kind of a type, as a word."""
     if dtype.is_integer():
         return "integer"
     if dtype.is_float():
@@ -95,7 +95,7 @@ def number(cell: Any) -> float | None:
 
 
 def value(node: Any, row: Mapping[str, Typed]) -> Typed:
-    """What an expression is in a row of typed, held cells."""
+    """The value of an expression in a row of cells with their types."""
     match node:
         case Name(name):
             return row[name]
@@ -138,7 +138,7 @@ def float64(x: Typed) -> float | None:
 
 
 def ieee(op: Callable[[float, float], float], a: float | None, b: float | None) -> float | None:
-    """A float operation; NaN is None, what is too large is infinite."""
+    """A float operation. A result of NaN is None, and a result beyond the floats is infinite."""
     if a is None or b is None:
         return None
     try:
@@ -428,7 +428,7 @@ def text(dtype, function):
 
 
 def cased(written: str, other: Callable[[str], str]) -> str:
-    """A letter for a letter; one whose other case is several letters stays."""
+    """Replace a letter by its other case; a letter whose other case is several letters stays."""
     return "".join(y if len(y := other(x)) == 1 else x for x in written)
 
 

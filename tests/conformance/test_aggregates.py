@@ -37,7 +37,7 @@ LONG = [pytest.param(e, id=e.name, marks=_marks(e, quick=False)) for e in EVERY]
 
 
 def ticks(dtype, cell):
-    """A held cell as the number that is added up: a time's ticks."""
+    """The number that is added up for a cell: for a time its ticks."""
     if cell is None or family(dtype) in ("string", "boolean", "date", "integer"):
         return cell
     if family(dtype) in ("datetime", "duration"):
@@ -67,7 +67,7 @@ def integer(measure, x):
 
 
 def unlike(measure, totals, column):
-    """The rows of cells whose totals are others than they should be; `column` has what each row holds."""
+    """The rows whose totals are wrong. Input: `column`: the cell of each row."""
     dtype, cells = column
     values = [ticks(dtype, cell) for cell in cells]
     if measure.kind in ("ranks", "modes"):
@@ -86,7 +86,7 @@ def unlike(measure, totals, column):
 
 
 def _chosen(measure, dtype, x, many):
-    """Whether one row counts at the one candidate that is nearest, and at none where its value is missing."""
+    """Whether a row counts at the nearest candidate alone, and at no candidate if its value is missing."""
     at = [i for i, count in enumerate(many) if count]
     if measure.kind == "modes":
         return len(at) == any(_equal(dtype, x, key) for key in measure.values) and all(

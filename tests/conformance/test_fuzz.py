@@ -43,7 +43,7 @@ ELSEWHERE = (".dt.", "bound(max_rows=1)", "bound(max_rows=3)")
 
 
 class Case:
-    """One random case on an engine: a table, steps and questions, beside the same on the table without rows."""
+    """One random case on an engine: a table, steps and questions, also on the table without its rows."""
 
     def __init__(self, engine, number):
         self.rng, self.engine = random.Random(number), engine
@@ -70,7 +70,7 @@ class Case:
         assert not self.silent, self.silent
 
     def step(self):
-        """A step; one that is refused is left out."""
+        """A random step. A refused step is left out."""
         step = a_step(self.rng, self.side)
         frame, nothing = _tried(step, self.side), _tried(step, self.empty)
         if _same_refusal(frame, nothing):
@@ -114,7 +114,7 @@ class Case:
             return error
 
     def compare(self, question, query):
-        """The raw totals of the same question to Polars about the same cells; what Polars refuses is not compared."""
+        """Compare the raw totals with those of Polars for equal cells, unless Polars refuses the question."""
         written = str(query.explain())
         if any(word in written for word in ELSEWHERE) or _times_of_ibis(self.engine, self.side):
             return
@@ -150,13 +150,13 @@ def _times_of_ibis(engine, side):
 
 
 def _other(side):
-    """The cells that an engine holds, in Polars."""
+    """The cells of an engine's table, as a Polars table."""
     held = {name: cells for name, cells in side.held.items() if name != "r"}
     return Side(POLARS, held, side.unit, dp.Budget(epsilon=1))
 
 
 def _tried(step, side):
-    """What a step makes of a table, or its refusal."""
+    """The table after a step, or the step's refusal."""
     try:
         return step(side)
     except DpFrameError as error:
@@ -169,7 +169,7 @@ def _same_kind(one, other):
 
 
 def _same_refusal(one, other):
-    """Whether both tables refuse; a refusal of one alone depends on rows."""
+    """Whether both tables refuse. If one alone refuses, the refusal depends on rows, and the test fails."""
     assert _same_kind(one, other), f"a refusal depends on rows: {one!r:.300}, {other!r:.300}"
     return isinstance(one, DpFrameError)
 
@@ -187,7 +187,7 @@ def _totals(query):
 
 
 def hold_case(name, number):
-    """One case on the engine of that name, with the same noise each time."""
+    """Run one case on an engine, with fixed noise."""
     engine = next(engine for engine in ALL if engine.name == name)
     COUNTED["cases", name] += 1
     draw = np.random.default_rng(number)
@@ -216,7 +216,7 @@ def hold_expressions(number):
 
 
 def first(engine):
-    """The number where the cases of an engine begin: others on each engine."""
+    """The number of the first case of an engine; each engine has other cases."""
     return START + 1000 * ALL.index(engine)
 
 

@@ -117,9 +117,9 @@ def test_what_is_said_and_what_is_read_again():
 def test_what_cannot_be_enforced_is_refused_before_anything_is_paid():
     rows, budget = table(random.Random(5)), dp.Budget(epsilon=1e7)
     frame = dp.protect(rows, unit="id", budget=budget)
-    with pytest.raises(errors.UnsupportedOperation, match="must read them"):
+    with pytest.raises(errors.UnsupportedOperation, match="must read their rows"):
         opened(budget).add(frame.count_units(), day(0))
-    with pytest.raises(errors.UnsupportedOperation, match="nobody can tell"):
+    with pytest.raises(errors.UnsupportedOperation, match="identifies units"):
         opened(budget, on="day").add(dp.protect(rows, unit=dp.Rows(1), budget=budget).count(), day(0))
     with pytest.raises(errors.InvalidArgument, match="enforce"):
         budget.series("s", every="1d", horizon=30, epsilon=1.0, unit_periods=2, enforce="yes")

@@ -1,8 +1,9 @@
-"""Ibis tables: one expression, which Ibis writes in the SQL of the database that the table is in.
+"""Ibis tables. A query is one expression, which Ibis writes in the SQL of the table's database.
 
-What Ibis writes is not total in every database. `Dialect` lists what may differ, as Ibis writes it; a database where a
-cell could make that fail has a module of its own with another `Dialect`, and its line in `_DIALECTS`. Any other
-database is asked, on numbers and texts of ours, whether it fails on them before a table of it is protected.
+The SQL that Ibis writes can fail on a cell in some databases. `Dialect` lists the operations in which databases differ,
+with the SQL that Ibis writes by default. A database in which a cell could make this SQL fail has a module of its own
+with another `Dialect`, and a line in `_DIALECTS`. Before a table of any other database is protected, dpframe runs tests
+there on numbers and texts of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dpframe.plan import ColumnDomain, Kind, kind
 
 __all__ = ["BACKEND", "Dialect", "fetched", "is_wide"]
 
-# What Ibis calls a database, and its module beside this one.
+# From Ibis' name of a database to the module of its dialect, in this folder.
 _DIALECTS: Mapping[str, str] = {"postgres": "postgres", "duckdb": "ibis_duckdb"}
 
 _PARTS = {
@@ -40,31 +41,31 @@ _PARTS = {
     "minute": lambda x: x.minute(),
 }
 
-_TRYING = ("TRY_CAST", "SAFE_CAST", "accurateCastOrNull")  # what databases call a cast that cannot fail
+_TRYING = ("TRY_CAST", "SAFE_CAST", "accurateCastOrNull")  # names of casts that give null instead of failing
 
-_LOOSE = "its collation does not tell all texts apart: give the column one that compares bytes"
-# Texts of which some collation or other takes two for one: by case, accent, form, space, width or letter.
+_LOOSE = "its collation takes some different texts for equal: give the column a collation that compares bytes"
+# Different texts that some collation takes for equal: they differ in case, accent, form, space, width or letter.
 _APART = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u00ad", "\uff41", "ss", "\u00df")
 
 
-# Numbers whose sums, products and quotients are too large or too small for a float, and one that is neither.
+# Numbers whose sums, products and quotients are too large or too small for a float, and one ordinary number.
 _EXTREME = (1.7e308, -1.7e308, 1e-200, 5e-324, 3.0)
 
 
-_RELIABLE: WeakSet[Any] = WeakSet()  # connections to databases that do not fail on these
+_RELIABLE: WeakSet[Any] = WeakSet()  # connections to databases that computed with these numbers and did not fail
 
 
 class Dialect:
-    """A database, in the SQL that Ibis writes for it. Values are Ibis expressions; no cell makes any of them fail."""
+    """The operations in which databases differ. Values are Ibis expressions, and no cell makes one of them fail."""
 
     def opened(self, table: Any) -> Any:
-        """A table that the user brought, so that nothing below changes what the user's own steps mean."""
+        """The user's table in a form in which the user's own steps keep their meaning under our compiler."""
         return table
 
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
-        """Why some columns cannot be held, whatever their type. No row is read.
+        """For each column that cannot be held for another reason than its type, that reason. No row is read.
 
-        Errors: UnsupportedOperation where the table as a whole cannot
+        Errors: UnsupportedOperation where the table as a whole cannot be held
         """
         _check_numbers(table)
         loose = _loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
@@ -72,11 +73,11 @@ class Dialect:
         return loose | {name: _wide(name) for name in types if is_wide(schema[name])}
 
     def types(self, table: Any) -> dict[str, DType]:
-        """The types of the columns, as they are held; Unknown where narwhals has no word for one."""
+        """The types of the columns as narwhals has them; Unknown where narwhals has no such type."""
         return {name: _type_of(name, dtype) for name, dtype in table.schema().items()}
 
     def held(self, value: Any, dtype: DType) -> Any:
-        """A column of the user's as it is held: a time as its ticks, a text as text."""
+        """A column of the user's in the form in which dpframe holds it: a time as its ticks, a text as text."""
         return _held(value, dtype)
 
     def brought(self, table: pl.DataFrame) -> Any:
@@ -84,37 +85,37 @@ class Dialect:
         return ibis.memtable(table.to_arrow())
 
     def bytewise(self, rows: Any) -> bool:
-        """Whether texts are held as their bytes. Else the database must tell all texts apart that stand in a query.
+        """Whether texts are held as their bytes. If not, the database must tell different texts of a query apart.
 
-        Errors: UnsupportedOperation where it does not
+        Errors: UnsupportedOperation where it takes some different texts for equal
         """
         _check_apart(rows)
         return False
 
     def to_bytes(self, value: Any) -> Any:
-        """A text that the database made, as its bytes in UTF-8."""
+        """A text that the database computed, as its bytes in UTF-8."""
         raise NotImplementedError
 
     def to_text(self, value: Any) -> Any:
-        """Bytes that were a text before, as that text."""
+        """The text with these bytes in UTF-8."""
         raise NotImplementedError
 
     def decimal(self, value: nw.Expr) -> nw.Expr:
-        """A decimal as a float, by way of its text: from its digits, some databases round twice."""
+        """A decimal as a float, by way of its text: some databases round twice in a direct cast."""
         return value.cast(nw.String).cast(nw.Float64)
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
-        """Text as a number, or as the ticks of a date or time; null where the text is none."""
+        """A text as a number, or as the ticks of a date or time; null where the text is not one."""
         return _parsed(rows, column, dtype)
 
     def cased(self, value: Any, *, capital: bool) -> Any:
         """A text in capital or in small letters, by the table of `dpframe.engine.letters`.
 
-        Errors: UnsupportedOperation where nobody has tried that the database looks them up in it
+        Errors: UnsupportedOperation for a database without a tested translation by this table
         """
         raise UnsupportedOperation(
-            "str.to_lowercase and str.to_uppercase: databases differ in the letters that have another case. Change the "
-            "texts before they come to dpframe, as in table.mutate(s=table.s.lower())."
+            "str.to_lowercase and str.to_uppercase: databases disagree on which letters have another case. Change the "
+            "texts before dp.protect(...), as in table.mutate(s=table.s.lower())."
         )
 
     def part(self, value: Any, dtype: DType, part: str) -> Any:
@@ -122,11 +123,11 @@ class Dialect:
         return _part(value, dtype, part)
 
     def planned(self, rows: Any) -> pl.DataFrame:
-        """A query without its rows."""
+        """The table of a query with LIMIT 0."""
         return self.read(rows.limit(0))
 
     def read(self, rows: Any) -> pl.DataFrame:
-        """The rows of a query, with truth as numbers on the way: some settings make it a type that Arrow lacks."""
+        """The rows of a query. Booleans travel as numbers, as some settings give them a type that Arrow lacks."""
         truths = [name for name, dtype in rows.schema().items() if dtype.is_boolean()]
         table = texts_read(
             fetched(rows.mutate(**{name: rows[name].ifelse(1, 0) for name in truths}) if truths else rows)
@@ -155,29 +156,29 @@ class _Ibis(SqlBackend):
         dialect = _dialect(table)
         types = dialect.types(table)
         names = our_names(types)
-        held = {name: types[name] for name in names}
-        schema, opened = schema_of(self, held, dialect.against(table, held)), dialect.opened(table)
+        column_types = {name: types[name] for name in names}
+        schema, source = schema_of(self, column_types, dialect.against(table, column_types)), dialect.opened(table)
         unread = {name for name, domain in schema if kind(domain.dtype) == Kind.OTHER}
 
-        def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
+        def scan(selection: Sequence[str], *, empty: bool = False) -> Any:
             columns = {
-                names[name]: _is_there(opened[name]) if name in unread else dialect.held(opened[name], types[name])
-                for name in wanted
+                names[name]: _is_there(source[name]) if name in unread else dialect.held(source[name], types[name])
+                for name in selection
             }
-            return opened.select(**(columns or {"s": ibis.literal(1)}))
+            return source.select(**(columns or {"s": ibis.literal(1)}))
 
         return Data("pandas", schema, scan, True, self.name, names)
 
     def fetch(self, table: Any) -> pl.DataFrame:
-        return fetched(table)  # a public table, as Ibis reads it
+        return fetched(table)
 
     def together(self, first: Any, second: Any) -> bool:
         backends, _ = first.join(second, ibis.literal(True))._find_backends()
         return len(backends) <= 1
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        made: Frame = nw.from_native(_dialect(beside.to_native()).brought(plain_table(self, beside, table)))
-        return made
+        public: Frame = nw.from_native(_dialect(beside.to_native()).brought(plain_table(self, beside, table)))
+        return public
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
@@ -202,7 +203,7 @@ class _Ibis(SqlBackend):
         return _with(rows, _dialect(rows).to_text(rows[column]), into)
 
     def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
-        """By itself Ibis takes a whole number for one of 64 bits with a sign, and fails on a larger one."""
+        """Compare with constants. Those from 2^63 on get the type uint64, since Ibis takes plain integers for int64."""
         return value.is_in([ibis.literal(x, "uint64") if _is_large(x) else x for x in self.texts(frame, values)])
 
     # Columns
@@ -211,7 +212,7 @@ class _Ibis(SqlBackend):
         return _dialect(frame.to_native()).decimal(value)
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """The database's own hash of one text that begins with the salt."""
+        """The database's own hash of a text that contains the salt and the values."""
         rows = frame.to_native()
         return _with(rows, _joined(rows, columns, str(salt)).hash(), into)
 
@@ -234,17 +235,17 @@ class _Ibis(SqlBackend):
         return _with(rows, _dialect(rows).part(rows[column], dtype, part), into)
 
     def real(self, value: float) -> nw.Expr:
-        """Ibis writes 0.5 as it is, which SQL takes for a decimal: its products are other numbers, and overflow."""
+        """A float constant, as a cast of a text: Ibis writes a plain 0.5, which SQL reads as a decimal."""
         return nw.lit(repr(value)).cast(nw.Float64)
 
     def moment(self, value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
-        """Ibis compares no unsigned number with one that has a sign; as decimals they compare exactly."""
-        unsigned = domain.dtype.is_unsigned_integer()
-        return value.cast(nw.Decimal(20, 0)) if unsigned else super().moment(value, domain)
+        """Unsigned integers as decimals, which compare exactly: Ibis cannot compare unsigned with signed integers."""
+        is_unsigned = domain.dtype.is_unsigned_integer()
+        return value.cast(nw.Decimal(20, 0)) if is_unsigned else super().moment(value, domain)
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_zone", None) is not None:
-            return "databases do not agree on zones: before dp.protect(...), make it x AT TIME ZONE 'UTC'"
+            return "databases do not agree on zones: make it x AT TIME ZONE 'UTC' before dp.protect(...)"
         return super().reason_against(dtype)
 
 
@@ -254,33 +255,35 @@ def _is_large(value: Any) -> bool:
 
 
 def _type_of(name: str, dtype: Any) -> DType:
-    """What narwhals calls a type of Ibis: Unknown for a decimal of more than 38 digits, at which it fails."""
+    """The narwhals type of an Ibis type; Unknown for a decimal of more than 38 digits, at which narwhals fails."""
     try:
-        called: DType = nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
+        narwhals_type: DType = nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
     except ValueError:
         return nw.Unknown()
-    return called
+    return narwhals_type
 
 
 def is_wide(dtype: Any) -> bool:
-    """Whether a type of Ibis is a decimal of more digits than narwhals has a type for."""
+    """Whether a type of Ibis is a decimal of more than 38 digits, for which narwhals has no type."""
     return bool(dtype.is_decimal() and (dtype.precision or 0) > 38)
 
 
 def _wide(name: str) -> str:
-    return f"decimals have 38 digits at most: cast it before, table.mutate(x=table[{name!r}].cast('float64'))"
+    return (
+        f"decimals have 38 digits at most: cast it before dp.protect, table.mutate(x=table[{name!r}].cast('float64'))"
+    )
 
 
 def _is_there(value: Any) -> Any:
-    """A column of which nothing can be asked but whether there is a value: a number that is null where there is none.
+    """A column of which a question can only use whether it is null: the number 1, or null.
 
-    Its own type stays in the database, since there may be no word for it in narwhals.
+    The column's own type stays in the database, since narwhals may have no such type.
     """
     return ibis.cases((value.notnull(), 1))
 
 
 def _held(value: Any, dtype: DType) -> Any:
-    """A column of the user's as it is held: a time as its ticks, a text as text."""
+    """See `Dialect.held`."""
     family = kind(dtype)
     if family == Kind.DATE:
         inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
@@ -311,9 +314,9 @@ def _part(value: Any, dtype: DType, part: str) -> Any:
 
 
 def _loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
-    """Why columns of text cannot be held: the database takes some different texts for one. No row is read.
+    """The text columns whose collation takes some different texts for equal, each with that reason. No row is read.
 
-    There "bonn" and "BONN" would make one group, and the spelling of one unit could be the key that is shown.
+    In such a column "bonn" and "BONN" would form one group, and the spelling of one unit could be the released key.
     """
     backends, _ = table._find_backends()
     if not texts or not backends:  # a table without a database cannot be read
@@ -322,15 +325,13 @@ def _loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
     none = table.filter(ibis.literal(False)).select(**columns)
     every = none.union(ibis.memtable(dict.fromkeys(columns, _APART)))
     pairs = every.cross_join(every.view().rename({f"{name}d": name for name in columns}))
-    distinct = {name: pairs[name].nunique() for name in columns}  # which not all databases find as they find groups
+    distinct = {name: pairs[name].nunique() for name in columns}  # some databases group texts by another rule than `=`
     equal = {f"{name}d": (pairs[name] == pairs[f"{name}d"]).ifelse(1, 0).cast("int64").sum() for name in columns}
     try:
         (counts,) = fetched(pairs.aggregate(**distinct, **equal)).rows(named=True)
-    except Exception as error:  # a database that cannot say so is not believed
-        asked = (
-            f"dpframe asked whether its collation tells all texts apart, and that failed with {type(error).__name__}"
-        )
-        return dict.fromkeys(texts, f"{asked}: make it a number before dp.protect(...)")
+    except Exception as error:  # a database that cannot run this check is taken to fail it
+        reason = f"dpframe's check that its collation tells all texts apart failed with {type(error).__name__}"
+        return dict.fromkeys(texts, f"{reason}: make it a number before dp.protect(...)")
     apart = len(_APART)
     return {
         text: _LOOSE
@@ -340,28 +341,29 @@ def _loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
 
 
 def _check_apart(table: Any) -> None:
-    """Refuses a database that takes some different texts of its own for one. Errors: UnsupportedOperation."""
+    """Refuse a database that takes some different constants of a query for equal. Errors: UnsupportedOperation."""
     backends, _ = table._find_backends()
     if backends and not _apart(backends[0]):
         raise UnsupportedOperation(
-            f"{backends[0].name}: texts that a question makes are compared by the collation of the database, which "
-            "does not tell all texts apart. Give the database, or the session, one that compares bytes."
+            f"{backends[0].name}: the collation of the database takes some different texts for equal, and texts that "
+            "a question computes are compared by it. Give the database, or the session, one that compares bytes."
         )
 
 
 def _apart(backend: Any) -> bool:
-    """Whether a database tells texts apart that stand in a query; no row is read."""
+    """Whether a database tells different text constants of a query apart. No row is read."""
     pairs = [(ibis.literal(x) == ibis.literal(y)).ifelse(1, 0) for x in _APART for y in _APART]
     try:
         return int(backend.execute(sum(pairs[1:], pairs[0]))) == len(_APART)
-    except Exception:  # a database that cannot say so is not believed
+    except Exception:  # a database that cannot run this check is taken to fail it
         return False
 
 
 def _check_numbers(table: Any) -> None:
-    """Refuses a database that fails where numbers overflow, asked on numbers of ours: it would fail on a cell.
+    """Refuse a database that fails where a number overflows. The check computes with numbers of ours.
 
-    That would be after the charge, and tell that there is this cell. Errors: UnsupportedOperation.
+    Such a database could fail on a cell, after the charge, and the failure would tell that this cell exists.
+    Errors: UnsupportedOperation.
     """
     backends, _ = table._find_backends()
     if not backends or backends[0] in _RELIABLE:  # a table without a database cannot be read
@@ -369,18 +371,18 @@ def _check_numbers(table: Any) -> None:
     numbers = ibis.memtable({"x": list(_EXTREME)})
     pairs = numbers.cross_join(numbers.view().rename(y="x"))
     x, y = pairs.x, pairs.y
-    computed = pairs.select(a=x + y, b=x - y, c=x * y, d=x / y, e=ibis.cases((x.abs() < 1, x)).cast("float32"))
-    for rows, failed in ((pairs, "takes in no table of numbers"), (computed, "fails where a number overflows")):
+    results = pairs.select(a=x + y, b=x - y, c=x * y, d=x / y, e=ibis.cases((x.abs() < 1, x)).cast("float32"))
+    for rows, failure in ((pairs, "takes in no table of numbers"), (results, "fails where a number overflows")):
         if not _runs(backends[0], rows):
             raise UnsupportedOperation(
-                f"dp.protect: {backends[0].name} {failed}, so one cell could make a query fail. Bring the table as "
-                "another: dp.protect(table.to_polars(), ...)."
+                f"dp.protect: {backends[0].name} {failure}, so one cell could make a query fail. Protect a Polars "
+                "table: dp.protect(table.to_polars(), ...)."
             )
     _RELIABLE.add(backends[0])
 
 
 def _runs(backend: Any, rows: Any) -> bool:
-    """Whether a database runs a query on numbers of ours."""
+    """Whether a database runs a query without an error."""
     try:
         backend.to_pyarrow(rows)
     except Exception:
@@ -389,31 +391,32 @@ def _runs(backend: Any, rows: Any) -> bool:
 
 
 def _check_tries(rows: Any) -> None:
-    """Refuses a database where Ibis writes no cast that is null where a text is no number: it would fail on a cell.
+    """Refuse a database for which Ibis writes no cast that gives null for a text that is not a number.
 
-    That would be after the charge, and tell that there is such a cell. Errors: UnsupportedOperation.
+    Another cast could fail on a cell, after the charge, and the failure would tell that this cell exists.
+    Errors: UnsupportedOperation.
     """
     backends, _ = rows._find_backends()
     if backends and not _tries(backends[0].name):
         raise UnsupportedOperation(
             f"cast: Ibis has no cast of text for {backends[0].name} that gives null where a text is no number, date or "
-            "time, so one cell could make the query fail. Make it one there before it is protected."
+            "time, so one cell could make the query fail. Convert the column in the database, before dp.protect(...)."
         )
 
 
 @cache
 def _tries(dialect: str) -> bool:
-    """Whether the SQL of a database has a cast that cannot fail, and Ibis writes it. No dialect: that is not known."""
+    """Whether Ibis writes casts that cannot fail in the SQL of a database; False for a database unknown to it."""
     text = ibis.table({"s": "string"}, name="t").s
     try:
-        written = [str(ibis.to_sql(text.try_cast(to), dialect=dialect)) for to in ("int64", "date")]
+        statements = [str(ibis.to_sql(text.try_cast(to), dialect=dialect)) for to in ("int64", "date")]
     except Exception:  # Ibis has no such dialect, or no such cast there
         return False
-    return all(any(word in sql for word in _TRYING) for sql in written)
+    return all(any(word in sql for word in _TRYING) for sql in statements)
 
 
 def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
-    """The values of some columns as one text that no other values have."""
+    """The values of some columns as one text. Different values give different texts."""
     text, dialect = ibis.literal(salt), _dialect(rows)
     for column in columns:
         value = rows[column]
@@ -422,9 +425,9 @@ def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
     return text
 
 
-def _with(rows: Any, made: Any, into: str) -> Frame:
-    """A frame with a column that the database computes."""
-    frame: Frame = nw.from_native(rows.mutate(**{into: made}))
+def _with(rows: Any, value: Any, into: str) -> Frame:
+    """The frame of some rows with one more column."""
+    frame: Frame = nw.from_native(rows.mutate(**{into: value}))
     return frame
 
 

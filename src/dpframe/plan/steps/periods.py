@@ -57,8 +57,8 @@ class FirstPeriods(Step):
     def table(self) -> Table:
         if not self.before.table.unit:
             raise UnsupportedOperation(
-                "series.add: enforce=True needs to know whose rows are whose, and with dp.Rows(k) nobody can tell. "
-                "Protect the table with unit='...'."
+                "series.add: enforce=True needs a column that identifies units, and dp.Rows(k) has none. Protect the "
+                "table with unit='...'."
             )
         _ = self.units
         return replace(self.before.table, everyone=False)

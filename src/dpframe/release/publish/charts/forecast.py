@@ -1,4 +1,4 @@
-"""The chart of a budget's forecast: what was spent and what will be, day by day, up to the limit."""
+"""The chart of a budget's forecast: the spent and the expected loss, day by day, up to the limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def forecast_chart(forecast: Forecast) -> Any:
     """An area for each budget and allowance, with a line at its limit. Errors: UnsupportedOperation without Altair."""
     alt, look = altair(), Look()
     if not forecast.table.height:
-        raise UnsupportedOperation("plot(): nothing was spent yet, and nothing is planned.")
+        raise UnsupportedOperation("plot(): nothing was spent yet and nothing is planned, so there is no chart.")
     kinds = [kind for kind in _KINDS if kind in forecast.table.get_column("kind").to_list()]
     begins = forecast.table.with_columns(pl.col("day").cast(pl.Datetime("ms")))
     lasts = begins.group_by("of", "kind", maintain_order=True).last().select(begins.columns)
