@@ -368,7 +368,7 @@ def ties_keep_more():
 
 def noise_is_somebody():
     draw = np.random.default_rng(1)
-    return sum(values.somebody_between(draw.laplace(0, 20, 66), 20) for _ in range(1000)) > 10
+    return sum(values.most_between(draw.laplace(0, 20, 66), 20) for _ in range(1000)) > 10
 
 
 def nobody_counts():
@@ -786,7 +786,7 @@ PLANTS = [
     Plant(
         "a price is the float next to it",
         losses.typed_number,
-        "Fraction(repr(value)) if",
+        "number_of(value) if",
         "Fraction(value) if",
         tenths_do_not_add_up,
         15,
@@ -976,7 +976,7 @@ PLANTS = [
     ),
     Plant(
         "a histogram of nobody is read as one of somebody wherever one bin stands out",
-        values.somebody_between,
+        values.most_between,
         "MODEL.false_alarm / runs",
         "MODEL.false_alarm",
         noise_is_somebody,

@@ -245,7 +245,7 @@ def is_null(args, options):
 
 def is_in(args, options):
     x, kind = args[0], family(args[0].dtype)
-    if x.value is None or (kind == "integer" and int64(x) is None):
+    if x.value is None:
         return Typed(nw.Boolean(), None)
     if kind in ("float", "decimal"):
         return Typed(nw.Boolean(), x.value in [float(v) for v in options["values"]])

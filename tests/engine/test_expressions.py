@@ -119,8 +119,8 @@ def test_operations_on_one_integer(name, data):
     _same(computed(frame, a.is_null())[0], [v is None for v in values])
     _same(computed(frame, a.fill_null(5))[0], [5 if v is None else v for v in values])
     _same(
-        computed(frame, a.is_in([0, 1, -3, 2**63 - 1]))[0],
-        [None if v is None else v in (0, 1, -3, INT[1]) for v in inside],
+        computed(frame, a.is_in([0, 1, -3, 2**63 - 1, 2**64 - 1]))[0],
+        [None if v is None else v in (0, 1, -3, INT[1], 2**64 - 1) for v in values],
     )
     low, high = data.draw(
         st.sampled_from([(-5, 5), (0, 10**6), (-(2**63), 2**64 - 1), (None, 3), (3, None), (-0.5, 3.5)])

@@ -505,6 +505,24 @@ def test_a_text_that_postgresql_cannot_hold_is_refused_before_the_charge(made):
     assert budget.spent.epsilon == 0
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda f: f.join({"s": ["a\0b", "a"], "k": [1, 2]}, on="s").sum("k", bounds=(0, 9), max_rows=1),
+        lambda f: f.join({"s": ["b", "a"], "k": ["\0", "c"]}, on="s").n_unique("k", max_rows=1),
+        lambda f: f.group_by("s", "x", keys=[("a\0b", 1), ("a", 2)], max_groups=1, max_rows_per_group=1).count(),
+        lambda f: f.mode("s", keys=["a", "a\0b"], max_rows=1),
+    ],
+)
+def test_a_public_text_that_postgresql_cannot_hold_is_refused_before_the_charge(made, asked):
+    """A table that is brought to the database: it failed there, and nothing said why."""
+    budget = dp.Budget(epsilon=1)
+    frame = dp.protect(made("u int, s text, x int", "(1, 'a', 1)"), unit="u", budget=budget)
+    with pytest.raises(UnsupportedOperation, match="zero byte"):
+        asked(frame).release(epsilon=0.5)
+    assert budget.spent.epsilon == 0
+
+
 def test_a_text_as_long_as_postgresql_has_them_fails_in_no_function(made, backend):
     """Regular expressions and capital letters need four bytes for each letter, and fail for texts beyond 256 MiB."""
     table = made("u int, s text", "")

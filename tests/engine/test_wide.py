@@ -210,3 +210,16 @@ def test_whole_numbers_without_a_sign_are_listed_keys_to_the_last(place, keys, c
 def test_a_whole_number_without_a_sign_takes_the_place_of_null(place):
     frame = _protected(_unsigned(place)).fill_null("k", 2**63)
     assert answer(frame.group_by("k", keys=[2**63], max_groups=1).count_units()) == [{(2**63,): 3}]
+
+
+@pytest.mark.parametrize("place", ["polars", "duckdb", "ibis"])
+@pytest.mark.parametrize(
+    ("listed", "inside"),
+    [([2**63], 2), ([2**63 - 1, 2**63], 3), ([2**64 - 1, 5, -1, 0.5], 2), ([2.0**63, 1e300], 2), ([], 0), ([-1], 0)],
+)
+def test_whole_numbers_without_a_sign_are_in_a_list_to_the_last(place, listed, inside):
+    """What is beyond 64 bits with a sign was in no list, and neither in it nor not in it."""
+    frame = _protected(_unsigned(place)).with_columns(y=dp.col("k").is_in(listed))
+    assert answer(frame.group_by("y", keys=[True, False, None], max_groups=1).count_units()) == [
+        {(True,): inside, (False,): 5 - inside, (None,): 1}
+    ]

@@ -14,6 +14,7 @@ from dpframe.budget.losses import (
     read_epsilon,
     read_rho,
     typed_number,
+    written_number,
 )
 from dpframe.budget.part_budget import (
     PartBudget,
@@ -41,4 +42,5 @@ __all__ = [
     "read_length",
     "read_rho",
     "typed_number",
+    "written_number",
 ]

@@ -13,7 +13,7 @@ from dpframe.budget import account
 from dpframe.budget.accountants import Accountant, accountant_named
 from dpframe.budget.entries import Charge, Entry, loss_of, texts_of
 from dpframe.budget.lengths import read_length
-from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho, typed_number
+from dpframe.budget.losses import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.budget.names import is_text
 from dpframe.budget.receipts import Page, Receipt, Stored
 from dpframe.budget.verbs import offered
@@ -265,7 +265,7 @@ def allocate(
         raise InvalidArgument("allocate: name= is a text that is not empty, such as name='nightly'.")
     length, number, carries, begins = read_pace(per, nights, carry, start)
     cost, accountant, limit = planned(budget.terms, number, **price)
-    typed = {argument: str(typed_number(amount, argument)) for argument, amount in price.items() if amount is not None}
+    typed = {argument: written_number(amount, argument) for argument, amount in price.items() if amount is not None}
     plan = {"allowance": {"per": length, "nights": number, "carry": carries, "price": typed}}
     midnight = account.now().replace(hour=0, minute=0, second=0, microsecond=0)
     settings = {

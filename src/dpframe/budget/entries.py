@@ -10,9 +10,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from dpframe.budget.losses import DELTA_UNIT, EPSILON_UNIT, RHO_UNIT, Loss
+from dpframe.budget.losses import DELTA_UNIT, EPSILON_UNIT, RHO_UNIT, Loss, number_of
 
-__all__ = ["GENESIS", "Charge", "Entry", "Failures", "canonical", "in_units", "loss_of", "sealed", "texts_of"]
+__all__ = [
+    "GENESIS",
+    "Charge",
+    "Entry",
+    "Failures",
+    "as_read_now",
+    "canonical",
+    "in_units",
+    "loss_of",
+    "sealed",
+    "texts_of",
+]
 
 GENESIS = "0" * 64  # the hash before the first entry
 
@@ -110,7 +121,7 @@ def loss_of(texts: Mapping[str, str | None]) -> Loss:
     """A loss from its texts. Format 1 wrote numbers without "/", in whole units of 1e-12 for ε and ρ, 1e-18 for δ.
 
     >>> loss_of({"epsilon": "1/3", "delta": "0/1", "rho": None})
-    Loss(epsilon=0.33333333333333337, delta=0.0)
+    Loss(epsilon=0.3333333333333333, delta=0.0)
     >>> loss_of({"epsilon": "333333333334", "delta": "0", "rho": None})
     Loss(epsilon=0.333333333334, delta=0.0)
     """
@@ -121,6 +132,16 @@ def loss_of(texts: Mapping[str, str | None]) -> Loss:
 def _number(text: str | None, unit: Fraction) -> Fraction:
     text = text or "0"
     return Fraction(text) if "/" in text else int(text) * unit
+
+
+def as_read_now(loss: Loss) -> Loss:
+    """A limit that was read as the shortest decimals of floats, as these floats are read now.
+
+    >>> as_read_now(Loss.limit(Fraction("0.3333333333333333"), Fraction(0))) == Loss.limit(Fraction(1, 3), Fraction(0))
+    True
+    """
+    rho = None if loss.exact_rho is None else number_of(float(loss.exact_rho))
+    return Loss(number_of(float(loss.exact_epsilon)), number_of(float(loss.exact_delta)), rho, left=loss.left)
 
 
 def in_units(loss: Loss) -> Loss:

@@ -18,10 +18,12 @@ __all__ = [
     "RHO_UNIT",
     "Loss",
     "Terms",
+    "number_of",
     "read_delta",
     "read_epsilon",
     "read_rho",
     "typed_number",
+    "written_number",
 ]
 
 
@@ -48,13 +50,15 @@ MOST = Fraction(10**30)  # the largest ε and ρ: far beyond use, and far below 
 DECIMALS = 10**40  # Every float between the smallest and the largest price is a decimal of fewer than 40 places.
 GRID = DECIMALS * math.lcm(*range(1, 1001))  # a charge is a multiple of 1/GRID, and so are all sums of charges
 _DIGITS = 1000
+_PARTS = 1000  # a price typed as a float may be so many parts of a whole, in its first digits
+_LARGE = 2.0**30  # from here on, more than one fraction of so many parts may be near a float
+_NEAR = Fraction(1, 2**51)  # how near, as a part of the float
 
 
 def typed_number(value: object, name: str) -> Fraction:
-    """The number as it was typed: 0.1 is one tenth, not the binary float next to it.
+    """The number as it was typed: 0.1 is one tenth, not the binary float next to it; see `number_of` for floats.
 
-    A `Fraction` and a `Decimal` are themselves, and a float is the shortest decimal that stands for it: 1/3 is
-    0.3333333333333333.
+    A `Fraction` and a `Decimal` are themselves.
     """
     if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()
@@ -64,10 +68,45 @@ def typed_number(value: object, name: str) -> Fraction:
         raise InvalidPrice(f"{name} must be finite.")
     if isinstance(value, Decimal) and value and abs(value.adjusted()) > _DIGITS:
         raise InvalidPrice(f"{name} is far too large or too small; such as {name}=0.1.")
-    number = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    number = number_of(value) if isinstance(value, float) else Fraction(value)
     if max(abs(number.numerator), number.denominator) > 10**_DIGITS:
         raise InvalidPrice(f"{name} has more than {_DIGITS} digits; round it, such as {name}=0.1.")
     return number
+
+
+def written_number(value: object, name: str) -> str:
+    """A price as a ledger writes it under a name: what was typed, a float by its shortest decimal."""
+    number = typed_number(value, name)
+    return str(Fraction(repr(float(number))) if isinstance(value, float) else number)
+
+
+def number_of(value: float) -> Fraction:
+    """The number that a float stands for: a fraction in few parts, such as 1/11, or else its shortest decimal.
+
+    Input:  value, a finite float
+    Output: below 2^30, the fraction p / (q·10^k) with q ≤ 1000 that differs from the float by at most 2^-51 of it, if
+            there is one. k is the number of zeros before the first digit: 3 for 0.0034. Four operations on floats lead
+            no further away, so that 0.1 / 3 is 1/30. Otherwise the shortest decimal that rounds to the float
+    Bound:  There is at most one such fraction: two of them differ by at least 1 / (1000·999·10^k), which is more than
+            2^-50 of a float below 2^30, and of one below 10·10^-k.
+            A decimal of up to 12 digits, from its first one on, is read as itself. Below 10^a, it differs from any
+            other such fraction by at least 10^(a-15), which is more than 2^-51 + 2^-53 of 10^a.
+            So n charges of k / n are k exactly, for n ≤ 1000, since `Loss` adds fractions.
+            Privacy does not rest on how a float is read. The noise is calibrated to the number that it is read as, and
+            this number is charged. So the loss is at most what is charged, whatever was typed.
+
+    >>> number_of(1 / 11), number_of(0.1), number_of(1e-6 / 7) * 7 == Fraction(1, 10**6)
+    (Fraction(1, 11), Fraction(1, 10), True)
+    >>> number_of(0.0909090909091)
+    Fraction(909090909091, 10000000000000)
+    """
+    shortest = Fraction(repr(value))
+    if not 0 < abs(value) < _LARGE:
+        return shortest
+    scale = 10 ** max(0, -Decimal(repr(value)).adjusted())
+    exact = Fraction(value)
+    near = (exact * scale).limit_denominator(_PARTS) / scale
+    return near if abs(near - exact) <= abs(exact) * _NEAR else shortest
 
 
 def read_epsilon(value: object, name: str = "epsilon") -> Fraction:
@@ -105,10 +144,10 @@ def _kept(number: Fraction, round_off: Callable[[Fraction], int]) -> Fraction:
 
 
 def _as_float(number: Fraction, *, down: bool) -> float:
-    """The nearest float whose shortest decimal is not above the number (`down`), or not below it (otherwise)."""
+    """The nearest float that, read as a price, is not above the number (`down`), or not below it (otherwise)."""
     near = float(number)
-    if Fraction(repr(near)) > number if down else Fraction(repr(near)) < number:
-        return math.nextafter(near, -math.inf if down else math.inf)
+    while number_of(near) > number if down else number_of(near) < number:
+        near = math.nextafter(near, -math.inf if down else math.inf)
     return near
 
 

@@ -316,7 +316,7 @@ class GeometricMean(Aggregate):
                 f"{self.typed}: bounds that are chosen from the data may reach 0, which has no logarithm. "
                 "Type bounds=(low, high) with low above 0, such as (1, 100)."
             )
-        column = number_column(self.column, unit_limits, self.typed)
+        column = number_column(self.column, unit_limits, self.typed, other="mean")
         bounds = bounds_of(column, self.bounds, self.column, self.typed)
         total = log_total(column, bounds, unit_limits, self.typed)
         count = value_total(column, unit_limits, self.typed)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframe.budget import account
 from dpframe.budget.accountants import accountant_named, read_limit
-from dpframe.budget.entries import GENESIS, Charge, Entry, canonical, in_units, loss_of, sealed, texts_of
+from dpframe.budget.entries import GENESIS, Charge, Entry, as_read_now, canonical, in_units, loss_of, sealed, texts_of
 from dpframe.budget.ledger.export import exported
 from dpframe.budget.ledger.witness import Witness
 from dpframe.budget.limits import read_min_units, warn_of_weak
@@ -143,7 +143,7 @@ class Ledger:
             state = self._state(name)
         assert state is not None
         kind, limit, in_whole_units, last_entry = state
-        if typed is not None and (typed[0].name, in_units(typed[1]) if in_whole_units else typed[1]) != (kind, limit):
+        if typed is not None and (typed[0].name != kind or not _is_limit(typed[1], limit, in_whole_units)):
             raise BudgetMismatch(
                 f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is opened with {typed[1]} and "
                 f"{typed[0].name!r}. A limit cannot be changed: type ledger.budget({name!r}), or choose another name."
@@ -250,3 +250,8 @@ class Ledger:
 def _reopened(where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str) -> account.Budget:
     """The budget of an unpickled object, in another process."""
     return Ledger(where, witness=witness, create=False, timeout=timeout, clock_skew=skew).budget(name)
+
+
+def _is_limit(typed: Loss, limit: Loss, in_whole_units: bool) -> bool:
+    """Whether a limit that is typed now is that of a budget, which an earlier version may have read in its own way."""
+    return in_units(typed) == limit if in_whole_units else typed in (limit, as_read_now(limit))

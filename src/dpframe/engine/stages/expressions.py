@@ -240,8 +240,7 @@ def _is_in(
     if family in (Kind.FLOAT, Kind.DECIMAL):
         constants = [float(x) for x in constants]
     elif family == Kind.INTEGER:
-        value = int64(value, domains[0])
-        constants = [int(x) for x in constants if int(x) == x and -(2**63) <= x < 2**63]
+        return _is_one_of_whole(here, value, domains[0], [int(x) for x in constants if int(x) == x])
     elif family in TIMES:
         value = value.cast(nw.Int64)
         constants = [tick for x in constants if (tick := _tick(x, domains[0].dtype)) is not None]
@@ -250,6 +249,22 @@ def _is_in(
         if constants
         else nw.when(~value.is_null()).then(nw.lit(False))
     )
+
+
+def _is_one_of_whole(here: Lowering, value: nw.Expr, domain: ColumnDomain, listed: Sequence[int]) -> nw.Expr:
+    """Whether a whole number of any width is one of some of 64 bits: those with a sign, and those above them."""
+    engine, missing, last = here.engine, value.is_null(), 2**63 - 1
+    first, beyond = [x for x in listed if -(2**63) <= x <= last], [x for x in listed if last < x < 2**64]
+    inside = engine.is_one_of(here.frame, int64(value, domain), first) if first else nw.lit(False)
+    if isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
+        inside = inside.fill_null(False) if first else inside
+        if beyond:
+            above = value > last
+            if not isinstance(domain.dtype, nw.UInt64):
+                above = above & (value <= typed(2**64 - 1))
+            large = nw.when(above).then(value).cast(nw.UInt64)
+            inside = inside | engine.is_one_of(here.frame, large, beyond).fill_null(False)
+    return nw.when(~missing).then(inside)
 
 
 def _tick(value: Any, dtype: DType) -> int | None:

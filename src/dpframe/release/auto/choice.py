@@ -52,8 +52,8 @@ _CHOSEN = (
 )
 _UNSEEN = (
     "Bounds of {!r}, for {}: none could be chosen. There are too few people for the noise: the noisy histogram of "
-    "values does not differ from that of an empty table, by a test that is wrong for an empty table at most once in "
-    "100 times. So values are clipped to fixed bounds of the column or its type, from {} to {}, wherever the values "
+    "values does not show where most of them are, by a test that is wrong of other values at most once in 100 times. "
+    "So values are clipped to fixed bounds of the column or its type, from {} to {}, wherever the values "
     "are. Give bounds that you know without the data, or a larger price or share: dp.Auto(share=0.3)."
 )
 # Laws of values for each case of the units. If groups are not listed there is one, since far more limits are tried.

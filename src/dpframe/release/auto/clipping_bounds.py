@@ -19,7 +19,7 @@ from dpframe.arrays import Floats, Integers
 from dpframe.plan import TIMES, Bounds, Column, Kind, Question, integer_range, is_whole, kind, moment
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import noisy_histogram
-from dpframe.release.auto.value_histograms import find_scales, read_values, somebody_between
+from dpframe.release.auto.value_histograms import find_scales, most_between, read_values
 from dpframe.release.estimators import BinnedValues, estimator_of
 from dpframe.release.pricing import Price
 
@@ -47,21 +47,22 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
     """Bounds of a column (as the engine holds it) for its statistics in a question.
 
     Input:  a question with its limits; the price of the choice, and that of the answer
-    Output: the bounds. It never fails on data: if the noisy histogram cannot be told from that of an empty table, the
-            bounds are `_default`, which is fixed in advance
+    Output: the bounds. It never fails on data: if the noisy histograms do not show where most units are, the bounds are
+            `_default`, which is fixed in advance
     Bound:  each of the two histograms costs half of the price; their bins follow from the type, and from the first. The
             choice, and whether there is one, follows from the two noisy histograms and the question alone: see
-            `somebody_between`. So it is post-processing of paid answers
+            `most_between`. So it is post-processing of paid answers
     """
     column, half = question.table.columns[name], price.part(Fraction(1, 2))
     whole = is_whole(column)
     magnitudes, scale = noisy_histogram(half, question, engine.magnitude_profile(question, column))
     scales = find_scales(magnitudes, scale, whole=whole)
     counts, scale = noisy_histogram(half, question, engine.value_profile(question, column, scales.edges.tolist()))
-    if not scales.seen and magnitudes[len(magnitudes) // 2] > MODEL.clear_bin * scale:
-        return Clipping(_inside(_ZEROS, column), seen=True)
-    if not scales.seen or not somebody_between(counts, scale):
+    zeros = magnitudes[len(magnitudes) // 2] > MODEL.clear_bin * scale
+    if not (scales.seen or zeros) or not most_between(counts, scale):
         return Clipping(_inside(_default(column), column), seen=False)
+    if not scales.seen:
+        return Clipping(_inside(_ZEROS, column), seen=True)
     cases = read_values(counts, scale, scales)
     best = _best(question, column, BinnedValues.of(scales.edges, cases, scale, whole=whole), rest)
     return Clipping(_inside(best, column), seen=True)

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, Generic, NoReturn
+from typing import Any, Generic, NoReturn
 
 import numpy as np
 import polars as pl
@@ -22,22 +22,21 @@ from dpframe.release.estimators import estimator_of
 from dpframe.release.publish.charts import Grouped, grouped_chart, heatmap, margin, read_look
 from dpframe.release.publish.crosstab import laid_out
 from dpframe.release.publish.error_tables import error_table, largest_errors, noise_table
-from dpframe.release.publish.files import check_installed, grid_html, long_html, write_excel, write_parquet
+from dpframe.release.publish.exports import Exports
+from dpframe.release.publish.files import grid_html, long_html
 from dpframe.release.publish.heading import heading_of, in_words, title_of
 from dpframe.release.publish.margins import crosstab
 from dpframe.release.publish.report import APART, CHANGEABLE, CHANGED_ALONE, CHANGES, Report
 from dpframe.release.publish.shrinking import Shrinks
+from dpframe.release.publish.usefulness import mostly_noise
 from dpframe.usage import RELEASED, explains, warn
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["Release"]
 
 
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Shrinks, Hints, Generic[Table_co]):
+class Release(Shrinks, Exports, Hints, Generic[Table_co]):
     """A released table with its cost and its errors.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow; type checkers know
@@ -95,18 +94,6 @@ class Release(Shrinks, Hints, Generic[Table_co]):
     def __getitem__(self, key: object) -> NoReturn:
         typed = repr(key) if isinstance(key, str) else "..."
         raise InvalidArgument(f"A release is not the table itself: type .table[{typed}].")
-
-    def to_polars(self) -> pl.DataFrame:
-        """The released table as a Polars DataFrame."""
-        return self._laid_out("polars")  # type: ignore[no-any-return]
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The released table as a pandas DataFrame."""
-        return self._laid_out("pandas")  # type: ignore[no-any-return]
-
-    def to_arrow(self) -> Any:
-        """The released table as a PyArrow Table."""
-        return self._laid_out("pyarrow")
 
     def _laid_out(self, kind: Kind) -> Any:
         table = self._numbers.shown if self._ci is None else with_intervals(self._numbers, 1 - self._ci)
@@ -287,6 +274,8 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         Privacy loss: ε = 0.5: pure differential privacy (ε).
         """
         steps = {"post_processing": list(self._steps)} if self._steps else {}
+        doubts = mostly_noise(self._numbers)
+        steps |= {"mostly_noise": doubts} if doubts else {}
         errors = largest_errors(self._numbers, 0.05)
         return Report({**self._statement, **steps}, tuple((name, self._error_words(name, e)) for name, e in errors))
 
@@ -309,7 +298,8 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         return [name for name, m in quantities if m.between and not m.surely(0.05)]
 
     def __repr__(self) -> str:
-        return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *self._from_store, *self._unseen])
+        notes = (*self._from_store, *self._unseen, *mostly_noise(self._numbers))
+        return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *notes])
 
     @property
     def _from_store(self) -> list[str]:
@@ -320,7 +310,7 @@ class Release(Shrinks, Hints, Generic[Table_co]):
     def _unseen(self) -> list[str]:
         """A sentence for each column whose bounds `dp.Auto` could not choose."""
         return [
-            f"Bounds of {column!r} could not be chosen, noise hides the values; they are {ends}: see report()."
+            f"Bounds of {column!r} could not be chosen, noise hides most values; they are {ends}: see report()."
             for column, ends in self._statement.get("chosen", {}).get("unseen", {}).items()
         ]
 
@@ -333,7 +323,7 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         return long_html(self._numbers.shown, by_name, [*self._numbers.by, *self._chosen])
 
     def _repr_html_(self) -> str:
-        notes = (*self._from_store, *self._unseen, *self._steps, *self._noisy)
+        notes = (*self._from_store, *self._unseen, *self._steps, *self._noisy, *mostly_noise(self._numbers))
         steps = "".join(f"<br>{escape(note)}" for note in notes)
         likely = (
             f"; those of {', '.join(self._likely)} are likely, release(..., ci=0.95) proves" if self._likely else ""
@@ -389,62 +379,3 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
         dtype = numbers.shown.schema[output_shown.name]
         return grouped_chart(Grouped(numbers.by, errors, dtype, words, rest=collected, sure=sure), heading, look)
-
-    # Files and markup
-
-    def to_csv(self, path: Any = None) -> str | None:
-        """The released table as CSV: a text, or a file if there is a path. A crosstab has one line of names.
-
-        Durations are written as in ISO 8601: PT5H is five hours.
-
-        >>> import polars as pl, dpframe as dp
-        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
-        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
-        >>> out.to_csv().splitlines()[0]
-        'city,count'
-        """
-        table = self.to_polars().with_columns(pl.selectors.duration().dt.to_string("iso"))
-        if path is None:
-            return table.write_csv()
-        table.write_csv(path)
-        return None
-
-    def to_parquet(self, path: Any) -> None:
-        """The released table as a Parquet file, with the privacy statement as JSON in its metadata.
-
-        It is under the key `dpframe.privacy_statement`: `pyarrow.parquet.read_schema(path).metadata`.
-        """
-        write_parquet(self.to_arrow(), path, self.report().to_dict())
-
-    def to_excel(self, path: Any) -> None:
-        """The released table as an Excel file, with the privacy statement on a second sheet; needs the extra `excel`.
-
-        Excel has no zones: a time with one is written as text, in ISO 8601. Durations are in hours, minutes, seconds.
-
-        Errors: UnsupportedOperation without it
-        """
-        write_excel({"table": (self.to_pandas(), self._numbers.layout.form == "crosstab")}, path, self.report())
-
-    def to_latex(self, path: Any = None, **options: Any) -> str | None:
-        """The released table in LaTeX: a text, or a file where a path is given; needs the extra `latex`.
-
-        The options are those of pandas' `DataFrame.to_latex`.
-
-        Errors: UnsupportedOperation without the extra
-        """
-        check_installed("jinja2", "to_latex() needs Jinja2", "latex")
-        options.setdefault("index", self._numbers.layout.form == "crosstab")
-        return self._to_text().to_latex(path, **options)  # type: ignore[no-any-return]
-
-    def to_html(self, path: Any = None, **options: Any) -> str | None:
-        """The released table in plain HTML: a text, or a file where a path is given.
-
-        The options are those of pandas' `DataFrame.to_html`. The privacy statement is `report().to_html()`.
-        """
-        options.setdefault("index", self._numbers.layout.form == "crosstab")
-        return self._to_text().to_html(path, **options)  # type: ignore[no-any-return]
-
-    def _to_text(self) -> Any:
-        """The pandas table with an empty text for each suppressed number."""
-        table = self.to_pandas()
-        return table.astype(object).where(table.notna(), "") if self._numbers.below is not None else table

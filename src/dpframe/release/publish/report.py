@@ -235,7 +235,10 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         ),
         (
             "Utility",
-            [(("column", "95% margin of error"), errors)] if errors else ["No number was released."],
+            [
+                *([(("column", "95% margin of error"), errors)] if errors else ["No number was released."]),
+                *items.get("mostly_noise", []),
+            ],
         ),
         *([("Post-processing", list(items["post_processing"]))] if "post_processing" in items else []),
         ("Bias", [items["bias"]]),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from dpframe.budget import Budget, Loss, Terms, read_length
+from dpframe.budget import Budget, Loss, Terms, read_length, typed_number
 from dpframe.errors import InvalidArgument, InvalidPrice
 from dpframe.plan import Question, derivation, unit_words
 from dpframe.plan.steps import check_limit, source_of
@@ -68,8 +68,9 @@ class Settings:
             example = "rho=0.1" if terms is Terms.RHO else "epsilon=1.0"
             raise InvalidPrice(f"Give the price of all periods together: budget.series(..., {example}).")
         total = read_price(terms, noise=noise, **price)
+        exact = tuple((name, str(typed_number(amount, name))) for name, amount in price.items() if amount is not None)
         most = min(number, horizon or number)
-        return cls(str(every), horizon, most, total.typed, total.noise.value, enforce and most != horizon)
+        return cls(str(every), horizon, most, exact, total.noise.value, enforce and most != horizon)
 
     @classmethod
     def from_plan(cls, plan: Mapping[str, Any]) -> Settings:

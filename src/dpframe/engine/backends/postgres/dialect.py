@@ -89,8 +89,13 @@ class _PostgresDialect(Dialect):
                 f"join: the public column {large[0]!r} has numbers of 2^63 or more, and PostgreSQL's integers are "
                 "smaller. Cast the column to pl.Float64."
             )
-        rows = super().brought(signed)
         texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
+        if any(table.get_column(name).str.contains("\0", literal=True).any() for name in texts):
+            raise UnsupportedOperation(
+                "PostgreSQL holds no text with a zero byte, and one is in a public table or in a list of keys: leave "
+                "it out, as with public.filter(~pl.col('s').str.contains('\\0', literal=True))."
+            )
+        rows = super().brought(signed)
         return rows.mutate(**{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
