@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 import dpframe as dp
-from dpframe.release.series.noise import Person, planned_noise
+from dpframe.release.series.noise import UnitChange, planned_noise
 from dpframe.release.series.settings import Settings
 
 NIGHTS = 365
@@ -31,9 +31,9 @@ def noises(budget, price, periods=1, horizon=NIGHTS):
     typed = {"epsilon": None, "delta": None, "rho": None, **price}
     kind = typed.pop("noise", "auto")
     settings = Settings.read(budget.terms, "1d", horizon, periods, kind, **typed)
-    amount, person = settings.price(budget.terms), Person.of(ask, settings.periods)
+    amount, change = settings.price(budget.terms), UnitChange.of(ask, settings.periods)
     night = amount.plan(ask).noises[0].mechanism
-    return planned_noise(ask, person, amount, horizon, alone=False), night
+    return planned_noise(ask, change, amount, horizon, alone=False), night
 
 
 def deviation(mechanism):

@@ -46,7 +46,7 @@ def main():
     asked.out.mkdir(parents=True, exist_ok=True)
     try:
         print(nightly(asked.night, asked.days, asked.out, asked.retry))
-    except dp.errors.DpFrameError as error:  # the budget refuses, or a night is pending: nothing was released
+    except (dp.errors.DpFrameError, FileNotFoundError) as error:  # the budget refuses, a night is pending, no such file
         LOG.error("%s: %s", asked.night, error)  # noqa: TRY400 - the words of the refusal are enough
         return 1
     return 0

@@ -7,6 +7,7 @@ what was charged, whatever the order in which periods are added: late, repeated,
 
 import itertools
 import random
+from fractions import Fraction
 
 import polars as pl
 import pytest
@@ -15,6 +16,7 @@ from transcripts import given, loss
 
 import dpframe as dp
 from dpframe.budget import account
+from dpframe.engine.stages import combine
 from dpframe.release.series import answer, noise, progress
 from dpframe.release.series.shape import Shape
 from dpframe.theory.formulas.sensitivity import period_totals
@@ -87,11 +89,18 @@ SHAPES = [  # whichever is chosen, it must be private; those of so short a horiz
 ]
 
 
+def shared(shape, seed):
+    """A shape, and parts of the price for its levels, equal or not."""
+    rng, levels = random.Random(seed // len(SHAPES)), len(shape.levels)
+    weights = [rng.choice([1, rng.randint(1, 5)]) for _ in range(levels)]
+    return shape, tuple(Fraction(weight, sum(weights)) for weight in weights)
+
+
 def transcript(rows, relation, price, question, settings, order, seed, again=()):
     """What a series shows, the answers behind it, and what was charged."""
     budget = PRICES[price][0]()
     with given(seed) as said, pytest.MonkeyPatch.context() as shaped:
-        shaped.setattr(noise, "_shape", lambda length, *_: SHAPES[seed % len(SHAPES)](length))
+        shaped.setattr(noise, "_shape", lambda length, *_: shared(SHAPES[seed % len(SHAPES)](length), seed))
         frame = dp.protect(rows, unit="u", budget=budget, neighbors=relation)
         series = budget.series("s", **settings, **PRICES[price][1], on="night", start=label(0))
         shown = []
@@ -120,18 +129,19 @@ def used(one, other, charged, price):
     return loss(one, other, "epsilon", charged.delta) / charged.epsilon
 
 
-def held(price, relation, question, pairs, seed=0):
-    """The largest part of its charge that a series was seen to use."""
+def held(price, relation, question, pairs, seed=0, *, enforce=False):
+    """The largest part of its charge that a series was seen to use; with `enforce` people are in more periods."""
     rng, most = random.Random(f"{price} {relation} {question} {seed}"), 0.0
     for number in range(pairs):
         horizon = rng.choice([1, 4, 9, 9])
         periods = rng.choice([1, 1, 2, 3])
         settings = {"every": "1d", "horizon": rng.choice([horizon, horizon, None]), "unit_periods": periods}
+        settings |= {"enforce": True} if enforce else {}
         order = ORDERS[rng.choice(list(ORDERS))](rng, list(range(horizon)))
         again = {place for place in range(len(order)) if order.index(order[place]) == place and rng.random() < 0.2}
         shown = [
             transcript(rows, relation, price, question, settings, order, number, again)
-            for rows in neighbours(rng, relation, horizon, min(periods, horizon))
+            for rows in neighbours(rng, relation, horizon, horizon if enforce else min(periods, horizon))
         ]
         (here, one, charged), (there, other, _) = shown
         assert here == there, (price, relation, question, number)
@@ -177,13 +187,13 @@ def histories(nights, periods, rows):
                 ]
 
 
-def worst(price, relation, horizon, periods, order):
-    """The largest loss over all pairs of small histories, as a part of the charge."""
-    settings = {"every": "1d", "horizon": horizon, "unit_periods": periods}
+def worst(price, relation, horizon, periods, order, *, enforce=False):
+    """The largest loss over all pairs of small histories, as a part of the charge; with `enforce` in all periods."""
+    settings = {"every": "1d", "horizon": horizon, "unit_periods": periods, "enforce": enforce}
     rest = [(1, label(0), 0, 1.0), (2, label(horizon - 1), 0, 1.0)]
     made = [
         transcript(table(rest + person), relation, price, "rows", settings, order, 5)
-        for person in histories(horizon, periods, 2)
+        for person in histories(horizon, horizon if enforce else periods, 1 if enforce else 2)
     ]
     none = made[0]
     pairs = itertools.combinations(made, 2) if relation == "replace" else ((none, one) for one in made[1:])
@@ -209,6 +219,35 @@ def test_no_small_history_costs_more_in_whatever_order(price, relation, periods)
             assert worst(price, relation, 4, periods, list(order)) <= 1 + 1e-9
 
 
+@pytest.mark.parametrize("price", PRICES)
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 3, 1]])
+def test_no_small_history_costs_more_where_periods_are_enforced(price, order):
+    """People in up to four periods, of whom each is counted in one: the check below sees that they cost more if not."""
+    assert 0.999 < worst(price, "add-remove", 4, 1, order, enforce=True) <= 1 + 1e-9
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("price", PRICES)
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("periods", [1, 2, 3])
+def test_no_small_history_costs_more_where_periods_are_enforced_in_whatever_order(price, relation, periods):
+    for order in itertools.permutations(range(4)):
+        assert worst(price, relation, 4, periods, list(order), enforce=True) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_enforced_series_tell_nothing_but_answers(relation):
+    assert max(held(price, relation, "rows", 3, enforce=True) for price in PRICES) > 0.3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("price", PRICES)
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_enforced_series_tell_nothing_but_answers_at_length(price, relation, question):
+    assert held(price, relation, question, 40, enforce=True) > 0.3
+
+
 def test_a_person_in_more_periods_than_declared_costs_more_which_the_check_sees():
     rows = [(7, label(night), 0, 1.0) for night in range(4)]
     settings = {"every": "1d", "horizon": 4, "unit_periods": 1}
@@ -217,13 +256,31 @@ def test_a_person_in_more_periods_than_declared_costs_more_which_the_check_sees(
     assert used(one, other, charged, "pure") > 3
 
 
+def few_periods_lose_nothing():
+    """Whether units with rows in no more periods than are enforced are counted in all of them."""
+    rng, total = random.Random(7), 0
+    rows = [(unit, label(night), 0, 1.0) for unit in range(60) for night in rng.sample(range(8), rng.randint(0, 3))]
+    rows += [row for row in rows for _ in range(2)]
+    budget = dp.Budget(epsilon=1e6)
+    frame = dp.protect(table(rows), unit="u", budget=budget)
+    series = budget.series("s", every="1d", horizon=8, epsilon=1e5, unit_periods=3, enforce=True, on="night")
+    for night in range(8):
+        series.add(frame.count(max_rows=9), label(night))
+        total = series.total().value
+    return abs(total - len(rows)) < 0.5
+
+
+def test_units_with_few_periods_lose_nothing():
+    assert few_periods_lose_nothing()
+
+
 # Planted bugs
 
 PLANTS = {
     "a block has one period of a person": (period_totals, "min(periods, size) * entry", "entry", "rho"),
     "a person is in one period": (period_totals, "both * periods * one.exact_l1", "both * one.exact_l1", "pure"),
     "an exchange moves as much as a person who joins": (period_totals, "2 if relation", "1 if relation", "pure"),
-    "each level has the whole price": (noise._mechanisms, "* len(shape.sizes)", "* 1", "pure"),
+    "each level has the whole price": (noise._mechanisms, "levels[level] * shares", "shares", "pure"),
     "measuring again is free": (account.Budget.charge, "within.again(loss)", "loss", "pure"),
     "blocks that are over are measured by each late night": (
         progress.Progress.measured_by,
@@ -231,12 +288,27 @@ PLANTS = {
         "-1",
         "pure",
     ),
+    "a unit has one period more": (combine.first_periods, ">= step.most", "> step.most", "enforced"),
+    "a unit's periods are those of its rows": (combine.first_periods, ").unique())", "))", "fewer"),
+    "the last period that was added is forgotten": (
+        progress.Progress.before,
+        "else order",
+        "else order[:-1]",
+        "enforced",
+    ),
     "a block has no noise": (answer.measured, "plus(values, mechanism.draw(len(values)))", "values", "pure"),
 }
 
 
 def caught(price):
-    """Whether transcripts show that something is wrong."""
+    """Whether transcripts, or the numbers of units with few periods, show that something is wrong."""
+    if price == "fewer":
+        return not few_periods_lose_nothing()
+    if price == "enforced":
+        try:
+            return worst("pure", "add-remove", 4, 2, [0, 1, 2, 3], enforce=True) > 1 + 1e-9
+        except AssertionError:
+            return True
     for relation in ("add-remove", "replace"):
         for seed in range(8):
             try:

@@ -39,6 +39,7 @@ class Verbs:
         delta: float | None = None,
         rho: float | None = None,
         unit_periods: int | None = None,
+        enforce: bool = False,
         start: Any = None,
         on: str | None = None,
         noise: str = "auto",
@@ -47,12 +48,14 @@ class Verbs:
 
         Input:  name; every: the length of a period, "1d", "12h", "1w"; horizon: the number of periods, None for no end;
                 epsilon and delta, or rho: the loss of all periods together, charged with the first period;
-                unit_periods: the largest number of periods in which one unit is counted, a declaration of yours; start:
-                when the first period begins, by default the first period that is added; on: the column of the table
-                with the time of a row; noise: "auto", "laplace" or "gaussian". To reopen a series, the name is enough
+                unit_periods: the largest number of periods in which one unit is counted, a declaration of yours;
+                enforce: count each unit in the first `unit_periods` periods in which it has rows and in no other, so
+                that nothing rests on a declaration about units; start: when the first period begins, by default the
+                first period that is added; on: the column of the table with the time of a row; noise: "auto", "laplace"
+                or "gaussian". To reopen a series, the name is enough
         Output: a series: `.add(query, period=...)`, `.total()`, `.window("7d")`, `.table()`, `.explain()`
         Bound:  all that is ever published of the series has this loss together, for one unit that is counted in at most
-                `unit_periods` periods
+                `unit_periods` periods; with `enforce`, for every unit
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
         """
         return registered("series")(
@@ -61,6 +64,7 @@ class Verbs:
             every,
             horizon,
             unit_periods=unit_periods,
+            enforce=enforce,
             start=start,
             on=on,
             noise=noise,

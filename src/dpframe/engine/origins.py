@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,21 +15,28 @@ from dpframe.errors import InvalidArgument, kind_of
 
 __all__ = ["files_of", "origin_of", "read_origin"]
 
+_DATASET = re.compile(r"^\s*PythonDataset SCAN", re.MULTILINE)
 _SHOWN = 3  # number of files that are named
 Origin = dict[str, Any]
 
 
 def read_origin(data: object) -> str | Path | None:
-    """Check `data=`: a text, a date, a whole number, or the path of a file or folder. Errors: InvalidArgument."""
+    """Check `data=`: a text, a date, a whole number, the path of a file or folder, or a table of Delta or Iceberg.
+
+    Errors: InvalidArgument
+    """
     if data is None or isinstance(data, Path):
         return data
+    version = _version_of(data)
+    if version is not None:
+        return version
     if isinstance(data, str) and data.strip() and "\0" not in data and data.isprintable():
         return data
     if isinstance(data, (int, dt.date)) and not isinstance(data, bool):
         return str(data)
     raise InvalidArgument(
-        "data= names the rows without reading them. It is a text or a date, data='2026-01', or the path of their file, "
-        f"data=pathlib.Path('visits.parquet'); not {kind_of(data)}."
+        "data= names the rows without reading them. It is a text or a date, data='2026-01', the path of their file, "
+        f"data=pathlib.Path('visits.parquet'), or a table object of Delta or Iceberg; not {kind_of(data)}."
     )
 
 
@@ -50,6 +58,22 @@ def origin_of(data: str | Path | None, files: Sequence[Path]) -> Origin | None:
     ending = f" and {len(descriptions) - _SHOWN} more" if len(descriptions) > _SHOWN else ""
     digest = hashlib.sha256(repr([sorted(file.items()) for file in descriptions]).encode()).hexdigest()[:16]
     return {"": f"{names}{ending} ({digest})", "files": digest}
+
+
+def _version_of(table: Any) -> str | None:
+    """The version of a Delta or Iceberg table from its object, as a text; None for any other object.
+
+    A Delta version is the number of a transaction, and an Iceberg version is the identifier of a snapshot. Both are
+    public. No row is read.
+    """
+    package = type(table).__module__.partition(".")[0]
+    if package == "deltalake" and hasattr(table, "version") and hasattr(table, "table_uri"):
+        return f"Delta table {table.table_uri}, version {table.version()}"
+    if package == "pyiceberg" and hasattr(table, "current_snapshot") and hasattr(table, "name"):
+        snapshot = table.current_snapshot()
+        name = ".".join(table.name())
+        return f"Iceberg table {name}, {'no snapshot' if snapshot is None else f'snapshot {snapshot.snapshot_id}'}"
+    return None
 
 
 def _inside(path: Path) -> list[Path]:
@@ -89,8 +113,14 @@ def _footer(path: Path) -> str:
 
 
 def files_of(frame: pl.LazyFrame) -> list[Path]:
-    """The files that a lazy table scans, from the nodes of its plan; none where the plan does not show them."""
+    """The files that a lazy table scans, from the nodes of its plan; none where the plan does not show them.
+
+    A table of Delta or Iceberg is a Python object in the plan. Polars would ask this object for its files and wait for
+    Python, while Python waits for Polars. So the nodes of such a plan are not read: `data=` names the table's version.
+    """
     try:
+        if _DATASET.search(frame.explain(optimized=False)):
+            return []
         plan: Any = frame._ldf.visit()
         pending, paths = [plan.get_node()], []
         while pending:

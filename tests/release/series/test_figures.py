@@ -2,6 +2,7 @@
 
 import math
 import random
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ from dpframe.release.series.estimates import Estimates, running, windows
 from dpframe.release.series.noise import SeriesNoise, UnitChange, planned_noise
 from dpframe.release.series.progress import Progress
 from dpframe.release.series.settings import Settings
-from dpframe.release.series.shape import Shape, Shapes, chosen_shape, mean_square
+from dpframe.release.series.shape import Shape, Shapes, chosen_shape, mean_square, window_square
 
 BUDGETS = {
     "rho": (lambda: dp.Budget(rho=1), {"rho": 0.1}),
@@ -80,7 +81,43 @@ def test_windows_and_totals_are_no_worse_than_adding_their_nights(price):
         weights = windows(estimates.periods, length)
         assert (estimates.deviations(0, weights) <= np.sqrt(weights.sum(axis=1)) * leaf * (1 + 1e-9)).all()
     totals = estimates.deviations(0, running(estimates.periods))
-    assert totals[-1] < math.sqrt(90) * leaf / 1.3
+    assert totals[-1] < math.sqrt(90) * leaf / 1.2
+
+
+@pytest.mark.parametrize("price", ["rho", "gaussian"])
+def test_a_week_of_a_year_is_as_exact_as_seven_releases_of_the_whole_price(price):
+    """When its last night is added, on average over nights; a month is more exact."""
+    noise, night = bought(price)
+    blocks, answers = published(noise, range(192), 1)
+    squares = {7: [], 30: []}
+    for last in range(64, 192, 3):
+        estimates = Estimates(blocks, {n: answers[n] for n in range(last + 1)}, noise)
+        for length, errors in squares.items():
+            errors.append(estimates.deviations(0, windows(estimates.periods, length)[-1:])[0] ** 2)
+    errors = {length: math.sqrt(np.mean(some)) / night for length, some in squares.items()}
+    assert errors[7] < math.sqrt(7)
+    assert errors[30] < 0.75 * math.sqrt(30)
+
+
+@pytest.mark.parametrize("price", BUDGETS)
+@pytest.mark.parametrize("horizon", [1, 9, 60, 365, 5000])
+def test_levels_share_the_whole_price_and_no_more(price, horizon):
+    """Of somebody in one period: ε is 1 / scale, and ρ is 1 / 2σ², summed over the levels."""
+    noise, _ = bought(price, horizon=horizon)
+    scales = [Fraction(level[0].scale) for level in noise.mechanisms[0]]
+    if price == "pure":
+        assert 0.999 < sum(1 / scale for scale in scales) <= 1
+    if price == "rho":
+        assert 0.0999 < sum(1 / (2 * scale**2) for scale in scales) <= Fraction("0.1")
+
+
+def test_a_window_has_the_error_of_what_is_published():
+    noise, _ = bought("rho", horizon=40)
+    shape, variances = noise.shapes.parts[0], [level[0].variance for level in noise.mechanisms[0]]
+    blocks, answers = published(noise, range(40), 1)
+    estimates = Estimates(blocks, answers, noise)
+    exact = estimates.deviations(0, windows(estimates.periods, 7)[-1:])[0] ** 2
+    assert window_square(shape, variances, 7) == pytest.approx(exact)
 
 
 def test_numbers_are_consistent_whatever_the_order():
@@ -124,7 +161,7 @@ def test_each_night_and_block_is_measured_once_and_a_night_in_one_block_a_level(
 
 
 def test_a_shape_is_chosen_from_horizon_and_price_alone():
-    assert bought("rho")[0].shapes.parts[0].sizes == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert bought("rho")[0].shapes.parts[0].sizes == [1, 2, 4, 8, 16, 32, 64, 128, 256]
     assert bought("pure")[0].shapes.parts[0].levels[1] == tuple(range(27, 0, -1))
     assert bought("rho", periods=365)[0].shapes.parts[0].sizes == [1], "for who comes every night blocks cost too much"
     assert bought("pure", horizon=30)[0].shapes.parts[0].sizes == [1]
@@ -159,8 +196,9 @@ def test_the_mean_square_is_that_of_every_night(length):
 def test_falling_blocks_are_the_best_of_two_levels():
     """No other sizes of blocks do better, of many that were tried."""
     rng, best = random.Random(5), mean_square(Shape.falling(66), [1.0, 1.0])
-    chosen = chosen_shape(66, lambda shape: [float(len(shape.levels) ** 2)] * len(shape.levels))
+    chosen, shares = chosen_shape(66, lambda _, shares: [float(share) ** -2 for share in shares], 1.0)
     assert chosen == Shape.falling(66)
+    assert sum(shares) == 1
     for _ in range(300):
         sizes = tuple(rng.randint(1, 14) for _ in range(30))
         assert mean_square(Shape(66, ((1,), sizes)), [1.0, 1.0]) > best * 0.99

@@ -290,7 +290,7 @@ def test_a_night_that_fails_is_told_and_may_be_measured_again(monkeypatch):
 
 
 def drawn(chart):
-    """The layers of a chart, and the rows of its data."""
+    """A chart as Vega-Lite, and the rows of its data."""
     made = chart.to_dict()
     return made, next(iter(made["datasets"].values()))
 
@@ -301,13 +301,21 @@ def test_a_table_is_drawn_as_lines_in_bands():
     for day in DAYS[:12]:
         series.add(query, day)
     chart, rows = drawn(series.table("7d").plot("count_7d"))
-    assert [layer["mark"]["type"] for layer in chart["layer"]] == ["area", "line"]
-    assert chart["title"]["text"] == "signups: 12 periods"
-    assert "Released at ε = 100 for all periods; protected: unit 'id'" in chart["title"]["subtitle"]
+    assert [layer["mark"]["type"] for layer in chart["layer"]] == ["area", "line", "point"]
+    assert chart["title"]["text"] == ["signups: count, last 7d by city"]
+    under = " ".join(chart["title"]["subtitle"])
+    assert "Released at ε = 100 for all periods; protected: unit 'id'" in under
+    assert "Band: 95% margins of error of the noise." in under
     assert len(rows) == 24
-    assert {row["group"] for row in rows} == {"a", "b"}
+    assert {row["series"] for row in rows} == {"a", "b"}
     assert all(row["lower"] < row["value"] < row["upper"] for row in rows)
+    wide, _ = drawn(series.table("7d", alpha=0.01).plot("count_total", title="Sign-ups", width=500, height=300))
+    assert wide["title"]["text"] == ["Sign-ups"]
+    assert (wide["width"], wide["height"]) == (500, 300)
+    assert "99% margins of error" in " ".join(wide["title"]["subtitle"])
+    with pytest.raises(errors.InvalidArgument, match="width="):
+        series.table().plot(width=3)
     with pytest.raises(errors.InvalidArgument, match="no column 'x'"):
         series.table().plot("x")
-    with pytest.raises(errors.UnsupportedOperation, match="no numbers over time"):
+    with pytest.raises(errors.UnsupportedOperation, match="no column of periods"):
         series.total().plot()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import narwhals as nw
 import polars as pl
@@ -11,12 +12,16 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages.expressions import Lowering, int64, to_float
 from dpframe.engine.stages.features import per_unit
+from dpframe.engine.stages.keys import listed
 from dpframe.engine.stages.rows import as_bytes, lowered, readable, unit_names
 from dpframe.engine.tables import Data
 from dpframe.plan import Column, ColumnDomain, Kind, kind
-from dpframe.plan.steps import combine
+from dpframe.plan.steps import FirstPeriods, combine
 
-__all__ = ["most_per_key"]  # importing this module registers the steps of `plan.steps.combine` in `lowered`
+__all__ = [
+    "first_periods",
+    "most_per_key",
+]  # importing this module registers the steps of `plan.steps.combine` and `FirstPeriods` in `lowered`
 
 
 @lowered.register
@@ -124,6 +129,31 @@ def _(step: combine.Concat, live: frozenset[str], empty: bool) -> Frame:
         values = [_held(columns[name], step.table.columns[name], bytewise) for name in names]
         frames.append(rows.select(*_identifiers(step.units, "u"), *values))
     return nw.concat(frames, how="vertical")
+
+
+@lowered.register
+def first_periods(step: FirstPeriods, live: frozenset[str], empty: bool) -> Frame:
+    """The rows of units with fewer than `most` earlier periods; many rows of a unit in a period count as one."""
+    rows, names = lowered(step.before, live, empty), [f"j{i}" for i in range(len(step.units))]
+    pairs = []
+    for earlier in step.earlier:
+        columns = earlier.table.columns
+        periods = [columns[step.each].id] if step.each else []
+        keys = [(columns[name], values) for name, values in step.listed]
+        there = lowered(earlier, frozenset(periods) | {column.id for column, _ in keys}, empty)
+        there = there.filter(*(_has_key(there, column, values) for column, values in keys)) if keys else there
+        pairs.append(there.select(*_identifiers(step.units, "j"), *periods).unique())
+    used = nw.concat(pairs, how="vertical").group_by(*names).agg(nw.len().alias("n"))
+    used = used.filter(nw.col("n") >= step.most).select(*names)
+    return rows.with_columns(*_identifiers(step.units, "j")).join(used, on=names, how="anti").drop(names)
+
+
+def _has_key(frame: Frame, column: Column, values: Sequence[Any]) -> nw.Expr:
+    """Whether the key of a row is among the listed values; null may be one of them."""
+    present, null = [value for value in values if value is not None], nw.col(column.id).is_null()
+    if not present:
+        return null
+    return listed(frame, column, present) | null if None in values else listed(frame, column, present)
 
 
 def _held(column: Column, into: Column, bytewise: bool) -> nw.Expr:

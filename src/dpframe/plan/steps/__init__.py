@@ -24,12 +24,16 @@ from dpframe.plan.steps.features import (
 from dpframe.plan.steps.partition import (
     PartitionPart,
 )
+from dpframe.plan.steps.periods import (
+    FirstPeriods,
+)
 
 __all__ = [
     "MOST",
     "Concat",
     "Feature",
     "Filter",
+    "FirstPeriods",
     "PartitionPart",
     "Pick",
     "Rows",

@@ -22,7 +22,7 @@ from dpframe.plan.steps.basic import MOST, Bound, Step, lineage, source_of, sour
 from dpframe.plan.steps.features import Feature, feature
 from dpframe.plan.types import Kind, kind, show
 
-__all__ = ["Concat", "How", "Join", "JoinProtected", "PerUnit", "key_types"]
+__all__ = ["Concat", "How", "Join", "JoinProtected", "PerUnit", "key_types", "same_units"]
 
 How = Literal["inner", "left"]
 
@@ -186,7 +186,7 @@ class Join(Step):
 # Several protected tables of the same units
 
 
-def _same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]:
+def same_units(first: Step, second: Step, call: str) -> tuple[DType | None, ...]:
     """The types in which the identifiers of two plans are compared; None if they need no conversion.
 
     Two different identifiers must stay different, or rows of one unit would go to another. So whole numbers are
@@ -256,7 +256,7 @@ class JoinProtected(Step):
     @cached_property
     def units(self) -> tuple[DType | None, ...]:
         """The types in which identifiers are compared."""
-        types, (here, there) = _same_units(self.before, self.other, self.call), (self.before.table, self.other.table)
+        types, (here, there) = same_units(self.before, self.other, self.call), (self.before.table, self.other.table)
         _unique(self.on, self.call)
         mine = [here.column(name, self.call).id for name in self.on]
         theirs = [there.column(name, f"{self.call}: the other table").id for name in self.on]
@@ -341,7 +341,7 @@ class Concat(Step):
     @cached_property
     def units(self) -> tuple[DType | None, ...]:
         """The types in which identifiers are held; None if they need no conversion."""
-        pairs = [_same_units(self.before, step, "concat") for step in self.more]
+        pairs = [same_units(self.before, step, "concat") for step in self.more]
         return tuple(next((t for t in types if t is not None), None) for types in zip(*pairs, strict=True))
 
     @cached_property

@@ -1,12 +1,15 @@
 """What people read: released tables, crosstabs, marginals, files, charts, and the privacy statement."""
 
 from dpframe.release.publish.charts import (
+    Grouped,
+    Heading,
+    forecast_chart,
+    grouped_chart,
     read_look,
 )
 from dpframe.release.publish.error_tables import (
     noise_table,
 )
-from dpframe.release.publish.forecast_chart import forecast_chart
 from dpframe.release.publish.ledger_page import ledger_page, price_words
 from dpframe.release.publish.marginals import (
     MarginalsRelease,
@@ -28,12 +31,15 @@ from dpframe.release.publish.report import (
 )
 
 __all__ = [
+    "Grouped",
+    "Heading",
     "MarginalsRelease",
     "Release",
     "Report",
     "drawn_interactions",
     "exact_interactions",
     "forecast_chart",
+    "grouped_chart",
     "interaction_variances",
     "ledger_page",
     "loss_json",

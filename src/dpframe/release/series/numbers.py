@@ -1,4 +1,4 @@
-"""What people read of a series: a table of estimates with their errors."""
+"""The published numbers of a series: a table of estimates with their errors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from dpframe.engine import as_kind
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import render_html
 from dpframe.release.accuracy import check_column
-from dpframe.release.publish import Report
-from dpframe.release.series.chart import line_chart
+from dpframe.release.publish import Grouped, Heading, Report, grouped_chart, read_look
 
 __all__ = ["SeriesNumbers"]
 
@@ -26,7 +25,7 @@ _SHOWN = 60
 class SeriesNumbers:
     """Estimates of a series: plain released numbers, each with an error beside it. Reading them again draws nothing.
 
-    `title` says what they are. `cost` is what adding the period cost now: nothing but where it was measured again.
+    `title` describes them. `cost` is the loss of adding the period now: none, unless it was measured again.
     """
 
     title: str
@@ -36,7 +35,8 @@ class SeriesNumbers:
     _columns: tuple[str, ...]
     cost: Loss | None = None
     stored: str = ""
-    _period: str = ""  # the column of time, where there is one
+    _period: str = ""  # the column of time, if the table has one
+    _alpha: float = 0.05
 
     @property
     def table(self) -> Any:
@@ -56,12 +56,12 @@ class SeriesNumbers:
 
     @property
     def value(self) -> float:
-        """The only number. Errors: UnsupportedOperation where there are several."""
+        """The only number. Errors: UnsupportedOperation if there are several."""
         return self._only(self._columns[0])
 
     @property
     def error(self) -> float:
-        """The error of the only number. Errors: UnsupportedOperation where there are several."""
+        """The error of the only number. Errors: UnsupportedOperation if there are several."""
         return self._only(f"{self._columns[0]}_error")
 
     def _only(self, name: str) -> float:
@@ -69,24 +69,65 @@ class SeriesNumbers:
             raise UnsupportedOperation("There are several numbers here; see .table.")
         return float(self._long.get_column(name)[0])
 
-    def plot(self, column: str | None = None) -> Any:
+    def plot(
+        self,
+        column: str | None = None,
+        *,
+        title: str | None = None,
+        width: int | None = None,
+        height: int | None = None,
+        sort: str | None = None,
+    ) -> Any:
         """A chart (Altair): a line over the periods in the band of its errors, one for each group.
 
-        Input:  column: which number, such as "count_total" or "count_7d"; by default that of each period
-        Errors: UnsupportedOperation without the extra `charts`, and where there are no periods to draw;
-                InvalidArgument for a column that is not there
+        Input:  column: a column of numbers, such as "count_total" or "count_7d"; by default the number of each period;
+                title, width, height, sort: as in `Release.plot`
+        Errors: UnsupportedOperation without the extra `charts`, and if the table has no column of periods;
+                InvalidArgument for an unknown column, and for other values of the arguments
         """
-        names = [name.removesuffix("_error") for name in self._long.columns if name.endswith("_error")]
+        names, look = self._names, read_look(title, width, height, sort)
         check_column(column, names, "plot")
         chosen = names[0] if column is None else column
         if not self._period:
-            raise UnsupportedOperation("plot(): these are no numbers over time; series.table() has them.")
-        keys = [name for name in self._long.columns[1:] if name not in (*names, *(f"{name}_error" for name in names))]
+            raise UnsupportedOperation("plot(): this table has no column of periods. Draw series.table().plot().")
+        keys, error = self._keys, pl.col(f"{chosen}_error")
+        group = pl.concat_str([pl.col(key).cast(pl.String).fill_null("null") for key in keys], separator=", ")
+        of = ", ".join(keys)
+        errors = self._long.select(
+            pl.col(self._period),
+            *([group.alias("group")] if keys else []),
+            pl.lit(chosen).alias("column"),
+            pl.col(chosen).alias("value"),
+            error.alias("error"),
+            (pl.col(chosen) - error).alias("lower"),
+            (pl.col(chosen) + error).alias("upper"),
+        )
+        words = self._words(chosen)
+        question = f"{self.title.rpartition(': ')[0]}: {words}{f' by {of}' if keys else ''}"
         guarantee = self.statement["guarantee"]
         price = f"ρ = {guarantee['rho']:g}" if "rho" in guarantee else f"ε = {guarantee['epsilon']:g}"
         price += f", δ = {guarantee['delta']:g}" if guarantee["delta"] else ""
         under = f"Released at {price} for all periods; protected: {self.statement['unit_of_privacy']}."
-        return line_chart(self._long, self._period, keys, chosen, self.title, under)
+        by = (self._period, *filter(None, [of]))
+        grouped = Grouped(by, errors, pl.Float64(), words, alpha=self._alpha)
+        return grouped_chart(grouped, Heading(question, (under,)), look)
+
+    @property
+    def _names(self) -> list[str]:
+        """The columns of numbers: each has its error beside it."""
+        return [name.removesuffix("_error") for name in self._long.columns if name.endswith("_error")]
+
+    @property
+    def _keys(self) -> list[str]:
+        """The columns of keys, beside that of time."""
+        numbers = {*self._names, *(f"{name}_error" for name in self._names)}
+        return [name for name in self._long.columns[1:] if name not in numbers]
+
+    def _words(self, column: str) -> str:
+        """The words for a column of numbers: "count", "count, running total", "count, last 7d"."""
+        of = max((name for name in self._columns if column.startswith(name)), key=len)
+        what = column[len(of) + 1 :]
+        return f"{of}, {'running total' if what == 'total' else f'last {what}'}" if what else of
 
     def report(self) -> Report:
         """The privacy statement of the series: prints as text, shows as HTML, `to_json()` for machines."""
@@ -100,9 +141,9 @@ class SeriesNumbers:
     def _repr_html_(self) -> str:
         rows = [tuple(map(_cell, row)) for row in self._long.head(_SHOWN).rows()]
         more = f"<p>… and {self._long.height - _SHOWN} more rows.</p>" if self._long.height > _SHOWN else ""
-        said = f"<p>{escape(self.stored)}</p>" if self.stored else ""
+        origin = f"<p>{escape(self.stored)}</p>" if self.stored else ""
         table = render_html(self._long.columns, rows)
-        return f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>{table}{more}{said}</div>"
+        return f"<div class='dpframe'><p><b>{escape(self.title)}</b></p>{table}{more}{origin}</div>"
 
 
 def _cell(value: Any) -> str:

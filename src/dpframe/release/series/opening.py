@@ -22,6 +22,7 @@ def open_series(
     horizon: int | None,
     *,
     unit_periods: int | None,
+    enforce: bool,
     start: Any,
     on: str | None,
     noise: str,
@@ -34,11 +35,13 @@ def open_series(
         if not isinstance(on, str) or not on:
             raise InvalidArgument("budget.series: on= is the name of the column with the time of a row: on='day'.")
         check_names([on])
-    typed = [every, horizon, unit_periods, *price.values()]
+    if not isinstance(enforce, bool):
+        raise InvalidArgument("budget.series: enforce= is True or False.")
+    typed = [every, horizon, unit_periods, enforce or None, *price.values()]
     if all(argument is None for argument in typed) and noise == "auto":
         return Series(budget, name, None, start, on)
     length = "1d" if every is None else every
     if start is not None:
         Calendar.read(length, start)
-    settings = Settings.read(budget.terms, length, horizon, unit_periods, noise, **price)
+    settings = Settings.read(budget.terms, length, horizon, unit_periods, noise, enforce=enforce, **price)
     return Series(budget, name, settings, start, on)

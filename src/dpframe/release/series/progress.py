@@ -72,6 +72,11 @@ class Progress:
         blocks = {place["period"]: tuple(map(Block.from_json, place["blocks"])) for place in places}
         return cls(frozenset(blocks), blocks, lines[-1].number if lines else 0)
 
+    def before(self, period: int) -> list[int]:
+        """The periods that were added before a period, in the order in which they were added."""
+        order = list(self.blocks)
+        return order[: order.index(period)] if period in self.blocks else order
+
     def measured_by(self, period: int, shapes: Shapes) -> tuple[Block, ...]:
         """The blocks that a period measures if it is added now; if it was added before, those that it measured then."""
         if period in self.blocks:

@@ -11,10 +11,19 @@ from typing import Any
 from dpframe import engine
 from dpframe.errors import BudgetMismatch, InvalidArgument, ReleaseMismatch, UnsupportedOperation, WrongType, kind_of
 from dpframe.plan import Kind, Marginals, Question, col, described, kind, lit
-from dpframe.plan.steps import Filter, Step, exchanged, source_of, sources_of
+from dpframe.plan.steps import Filter, FirstPeriods, Step, exchanged, source_of, sources_of
 from dpframe.release.series.calendar import Calendar
+from dpframe.release.series.progress import ranges
 
-__all__ = ["PeriodQuery", "check_kind", "check_same", "described_question", "read_query", "validated"]
+__all__ = [
+    "PeriodQuery",
+    "check_enforced",
+    "check_kind",
+    "check_same",
+    "described_question",
+    "read_query",
+    "validated",
+]
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,35 @@ class PeriodQuery:
             return question
         return replace(question, step=_only(question.step, self.on, calendar, period))
 
+    def first(self, calendar: Calendar, question: Question, earlier: Mapping[int, Question], most: int) -> Question:
+        """The question of one period, about units with rows in fewer than `most` of the periods before it.
+
+        Input:  question; earlier: the questions of the periods that were added before it, by number; most (periods)
+        Bound:  see `dpframe.plan.steps.FirstPeriods`
+        """
+        if len(earlier) < most:
+            return question
+        listed = tuple(zip(question.by, question.keys.levels, strict=True)) if question.keys is not None else ()
+        steps, each = tuple(past.step for past in earlier.values()), ""
+        if self.on is not None and not callable(self.query) and self._days_apart(calendar, question):
+            days, each = _spans(calendar, sorted(earlier)), self.on
+            whole = self.question_of(self.query).step
+            steps = (exchanged(whole, lambda source: Filter(source, _within(source, self.on or "", calendar, days))),)
+        return replace(question, step=FirstPeriods(question.step, steps, most, each, listed))
+
+    def _days_apart(self, calendar: Calendar, question: Question) -> bool:
+        """Whether each value of the column `on` is one period: the column is unchanged, and holds days or texts.
+
+        Then a single reading of the table counts the periods of each unit.
+        """
+        assert self.on is not None
+        before = source_of(question.step).table.columns[self.on]
+        after = question.step.table.columns.get(self.on)
+        if after is None or after.id != before.id:
+            return False
+        day = calendar.every == dt.timedelta(days=1) and calendar.start.time() == dt.time()
+        return kind(before.domain.dtype) is Kind.STRING or (kind(before.domain.dtype) is Kind.DATE and day)
+
     def _called(self, label: str) -> Any:
         """The query that the function returns for a period. Errors: InvalidArgument if it takes no argument."""
         if _takes_one(self.query):
@@ -59,6 +97,40 @@ def _takes_one(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     return not isinstance(function, type)
+
+
+def _spans(calendar: Calendar, periods: list[int]) -> list[tuple[int, int]]:
+    """Periods as spans: the first period of each span and the period after its last."""
+    return [(first, last + 1) for first, last in ranges(periods)]
+
+
+def _within(source: Any, on: str, calendar: Calendar, spans: list[tuple[int, int]]) -> Any:
+    """The condition that the time of a row is in some of the spans."""
+    if kind(source.table.columns[on].domain.dtype) is Kind.STRING:
+        return col(on).is_in([calendar.label(period) for first, end in spans for period in range(first, end)])
+    conditions = [
+        (col(on) >= lit(calendar.moment(first).date())) & (col(on) < lit(calendar.moment(end).date()))
+        for first, end in spans
+    ]
+    either = conditions[0]
+    for condition in conditions[1:]:
+        either |= condition
+    return either
+
+
+def check_enforced(question: Question, *, alone: bool) -> None:
+    """Check that the periods of each unit can be counted. Errors: UnsupportedOperation."""
+    if alone:
+        raise UnsupportedOperation(
+            "series.add: enforce=True counts the earlier periods in which a unit has rows, so it must read their rows. "
+            "Give a function of the period, series.add(lambda night: ..., period=...), or a table with all periods and "
+            "on=."
+        )
+    if not question.table.unit:
+        raise UnsupportedOperation(
+            "series.add: enforce=True needs a column that identifies units, and dp.Rows(k) has none. Protect the table "
+            "with unit='...'."
+        )
 
 
 def _only(step: Step, on: str, calendar: Calendar, period: int) -> Step:

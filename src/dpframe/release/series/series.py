@@ -6,6 +6,7 @@ import datetime as dt
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from dpframe.release.series.numbers import SeriesNumbers
 from dpframe.release.series.progress import Block, Overtaken, Place, Progress
 from dpframe.release.series.questions import (
     PeriodQuery,
+    check_enforced,
     check_kind,
     check_same,
     described_question,
@@ -58,6 +60,11 @@ class _Opening:
     def record(self) -> Any:
         """The stored form of the series."""
         return self.entry.body["opens"]
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The arguments with which the series was opened."""
+        return Settings.from_plan(self.entry.body["plan"]["series"])
 
 
 class Series:
@@ -104,11 +111,17 @@ class Series:
         return PeriodQuery(query, self._on, lambda argument: read_query(argument, self._budget))
 
     def reads(self, period: object) -> list[str]:
-        """The periods whose rows are read if a period is added now: itself, and those in blocks that end with it."""
+        """The periods whose rows are read if a period is added now: itself, and those in blocks that end with it.
+
+        With `enforce` these are also all periods that were added before, because it counts each unit's periods.
+        """
         opening = self._opened()
-        number = opening.calendar.number(period)
-        blocks = self._progress(opening).measured_by(number, opening.noise.shapes)
-        return [opening.calendar.label(past) for past in sorted({past for block in blocks for past in block.periods})]
+        number, progress = opening.calendar.number(period), self._progress(opening)
+        blocks = progress.measured_by(number, opening.noise.shapes)
+        periods = {past for block in blocks for past in block.periods}
+        if opening.settings.enforce:
+            periods |= {past for later in list(periods) for past in progress.before(later)}
+        return [opening.calendar.label(past) for past in sorted(periods)]
 
     def _opened_for(self, source: PeriodQuery, period: object) -> _Opening:
         """The series in the ledger; it is opened now if this is its first period. Errors: those of a release."""
@@ -120,6 +133,8 @@ class Series:
             raise InvalidArgument(f"start: series {self._name!r} began with {calendar.label(0)}.")
         question = source.of(calendar, calendar.number(period))
         check_kind(question)
+        if settings.enforce:
+            check_enforced(question, alone=source.alone)
         validated(question)
         plan = opening_plan(settings, question, alone=source.alone)
         if entry is not None and entry.body["plan"] == plan:
@@ -137,8 +152,7 @@ class Series:
         first = source.of(opening.calendar, number)
         questions = {number: first}
         if number not in progress.added or retry:
-            periods = {past for block in blocks for past in block.periods}
-            questions |= self._earlier(opening, source, periods - {number}, first)
+            questions = self._questions(opening, source, progress, blocks, {number: first})
         inside = f" and {len(blocks) - 1} blocks that end with it" if len(blocks) > 1 else ""
         receipt = self._budget.charge(
             Loss.none(in_rho=self._budget.terms is Terms.RHO),
@@ -162,7 +176,7 @@ class Series:
         self, opening: _Opening, progress: Progress, number: int, question: Question, blocks: tuple[Block, ...]
     ) -> Place:
         """The place of a period in its series for the charge, with the blocks that it measures."""
-        settings = Settings.from_plan(opening.entry.body["plan"]["series"])
+        settings = opening.settings
         sizes = [(block.part, block.level, len(block.periods)) for block in blocks]
 
         def cost() -> Loss:
@@ -171,16 +185,46 @@ class Series:
 
         return Place(opening.entry.number, progress.line, number, blocks, cost)
 
-    def _earlier(
-        self, opening: _Opening, source: PeriodQuery, periods: set[int], first: Question
+    def _questions(
+        self,
+        opening: _Opening,
+        source: PeriodQuery,
+        progress: Progress,
+        blocks: tuple[Block, ...],
+        first: dict[int, Question],
     ) -> dict[int, Question]:
-        """The questions of earlier periods, checked against the first. Errors: ReleaseMismatch, those of a query."""
+        """The questions of the periods of some blocks; `first` has the question of the period that is added.
+
+        With `enforce` each question is about units with rows in fewer than `unit_periods` periods before its period.
+        Errors: ReleaseMismatch, those of a query
+        """
+        (number,), inside = first, {past for block in blocks for past in block.periods}
+        settings = opening.settings
+        before = {period: progress.before(period) for period in inside} if settings.enforce else {}
+        periods = inside | {past for earlier in before.values() for past in earlier}
+        each = first | self._earlier(opening, source, periods - {number}, first[number], inside)
+        questions = {period: each[period] for period in inside}
+        for period, earlier in before.items():
+            past_questions = {past: each[past] for past in earlier}
+            questions[period] = source.first(opening.calendar, each[period], past_questions, settings.periods)
+        if before:
+            validated(questions[number])
+        return questions
+
+    def _earlier(
+        self, opening: _Opening, source: PeriodQuery, periods: set[int], first: Question, inside: set[int]
+    ) -> dict[int, Question]:
+        """The questions of earlier periods, checked against the first; those of periods `inside` blocks are validated.
+
+        Errors: ReleaseMismatch, those of a query
+        """
         questions, described = {}, described_question(first)
         for period in sorted(periods):
             questions[period] = source.of(opening.calendar, period)
             if callable(source.query):
                 check_same(described, questions[period], opening.calendar.label(period))
-                validated(questions[period])
+                if period in inside:
+                    validated(questions[period])
         return questions
 
     def _shown(self, opening: _Opening, number: int, receipt: Receipt) -> SeriesNumbers:
@@ -231,7 +275,8 @@ class Series:
         ]
         width = -2 * len(opening.record["outputs"])
         long = pl.concat([parts[0], *(part.select(part.columns[width:]) for part in parts[1:])], how="horizontal")
-        return self._presented(opening, f"{self._name}: {len(labels)} periods", long, _period=long.columns[0])
+        title = f"{self._name}: {len(labels)} periods"
+        return self._presented(opening, title, long, _period=long.columns[0], _alpha=alpha)
 
     def explain(self, query: Any = None, period: object = None) -> str:
         """The derivation of the sensitivities of a period, and the privacy guarantee over the whole horizon.
@@ -251,6 +296,8 @@ class Series:
         calendar = Calendar.read(settings.every, period if self._start is None else self._start)
         question = source.of(calendar, calendar.number(period))
         check_kind(question)
+        if settings.enforce:
+            check_enforced(question, alone=source.alone)
         _, record = kept(self._name, settings, question, self._budget, calendar.start, alone=source.alone)
         return "\n\n".join([record["derivation"], *record["words"]])
 

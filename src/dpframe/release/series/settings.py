@@ -24,17 +24,29 @@ __all__ = ["Settings", "kept", "opening_plan"]
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments of a series as they were typed. `horizon` is a number of periods, None for no end."""
+    """The arguments of a series as they were typed. `horizon` is a number of periods, None for no end.
+
+    With `enforce` each unit is counted only in the first `periods` periods in which it has rows.
+    """
 
     every: str
     horizon: int | None
     periods: int
     typed: tuple[tuple[str, str], ...]
     noise: str
+    enforce: bool = False
 
     @classmethod
     def read(
-        cls, terms: Terms, every: object, horizon: object, periods: object, noise: object, **price: object
+        cls,
+        terms: Terms,
+        every: object,
+        horizon: object,
+        periods: object,
+        noise: object,
+        *,
+        enforce: bool = False,
+        **price: object,
     ) -> Settings:
         """The settings from the arguments of `Budget.series`. Errors: InvalidArgument, InvalidPrice."""
         read_length(every, "every")
@@ -48,7 +60,8 @@ class Settings:
             raise InvalidArgument(
                 "budget.series: give the largest number of periods in which one unit is counted, over the whole "
                 "horizon: unit_periods=1 if each person comes once, as in sign-ups; unit_periods=365 if a person may "
-                "come on every day of a year. This number is not checked; privacy holds for units that keep to it."
+                "come on every day of a year. This number is not checked; privacy holds for units that keep to it. "
+                "With enforce=True the later periods of other units are left out, and privacy holds for every unit."
             )
         number = check_limit(periods, "unit_periods")
         if all(amount is None for amount in price.values()):
@@ -56,12 +69,14 @@ class Settings:
             raise InvalidPrice(f"Give the price of all periods together: budget.series(..., {example}).")
         total = read_price(terms, noise=noise, **price)
         exact = tuple((name, str(typed_number(amount, name))) for name, amount in price.items() if amount is not None)
-        return cls(str(every), horizon, min(number, horizon or number), exact, total.noise.value)
+        most = min(number, horizon or number)
+        return cls(str(every), horizon, most, exact, total.noise.value, enforce and most != horizon)
 
     @classmethod
     def from_plan(cls, plan: Mapping[str, Any]) -> Settings:
         """The settings from their stored form."""
-        return cls(plan["every"], plan["horizon"], plan["unit_periods"], tuple(plan["price"].items()), plan["noise"])
+        typed, enforce = tuple(plan["price"].items()), plan.get("enforce", False)
+        return cls(plan["every"], plan["horizon"], plan["unit_periods"], typed, plan["noise"], enforce)
 
     def to_plan(self) -> dict[str, Any]:
         """The stored form of the settings; a series is identified by its name and these."""
@@ -69,6 +84,7 @@ class Settings:
             "every": self.every,
             "horizon": self.horizon,
             "unit_periods": self.periods,
+            **({"enforce": True} if self.enforce else {}),
             "price": dict(self.typed),
             "noise": self.noise,
         }
@@ -131,9 +147,7 @@ def promise(
         f"A series of periods of {settings.every} from {calendar.label(0)} on, {end}.",
         f"Over the whole series one {unit} is promised {cost}: for everything that is ever published of it together, "
         "whichever periods are added, in whatever order, late or not at all.",
-        f"The promise is for a {unit} that is counted in at most {at_most} (unit_periods={number}). That is declared, "
-        f"and nothing checks it. One in k times as many periods has at most {more if noise.normal else 'k times the ε'}"
-        ".",
+        _whose(settings, unit, at_most, more if noise.normal else "k times the ε"),
         "A period that is added again gives the stored answer. One whose answer was lost is measured again only with "
         "on_pending='retry', and what that costs is charged beside.",
     ]
@@ -146,6 +160,25 @@ def promise(
     elif len(sizes) > 1:
         words.append(f"Measured are single periods, and blocks of up to {', '.join(map(str, sizes[1:]))} periods.")
     return words
+
+
+def _whose(settings: Settings, unit: str, at_most: str, more: str) -> str:
+    """The units for which the guarantee holds, in sentences. Input: more: the loss of a unit in k · at_most periods."""
+    number = settings.periods
+    if settings.periods == settings.horizon:
+        return f"The promise is for every {unit}: it may be counted in all periods (unit_periods={number})."
+    if not settings.enforce:
+        return (
+            f"The promise is for a {unit} that is counted in at most {at_most} (unit_periods={number}). That is "
+            f"declared, and nothing checks it. One in k times as many periods has at most {more}."
+        )
+    which = "the first period" if number == 1 else f"the first {number} periods"
+    return (
+        f"The promise is for every {unit}. Each is counted in {which} in which it has rows, in the order in which "
+        f"periods were added, and in no other (unit_periods={number}, enforce=True). A {unit} with rows in no more "
+        "periods loses nothing. Of others the later periods are left out: such numbers are of first periods, and are "
+        "not scaled up. This rests on rows that do not change after their period was added."
+    )
 
 
 def _statement(

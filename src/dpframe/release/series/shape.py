@@ -6,8 +6,9 @@ complete blocks and of the periods after them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +17,17 @@ from numpy.typing import NDArray
 
 from dpframe.errors import InvalidArgument
 
-__all__ = ["LONGEST", "PARTS", "SHORTEST_PART", "Shape", "Shapes", "chosen_shape", "mean_square"]
+__all__ = [
+    "LONGEST",
+    "PARTS",
+    "SHORTEST_PART",
+    "Shape",
+    "Shapes",
+    "Shares",
+    "chosen_shape",
+    "mean_square",
+    "window_square",
+]
 
 SHORTEST_PART = 32  # periods of the first part of a series without an end; each later part is twice as long
 PARTS = 12  # the number of parts of a series without an end: 131,040 periods together
@@ -24,7 +35,18 @@ _DEGREES = range(2, 33)
 _LONG, _FEW_DEGREES = 2048, (2, 4, 8, 16)  # for more periods than _LONG only these degrees are tried
 LONGEST = 100_000  # the largest number of periods of a horizon
 
+_TILTS = (  # the part of the price of single periods, and the ratio of each longer level's part to the level below
+    None,
+    *((Fraction(first, 20), Fraction(ratio, 20)) for first in (5, 7, 8, 9, 10) for ratio in (14, 15, 16, 18, 20)),
+)
+_NEAR = 1.35  # shapes with a larger mean square error than this multiple of the smallest, at equal parts, are dropped
+_WEEK = 7  # periods of the windows whose error chooses the shape
+_TRIED = 32  # the number of shapes whose windows are computed
+_REACH, _NIGHTS = 64, 12  # periods before the end of a window that are regarded, and the number of windows
+
 Integers = NDArray[np.int64]
+Shares = tuple[Fraction, ...]
+Relative = Callable[["Shape", Shares], Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -166,13 +188,40 @@ def mean_square(shape: Shape, variances: Sequence[float]) -> float:
     return float(square[1:].mean())
 
 
-def chosen_shape(length: int, relative: Any) -> Shape:
-    """The shape with the smallest mean square error of the running total over a horizon.
+def window_square(shape: Shape, variances: Sequence[float], length: int) -> float:
+    """The mean square error of windows of `length` periods, each when its last period is added.
 
-    Input:  length: number of periods of the horizon; relative: a function from a shape to numbers that are proportional
-            to the variances of the noise on its levels
-    Output: one of: single periods alone; blocks of k blocks on as many levels as fit, for k from 2 to 32 (a few k only
-            if the horizon is long); or falling blocks
+    Input:  variances: as in `mean_square`; length: number of periods of a window
+    Output: mean over some of the periods (squared unit of the total)
+    Bound:  none is claimed, because this number only chooses among shapes. Blocks that begin more than 64 periods
+            before the end of a window are left out
+    """
+    begin, squares = min(shape.length, _REACH), []
+    for end in np.unique(np.linspace(begin, shape.length, _NIGHTS, dtype=int)).tolist():
+        first = max(end - _REACH, 0)
+        precision = np.eye(end - first) / variances[0]
+        for level in range(1, len(shape.levels)):
+            firsts, ends = shape.borders(level)
+            inside = slice(np.searchsorted(firsts, first), np.searchsorted(ends, end, side="right"))
+            borders = zip((firsts[inside] - first).tolist(), (ends[inside] - first).tolist(), strict=False)
+            for block_first, block_end in borders:
+                precision[block_first:block_end, block_first:block_end] += 1 / variances[level]
+        weights = (np.arange(first, end) >= end - length).astype(np.float64)
+        squares.append(weights @ np.linalg.solve(precision, weights))
+    return float(np.mean(squares))
+
+
+def chosen_shape(length: int, relative: Relative, slack: float) -> tuple[Shape, Shares]:
+    """The shape of a horizon, and the part of the price of each of its levels.
+
+    Input:  length: number of periods of the horizon; relative: a function from a shape and the parts of its levels to
+            numbers that are proportional to the variances of the noise on its levels; slack: the largest allowed error
+            of the running total, as a multiple of the smallest one
+    Output: a shape, and parts of the price that add up to 1. The shape is one of: single periods alone; blocks of k
+            blocks on as many levels as fit, for k from 2 to 32 (a few k only if the horizon is long); or falling
+            blocks. The parts are equal, or single periods have a larger part and longer blocks have smaller ones; for
+            more than 2,048 periods they are equal. Among the pairs whose running total is within the slack, the pair
+            with the smallest error of windows of seven periods is chosen
     """
     shapes = [Shape.of_degree(length, 2, 1), Shape.falling(length)]
     for children in _DEGREES if length <= _LONG else _FEW_DEGREES:
@@ -181,4 +230,27 @@ def chosen_shape(length: int, relative: Any) -> Shape:
             most += 1
         fewest = 2 if length <= _LONG else max(2, most - 2)
         shapes += [Shape.of_degree(length, children, levels) for levels in range(fewest, most + 1)]
-    return min(shapes, key=lambda shape: mean_square(shape, relative(shape)))
+    equal = {shape: mean_square(shape, relative(shape, _shares(shape, None))) for shape in shapes}
+    near = [shape for shape in shapes if equal[shape] <= _NEAR * min(equal.values())]
+    candidates = [
+        (mean_square(shape, relative(shape, shares)), shape, shares)
+        for shape in near
+        for shares in dict.fromkeys(_shares(shape, tilt) for tilt in (_TILTS if length <= _LONG else _TILTS[:1]))
+    ]
+    least, shape, shares = min(candidates, key=lambda candidate: candidate[0])
+    exact = [(shape, shares) for square, shape, shares in candidates if square <= slack**2 * least]
+    if length > _LONG or slack == 1:
+        return shape, shares
+    exact.sort(key=lambda pair: relative(*pair)[0])  # the error of a week depends most on single periods
+    exact, week = exact[:_TRIED], min(_WEEK, length)
+    return min(exact, key=lambda pair: window_square(pair[0], relative(*pair), week))
+
+
+def _shares(shape: Shape, tilt: tuple[Fraction, Fraction] | None) -> Shares:
+    """The parts of the price by level: equal, or from the part of single periods and the ratio of later levels."""
+    levels = len(shape.levels)
+    if tilt is None or levels == 1:
+        return (Fraction(1, levels),) * levels
+    first, ratio = tilt
+    parts = [ratio**level for level in range(levels - 1)]
+    return (first, *((1 - first) * part / sum(parts) for part in parts))

@@ -7,6 +7,9 @@ extra `charts` (Altair).
 from dpframe.release.publish.charts.expected import (
     expected_errors,
 )
+from dpframe.release.publish.charts.forecast import (
+    forecast_chart,
+)
 from dpframe.release.publish.charts.grouped import (
     grouped_chart,
 )
@@ -32,6 +35,7 @@ __all__ = [
     "Heading",
     "Look",
     "expected_errors",
+    "forecast_chart",
     "grouped_chart",
     "heatmap",
     "margin",

@@ -20,7 +20,7 @@ class Grouped:
 
     `by` names the keys; `dtype` is the type of the column, whose ticks are the unit of times; `words` describes the
     numbers; with `rest` the last row adds up all groups that are not released separately; `sure` says whether the
-    margins of error are proved.
+    margins of error are proved; `alpha` is the probability of a larger error.
     """
 
     by: tuple[str, ...]
@@ -29,6 +29,7 @@ class Grouped:
     words: str
     rest: bool = False
     sure: bool = True
+    alpha: float = 0.05
 
 
 Groups = list[tuple[Key, dict[str, Mark]]]
