@@ -33,7 +33,8 @@ __all__ = ["SeriesNoise", "UnitChange", "planned_noise"]
 MECHANISMS: Mapping[str, type[AddsNoise]] = {kind.label: kind for kind in (Gaussian, Laplace, DiscreteLaplace, NoNoise)}
 
 # The largest error of a running total, as a multiple of the smallest possible one, that is accepted for more exact
-# windows of a week. Over 365 periods a running total has the noise of 4.9 nights with Gaussian noise, and windows have
+# windows of a week, if a unit is counted in one period. Units in more periods cost the running total more; there nothing
+# is given up. Over 365 periods a running total has the noise of 4.9 nights with Gaussian noise, and windows have
 # that of 2.6. With Laplace noise nothing is given up: windows would have 4.4 instead of 5.3, at 8.7 instead of 8.4.
 _SLACK = {NoiseKind.GAUSSIAN: 1.115, NoiseKind.LAPLACE: 1.0}
 
@@ -188,7 +189,7 @@ def _shape(length: int, kind: NoiseKind, periods: int, alone: bool) -> tuple[Sha
             return [min(periods, size) / float(share) for size, share in zip(shape.sizes, shares, strict=True)]
         return [float(share) ** -2 for share in shares]
 
-    return chosen_shape(length, relative, _SLACK[kind])
+    return chosen_shape(length, relative, _SLACK[kind] if periods == 1 else 1.0)
 
 
 def _mechanisms(
