@@ -33,9 +33,9 @@ __all__ = ["SeriesNoise", "UnitChange", "planned_noise"]
 MECHANISMS: Mapping[str, type[AddsNoise]] = {kind.label: kind for kind in (Gaussian, Laplace, DiscreteLaplace, NoNoise)}
 
 # The largest error of a running total, as a multiple of the smallest possible one, that is accepted for more exact
-# windows of a week, if a unit is counted in one period. Units in more periods cost the running total more; there nothing
-# is given up. Over 365 periods a running total has the noise of 4.9 nights with Gaussian noise, and windows have
+# windows of a week. Over 365 periods a running total has the noise of 4.9 nights with Gaussian noise, and windows have
 # that of 2.6. With Laplace noise nothing is given up: windows would have 4.4 instead of 5.3, at 8.7 instead of 8.4.
+# Nothing is given up either if a unit is counted in several periods, since that costs the running total enough.
 _SLACK = {NoiseKind.GAUSSIAN: 1.115, NoiseKind.LAPLACE: 1.0}
 
 
