@@ -6,7 +6,6 @@ could fail on. Inside the engine a number of type float is always Float64, and i
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
+from dpframe.engine.stages.values import TICKS, WITHIN, in_calendar, int64, not_nan, to_float, typed
 from dpframe.errors import WrongType
 from dpframe.plan import (
     OPERATIONS,
@@ -32,37 +32,7 @@ from dpframe.plan import (
     ticks,
 )
 
-__all__ = ["LOWERED", "Lowering", "in_calendar", "int64", "not_nan", "to_float", "typed"]
-
-_WITHIN = 9.2e18  # a float sum, difference or product below this in size is surely inside int64: 2^63 is 9.223e18
-
-
-def not_nan(value: nw.Expr) -> nw.Expr:
-    """Null in place of NaN."""
-    return nw.when(~value.is_nan()).then(value)
-
-
-def to_float(value: nw.Expr) -> nw.Expr:
-    """A number as Float64."""
-    return value.cast(nw.Float64)
-
-
-def typed(value: Any) -> Any:
-    """A value as it stands in an expression: by itself, Ibis takes a whole number for one of 64 bits with a sign."""
-    return nw.lit(value, nw.UInt64()) if isinstance(value, int) and value >= 2**63 else value
-
-
-def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)) -> nw.Expr:
-    """Null in place of a date or time outside of the years given; a zone's clock needs a day at either end besides."""
-    spare = 0 if getattr(dtype, "time_zone", None) is None else 1
-    epoch, ticks = dt.date(1970, 1, 1), value.cast(nw.Int64)
-    per_day = 1 if kind(dtype) == Kind.DATE else _TICKS[getattr(dtype, "time_unit", "us")] * 86_400
-    low = ((dt.date(years[0], 1, 1) - epoch).days + spare) * per_day
-    high = ((dt.date(years[1], 12, 31) - epoch).days + 1 - spare) * per_day
-    return nw.when((ticks >= max(low, -(2**63))) & (ticks < min(high, 2**63 - 1))).then(value)
-
-
-_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+__all__ = ["LOWERED", "Lowering"]
 
 
 class Lowering:
@@ -150,22 +120,13 @@ Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
 Lower = Callable[[Lowering, Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
 
 
-def int64(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
-    """A whole number as Int64, null where it does not fit."""
-    if isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
-        low, high = integer_range(nw.Int64())
-        inside = value <= high if isinstance(domain.dtype, nw.UInt64) else (value <= high) & (value >= low)
-        value = nw.when(inside).then(value)
-    return value.cast(nw.Int64)
-
-
 def _arithmetic(name: str, op: Binary) -> Lower:
     def lower(_: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
         if any(kind(f.dtype) != Kind.INTEGER for f in known):
             return not_nan(op(to_float(args[0]), to_float(args[1])))
         a, b = (int64(x, f) for x, f in zip(args, known, strict=True))
         if overflows(OPERATIONS[name].rule("", known, {}).bounds):
-            a = nw.when(op(to_float(a), to_float(b)).abs() < _WITHIN).then(a)
+            a = nw.when(op(to_float(a), to_float(b)).abs() < WITHIN).then(a)
         return op(a, b)
 
     return lower
@@ -222,7 +183,7 @@ def _compare(op: Binary) -> Lower:
 
 def _nanoseconds(value: nw.Expr, unit: str) -> nw.Expr:
     """A time or a duration as whole nanoseconds, which for every year there is take more than 64 bits."""
-    return value.cast(nw.Int64).cast(nw.Int128) * (10**9 // _TICKS[unit])
+    return value.cast(nw.Int64).cast(nw.Int128) * (10**9 // TICKS[unit])
 
 
 def _is_in(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:

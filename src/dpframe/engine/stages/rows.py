@@ -14,7 +14,8 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.engine.backends import Frame, backend_of
-from dpframe.engine.stages.expressions import Lowering, in_calendar, not_nan, to_float
+from dpframe.engine.stages.expressions import Lowering
+from dpframe.engine.stages.values import in_calendar, not_nan, to_float
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, Column, ColumnDomain, Intervals, Kind, Node, Table, kind, nodes
 from dpframe.plan.steps import basic as steps

@@ -1,0 +1,49 @@
+"""Texts, and parts of dates and times: the domain of each result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import narwhals as nw
+
+from dpframe.plan.columns import Bounds, ColumnDomain
+from dpframe.plan.operations.rules import Operation, Options, Rule, need
+
+__all__ = ["OF_PARTS"]
+
+
+def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None) -> Rule:
+    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+        need(call, args[0], "string")
+        return ColumnDomain(dtype, args[0].nullable, bounds)
+
+    return rule
+
+
+def _calendar(bounds: Bounds | None, *kinds: str) -> Rule:
+    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+        need(call, args[0], *kinds)
+        return ColumnDomain(nw.Int64(), args[0].nullable, bounds)
+
+    return rule
+
+
+_DAYS, _TIMES = ("date", "datetime"), ("datetime",)
+_TRUTH = Bounds(0, 1)
+
+OF_PARTS: Mapping[str, Operation] = {
+    "str.to_lowercase": Operation("{0}.str.to_lowercase()", _text(nw.String())),
+    "str.to_uppercase": Operation("{0}.str.to_uppercase()", _text(nw.String())),
+    "str.len_chars": Operation("{0}.str.len_chars()", _text(nw.Int64())),
+    "str.contains": Operation("{0}.str.contains({literal!r})", _text(nw.Boolean(), _TRUTH)),
+    "str.starts_with": Operation("{0}.str.starts_with({literal!r})", _text(nw.Boolean(), _TRUTH)),
+    "str.ends_with": Operation("{0}.str.ends_with({literal!r})", _text(nw.Boolean(), _TRUTH)),
+    "str.head": Operation("{0}.str.head({n})", _text(nw.String())),
+    "dt.year": Operation("{0}.dt.year()", _calendar(None, *_DAYS)),
+    "dt.month": Operation("{0}.dt.month()", _calendar(Bounds(1, 12), *_DAYS)),
+    "dt.day": Operation("{0}.dt.day()", _calendar(Bounds(1, 31), *_DAYS)),
+    "dt.weekday": Operation("{0}.dt.weekday()", _calendar(Bounds(1, 7), *_DAYS)),
+    "dt.ordinal_day": Operation("{0}.dt.ordinal_day()", _calendar(Bounds(1, 366), *_DAYS)),
+    "dt.hour": Operation("{0}.dt.hour()", _calendar(Bounds(0, 23), *_TIMES)),
+    "dt.minute": Operation("{0}.dt.minute()", _calendar(Bounds(0, 59), *_TIMES)),
+}
