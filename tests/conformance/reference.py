@@ -204,6 +204,40 @@ def root(args, options):
     return Typed(nw.Float64(), None if x is None or x < 0 else math.sqrt(x))
 
 
+def power(args, options):
+    """Products in a fixed order; of whole numbers, one that is too large makes all that follows missing."""
+    whole = family(args[0].dtype) == "integer"
+    x = int64(args[0]) if whole else float64(args[0])
+
+    def made(exponent):
+        if x is None or exponent < 2:
+            return x if x is None or exponent else type(x)(1)
+        half = made(exponent // 2)
+        square = product(half, half)
+        return product(square, x) if exponent % 2 else square
+
+    def product(a, b):
+        if a is None or (whole and not abs(float(a) * float(b)) < GUARD):
+            return None
+        return a * b
+
+    return Typed(nw.Int64() if whole else nw.Float64(), made(options["exponent"]))
+
+
+def sign(args, options):
+    x = args[0].value if family(args[0].dtype) == "integer" else float64(args[0])
+    made = None if x is None else (x > 0) - (x < 0)
+    return Typed(nw.Int64(), made) if isinstance(x, int) else Typed(nw.Float64(), None if made is None else float(made))
+
+
+def rounded(args, options):
+    if family(args[0].dtype) == "integer":
+        return args[0]
+    x, scale = float64(args[0]), 10.0 ** options["decimals"]
+    whole = x is not None and abs(x * scale) < 2.0**52
+    return Typed(nw.Float64(), round(x * scale) / scale if whole else x)
+
+
 # Comparison and logic
 
 
@@ -460,6 +494,9 @@ RULES: dict[str, Callable[..., Typed]] = {
     "floor": of_float(math.floor),
     "ceil": of_float(math.ceil),
     "sqrt": root,
+    "power": power,
+    "sign": sign,
+    "round": rounded,
     "equal": compare(operator.eq),
     "not_equal": compare(operator.ne),
     "less": compare(operator.lt),

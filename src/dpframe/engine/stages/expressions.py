@@ -13,6 +13,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
+from dpframe.engine.stages.functions import FUNCTIONS
 from dpframe.engine.stages.values import TICKS, WITHIN, in_calendar, int64, not_nan, to_float, typed
 from dpframe.errors import WrongType
 from dpframe.plan import (
@@ -43,12 +44,13 @@ class Lowering:
         self.frame = frame
         self.engine = backend_of(frame)
         self._temporaries = 0
+        self._columns: list[nw.Expr] = []  # expressions that are a column of the frame as it is
 
     def expr(self, node: Node) -> nw.Expr:
         """The narwhals expression that computes a node."""
         match node:
             case Name(name):
-                return nw.col(self.table.columns[name].id)
+                return self._column(self.table.columns[name].id)
             case Literal(value) if isinstance(value, float):
                 return self.engine.real(value)
             case Literal(value):
@@ -69,6 +71,20 @@ class Lowering:
     def held(self, value: nw.Expr) -> nw.Expr:
         """A text that the engine made, as it is held."""
         return self._through(value, self.engine.to_bytes) if self.engine.bytewise(self.frame) else value
+
+    def hold(self, value: nw.Expr) -> nw.Expr:
+        """A value that is read more than once, as a column: so it is computed once, and its text stands once."""
+        if any(value is held for held in self._columns):
+            return value
+        column = f"t{self._temporaries}"
+        self._temporaries += 1
+        self.frame = self.frame.with_columns(value.alias(column))
+        return self._column(column)
+
+    def _column(self, name: str) -> nw.Expr:
+        column = nw.col(name)
+        self._columns.append(column)
+        return column
 
     def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         """Text as another type; null where the text does not have its form, which is the same on every engine."""
@@ -101,7 +117,7 @@ class Lowering:
             fits = text.str.contains(whole) & ~text.str.contains(foreign)
             frame = frame.with_columns(nw.when(fits).then(text).alias(before))
         self.frame = compute(frame, before, after)
-        return nw.col(after)
+        return self._column(after)
 
 
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
@@ -311,6 +327,7 @@ def _text(op: Texts) -> Lower:
 
 
 LOWERED: Mapping[str, Lower] = {
+    **FUNCTIONS,
     "add": _arithmetic("add", lambda x, y: x + y),
     "subtract": _arithmetic("subtract", lambda x, y: x - y),
     "multiply": _arithmetic("multiply", lambda x, y: x * y),

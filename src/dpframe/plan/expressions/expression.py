@@ -31,6 +31,11 @@ __all__ = [
 ]
 
 
+_EXPONENTS = 64  # a larger power is null or infinite for nearly every number
+_SQUARE_ROOT = 0.5
+_DECIMALS = 15  # floats have no more
+
+
 class Expr(Hints):
     """A computation on one row: columns, numbers and texts, combined as in Polars.
 
@@ -101,6 +106,28 @@ class Expr(Hints):
     def __neg__(self) -> Expr:
         return self._call("negative")
 
+    def __pow__(self, exponent: int) -> Expr:
+        return self.pow(exponent)
+
+    def __rpow__(self, base: object) -> Expr:
+        raise InvalidArgument("A power of a number: type (dp.col('x') * math.log(2)).exp() for 2 ** dp.col('x').")
+
+    def pow(self, exponent: int) -> Expr:
+        """A power with a whole exponent from 0 to 64: `dp.col("x") ** 2`. An exponent of 0.5 is a square root.
+
+        It is made of products in a fixed order, x³ as (x·x)·x, so its last digit may be another than that of numpy. A
+        whole number that does not fit in 64 bits is null.
+        """
+        times = real(exponent)
+        if times == _SQUARE_ROOT:
+            return self.sqrt()
+        if times is None or times != times // 1 or not 0 <= times <= _EXPONENTS:
+            raise InvalidArgument(
+                f"An exponent is a whole number from 0 to {_EXPONENTS}, or 0.5. For 1.5 type "
+                "(dp.col('x').log() * 1.5).exp(), and for -2 type 1 / dp.col('x') ** 2."
+            )
+        return self._call("power", exponent=int(times))
+
     def abs(self) -> Expr:
         """Absolute value."""
         return self._call("abs")
@@ -116,6 +143,22 @@ class Expr(Hints):
     def sqrt(self) -> Expr:
         """Square root; null below zero."""
         return self._call("sqrt")
+
+    def round(self, decimals: int = 0) -> Expr:
+        """The nearest number of so many decimals, from 0 to 15, as numpy has it; a half goes to the even one.
+
+        Whole numbers stay as they are. The product with 10^decimals is rounded, and divided again.
+        """
+        digits = real(decimals)
+        if not isinstance(digits, int) or not 0 <= digits <= _DECIMALS:
+            raise InvalidArgument(
+                f"round takes a number of decimals from 0 to {_DECIMALS}. To hundreds, type (dp.col('x') // 100) * 100."
+            )
+        return self._call("round", decimals=digits)
+
+    def sign(self) -> Expr:
+        """-1 below zero, 0 at zero, 1 above."""
+        return self._call("sign")
 
     def clip(self, lower: float | None = None, upper: float | None = None) -> Expr:
         """Values moved into [lower, upper]; missing stays missing."""

@@ -7,6 +7,7 @@ no failure reveals a row. Missing means null or NaN; both are null once a column
 
 from collections.abc import Mapping
 
+from dpframe.plan.operations.elementary import ELEMENTARY
 from dpframe.plan.operations.numbers import OF_NUMBERS
 from dpframe.plan.operations.parts import OF_PARTS
 from dpframe.plan.operations.rules import Operation, overflows
@@ -14,4 +15,4 @@ from dpframe.plan.operations.values import OF_VALUES, cast_domain, clip_domain, 
 
 __all__ = ["OPERATIONS", "Operation", "cast_domain", "clip_domain", "fill_domain", "overflows"]
 
-OPERATIONS: Mapping[str, Operation] = {**OF_NUMBERS, **OF_VALUES, **OF_PARTS}
+OPERATIONS: Mapping[str, Operation] = {**OF_NUMBERS, **ELEMENTARY, **OF_VALUES, **OF_PARTS}

@@ -1,0 +1,75 @@
+"""Functions of numbers, from sums, products and comparisons of floats alone: so each value is the same on every engine.
+
+An engine's own logarithm, power or rounding may differ from another's in the last digit, and none is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from dpframe.engine.stages.values import WITHIN, int64, to_float
+from dpframe.plan import ColumnDomain, Kind, kind
+
+if TYPE_CHECKING:
+    from dpframe.engine.stages.expressions import Lowering
+
+__all__ = ["FUNCTIONS"]
+
+_WHOLE = 2.0**52  # from here on, floats are whole numbers
+
+Function = Callable[["Lowering", Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
+
+
+def as_float(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
+    """A number as Float64, which floats and decimals are already."""
+    return to_float(value) if kind(domain.dtype) == Kind.INTEGER else value
+
+
+def _power(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
+    """Products in the order of `plan.operations.power_of`; of whole numbers null as soon as one does not fit."""
+    whole = kind(known[0].dtype) == Kind.INTEGER
+    value = here.hold(int64(args[0], known[0]) if whole else as_float(args[0], known[0]))
+
+    def product(a: nw.Expr, b: nw.Expr) -> nw.Expr:
+        fits = nw.when((to_float(a) * to_float(b)).abs() < WITHIN).then(a) if whole else a
+        return here.hold(fits * b)
+
+    def power(exponent: int) -> nw.Expr:
+        if exponent == 1:
+            return value
+        half = power(exponent // 2)
+        square = product(half, half)
+        return product(square, value) if exponent % 2 else square
+
+    if opts["exponent"]:
+        return power(opts["exponent"])
+    one = nw.lit(1).cast(nw.Int64) if whole else here.engine.real(1.0)
+    return nw.when(~value.is_null()).then(one)
+
+
+def _sign(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+    value = here.hold(args[0])
+    below = nw.when(value < 0).then(nw.lit(-1)).otherwise(nw.lit(0))
+    sign = nw.when(value > 0).then(nw.lit(1)).otherwise(below).cast(nw.Int64)
+    made = nw.when(~value.is_null()).then(sign)
+    return made if kind(known[0].dtype) == Kind.INTEGER else made.cast(nw.Float64)
+
+
+def _round(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
+    """A float below 2^52 plus 2^52 has no room for a fraction: the sum is rounded to a whole number, half to even."""
+    if kind(known[0].dtype) == Kind.INTEGER:
+        return args[0]
+    real, decimals = here.engine.real, opts["decimals"]
+    value = here.hold(as_float(args[0], known[0]))
+    scaled = here.hold(value * real(10.0**decimals)) if decimals else value
+    inside = here.hold(nw.when((scaled > -_WHOLE) & (scaled < _WHOLE)).then(scaled))
+    up, down = (inside + real(_WHOLE)) - real(_WHOLE), (inside - real(_WHOLE)) + real(_WHOLE)
+    nearest = nw.when(inside >= 0).then(up).otherwise(down)
+    quotient = here.engine.ratio(nearest, real(10.0**decimals)) if decimals else nearest
+    return nw.when(~inside.is_null()).then(quotient).otherwise(value)
+
+
+FUNCTIONS: Mapping[str, Function] = {"power": _power, "sign": _sign, "round": _round}
