@@ -140,7 +140,9 @@ def _truths(a: dp.Expr) -> list[dp.Expr]:
 
 
 def _parts(a: dp.Expr) -> list[dp.Expr]:
-    return [getattr(a.dt, part)() for part in ("year", "month", "day", "weekday", "ordinal_day", "hour", "minute")]
+    parts = ("year", "month", "day", "weekday", "ordinal_day", "hour", "minute", "date", "week", "quarter")
+    made = [getattr(a.dt, part)() for part in (*parts, "month_start")]
+    return made + [a.dt.truncate(every) for every in ("1w", "1mo", "1q", "1y", "1d", "7d", "1h", "15m", "7s")]
 
 
 def _times(*values: object) -> list:

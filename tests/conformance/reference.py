@@ -482,6 +482,47 @@ def clock(x: Typed) -> dt.datetime:
     return shown.astimezone(zoneinfo.ZoneInfo(x.dtype.time_zone)) if x.dtype.time_zone else shown
 
 
+def date(args, options):
+    x = args[0]
+    return Typed(nw.Date(), None if x.value is None else clock(x).date().toordinal() - EPOCH.toordinal())
+
+
+def since(day: dt.date, unit: str) -> int:
+    """Days since a week, month, quarter or year began."""
+    if unit == "w":
+        return day.weekday()
+    month = {"mo": day.month, "q": (day.month - 1) // 3 * 3 + 1, "y": 1}[unit]
+    return (day - day.replace(month=month, day=1)).days
+
+
+def truncated(args, options):
+    """Windows of the calendar begin at midnight; others are counted from 1970."""
+    x = args[0]
+    if x.value is None:
+        return Typed(x.dtype, None)
+    number, unit = re.fullmatch("([0-9]+)([a-z]+)", options["every"]).groups()
+    nano = x.value * DAY if isinstance(x.dtype, nw.Date) else x.value
+    seconds = {"s": 1, "m": 60, "h": 3600, "d": 86_400}.get(unit)
+    if seconds:
+        return time_or_none(nano - nano % (int(number) * seconds * 10**9), x.dtype)
+    return time_or_none((nano // DAY - since(clock(x).date(), unit)) * DAY, x.dtype)
+
+
+def month_start(args, options):
+    x = args[0]
+    if x.value is None:
+        return Typed(x.dtype, None)
+    nano = x.value * DAY if isinstance(x.dtype, nw.Date) else x.value
+    return time_or_none(nano - (clock(x).day - 1) * DAY, x.dtype)
+
+
+def time_or_none(nano: int, dtype: Any) -> Typed:
+    """A time, where there is one: of the years from 1 on, and where 64 bits are nanoseconds, one that they hold."""
+    least = max(FIRST * DAY, -(2**63)) if getattr(dtype, "time_unit", "") == "ns" else FIRST * DAY
+    made = nano // DAY if isinstance(dtype, nw.Date) else nano
+    return Typed(dtype, made if nano >= least else None)
+
+
 RULES: dict[str, Callable[..., Typed]] = {
     "add": arithmetic(operator.add),
     "subtract": arithmetic(operator.sub),
@@ -522,6 +563,11 @@ RULES: dict[str, Callable[..., Typed]] = {
     "dt.year": part(lambda t: t.year),
     "dt.month": part(lambda t: t.month),
     "dt.day": part(lambda t: t.day),
+    "dt.date": date,
+    "dt.week": part(lambda t: t.isocalendar().week),
+    "dt.quarter": part(lambda t: (t.month + 2) // 3),
+    "dt.month_start": month_start,
+    "dt.truncate": truncated,
     "dt.weekday": part(lambda t: t.isoweekday()),
     "dt.ordinal_day": part(lambda t: t.timetuple().tm_yday),
     "dt.hour": part(lambda t: t.hour),

@@ -65,6 +65,8 @@ from dpframe.plan.marginals import (
 from dpframe.plan.nodes import Call, Literal, Name, Node
 from dpframe.plan.operations import (
     OPERATIONS,
+    Every,
+    Window,
     overflows,
 )
 from dpframe.plan.question import (
@@ -128,6 +130,7 @@ __all__ = [
     "CountDistinct",
     "CountUnits",
     "Derivation",
+    "Every",
     "Expr",
     "Formula",
     "GeometricMean",
@@ -154,6 +157,7 @@ __all__ = [
     "TotalKind",
     "Unread",
     "Var",
+    "Window",
     "as_dtype",
     "asked",
     "check_choice",

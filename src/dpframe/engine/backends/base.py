@@ -138,7 +138,7 @@ class Backend(ABC):
 
     @abstractmethod
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        """A part of a date or time, "year" to "minute", as Int64; the "text" of a date."""
+        """A part of a date or time, "year" to "minute", as Int64; its "days" since 1970; the "text" of a date."""
 
     @abstractmethod
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:

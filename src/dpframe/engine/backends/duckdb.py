@@ -30,6 +30,7 @@ _PARTS = {
     "ordinal_day": "dayofyear({0})",
     "hour": "hour({0})",
     "minute": "minute({0})",
+    "days": f"CAST({{0}} AS DATE) - {_DAY}",
     "text": "CAST({0} AS VARCHAR)",
 }
 _TYPES = {

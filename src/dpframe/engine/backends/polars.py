@@ -108,7 +108,8 @@ class PolarsBackend(Backend):
             native: pl.LazyFrame = frame.to_native()
             frame = nw.from_native(native.with_columns(_clock(pl.col(column), zone).alias(column)))
         value = nw.col(column)
-        made = value.cast(nw.String) if part == "text" else getattr(value.dt, part)().cast(nw.Int64)
+        wholes = {"text": value.cast(nw.String), "days": value.cast(nw.Date).cast(nw.Int64)}
+        made = wholes[part] if part in wholes else getattr(value.dt, part)().cast(nw.Int64)
         return frame.with_columns(made.alias(into))
 
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:

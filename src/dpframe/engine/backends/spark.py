@@ -33,6 +33,7 @@ _PARTS = {
     "ordinal_day": "dayofyear({0})",
     "hour": "hour({0})",
     "minute": "minute({0})",
+    "days": "unix_date(CAST({0} AS DATE))",
     "text": "CAST({0} AS STRING)",
 }
 _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}

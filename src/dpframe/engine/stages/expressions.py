@@ -13,6 +13,7 @@ import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
+from dpframe.engine.stages.calendar import CALENDAR
 from dpframe.engine.stages.functions import FUNCTIONS
 from dpframe.engine.stages.values import TICKS, WITHIN, in_calendar, int64, not_nan, to_float, typed
 from dpframe.errors import WrongType
@@ -328,6 +329,7 @@ def _text(op: Texts) -> Lower:
 
 LOWERED: Mapping[str, Lower] = {
     **FUNCTIONS,
+    **CALENDAR,
     "add": _arithmetic("add", lambda x, y: x + y),
     "subtract": _arithmetic("subtract", lambda x, y: x - y),
     "multiply": _arithmetic("multiply", lambda x, y: x * y),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from dpframe.errors import InvalidArgument
 from dpframe.plan.hints import CALENDAR, TEXT, Hints
+from dpframe.plan.operations import Every
 from dpframe.plan.types import real
 
 if TYPE_CHECKING:
@@ -82,6 +83,32 @@ class CalendarNamespace(Hints):
     def weekday(self) -> Expr:
         """Day of the week, Monday is 1."""
         return self._expr._call("dt.weekday")
+
+    def date(self) -> Expr:
+        """The day, on the clock of the column's zone if it has one."""
+        return self._expr._call("dt.date")
+
+    def week(self) -> Expr:
+        """Number of the week as ISO 8601 counts them, 1 to 53: a week belongs to the year of its Thursday."""
+        return self._expr._call("dt.week")
+
+    def quarter(self) -> Expr:
+        """Quarter of the year, 1 to 4."""
+        return self._expr._call("dt.quarter")
+
+    def month_start(self) -> Expr:
+        """The first day of the month; a time keeps its clock, as in Polars. `dt.truncate("1mo")` is its midnight."""
+        return self._expr._call("dt.month_start")
+
+    def truncate(self, every: str) -> Expr:
+        """The start of the window that holds a date or time: `dt.truncate("1w")` is the Monday of its week.
+
+        Input:  every: "1w", "1mo", "1q" or "1y"; or a number of days, hours, minutes or seconds, such as "1d", "6h",
+                "15m" or "30s", in windows that are counted from 1970-01-01
+        Output: the column's type. Null where the window begins before the year 1
+        """
+        Every.read(every)
+        return self._expr._call("dt.truncate", every=every)
 
     def ordinal_day(self) -> Expr:
         """Day of the year, 1 to 366."""

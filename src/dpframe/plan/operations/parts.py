@@ -42,6 +42,8 @@ OF_PARTS: Mapping[str, Operation] = {
     "dt.year": Operation("{0}.dt.year()", _calendar(None, *_DAYS)),
     "dt.month": Operation("{0}.dt.month()", _calendar(Bounds(1, 12), *_DAYS)),
     "dt.day": Operation("{0}.dt.day()", _calendar(Bounds(1, 31), *_DAYS)),
+    "dt.quarter": Operation("{0}.dt.quarter()", _calendar(Bounds(1, 4), *_DAYS)),
+    "dt.week": Operation("{0}.dt.week()", _calendar(Bounds(1, 53), *_DAYS)),
     "dt.weekday": Operation("{0}.dt.weekday()", _calendar(Bounds(1, 7), *_DAYS)),
     "dt.ordinal_day": Operation("{0}.dt.ordinal_day()", _calendar(Bounds(1, 366), *_DAYS)),
     "dt.hour": Operation("{0}.dt.hour()", _calendar(Bounds(0, 23), *_TIMES)),
