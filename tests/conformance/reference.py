@@ -461,6 +461,20 @@ def text(dtype, function):
     return rule
 
 
+def replaced(x: str, options: dict[str, Any]) -> str | None:
+    """Null where a text that grows could become longer than 2^24 characters."""
+    old, new = options["old"], options["new"]
+    growth = math.ceil(Fraction(len(new), len(old)))
+    if growth > 1 and len(x) > 2**24 // growth:
+        return None
+    return x.replace(old, new, -1 if options["every"] else 1)
+
+
+def piece(x: str, options: dict[str, Any]) -> str | None:
+    pieces, index = x.split(options["by"]), options["index"]
+    return pieces[index] if -len(pieces) <= index < len(pieces) else None
+
+
 def cased(written: str, other: Callable[[str], str]) -> str:
     """A letter for a letter; one whose other case is several letters stays."""
     return "".join(y if len(y := other(x)) == 1 else x for x in written)
@@ -560,6 +574,9 @@ RULES: dict[str, Callable[..., Typed]] = {
     "str.starts_with": text(nw.Boolean(), lambda x, o: x.startswith(o["literal"])),
     "str.ends_with": text(nw.Boolean(), lambda x, o: x.endswith(o["literal"])),
     "str.head": text(nw.String(), lambda x, o: x[: o["n"]]),
+    "str.slice": text(nw.String(), lambda x, o: x[o["offset"] :][: len(x) if o["length"] is None else o["length"]]),
+    "str.replace": text(nw.String(), replaced),
+    "str.split": text(nw.String(), piece),
     "dt.year": part(lambda t: t.year),
     "dt.month": part(lambda t: t.month),
     "dt.day": part(lambda t: t.day),

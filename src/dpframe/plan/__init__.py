@@ -64,6 +64,7 @@ from dpframe.plan.marginals import (
 )
 from dpframe.plan.nodes import Call, Literal, Name, Node
 from dpframe.plan.operations import (
+    LONGEST_TEXT,
     OPERATIONS,
     Every,
     Window,
@@ -111,6 +112,7 @@ __all__ = [
     "FRACTION_BITS",
     "FRAME",
     "GROUPS",
+    "LONGEST_TEXT",
     "MARGINALS",
     "MODULE",
     "NO_ROWS",

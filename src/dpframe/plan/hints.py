@@ -18,6 +18,7 @@ __all__ = [
     "MARGINALS",
     "MODULE",
     "NO_ROWS",
+    "PIECES",
     "QUERY",
     "RELEASE",
     "TEXT",
@@ -147,6 +148,8 @@ TEXT = _table(
         "endswith": "Type .str.ends_with('a').",
     }
 )
+_PIECE = "Type .list.get(0) for the first piece, or -1 for the last."
+PIECES = _table({"len lengths explode join contains slice head tail to_struct arr struct cast alias": _PIECE})
 CALENDAR = _table(
     {"dayofweek day_of_week": "Type .dt.weekday(): Monday is 1.", "dayofyear day_of_year": "Type .dt.ordinal_day()."}
 )

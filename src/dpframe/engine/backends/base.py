@@ -145,6 +145,14 @@ class Backend(ABC):
         """Text in capital or in small letters, by the table of `dpframe.engine.letters`."""
 
     @abstractmethod
+    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
+        """Text with the second of two texts in place of the first, each time or the first time; the first is not ""."""
+
+    @abstractmethod
+    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
+        """The piece of a text between separators, by its number from 0, or from -1 at the end; null where none is."""
+
+    @abstractmethod
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         """⌊column / by⌋ in whole numbers, exactly, for any Int64 and 0 < by < 2^62."""
 

@@ -51,6 +51,8 @@ _APART = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u00ad", "\uff41", "ss", "\u00d
 _EXTREME = (1.7e308, -1.7e308, 1e-200, 5e-324, 3.0)
 
 
+_UNTRIED = "{}: nobody has tried it on this database. Change the texts before they come to dpframe: table.mutate(s={})."
+
 _RELIABLE: WeakSet[Any] = WeakSet()  # connections to databases that do not fail on these
 
 
@@ -116,6 +118,14 @@ class Dialect:
             "str.to_lowercase and str.to_uppercase: databases differ in the letters that have another case. Change the "
             "texts before they come to dpframe, as in table.mutate(s=table.s.lower())."
         )
+
+    def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
+        """A text with other characters in place of some. Errors: UnsupportedOperation where nobody has tried it."""
+        raise UnsupportedOperation(_UNTRIED.format("str.replace", "table.s.replace('a', 'b')"))
+
+    def piece(self, value: Any, by: str, index: int) -> Any:
+        """A piece of a text between separators. Errors: UnsupportedOperation where nobody has tried it."""
+        raise UnsupportedOperation(_UNTRIED.format("str.split", "table.s.split(',')[0]"))
 
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
@@ -226,6 +236,14 @@ class _Ibis(SqlBackend):
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
         rows = frame.to_native()
         return _with(rows, _dialect(rows).cased(rows[column], capital=capital), into)
+
+    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
+        rows = frame.to_native()
+        return _with(rows, _dialect(rows).replaced(rows[column], *change, every=every), into)
+
+    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
+        rows = frame.to_native()
+        return _with(rows, _dialect(rows).piece(rows[column], by, index), into)
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         if kind(dtype) == Kind.DATETIME:

@@ -117,6 +117,17 @@ class PolarsBackend(Backend):
         have, want = map(list, letters(capital=capital))
         return nw.from_native(native.with_columns(pl.col(column).str.replace_many(have, want).alias(into)))
 
+    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
+        native: pl.LazyFrame = frame.to_native()
+        text = pl.col(column).str
+        made = text.replace_all(*change, literal=True) if every else text.replace(*change, literal=True)
+        return nw.from_native(native.with_columns(made.alias(into)))
+
+    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
+        native: pl.LazyFrame = frame.to_native()
+        made = pl.col(column).str.split(by).list.get(index, null_on_oob=True)
+        return nw.from_native(native.with_columns(made.alias(into)))
+
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         return frame.with_columns((nw.col(column) // by).alias(into))
 

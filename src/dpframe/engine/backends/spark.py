@@ -16,7 +16,7 @@ from narwhals.dtypes import DType
 from pyspark.sql import functions, types
 
 from dpframe.engine.backends.base import Frame
-from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
+from dpframe.engine.backends.sql import REPLACED, SqlBackend, our_names, piece_of, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
 from dpframe.plan import Kind, integer_range, kind
@@ -137,7 +137,7 @@ class _Spark(SqlBackend):
                 return _with(frame, " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs), into)
             written = [f"{value}L" for value in values]
         elif all(type(value) is str for value in values):
-            written = [f"CAST(X'{value.encode().hex()}' AS STRING)" for value in values]
+            written = [_text(value) for value in values]
         else:
             return None
         return _with(frame, f"{column} IN ({', '.join(written)})", into)
@@ -161,6 +161,16 @@ class _Spark(SqlBackend):
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
         have, want = letters(capital=capital)
         return _with(frame, f"translate({column}, '{have}', '{want}')", into)
+
+    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
+        old, new = map(_text, change)
+        if every:
+            return _with(frame, f"replace({column}, {old}, {new})", into)
+        first = REPLACED.format(text=column, old=old, new=new, size=len(change[0]), find="instr")
+        return _with(frame, first, into)
+
+    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
+        return _with(frame, piece_of(column, _text(by), len(by), index, "div"), into)
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         return _with(frame, f"{column} div {by} - CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END", into)
@@ -193,6 +203,11 @@ class _Spark(SqlBackend):
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def _text(value: str) -> str:
+    """A text that stands in SQL, by its bytes."""
+    return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def _held(name: str, dtype: DType, zoned: bool) -> str:

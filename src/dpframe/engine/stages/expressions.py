@@ -15,6 +15,7 @@ from narwhals.dtypes import DType
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.stages.calendar import CALENDAR
 from dpframe.engine.stages.functions import FUNCTIONS
+from dpframe.engine.stages.texts import TEXTS
 from dpframe.engine.stages.values import TICKS, WITHIN, in_calendar, int64, not_nan, to_float, typed
 from dpframe.errors import WrongType
 from dpframe.plan import (
@@ -101,6 +102,14 @@ class Lowering:
         """A text in capital or in small letters, through the engine's own way to look them up."""
         made = self._through(self.read(value), lambda frame, a, b: self.engine.cased(frame, a, capital, b))
         return self.held(made)
+
+    def replaced(self, value: nw.Expr, old: str, new: str, *, every: bool) -> nw.Expr:
+        """A text with other characters in place of some, through the engine's own function."""
+        return self._through(value, lambda frame, a, b: self.engine.replaced(frame, a, (old, new), every, b))
+
+    def piece(self, value: nw.Expr, by: str, index: int) -> nw.Expr:
+        """A piece of a text between separators, through the engine's own function."""
+        return self._through(value, lambda frame, a, b: self.engine.piece(frame, a, by, index, b))
 
     def divided(self, value: nw.Expr, by: int) -> nw.Expr:
         """A whole number divided by another, rounded down."""
@@ -330,6 +339,7 @@ def _text(op: Texts) -> Lower:
 LOWERED: Mapping[str, Lower] = {
     **FUNCTIONS,
     **CALENDAR,
+    **TEXTS,
     "add": _arithmetic("add", lambda x, y: x + y),
     "subtract": _arithmetic("subtract", lambda x, y: x - y),
     "multiply": _arithmetic("multiply", lambda x, y: x * y),

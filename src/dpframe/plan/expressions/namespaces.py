@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from dpframe.errors import InvalidArgument
-from dpframe.plan.hints import CALENDAR, TEXT, Hints
+from dpframe.plan.hints import CALENDAR, PIECES, TEXT, Hints
 from dpframe.plan.operations import Every
 from dpframe.plan.types import real
 
 if TYPE_CHECKING:
     from dpframe.plan.expressions.expression import Expr
 
-__all__ = ["CalendarNamespace", "TextNamespace"]
+__all__ = ["CalendarNamespace", "Pieces", "TextNamespace"]
+
+
+_PLACES = 2**31 - 1  # of a character, as engines count them
+_PIECES = 2**20  # of a text that are looked at
+_LONG = 100  # times the characters that are replaced
 
 
 def _word(value: object, what: str) -> str:
     if not isinstance(value, str):
-        raise InvalidArgument(f"{what} takes a text.")
+        raise InvalidArgument(f"{what} takes a text, such as 'a'.")
     return value
 
 
@@ -59,6 +64,94 @@ class TextNamespace(Hints):
         if not isinstance(first, int) or not 0 <= first < 2**31:
             raise InvalidArgument("str.head takes a whole number of at least 0.")
         return self._expr._call("str.head", n=first)
+
+    def slice(self, offset: int, length: int | None = None) -> Expr:
+        """Some characters: from the place `offset`, counted from 0, so many, or all that follow."""
+        first, most = real(offset), None if length is None else real(length)
+        if not _place(first) or not (most is None or _place(most)) or (length is not None and most is None):
+            raise InvalidArgument(
+                "str.slice takes two whole numbers of at least 0: str.slice(2, 3) is the third to the fifth character. "
+                "The end of a text is in str.ends_with('a') and str.split(',').list.get(-1)."
+            )
+        return self._expr._call("str.slice", offset=first, length=most)
+
+    def replace(self, old: str, new: str, *, literal: bool = True, n: int = 1) -> Expr:
+        """Other characters in place of some, literally (no pattern): the first time, as in Polars; n=-1 for each time.
+
+        Null where the text, of n characters, could become longer than 2^24: n times the growth, rounded up.
+        """
+        if literal is not True or n not in (1, -1):
+            raise InvalidArgument(
+                "str.replace has no patterns: type str.replace('a', 'b') for the first 'a', and "
+                "str.replace_all('a', 'b') for each of them."
+            )
+        return self._replaced("str.replace", old, new, every=n == -1)
+
+    def replace_all(self, old: str, new: str, *, literal: bool = True) -> Expr:
+        """Other characters in place of some, literally (no pattern), each time; see `replace`."""
+        return self.replace(old, new, literal=literal, n=-1)
+
+    def _replaced(self, call: str, old: str, new: str, *, every: bool) -> Expr:
+        have, want = _word(old, call), _word(new, call)
+        if not have or len(want) > _LONG * len(have):
+            raise InvalidArgument(
+                f"{call}: the first text has at least one character, and the second at most {_LONG} times as many, as "
+                "in str.replace('St.', 'Street')."
+            )
+        return self._expr._call("str.replace", old=have, new=want, every=every)
+
+    def split(self, by: str) -> Pieces:
+        """The pieces of a text between separators, literally: `str.split(",").list.get(0)` is the first piece."""
+        if not _word(by, "str.split"):
+            raise InvalidArgument("str.split takes a separator of at least one character, as in str.split(',').")
+        return Pieces(self._expr, by)
+
+
+def _place(value: float | None) -> bool:
+    return isinstance(value, int) and 0 <= value < _PLACES
+
+
+@dataclass(frozen=True)
+class Pieces(Hints):
+    """`dp.col("s").str.split(",")`: go on with `.list.get(0)`, or with `.str[0]` as in pandas."""
+
+    _habits = PIECES
+    _expr: Expr
+    _by: str
+
+    @property
+    def list(self) -> Pieces:
+        """As Polars has it: `.list.get(0)`."""
+        return self
+
+    @property
+    def str(self) -> Pieces:
+        """As pandas has it: `.str[0]` or `.str.get(0)`."""
+        return self
+
+    def get(self, index: int, null_on_oob: bool = True) -> Expr:
+        """The piece of a number, counted from 0, or from -1 at the end; null where there is none."""
+        number = real(index)
+        if not isinstance(number, int) or abs(number) >= _PIECES or null_on_oob is not True:
+            raise InvalidArgument(
+                f"list.get takes a whole number below {_PIECES}, as in str.split(',').list.get(0); a piece that is "
+                "not there is null."
+            )
+        return self._expr._call("str.split", by=self._by, index=number)
+
+    def first(self) -> Expr:
+        """The first piece, which every text has."""
+        return self.get(0)
+
+    def last(self) -> Expr:
+        """The last piece."""
+        return self.get(-1)
+
+    def __getitem__(self, index: int) -> Expr:
+        return self.get(index)
+
+    def __iter__(self) -> NoReturn:
+        raise InvalidArgument("The pieces of a text are no list before they meet a row: take one, .list.get(0).")
 
 
 @dataclass(frozen=True)

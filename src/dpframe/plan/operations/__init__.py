@@ -9,11 +9,21 @@ from collections.abc import Mapping
 
 from dpframe.plan.operations.elementary import ELEMENTARY
 from dpframe.plan.operations.numbers import OF_NUMBERS
-from dpframe.plan.operations.parts import OF_PARTS
+from dpframe.plan.operations.parts import LONGEST_TEXT, OF_PARTS
 from dpframe.plan.operations.rules import Operation, overflows
 from dpframe.plan.operations.values import OF_VALUES, cast_domain, clip_domain, fill_domain
 from dpframe.plan.operations.windows import OF_WINDOWS, Every, Window
 
-__all__ = ["OPERATIONS", "Every", "Operation", "Window", "cast_domain", "clip_domain", "fill_domain", "overflows"]
+__all__ = [
+    "LONGEST_TEXT",
+    "OPERATIONS",
+    "Every",
+    "Operation",
+    "Window",
+    "cast_domain",
+    "clip_domain",
+    "fill_domain",
+    "overflows",
+]
 
 OPERATIONS: Mapping[str, Operation] = {**OF_NUMBERS, **ELEMENTARY, **OF_VALUES, **OF_PARTS, **OF_WINDOWS}

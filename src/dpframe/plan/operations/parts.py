@@ -9,7 +9,7 @@ import narwhals as nw
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import Operation, Options, Rule, need
 
-__all__ = ["OF_PARTS"]
+__all__ = ["LONGEST_TEXT", "OF_PARTS"]
 
 
 def _text(dtype: nw.dtypes.DType, bounds: Bounds | None = None) -> Rule:
@@ -28,6 +28,13 @@ def _calendar(bounds: Bounds | None, *kinds: str) -> Rule:
     return rule
 
 
+def _maybe(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    """A text that may be missing: a piece that is not there, or a text that would become too long."""
+    need(call, args[0], "string")
+    return ColumnDomain(nw.String())
+
+
+LONGEST_TEXT = 2**24  # characters of a text that has become longer; a longer one would be null
 _DAYS, _TIMES = ("date", "datetime"), ("datetime",)
 _TRUTH = Bounds(0, 1)
 
@@ -39,6 +46,9 @@ OF_PARTS: Mapping[str, Operation] = {
     "str.starts_with": Operation("{0}.str.starts_with({literal!r})", _text(nw.Boolean(), _TRUTH)),
     "str.ends_with": Operation("{0}.str.ends_with({literal!r})", _text(nw.Boolean(), _TRUTH)),
     "str.head": Operation("{0}.str.head({n})", _text(nw.String())),
+    "str.slice": Operation("{0}.str.slice({offset}, {length})", _text(nw.String())),
+    "str.replace": Operation("{0}.str.replace({old!r}, {new!r}, every={every})", _maybe),
+    "str.split": Operation("{0}.str.split({by!r}).list.get({index})", _maybe),
     "dt.year": Operation("{0}.dt.year()", _calendar(None, *_DAYS)),
     "dt.month": Operation("{0}.dt.month()", _calendar(Bounds(1, 12), *_DAYS)),
     "dt.day": Operation("{0}.dt.day()", _calendar(Bounds(1, 31), *_DAYS)),
