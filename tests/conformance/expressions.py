@@ -81,6 +81,7 @@ def on_one(a: dp.Expr, kind: str) -> list[dp.Expr]:
 def _numbers(a: dp.Expr) -> list[dp.Expr]:
     made = [-a, a.abs(), a.floor(), a.ceil(), a.sqrt(), a.sign()]
     made += [*(a**x for x in (0, 1, 2, 5, 64)), *(a.round(x) for x in (0, 2, 15))]
+    made += [a.log(), a.log(10), a.log1p(), a.exp()]
     made += [op(a, x) for op in (*ARITHMETIC, *COMPARISONS) for x in (*WHOLE, *REAL)]
     made += [op(x, a) for op in ARITHMETIC for x in (*WHOLE, *REAL)]
     made += [op(a, by) for op in (operator.floordiv, operator.mod) for by in (*DIVISORS, 0, -1, 2**62)]

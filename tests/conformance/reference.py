@@ -21,6 +21,7 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.plan.nodes import Call, Literal, Name
+from dpframe.plan.operations import series
 
 __all__ = ["Typed", "family", "held", "value", "whole_range"]
 
@@ -236,6 +237,23 @@ def rounded(args, options):
     x, scale = float64(args[0]), 10.0 ** options["decimals"]
     whole = x is not None and abs(x * scale) < 2.0**52
     return Typed(nw.Float64(), round(x * scale) / scale if whole else x)
+
+
+def logarithm(args, options):
+    """The algorithm of the library on Python's floats; how far it is from the logarithm is held elsewhere."""
+    x, base = float64(args[0]), options.get("base")
+    if x is None or not x > (-1.0 if base is None else 0.0):
+        return Typed(nw.Float64(), None)
+    if math.isinf(x):
+        return Typed(nw.Float64(), x)
+    return Typed(nw.Float64(), series.log1p(x) if base is None else series.logarithm(x, base, series.Floats()))
+
+
+def exponential(args, options):
+    x = float64(args[0])
+    if x is None or not series.LEAST_POWER <= x <= series.LARGEST_POWER:
+        return Typed(nw.Float64(), None if x is None else math.inf if x > 0 else 0.0)
+    return Typed(nw.Float64(), series.exponential(x, series.Floats()))
 
 
 # Comparison and logic
@@ -550,6 +568,9 @@ RULES: dict[str, Callable[..., Typed]] = {
     "ceil": of_float(math.ceil),
     "sqrt": root,
     "power": power,
+    "log": logarithm,
+    "log1p": logarithm,
+    "exp": exponential,
     "sign": sign,
     "round": rounded,
     "equal": compare(operator.eq),

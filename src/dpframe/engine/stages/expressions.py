@@ -76,12 +76,21 @@ class Lowering:
 
     def hold(self, value: nw.Expr) -> nw.Expr:
         """A value that is read more than once, as a column: so it is computed once, and its text stands once."""
-        if any(value is held for held in self._columns):
-            return value
-        column = f"t{self._temporaries}"
-        self._temporaries += 1
-        self.frame = self.frame.with_columns(value.alias(column))
-        return self._column(column)
+        return self.held_all([value])[0]
+
+    def held_all(self, values: Sequence[nw.Expr]) -> list[nw.Expr]:
+        """Several such values, which do not read one another, in one step."""
+        made, columns = {}, []
+        for value in values:
+            if any(value is held for held in self._columns):
+                columns.append(value)
+                continue
+            name = f"t{self._temporaries}"
+            self._temporaries += 1
+            made[name] = value
+            columns.append(self._column(name))
+        self.frame = self.frame.with_columns(**made) if made else self.frame
+        return columns
 
     def _column(self, name: str) -> nw.Expr:
         column = nw.col(name)

@@ -5,13 +5,15 @@ An engine's own logarithm, power or rounding may differ from another's in the la
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
 from dpframe.engine.stages.values import WITHIN, int64, to_float
-from dpframe.plan import ColumnDomain, Kind, kind
+from dpframe.plan import LARGEST_POWER, LEAST_POWER, ColumnDomain, Floats, Kind, exponential, kind, log1p, logarithm
 
 if TYPE_CHECKING:
     from dpframe.engine.stages.expressions import Lowering
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["FUNCTIONS"]
 
 _WHOLE = 2.0**52  # from here on, floats are whole numbers
+
+_MOST = sys.float_info.max
 
 Function = Callable[["Lowering", Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
 
@@ -72,4 +76,58 @@ def _round(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain
     return nw.when(~inside.is_null()).then(quotient).otherwise(value)
 
 
-FUNCTIONS: Mapping[str, Function] = {"power": _power, "sign": _sign, "round": _round}
+class _Columns(Floats):
+    """The floats of a table, on its engine."""
+
+    def __init__(self, here: Lowering) -> None:
+        self.here = here
+
+    def real(self, number: float) -> nw.Expr:
+        return self.here.engine.real(number)
+
+    def hold(self, *values: nw.Expr) -> list[nw.Expr]:
+        return self.here.held_all(values)
+
+    def floor(self, value: nw.Expr) -> nw.Expr:
+        return self.here.engine.floor(value)
+
+    def pick(self, value: nw.Expr, edges: Sequence[float], constants: Sequence[float]) -> nw.Expr:
+        """By halving, so that it stays shallow."""
+        if not edges:
+            return self.real(constants[0])
+        middle = len(edges) // 2
+        below = self.pick(value, edges[:middle], constants[: middle + 1])
+        above = self.pick(value, edges[middle + 1 :], constants[middle + 1 :])
+        return nw.when(value < self.real(edges[middle])).then(below).otherwise(above)
+
+
+def _log(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
+    value, real = here.hold(as_float(args[0], known[0])), here.engine.real
+    (inside,) = here.held_all([nw.when((value > real(0.0)) & (value <= real(_MOST))).then(value)])
+    made = logarithm(inside, opts["base"], _Columns(here))
+    return nw.when(value > real(_MOST)).then(value).otherwise(made)
+
+
+def _log1p(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+    value, real = here.hold(as_float(args[0], known[0])), here.engine.real
+    (inside,) = here.held_all([nw.when((value > real(-1.0)) & (value <= real(_MOST))).then(value)])
+    return nw.when(value > real(_MOST)).then(value).otherwise(log1p(inside, _Columns(here)))
+
+
+def _exp(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+    """Infinite above all powers that a float holds, and 0 below."""
+    value, real = here.hold(as_float(args[0], known[0])), here.engine.real
+    (inside,) = here.held_all([nw.when((value >= real(LEAST_POWER)) & (value <= real(LARGEST_POWER))).then(value)])
+    made = exponential(inside, _Columns(here))
+    beyond = nw.when(value > real(LARGEST_POWER)).then(real(math.inf)).otherwise(made)
+    return nw.when(value < real(LEAST_POWER)).then(real(0.0)).otherwise(beyond)
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "power": _power,
+    "sign": _sign,
+    "round": _round,
+    "log": _log,
+    "log1p": _log1p,
+    "exp": _exp,
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,7 @@ __all__ = [
 
 _EXPONENTS = 64  # a larger power is null or infinite for nearly every number
 _SQUARE_ROOT = 0.5
+_LARGEST_BASE = 1e9  # of a logarithm
 _DECIMALS = 15  # floats have no more
 
 
@@ -143,6 +145,31 @@ class Expr(Hints):
     def sqrt(self) -> Expr:
         """Square root; null below zero."""
         return self._call("sqrt")
+
+    def log(self, base: float = math.e) -> Expr:
+        """Logarithm, natural by default; null at zero and below. `log(10)` of 1000 is 3.
+
+        It is within 1.5 units of the last place, and the same on every engine. Input: base, e or from 2 to 1e9.
+        """
+        to = real(base)
+        if to is None or not (to == math.e or 2 <= to <= _LARGEST_BASE):
+            raise InvalidArgument("log takes a base from 2 to 1e9, such as log(10); without one it is natural.")
+        return self._call("log", base=float(to))
+
+    def log10(self) -> Expr:
+        """Logarithm to the base 10; null at zero and below."""
+        return self.log(10)
+
+    def log1p(self) -> Expr:
+        """Natural logarithm of 1 + x, exact for small x too; null at -1 and below. It is made as `log` is."""
+        return self._call("log1p")
+
+    def exp(self) -> Expr:
+        """E to the power of x, within 1.5 units of the last place, and the same on every engine.
+
+        Infinite above 709.79, as a float is.
+        """
+        return self._call("exp")
 
     def round(self, decimals: int = 0) -> Expr:
         """The nearest number of so many decimals, from 0 to 15, as numpy has it; a half goes to the even one.

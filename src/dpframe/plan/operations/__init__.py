@@ -11,18 +11,25 @@ from dpframe.plan.operations.elementary import ELEMENTARY
 from dpframe.plan.operations.numbers import OF_NUMBERS
 from dpframe.plan.operations.parts import LONGEST_TEXT, OF_PARTS
 from dpframe.plan.operations.rules import Operation, overflows
+from dpframe.plan.operations.series import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
 from dpframe.plan.operations.values import OF_VALUES, cast_domain, clip_domain, fill_domain
 from dpframe.plan.operations.windows import OF_WINDOWS, Every, Window
 
 __all__ = [
+    "LARGEST_POWER",
+    "LEAST_POWER",
     "LONGEST_TEXT",
     "OPERATIONS",
     "Every",
+    "Floats",
     "Operation",
     "Window",
     "cast_domain",
     "clip_domain",
+    "exponential",
     "fill_domain",
+    "log1p",
+    "logarithm",
     "overflows",
 ]
 

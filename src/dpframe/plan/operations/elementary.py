@@ -12,6 +12,7 @@ import narwhals as nw
 
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import NUMBERS, Operation, Options, as_floats, finite, need, overflows
+from dpframe.plan.operations.series import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
 from dpframe.plan.types import Kind, kind
 
 __all__ = ["ELEMENTARY", "power_of", "rounded"]
@@ -84,8 +85,32 @@ def _round(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
     return ColumnDomain(nw.Float64(), args[0].nullable, bounds)
 
 
+def _logarithm(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    """A computed logarithm is within 1.5 units of the last place of the true one, so two floats outside are bounds."""
+    need(call, args[0], *NUMBERS)
+    bounds, base = as_floats(args[0].bounds), options.get("base")
+    least = 0.0 if base is not None else -1.0
+    if bounds is None or not bounds.lower > least or math.isinf(bounds.upper):
+        return ColumnDomain(nw.Float64(), True)
+    ends = [log1p(end) if base is None else logarithm(end, base, Floats()) for end in bounds]
+    return ColumnDomain(nw.Float64(), args[0].nullable, outward(outward(Bounds(*ends))))
+
+
+def _exponential(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    need(call, args[0], *NUMBERS)
+    bounds = as_floats(args[0].bounds)
+    if bounds is None or bounds.upper > LARGEST_POWER:
+        return ColumnDomain(nw.Float64(), args[0].nullable)
+    low, high = (exponential(max(end, LEAST_POWER), Floats()) for end in bounds)
+    ends = outward(outward(Bounds(low, high)))
+    return ColumnDomain(nw.Float64(), args[0].nullable, finite(max(ends.lower, 0.0), ends.upper))
+
+
 ELEMENTARY: Mapping[str, Operation] = {
     "power": Operation("({0} ** {exponent})", _power),
     "sign": Operation("{0}.sign()", _sign),
+    "log": Operation("{0}.log({base!r})", _logarithm),
+    "log1p": Operation("{0}.log1p()", _logarithm),
+    "exp": Operation("{0}.exp()", _exponential),
     "round": Operation("{0}.round({decimals})", _round),
 }
