@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, NoReturn
 
+import polars as pl
+
 from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair, read_rank
 from dpframe.api.query import Query
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import GROUPS, Aggregate, Hints, Question
+from dpframe.plan import GROUPS, Aggregate, Hints, Question, is_len
 from dpframe.release import Account
 from dpframe.usage import explains
 
@@ -32,13 +34,13 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
     ['city', 'spend']
     """
 
-    __slots__ = ("_budget", "_groups")
+    __slots__ = ("_budget", "_groups", "_written")
     _habits = GROUPS
 
-    def __init__(self, groups: Question, budget: Account | None) -> None:
-        """`groups` is a question without aggregates."""
+    def __init__(self, groups: Question, budget: Account | None, written: frozenset[str] = frozenset()) -> None:
+        """`groups` is a question without aggregates; `written` are columns that an expression among the keys took."""
         groups.unit_limits.groups("groups")  # columns, keys and the limit are checked as soon as they are named
-        self._groups, self._budget = groups, budget
+        self._groups, self._budget, self._written = groups, budget, written
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query[Table_co]:
         """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
@@ -122,6 +124,13 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
         return self._query(((column, make.top_k(column, k, keys)),))
 
     def _query(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query[Table_co]:
+        for _, aggregate in aggregates:
+            name = getattr(aggregate, "column", None)
+            if name in self._written:
+                raise InvalidArgument(
+                    f"{aggregate.typed}: the keys are written into {name!r}, in place of its values. Give the keys "
+                    f"another name: group_by((...).alias('{name}_key'), ...)."
+                )
         return Query(replace(self._groups, aggregates=aggregates), self._budget)
 
     def _advice(self, name: str) -> str:
@@ -149,10 +158,12 @@ def named(
     aggregates: Mapping[str, Any], verb: str = "agg", unnamed: tuple[object, ...] = ()
 ) -> tuple[tuple[str, Aggregate], ...]:
     """Aggregates with their names, checked. An aggregate without a name is refused."""
-    if unnamed:
+    counts = {x.meta.output_name(): make.count() for x in unnamed if isinstance(x, pl.Expr) and is_len(x)}
+    if len(counts) < len(unnamed):
         raise InvalidArgument(
             f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."
         )
+    aggregates = counts | {name: _counted(aggregate) for name, aggregate in aggregates.items()}
     if not aggregates:
         raise InvalidArgument(f"{verb}: name at least one aggregate, such as {verb}(n=dp.count()).")
     for name, aggregate in aggregates.items():
@@ -163,6 +174,11 @@ def named(
                 f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend', bounds=(0, 100))."
             )
     return tuple(aggregates.items())
+
+
+def _counted(aggregate: Any) -> Any:
+    """`pl.len()` as the number of rows."""
+    return make.count() if isinstance(aggregate, pl.Expr) and is_len(aggregate) else aggregate
 
 
 def quantiles(name: str, q: Any, bounds: Pair | None) -> tuple[tuple[str, Aggregate], ...]:

@@ -24,7 +24,7 @@ from dpframe.plan.explain import (
     render_text,
     unit_words,
 )
-from dpframe.plan.expressions import Expr, col, lit, when
+from dpframe.plan.expressions import Expr, col, is_len, lit, output_name, read_polars, when
 from dpframe.plan.fingerprint import (
     described,
     described_table,
@@ -182,6 +182,7 @@ __all__ = [
     "exponential",
     "in_order",
     "integer_range",
+    "is_len",
     "is_whole",
     "kind",
     "limits_in_words",
@@ -192,10 +193,12 @@ __all__ = [
     "nearest",
     "number",
     "open_bounds_of",
+    "output_name",
     "overflows",
     "plain",
     "read_keys",
     "read_other",
+    "read_polars",
     "real",
     "render_html",
     "render_text",

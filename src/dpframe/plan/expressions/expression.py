@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
+from dpframe.plan.expressions.foreign import read_polars
 from dpframe.plan.expressions.namespaces import CalendarNamespace, TextNamespace
 from dpframe.plan.hints import EXPRESSION, Hints
 from dpframe.plan.intervals import check_bound, check_interval
@@ -28,6 +31,7 @@ __all__ = [
     "When",
     "col",
     "lit",
+    "output_name",
     "when",
 ]
 
@@ -50,12 +54,12 @@ class Expr(Hints):
     dp.Expr: (wage / weeks)
     """
 
-    __slots__ = ("_node",)
+    __slots__ = ("_name", "_node")
     _habits = EXPRESSION
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, node: Node, name: str | None = None) -> None:
+        self._node, self._name = node, name
 
     def __repr__(self) -> str:
         return f"dp.Expr: {text(self._node, short=True)}"
@@ -71,7 +75,13 @@ class Expr(Hints):
 
     def _call(self, operation: str, *others: object, **options: Any) -> Expr:
         args = (self._node, *(node_of(o) for o in others))
-        return Expr(Call(operation, args, tuple(options.items())))
+        return Expr(Call(operation, args, tuple(options.items())), self._name)
+
+    def alias(self, name: str) -> Expr:
+        """A name for the column that it writes: `with_columns((dp.col("wage") / 52).alias("weekly"))`."""
+        if not isinstance(name, str) or not name:
+            raise InvalidArgument("alias takes a name that is not empty, as in (dp.col('wage') / 52).alias('weekly').")
+        return Expr(self._node, name)
 
     # Arithmetic
 
@@ -307,6 +317,8 @@ class Then(Expr):
 
 def node_of(value: object) -> Node:
     """An expression's node, or a literal of a plain value."""
+    if isinstance(value, pl.Expr):
+        value = read_polars(value)
     if isinstance(value, Expr):
         return value._node
     value = plain(value)
@@ -318,6 +330,19 @@ def node_of(value: object) -> Node:
     if family == Kind.INTEGER and not -(2**63) <= value < 2**63:  # type: ignore[operator]
         raise InvalidArgument("A whole number in an expression must fit in a signed 64-bit integer.")
     return Literal(float(value) if family == Kind.DECIMAL else value)  # type: ignore[arg-type]
+
+
+def output_name(expr: Expr, call: str) -> str:
+    """The name of the column that an expression writes: its alias, or that of its first column, as in Polars.
+
+    Errors: InvalidArgument where it begins with a constant
+    """
+    node: Node = expr._node
+    while isinstance(node, Call):
+        node = node.args[1 if node.operation == "case" else 0]
+    if expr._name is None and not isinstance(node, Name):
+        raise InvalidArgument(f"{call}: name the new column, as in (1 + dp.col('x')).alias('more').")
+    return expr._name or node.name  # type: ignore[union-attr]
 
 
 def col(name: str) -> Expr:
