@@ -69,7 +69,7 @@ def pairs():
         ("piece", S.str.split(",").list.get(-1, null_on_oob=True), s.str.split(",").list.get(-1)),
         ("truncate", T.dt.truncate("1w"), t.dt.truncate("1w")),
         ("date", dt.date(2020, 1, 1) <= T, t >= dt.date(2020, 1, 1)),
-        ("date of Polars", pl.date(2020, 1, 1) <= T, t >= dt.date(2020, 1, 1)),
+        ("date of Polars", pl.date(2020, 1, 1) <= T, dp.lit(dt.date(2020, 1, 1)) <= t),
         ("time", dt.datetime(2020, 1, 1, 2) < T, t > dt.datetime(2020, 1, 1, 2)),
         ("mixed", OURS["a"] + A, a + a),
     ]

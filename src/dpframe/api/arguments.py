@@ -182,7 +182,8 @@ def read_by(step: Step, by: Iterable[object]) -> tuple[Step, tuple[str, ...], fr
     if not flat:
         raise InvalidArgument("group_by: name at least one column.")
     made = dict(read_columns("group_by", [x for x in flat if isinstance(x, (Expr, pl.Expr))], {}))
-    texts = iter(read_names([x for x in flat if not isinstance(x, (Expr, pl.Expr))], "group_by", [*step.table.columns]))
+    typed = [x for x in flat if not isinstance(x, (Expr, pl.Expr))]
+    texts = iter(read_names([typed], "group_by", list(step.table.columns)))
     wholes = iter(made)
     names = tuple(next(wholes if isinstance(x, (Expr, pl.Expr)) else texts) for x in flat)
     new = {name: expr for name, expr in made.items() if expr._node != Name(name)}
