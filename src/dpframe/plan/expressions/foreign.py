@@ -67,7 +67,7 @@ def read_polars(expr: pl.Expr) -> Expr:
     """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
     tree = _tree(expr)
     name = polars_name(tree)
-    made = _read(tree)
+    made: Expr = _read(tree)
     return made if name is None else made.alias(name)
 
 
@@ -173,8 +173,7 @@ def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]
         case "Round", {"decimals": decimals, **mode}, [] if mode.get("mode", "HalfToEven") == "HalfToEven":
             return value.round(decimals)
         case "Clip", {"has_min": low, "has_max": high}, ends:
-            ends = iter(ends)
-            return value.clip(next(ends) if low else None, next(ends) if high else None)
+            return value.clip(ends[0] if low else None, ends[-1] if high else None)
         case "Boolean.IsIn", {"nulls_equal": True}, _:
             raise _unknown("is_in(nulls_equal=True)")
         case "Boolean.IsIn", _, [values]:

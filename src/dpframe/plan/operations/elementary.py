@@ -44,8 +44,9 @@ def rounded(value: float, decimals: int) -> float:
 
 
 def outward(ends: Bounds) -> Bounds:
-    """Both ends moved to the next float outside."""
-    return Bounds(math.nextafter(ends.lower, -math.inf), math.nextafter(ends.upper, math.inf))
+    """Both ends moved to the next float outside. An end at 0 stays: it is exact, and no sign of a value is wrong."""
+    low, high = ends
+    return Bounds(math.nextafter(low, -math.inf) if low else low, math.nextafter(high, math.inf) if high else high)
 
 
 def _power(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
@@ -78,10 +79,8 @@ def _round(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnD
         return ColumnDomain(args[0].dtype, args[0].nullable, args[0].bounds)
     bounds, decimals = as_floats(args[0].bounds), options["decimals"]
     if bounds is not None:
-        low, high = (rounded(end, decimals) for end in bounds)
-        bounds = (
-            finite(math.nextafter(low, -math.inf), math.nextafter(high, math.inf)) if decimals else Bounds(low, high)
-        )
+        ends = Bounds(*(rounded(end, decimals) for end in bounds))
+        bounds = finite(*outward(ends)) if decimals else ends
     return ColumnDomain(nw.Float64(), args[0].nullable, bounds)
 
 
