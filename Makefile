@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python -m
 SITE := $(RUN) sphinx --builder html --fresh-env --fail-on-warning --keep-going --quiet --jobs auto docs build/site
 SPREAD := --numprocesses logical --maxprocesses 8 --dist loadgroup
 
-.PHONY: demo test test-long test-oldest test-newest wheel docs docs-write bench clean
+.PHONY: demo test fuzz test-long test-oldest test-newest wheel docs docs-write bench clean
 
 demo: .venv-demo/installed
 	.venv-demo/bin/python demo/psid.py
@@ -20,6 +20,14 @@ test: $(VENV)/installed
 	$(VENV)/bin/lint-imports
 	$(RUN) pytest $(SPREAD)
 	$(SITE)
+
+# Other random questions on hostile tables each time, on every engine that starts quickly: any exception after a charge.
+# `make fuzz SEED=21` begins with the case that a failure has named.
+MINUTES ?= 1
+SEED ?=
+
+fuzz: $(VENV)/installed
+	DPFRAME_FUZZ_MINUTES=$(MINUTES) DPFRAME_FUZZ_SEED=$(SEED) $(RUN) pytest tests/conformance/test_fuzz.py -m long -k test_for_some_minutes
 
 test-long: $(VENV)/installed
 	$(RUN) pytest $(SPREAD) -m "long or not long"

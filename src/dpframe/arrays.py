@@ -1,4 +1,4 @@
-"""Arrays of numpy by what they hold, for annotations."""
+"""Types of numpy arrays, for annotations."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ __all__ = ["Booleans", "Floats", "Integers", "WideIntegers", "Words"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-WideIntegers = NDArray[np.int64] | NDArray[np.object_]  # Python's integers where some do not fit in 64 bits
+WideIntegers = NDArray[np.int64] | NDArray[np.object_]  # int64, or Python integers where some do not fit in 64 bits
 Booleans = NDArray[np.bool_]
 Words = NDArray[np.uint64]

@@ -1,36 +1,36 @@
-"""Every exception, in one tree. Messages name columns and parameters, never cells.
+"""All exceptions, in one tree. Messages name columns and parameters, never cells.
 
 ```
 DpFrameError
-├── InvalidArgument            a parameter that can never be right (also a ValueError)
+├── InvalidArgument            a parameter that is wrong for every table (also a ValueError)
 │   ├── InvalidPrice           ε, δ or ρ that is not a positive finite number in its range
 │   ├── InvalidBounds          L > U, NaN, or bounds of the wrong kind
-│   └── WrongCall              arguments that do not fit a question; says what to type (also a TypeError)
+│   └── WrongCall              arguments that do not fit a method; says what to type (also a TypeError)
 ├── SchemaError                the question does not fit the table's schema
 │   ├── UnknownColumn          no such column (also a KeyError)
 │   └── WrongType              the column's type cannot answer this (also a TypeError)
 ├── UnboundedContribution      no finite noise can hide one unit; says which limit to type
 │   └── MissingBounds          a sum or mean of a column without bounds
-├── DeltaRequired              keys nobody listed, or Gaussian noise, need a δ > 0
+├── DeltaRequired              keys that are not listed, or Gaussian noise, need a δ > 0
 ├── BudgetError
-│   ├── BudgetRequired         neither budget= nor dp.set_budget(...)
-│   ├── BudgetExceeded         the release costs more than is left
+│   ├── BudgetRequired         neither budget= nor dp.set_budget(...) names a budget
+│   ├── BudgetExceeded         the release costs more than is left in the budget
 │   ├── BudgetMismatch         the budget is bound to another unit, relation or limit
-│   ├── ReleaseMismatch        a name stands for another release; says what differs
-│   ├── ReleasePending         a release of this name was charged and its table was never stored
+│   ├── ReleaseMismatch        another release has this name; says what differs
+│   ├── ReleasePending         a release of this name was charged, and its table is not stored yet
 │   ├── ReleaseLost            a release was marked as lost while it ran, so its answer is not shown
-│   ├── FailuresUnacknowledged releases failed after they were charged, and nobody has said to go on
+│   ├── FailuresUnacknowledged releases failed after they were charged, and nobody has acknowledged it
 │   └── LedgerError            the ledger cannot be trusted or used, so nothing is released
 │       ├── LedgerUnavailable  missing, read-only, full, busy, on a network drive
 │       └── LedgerDamaged      replaced, put back from an older copy, or changed by hand
-├── FrameworkError             dpframe.theory: parts that do not fit together
+├── FrameworkError             parts of dpframe.theory that do not fit together
 │   ├── DomainMismatch
 │   └── MetricMismatch
 ├── UnknownAttribute           no such method or attribute; says what to type (also an AttributeError)
-├── UnsupportedOperation       what cannot be done privately, or not on this engine
-└── EngineError                the engine failed; its own words are withheld, they can hold cells
+├── UnsupportedOperation       an operation that cannot be private, or that this engine does not have
+└── EngineError                the engine failed; its own message is withheld, since it may show cells
 
-DpFrameWarning                 nothing is refused, and something about it is easily overlooked (a UserWarning)
+DpFrameWarning                 the call succeeds, but with a consequence that is easily overlooked (a UserWarning)
 ```
 """
 
@@ -71,7 +71,7 @@ __all__ = [
 
 
 def kind_of(value: object) -> str:
-    """What a value is, for a message that does not show it.
+    """The type of a value, in words for a message that does not show the value.
 
     >>> kind_of(3), kind_of("x"), kind_of(None)
     ('an int', 'a str', 'None')
@@ -81,11 +81,11 @@ def kind_of(value: object) -> str:
 
 
 class DpFrameError(Exception):
-    """The root: everything that dpframe raises on purpose."""
+    """The base class of all exceptions that dpframe raises on purpose."""
 
 
 class InvalidArgument(DpFrameError, ValueError):
-    """A parameter that can never be right, whatever the table."""
+    """A parameter that is wrong for every table."""
 
 
 class InvalidPrice(InvalidArgument):
@@ -93,11 +93,11 @@ class InvalidPrice(InvalidArgument):
 
 
 class InvalidBounds(InvalidArgument):
-    """Bounds with L > U, with a NaN, or of the wrong kind."""
+    """Bounds whose lower end is above the upper one, that contain a NaN, or that have the wrong type."""
 
 
 class WrongCall(InvalidArgument, TypeError):
-    """Arguments that do not fit a question: one is missing, is not known, or is one too many."""
+    """Arguments that do not fit a method: one is missing, has an unknown name, or is one too many."""
 
 
 class SchemaError(DpFrameError):
@@ -105,15 +105,15 @@ class SchemaError(DpFrameError):
 
 
 class UnknownColumn(SchemaError, KeyError):
-    """No such column."""
+    """The table has no column of this name."""
 
     def __str__(self) -> str:
-        # KeyError shows the repr of its argument; a sentence should read as a sentence.
+        # KeyError would show the repr of the message, in quotes.
         return Exception.__str__(self)
 
 
 class WrongType(SchemaError, TypeError):
-    """The column's type cannot answer this question."""
+    """The question does not apply to the column's type."""
 
 
 class UnboundedContribution(DpFrameError):
@@ -121,55 +121,58 @@ class UnboundedContribution(DpFrameError):
 
 
 class MissingBounds(UnboundedContribution):
-    """A sum or a mean was asked of a column whose values have no bounds."""
+    """The question is a sum or a mean of a column without bounds."""
 
 
 class DeltaRequired(DpFrameError):
-    """The release can only be private with some δ > 0."""
+    """The release needs a δ > 0 to be private."""
 
 
 class BudgetError(DpFrameError):
-    """Everything about paying."""
+    """The base class of errors about budgets and charges."""
 
 
 class BudgetRequired(BudgetError):
-    """No budget was named for this release."""
+    """The release names no budget, and no default budget is set."""
 
 
 class BudgetExceeded(BudgetError):
-    """The release costs more than the budget has left; nothing was spent."""
+    """The release costs more than is left in the budget; nothing was spent."""
 
 
 class BudgetMismatch(BudgetError):
-    """The budget serves another unit, neighbour relation or kind of price."""
+    """The budget belongs to another unit, neighbour relation or kind of price."""
 
 
 class ReleaseMismatch(BudgetError):
-    """The name stands for a release of another plan or price; nothing was spent."""
+    """Another release, of another plan or price, has this name; nothing was spent."""
 
 
 class ReleasePending(BudgetError):
-    """A release of this name was charged, and its table is not stored: it runs elsewhere, or it crashed."""
+    """A release of this name was charged, and its table is not stored: the release still runs, or it crashed."""
 
 
 class ReleaseLost(BudgetError):
-    """The release was marked as lost while it ran: its answer is not stored, and nobody sees it."""
+    """The release was marked as lost while it ran: its answer is neither stored nor shown."""
 
 
 class FailuresUnacknowledged(BudgetError):
-    """Releases failed after they were charged, which may depend on a row; nothing more is charged until it is said."""
+    """Releases failed after they were charged. Nothing more is charged until someone acknowledges it.
+
+    A failure may depend on a row, so it may reveal something about that row.
+    """
 
 
 class LedgerError(BudgetError):
-    """The ledger that keeps the budget cannot be used as it is."""
+    """The file or database that holds the budget cannot be used."""
 
 
 class LedgerUnavailable(LedgerError):
-    """The ledger cannot be reached, read or written: missing, read-only, full, busy, or on a network drive."""
+    """The ledger cannot be reached, read or written: it is missing, read-only, full, busy, or on a network drive."""
 
 
 class LedgerDamaged(LedgerError):
-    """The ledger is not the one it was: replaced, put back from an older copy, or changed by hand."""
+    """The ledger was replaced, restored from an older copy, or changed by hand."""
 
 
 class FrameworkError(DpFrameError):
@@ -185,11 +188,11 @@ class MetricMismatch(FrameworkError):
 
 
 class UnknownAttribute(DpFrameError, AttributeError):
-    """No such method or attribute; what other libraries call so has another name here, or cannot be."""
+    """There is no such method or attribute. The message names the method to use instead, or says why there is none."""
 
 
 class UnsupportedOperation(DpFrameError):
-    """It cannot be done privately, or this engine cannot do it."""
+    """The operation cannot be private, or this engine does not have it."""
 
 
 class EngineError(DpFrameError):
@@ -197,8 +200,8 @@ class EngineError(DpFrameError):
 
 
 class DpFrameWarning(UserWarning):
-    """Nothing is refused, and something about it is easily overlooked; the message says what to type instead.
+    """The call succeeds, but with a consequence that is easily overlooked. The message says what to type instead.
 
-    Weak limits of a budget, keys and bounds that were computed, a released table without rows, one of several marginals
-    that is changed by itself. It depends on what was typed and on what was released, never on rows that were not.
+    Examples: a budget with weak limits, computed keys or bounds, a released table without rows, a change to one of
+    several marginals. A warning depends on the typed arguments and on released tables, never on unreleased rows.
     """

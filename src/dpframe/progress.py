@@ -1,4 +1,4 @@
-"""A progress line for long enumerations: silent unless they take long and somebody can see it."""
+"""A progress line for long loops. It is shown when a loop takes more than two seconds and somebody can see it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["watched"]
 
 Item = TypeVar("Item")
 
-_PATIENCE = 2.0  # seconds before anything is shown
-_EVERY = 0.2
+_PATIENCE = 2.0  # seconds before the line is shown
+_EVERY = 0.2  # seconds between two updates
 
 
 def _visible() -> bool:
@@ -21,21 +21,22 @@ def _visible() -> bool:
 
 
 def watched(items: Iterable[Item], total: int, what: str, show: bool | None = None) -> Iterator[Item]:
-    """Pass the items on, with a line on standard error about how many have been taken.
+    """Yield the items, and show on standard error how many have been yielded.
 
-    Input:  total (count); what they are called; show: True from the start, False never, None as described above
+    Input:  total: number of items; what: their name in the plural; show: True shows the line from the start, False
+            never, None after two seconds if standard error is a terminal or a notebook
     """
     if show is False or (show is None and not _visible()):
         yield from items
         return
     due = time.monotonic() + (0.0 if show else _PATIENCE)
-    drawn = False
-    for done, item in enumerate(items):
+    line_open = False
+    for count, item in enumerate(items):
         if time.monotonic() >= due:
-            filled = 30 * done // max(total, 1)
-            bar = "█" * filled + "░" * (30 - filled)
-            print(f"\r{bar} {done:,} of {total:,} {what}", end="", file=sys.stderr, flush=True)
-            due, drawn = time.monotonic() + _EVERY, True
+            blocks = 30 * count // max(total, 1)
+            bar = "█" * blocks + "░" * (30 - blocks)
+            print(f"\r{bar} {count:,} of {total:,} {what}", end="", file=sys.stderr, flush=True)
+            due, line_open = time.monotonic() + _EVERY, True
         yield item
-    if drawn:
+    if line_open:
         print(f"\r{'█' * 30} {total:,} of {total:,} {what}", file=sys.stderr, flush=True)

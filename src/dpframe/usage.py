@@ -1,4 +1,4 @@
-"""A call with wrong arguments is answered with the line to write, in place of Python's TypeError."""
+"""Wrong arguments of a call: the error names the line to type, in place of Python's TypeError."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ from typing import Any, TypeVar
 
 from dpframe.errors import DpFrameWarning, WrongCall
 
-__all__ = ["BUDGET", "DOORS", "LEDGER", "PRICED", "RELEASED", "STEPS", "explained", "explains", "warn"]
+__all__ = [
+    "BUDGET",
+    "DOORS",
+    "ELSEWHERE",
+    "LEDGER",
+    "PLAN",
+    "PLANNED",
+    "PRICED",
+    "RELEASED",
+    "STEPS",
+    "explained",
+    "explains",
+    "statistic",
+    "warn",
+]
 
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
-_ARGUMENTS = {
-    "count": "",
-    "count_units": "",
-    **dict.fromkeys(("sum", "mean", "var", "std", "median", "min", "max"), "'wage', bounds=(0, 100)"),
-    "geometric_mean": "'wage', bounds=(1, 100)",
-    "quantile": "'wage', 0.9, bounds=(0, 100)",
-    "n_unique": "'city'",
-    "mode": "'city', keys=['Bonn', 'Kiel']",
+_ARGUMENTS = {  # of questions that are methods alone; a statistic brings its own: see `statistic`
     "top_k": "'city', 1, keys=['Bonn', 'Kiel']",
-    "first": "'city', by='when'",
-    "last": "'city', by='when'",
     "histogram": "'wage', bins=[0, 50, 100]",
     "crosstab": f"'region', 'sex', {_KEYS}",
     "marginals": f"['region', 'sex'], {_KEYS}",
@@ -54,17 +59,22 @@ PRICED = {
 }
 RELEASED = {"with_ci": "0.95", "suppress": "below=10", "accuracy": "alpha=0.05"}
 BUDGET = {"__init__": "epsilon=1.0, delta=1e-6"}
+PLAN = {"plan": "[query, ...], epsilon=0.1"}
+PLANNED = {"release": ""}
 LEDGER = {"budget": "'visits-2026', epsilon=1.0, delta=1e-6"}
 DOORS = {"protect": "table, unit='user_id'", "__call__": "unit='user_id', budget=dp.Budget(epsilon=1.0)"}
+
+ELSEWHERE: dict[str, str] = {}  # what other libraries call a statistic, and what to type here: see `statistic`
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
 
 def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) -> F:
-    """The same function; a call that does not fit its signature is answered with the line to write.
+    """Wrap a function, so that a call that does not fit its signature raises an error with the line to type.
 
-    Input:  line: where its name and its arguments go; typed: these arguments, by default those known for its name
+    Input:  line: the line to type, with {} for the function's name and for its arguments; typed: these arguments, by
+            default the example listed above for the function's name
     Errors: WrongCall
 
     >>> def n_unique(column): ...
@@ -77,17 +87,39 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
     def checked(*args: Any, **kwargs: Any) -> Any:
         try:
             return question(*args, **kwargs)
-        except TypeError:  # perhaps of the call itself; a call that fits costs nothing more
+        except TypeError:  # the signature is checked only now, so that a correct call takes no extra time
             wrong = _misfit(question, args, kwargs)
             if wrong is None:
                 raise
         verb = question.__name__
-        said = {**_ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
-        called = line.partition("(")[0]
-        asked = verb if "{}" in called and not verb.startswith("__") else called
-        raise WrongCall(f"{asked}: {wrong}. Type {line.format(verb, said).replace('(, ', '(')}.")
+        arguments = {**_ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
+        prefix = line.partition("(")[0]
+        subject = verb if "{}" in prefix and not verb.startswith("__") else prefix
+        raise WrongCall(f"{subject}: {wrong}. Type {line.format(verb, arguments).replace('(, ', '(')}.")
 
     return checked  # type: ignore[return-value]
+
+
+def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:
+    """A statistic that people type, as `dp.NAME` and as a method: a call that does not fit names the line to write.
+
+    Input:  typed: the arguments of that line; elsewhere: what other libraries call it, with spaces between
+    Errors: WrongCall
+
+    >>> @statistic("'wage'", elsewhere="midpoint")
+    ... def midrange(column): ...
+    >>> ELSEWHERE.pop("midpoint"), _ARGUMENTS.pop("midrange")
+    ("Type dp.midrange('x').", "'wage'")
+    """
+
+    def checked(question: F) -> F:
+        verb = question.__name__
+        _ARGUMENTS[verb] = typed
+        short = typed.replace("'wage'", "'x'").replace("'city'", "'x'")
+        ELSEWHERE.update(dict.fromkeys(elsewhere.split(), f"Type dp.{verb}({short})."))
+        return explained(question)
+
+    return checked
 
 
 def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
@@ -99,12 +131,12 @@ def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def explains(line: str, verbs: Mapping[str, str] = _ARGUMENTS) -> Callable[[C], C]:
-    """A class whose questions, or other verbs, are explained, each by its line."""
+    """A decorator that applies `explained` to the methods of a class that `verbs` lists, with example arguments."""
 
     def changed(kind: C) -> C:
         for verb in filter(partial(hasattr, kind), verbs):
-            one = line.replace(", max_rows=5", "") if verb == "count_units" else line
-            setattr(kind, verb, explained(getattr(kind, verb), one, verbs[verb]))
+            verb_line = line.replace(", max_rows=5", "") if verb == "count_units" else line
+            setattr(kind, verb, explained(getattr(kind, verb), verb_line, verbs[verb]))
         return kind
 
     return changed

@@ -368,7 +368,7 @@ def ties_keep_more():
 
 def noise_is_somebody():
     draw = np.random.default_rng(1)
-    return sum(values.somebody_between(draw.laplace(0, 20, 66), 20) for _ in range(1000)) > 10
+    return sum(values.most_between(draw.laplace(0, 20, 66), 20) for _ in range(1000)) > 10
 
 
 def nobody_counts():
@@ -657,8 +657,8 @@ PLANTS = [
         8,
     ),
     Plant(
-        "the claim of a sum of logarithms leaves the fraction bits out",
-        measures.log_total,
+        "the claim of a sum of squares or logarithms leaves the fraction bits out",
+        measures._computed_total,
         "bound.scaled(2**fraction)",
         "bound",
         lambda: claims_broken(),
@@ -706,7 +706,7 @@ PLANTS = [
     Plant(
         "keys that are not listed take places",
         keys.keyed,
-        "frame.filter(*kept)",
+        "frame.filter(*filters)",
         "frame",
         unlisted_keys_take_places,
         13,
@@ -770,8 +770,8 @@ PLANTS = [
     Plant(
         "a refused release is charged",
         account.Budget._within_limit,
-        "if spent <= self._limit:",
-        "page._book._spent = spent\n    if spent <= self._limit:",
+        "if total <= self._limit:",
+        "page._book._spent = total\n    if total <= self._limit:",
         a_refusal_spends,
         15,
     ),
@@ -786,7 +786,7 @@ PLANTS = [
     Plant(
         "a price is the float next to it",
         losses.typed_number,
-        "Fraction(repr(value)) if",
+        "number_of(value) if",
         "Fraction(value) if",
         tenths_do_not_add_up,
         15,
@@ -865,15 +865,15 @@ PLANTS = [
     Plant(
         "rows of nobody count",
         rows.__dict__["lowered"].dispatch(steps.Source),
-        "frame.filter(*missing) if missing else frame",
+        "frame.filter(*present) if present else frame",
         "frame",
         nobody_counts,
     ),
     Plant(
         "no limit of rows in a group",
         limits._rows_per_group,
-        "return min(given)",
-        "return max(given)",
+        "return min(limits_in_rows)",
+        "return max(limits_in_rows)",
         lambda: claims_broken(),
     ),
     Plant(
@@ -934,7 +934,7 @@ PLANTS = [
     Plant(
         "l2 is taken for one group only",
         sensitivity.change,
-        "q * largest**2 + rest**2",
+        "q * largest**2 + remainder**2",
         "largest**2",
         lambda: claims_broken(limits=LIMITS[3]),
     ),
@@ -976,7 +976,7 @@ PLANTS = [
     ),
     Plant(
         "a histogram of nobody is read as one of somebody wherever one bin stands out",
-        values.somebody_between,
+        values.most_between,
         "MODEL.false_alarm / runs",
         "MODEL.false_alarm",
         noise_is_somebody,
@@ -1054,7 +1054,7 @@ PLANTS = [
     Plant(
         "the nearest candidate is decided by a division of floats",
         integers.candidate_number,
-        "nearest = engine.quotient(scaled * (2 * last) + candidates.extent, 2 * candidates.extent)",
+        "nearest = engine.quotient(position * (2 * last) + candidates.extent, 2 * candidates.extent)",
         "nearest = (inside / candidates.step + 0.5).floor().cast(nw.Int64)",
         lambda: ties_have_another_candidate(),
     ),
@@ -1096,7 +1096,7 @@ PLANTS = [
     Plant(
         "a table is the same wherever it stands in a query",
         compiler._ranks,
-        "if not backend_of(joined).reads_once:",
+        "if not backend_of(parts).reads_once:",
         "if False:",
         random_rows_exceed_a_claim,
     ),
@@ -1166,7 +1166,7 @@ PLANTS = [
     Plant(
         "an interrupt goes on as it came",
         sealed,
-        "stopped = KeyboardInterrupt()",
+        "failure = KeyboardInterrupt()",
         "raise",
         tracebacks_hold_rows,
     ),

@@ -181,7 +181,7 @@ def given(seed: int, *, choosing: bool = False) -> Iterator[Transcript]:
             patch.setattr(values, "draw_curves", lambda counts, _, number, **__: np.tile(counts.clip(0), (number, 1)))
             patch.setattr(values, "_CASES", 1)
             patch.setattr(values, "nobody_there", lambda counts, _: float(counts.sum() <= 0))
-            patch.setattr(clipping, "somebody_between", lambda *_: True)
+            patch.setattr(clipping, "most_between", lambda *_: True)
         salt = f"{seed:032x}"
         patch.setattr(account, "secrets", SimpleNamespace(token_hex=lambda _: salt))  # of partitions
         with bits.substitute(lambda count: words.integers(0, 2**64, count, dtype=np.uint64)):  # salts

@@ -1,5 +1,6 @@
 """Budgets: exact prices, refusals that change nothing, one unit and relation, threads."""
 
+import math
 import pickle
 import random
 import re
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpframe.budget import Budget, Loss
-from dpframe.budget.losses import GRID, MOST, read_delta, read_epsilon
+from dpframe.budget.losses import GRID, MOST, number_of, read_delta, read_epsilon
 from dpframe.errors import BudgetExceeded, BudgetMismatch, InvalidPrice, UnsupportedOperation
 
 
@@ -85,8 +86,8 @@ def test_sums_are_exact_and_bounded_and_limits_hold(prices, limit):
     assert granted <= budget.spent.exact_epsilon <= read_epsilon(limit)
     assert GRID % budget.spent.exact_epsilon.denominator == 0
     left = budget.remaining
-    assert Fraction(repr(left.epsilon)) <= left.exact_epsilon
-    assert Fraction(repr(budget.spent.epsilon)) >= budget.spent.exact_epsilon
+    assert number_of(left.epsilon) <= left.exact_epsilon
+    assert number_of(budget.spent.epsilon) >= budget.spent.exact_epsilon
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,9 @@ def test_sums_are_exact_and_bounded_and_limits_hold(prices, limit):
         (Fraction(1, 7), 7, 1.0),
         (Decimal("0.1"), 10, Decimal(1)),
         (1 / 7, 7, 1),
+        (1 / 11, 11, 1),
+        (np.float64(1 / 49), 49, 1.0),
+        (1e-6 / 11, 11, 1e-6),
         (Fraction(1, 997), 997, 1),
         (Fraction(1, 3000), 3000, 1),
         (1e-12, 10, 1e-11),
@@ -113,6 +117,50 @@ def test_parts_of_a_budget_fit(price, times, limit):
             budget.charge(each, "a", "count()")
 
 
+@pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.long)])
+def test_every_part_of_a_thousand_or_fewer_fits(step):
+    """Each k / n as a float is charged as that fraction, so n of them are k, and k / n and (n - k) / n are 1."""
+    for n in range(1, 1001):
+        for k in (1, *range(2, n, step), n - 1, n, n + 1, 3 * n - 1):
+            if k:
+                each = Loss.charged(read_epsilon(k / n), Fraction(0)).exact_epsilon
+                assert each.numerator * n == k * each.denominator
+
+
+@pytest.mark.parametrize("zeros", range(13))
+def test_parts_of_small_prices_fit(zeros):
+    """Those of δ, mostly: 1e-6 / 7 is charged seven times from 1e-6."""
+    for n in range(1, 1001, 3):
+        price = float(f"1e-{zeros}") / n
+        assert read_delta(min(price, 0.5), "delta") == min(Fraction(1, n * 10**zeros), Fraction(1, 2))
+
+
+def test_a_float_stands_for_a_number_beside_it():
+    """A decimal of up to 12 digits is itself, whatever fraction is near; above 2^30 every float is its decimal."""
+    draw = random.Random(5)
+    for _ in range(3000):
+        value = math.ldexp(draw.random(), draw.randint(-60, 60))
+        read = number_of(value)
+        assert abs(read - Fraction(value)) <= Fraction(value) / 2**51
+        digits = draw.randint(1, 12)
+        typed = Decimal(draw.randrange(10 ** (digits - 1), 10**digits)).scaleb(draw.randint(-24, 3))
+        assert number_of(float(typed)) == Fraction(typed)
+    assert number_of(2**30 + 1 / 3) == Fraction(repr(2**30 + 1 / 3))
+    assert number_of(1e23) == 10**23
+    assert number_of(-1 / 3) == Fraction(-1, 3)
+    for near in (1 / 3 - 2**-52, 1 / 3 + 2**-52, 0.333333333333333):
+        assert number_of(near) == Fraction(repr(near))
+
+
+def test_what_is_charged_for_a_float_is_what_its_noise_is_calibrated_to():
+    """1/11 as a float is less than its shortest decimal, 2/3 more: the scale is that of the fraction, rounded up."""
+    for n in (3, 7, 11, 49, 997):
+        budget = Budget(epsilon=1)
+        out = pl.DataFrame({"id": [1, 2, 3]}).dp(unit="id", budget=budget).count_units().release(epsilon=1 / n)
+        assert budget.spent.exact_epsilon == Fraction(1, n)
+        assert out.noise["scale"].to_list() == [float(n)]
+
+
 @pytest.mark.filterwarnings("ignore:The released table is empty")  # too few units: it is about the price
 def test_thirds_of_a_budget_are_released():
     """What a user types: three times 1/3 of 1, in ε, and of δ beside it."""
@@ -123,7 +171,7 @@ def test_thirds_of_a_budget_are_released():
         for _ in range(3):
             frame.count_units().release(epsilon=third, delta=Fraction(1, 3 * 10**6))
         assert budget.remaining.delta == 0
-        assert (budget.remaining == Loss(0, 0)) == isinstance(third, Fraction)
+        assert budget.remaining == Loss(0, 0)
         with pytest.raises(BudgetExceeded, match=r"Nothing was (spent|charged)"):
             frame.count_units().release(epsilon=1e-12, delta=1e-9)
 
@@ -141,7 +189,7 @@ def test_what_is_shown_is_never_more_than_is_left_nor_less_than_was_spent():
     assert str(budget.remaining) == "ε = 0.666666"
     assert str(budget.spent) == "ε = 0.333334"
     assert budget.remaining.epsilon == 0.6666666666666666
-    assert budget.spent.epsilon == 0.33333333333333337
+    assert budget.spent.epsilon == 1 / 3
     assert str(Budget(epsilon=0.1).remaining) == "ε = 0.1"
 
 

@@ -80,9 +80,32 @@ def test_an_old_limit_is_still_its_own(old, tmp_path):
     with pytest.raises(errors.BudgetMismatch):
         Ledger(old).budget("visits", epsilon=1.3333333333, delta=1e-6)
     budget = Ledger(tmp_path / "new.sqlite").budget("visits", epsilon=4 / 3)
-    assert budget.limit.exact_epsilon == Fraction("1.3333333333333333")
+    assert budget.limit.exact_epsilon == Fraction(4, 3)
     with pytest.raises(errors.BudgetMismatch):
         Ledger(tmp_path / "new.sqlite").budget("visits", epsilon=1.333333333333)
+
+
+def test_a_limit_that_was_read_as_a_decimal_is_still_its_own(tmp_path):
+    """Until now 4/3 as a float was 1.3333333333333333: a budget of this limit is opened by it, and is not raised."""
+    path = tmp_path / "study.sqlite"
+    Ledger(path).budget("visits", epsilon=Fraction("1.3333333333333333"), delta=Fraction("3.3333333333333335e-7"))
+    budget = Ledger(path).budget("visits", epsilon=4 / 3, delta=1e-6 / 3)
+    assert budget.limit.exact_epsilon == Fraction("1.3333333333333333")
+    assert budget.limit.exact_delta == Fraction("3.3333333333333335e-7")
+    with pytest.raises(errors.BudgetMismatch):
+        Ledger(path).budget("visits", epsilon=1.333333333333, delta=1e-6 / 3)
+
+
+def test_a_price_under_a_name_is_written_as_it_was(old, tmp_path):
+    """By the shortest decimal of a float, so that a name that was charged before is found again."""
+    budget = Ledger(tmp_path / "new.sqlite").budget("visits", epsilon=1)
+    frame = pl.DataFrame({"id": [7, 8, 9, 10]}).dp(unit="id", budget=budget)
+    frame.count_units().release(epsilon=1 / 11, name="people")
+    (charge,) = [entry for entry in budget._book.entries() if entry.kind == "charge"]
+    assert charge.body["plan"]["price"] == {"epsilon": "9090909090909091/100000000000000000"}
+    assert charge.body["loss"]["epsilon"] == "1/11"
+    frame.count_units().release(epsilon=1 / 11, name="people")
+    assert budget.spent.exact_epsilon == Fraction(1, 11)
 
 
 def test_two_processes_bring_a_ledger_forward_once(old):

@@ -42,7 +42,7 @@ KEYS = {
 
 
 def aggregates(name: str, dtype: Any) -> list[Any]:
-    """Every aggregate of a column, with the bounds and keys of its kind; those that its type has not are refused."""
+    """Every aggregate of a column, with bounds and keys of its kind. Those that its type does not have are refused."""
     family_of = "float" if family(dtype) == "decimal" else family(dtype)
     zoned = getattr(dtype, "time_zone", None) is not None
     utc = lambda x: x.replace(tzinfo=dt.UTC) if zoned and isinstance(x, dt.datetime) else x  # noqa: E731
@@ -52,6 +52,7 @@ def aggregates(name: str, dtype: Any) -> list[Any]:
         made += [dp.sum(name, bounds=bounds), dp.sum(name, unit_bounds=bounds), dp.mean(name, bounds=bounds)]
         made += [dp.var(name, bounds=bounds), dp.std(name, bounds=bounds), dp.median(name, bounds=bounds)]
         made += [dp.quantile(name, 0.9, bounds=bounds), dp.min(name, bounds=bounds), dp.max(name, bounds=bounds)]
+    made.append(dp.skew(name, bounds=(-2.5, 1000.0)))
     made.append(dp.geometric_mean(name, bounds=(0.5, 1000.0)))
     for keys in (KEYS[family_of], [*KEYS[family_of], None]):
         made.append(dp.mode(name, keys=[utc(key) for key in keys]))
@@ -90,7 +91,7 @@ Step = Callable[[Side], dp.PrivateFrame]
 
 
 def a_table(rng: random.Random) -> tuple[Table, Any]:
-    """Two columns of each of two types beside a unit of some rows, or of hostile cells, and the unit."""
+    """Two columns of each of two types and a column for the unit, which has some rows each or hostile cells."""
     first, second = rng.sample(sorted(TYPES), 2)
     table = dict(pairs([first, second], most=rng.choice([12, 60])))
     height = len(next(iter(table.values())).cells)
@@ -106,7 +107,7 @@ def _columns(frame: dp.PrivateFrame) -> dict[str, Any]:
 
 
 def _expression(rng: random.Random, frame: dp.PrivateFrame) -> dp.Expr:
-    """An operation on columns, then up to three more."""
+    """An operation on columns, followed by up to three more operations."""
     columns = _columns(frame)
     name = rng.choice(list(columns))
     a, b = dp.col(name), dp.col(rng.choice(list(columns)))
@@ -128,7 +129,7 @@ AFTER = (
 
 
 def a_step(rng: random.Random, side: Side) -> Step:
-    """What is done next to a table: named here by what it reads, so that it can be done to others."""
+    """The next step on a table. It is described by the columns that it reads, so that it can be repeated on others."""
     return rng.choice(STEPS)(rng, side)
 
 
@@ -158,7 +159,7 @@ def _kind(dtype: Any) -> str:
 
 
 def _zoned(dtype: Any, value: Any) -> Any:
-    """A time as columns of a type have it: with a zone or without."""
+    """A time with a zone or without, as the columns of a type have it."""
     zoned = getattr(dtype, "time_zone", None) is not None and isinstance(value, dt.datetime)
     return value.replace(tzinfo=dt.UTC) if zoned else value
 
@@ -217,7 +218,7 @@ def _rename(rng: random.Random, side: Side) -> Step:
 
 
 def _join(rng: random.Random, side: Side) -> Step:
-    """A public table of the same engine that has some cells of a column, twice perhaps, and a number beside them."""
+    """A public table of the engine with some cells of a column, perhaps repeated, and a column of numbers."""
     name = rng.choice(["u", *side.held])
     cells = side.held[name].cells
     some = tuple(rng.choice(cells) for _ in range(PUBLIC))
@@ -264,7 +265,7 @@ STEPS = (
 
 
 def a_question(rng: random.Random, side: Side, *, wide: bool) -> Callable[[Side], Any]:
-    """What is asked of the table; where `wide`, with limits that no unit reaches."""
+    """A question about the table; with `wide`, one whose limits no unit reaches."""
     limits: dict[str, Any] = {}
     if not isinstance(side.unit, dp.Rows):
         most = [WIDE] if wide else [1, 2, 3, 16]
@@ -273,7 +274,7 @@ def a_question(rng: random.Random, side: Side, *, wide: bool) -> Callable[[Side]
 
 
 def _keys(rng: random.Random, dtype: Any) -> list[Any] | None:
-    """Keys to list, sometimes with null among them; or none, so that they are found."""
+    """A list of keys, sometimes with null; or None, so that keys come from the data."""
     listed = [_zoned(dtype, key) for key in KEYS.get(_kind(dtype), KEYS["string"])]
     return rng.choice([None, listed, [*listed, None]])
 

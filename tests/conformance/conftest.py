@@ -1,4 +1,4 @@
-"""The suite says at its end how large it was, whichever worker ran what."""
+"""At its end the suite reports how many cases it covered, over all workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["dask_here", "in_postgres", "spark_session"]
 
 @pytest.fixture(autouse=True)
 def started(request):
-    """What an engine needs beside it is started by the first test that asks it."""
+    """The server of an engine is started by the first test that needs it."""
     engine = getattr(request.node, "callspec", None) and request.node.callspec.params.get("engine")
     if engine is not None and engine.needs:
         STARTED[engine.needs] = request.getfixturevalue(engine.needs)
@@ -27,7 +27,7 @@ def started(request):
 
 @pytest.fixture(autouse=True)
 def silent(started, capfd):
-    """No engine writes anything: it could hold cells."""
+    """No engine may print anything: its output could show cells."""
     yield
     out, err = capfd.readouterr()
     assert not out + err

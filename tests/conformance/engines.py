@@ -44,7 +44,7 @@ class Brought:
 
 @dataclass(frozen=True)
 class Engine:
-    """A name; how a table is brought; how many expressions one query takes; what is started before; if it is slow."""
+    """An engine: its name, its way to make a table, expressions per query, its server, and whether it is slow."""
 
     name: str
     make: Callable[[Table], tuple[Any, Table]]
@@ -61,7 +61,7 @@ class Engine:
 
 
 def column(cells: Cells) -> pa.Array:
-    """Cells as Arrow holds them; whole numbers beyond 64 bits as texts."""
+    """Cells in Arrow's types; integers beyond 64 bits become texts."""
     dtype = cells.dtype
     values = [None if _infinite(dtype, x) else x for x in cells.cells]
     if family(dtype) == "string":  # also those that are no Unicode, at which Arrow does not look
@@ -101,12 +101,12 @@ def _infinite(dtype: Any, cell: Any) -> bool:
 
 
 def finite(table: Table) -> Table:
-    """Without infinite dates and times."""
+    """The cells without infinite dates and times."""
     return _left_out(table, _infinite)
 
 
 def plain(table: Table) -> Table:
-    """Without texts that are no Unicode, and infinite dates and times: none of them is a value of Python."""
+    """The cells without texts that are not Unicode and infinite dates and times, which are no values of Python."""
     return _left_out(table, lambda dtype, cell: _infinite(dtype, cell) or isinstance(cell, bytes))
 
 
@@ -117,7 +117,7 @@ def _left_out(table: Table, lacks: Callable[[Any, Any], bool]) -> Table:
 
 
 def without(table: Table, *lacking: Callable[[Any], bool]) -> Table:
-    """The columns of types that an engine has."""
+    """The columns whose types an engine has."""
     return {name: cells for name, cells in table.items() if not any(lacks(cells.dtype) for lacks in lacking)}
 
 
@@ -172,7 +172,7 @@ def pyarrow(change: Callable[[pa.Table], pa.Table]) -> Callable[[Table], tuple[p
 
 
 def each(change: Callable[[pa.ChunkedArray], Any]) -> Callable[[pa.Table], pa.Table]:
-    """A change of every column but the number of the row."""
+    """Change every column except the row number."""
     return lambda table: pa.table({n: table[n] if n == "r" else change(table[n]) for n in table.column_names})
 
 
@@ -241,7 +241,7 @@ def pandas_pyarrow(table: Table) -> tuple[pd.DataFrame, Table]:
 
 
 def pandas_object(table: Table) -> tuple[pd.DataFrame, Table]:
-    """Texts as Python objects, among them some that are no Unicode, which are missing; the rest as numpy holds it."""
+    """Texts become Python objects, some of them not Unicode, which are missing values. Other columns become numpy's."""
     frame, held = pandas_numpy(table)
     lone = ("\ud800", "a\udfff", "\udcff")
     for name, cells in held.items():
@@ -461,7 +461,7 @@ ENGINES = (
 
 
 def rows_of(frame: Any, names: list[str], by: str = "r") -> dict[str, list[Any]]:
-    """The values of some columns of a protected table as its engine computes them, in the order of another one."""
+    """The values of some columns of a protected table, computed by its engine, ordered by another column."""
     columns = {name: frame._step.table.columns[name] for name in [by, *names]}
     step = frame._step
     if source_of(step).data.engine == "dask":

@@ -1,4 +1,4 @@
-"""The expressions that are asked: every operation, every cast, every comparison, on columns and with literals."""
+"""The expressions under test: every operation, every cast, every comparison, on columns and with literals."""
 
 from __future__ import annotations
 
@@ -89,6 +89,8 @@ def _numbers(a: dp.Expr) -> list[dp.Expr]:
         a.is_in(x)
         for x in ([], [0], [1, 0.5, -1.0], [2**63 - 1, -(2**63)], [2**63, 2**64 - 1], [2**53 + 1, 2.0**53], [-0.0])
     ]
+    made += [a.is_in([x, x - 1, 1]) for x in (128, 2**8, 2**15, 2**16, 2**31, 2**32, 2**63, 2**64 - 1, 2.0**63, 1e300)]
+    made += [a.is_in([-x, -x - 1]) for x in (2**7, 2**15, 2**31, 2**63 - 1)]
     made += [a.fill_null(x) for x in (0, 5, -1, 300, 2**63 - 1, 2**64 - 1, 0.5, 1e300, -0.0)]
     made += [
         a.clip(low, high)
@@ -114,7 +116,7 @@ def _numbers(a: dp.Expr) -> list[dp.Expr]:
 
 
 def _decimal(a: dp.Expr) -> dp.Expr:
-    """A literal in some rows: as a decimal of SQL, its third power would be too large."""
+    """A literal in some of the rows. If SQL read it as a decimal, its third power would be too large."""
     return dp.when(a > 0).then(123456789012345.6)
 
 

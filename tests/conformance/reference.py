@@ -43,7 +43,7 @@ class Typed:
 
 
 def family(dtype: Any) -> str:
-    """The kind of a type, in one word."""
+    """The kind of a type, as a word."""
     if dtype.is_integer():
         return "integer"
     if dtype.is_float():
@@ -96,7 +96,7 @@ def number(cell: Any) -> float | None:
 
 
 def value(node: Any, row: Mapping[str, Typed]) -> Typed:
-    """What an expression is in a row of typed, held cells."""
+    """The value of an expression in a row of cells with their types."""
     match node:
         case Name(name):
             return row[name]
@@ -139,7 +139,7 @@ def float64(x: Typed) -> float | None:
 
 
 def ieee(op: Callable[[float, float], float], a: float | None, b: float | None) -> float | None:
-    """A float operation; NaN is None, what is too large is infinite."""
+    """A float operation. A result of NaN is None, and a result beyond the floats is infinite."""
     if a is None or b is None:
         return None
     try:
@@ -297,7 +297,7 @@ def is_null(args, options):
 
 def is_in(args, options):
     x, kind = args[0], family(args[0].dtype)
-    if x.value is None or (kind == "integer" and int64(x) is None):
+    if x.value is None:
         return Typed(nw.Boolean(), None)
     if kind in ("float", "decimal"):
         return Typed(nw.Boolean(), x.value in [float(v) for v in options["values"]])
@@ -494,7 +494,7 @@ def piece(x: str, options: dict[str, Any]) -> str | None:
 
 
 def cased(written: str, other: Callable[[str], str]) -> str:
-    """A letter for a letter; one whose other case is several letters stays."""
+    """Replace a letter by its other case; a letter whose other case is several letters stays."""
     return "".join(y if len(y := other(x)) == 1 else x for x in written)
 
 

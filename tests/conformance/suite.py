@@ -31,7 +31,7 @@ _TYPED = re.compile(rf"{_CALLS}|{_TYPES}|\b(CAST|SET|CREATE|AT TIME ZONE|Give|Co
 
 @dataclass
 class Tally:
-    """How much was held, by engine: operations, cells, combinations of both; and what was refused."""
+    """Numbers of checked operations, cells and combinations of both, and the refusals, for each engine."""
 
     operations: dict[str, set[str]] = field(default_factory=dict)
     cells: Counter[str] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ class Tally:
     messages: dict[str, str] = field(default_factory=dict)  # one of each operation and error
 
     def add(self, engine: str, operations: set[str], rows: int, many: int) -> None:
-        """Some expressions, of these operations, on a table."""
+        """Add `many` expressions, with their operations, on a table of `rows` rows to the counts."""
         self.operations.setdefault(engine, set()).update(operations)
         self.cells[engine] += rows
         self.combinations[engine] += rows * many
@@ -52,7 +52,7 @@ class Tally:
         self.messages.setdefault(key, str(error))
 
     def plain(self) -> dict[str, Any]:
-        """As JSON takes it, from a worker to the controller."""
+        """The counts as JSON, for the way from a worker to the controller."""
         operations = {name: sorted(words) for name, words in self.operations.items()}
         return {
             "operations": operations,
@@ -63,7 +63,7 @@ class Tally:
         }
 
     def merge(self, other: Mapping[str, Any]) -> None:
-        """Add what a worker has held."""
+        """Add the counts of a worker."""
         for name, words in other["operations"].items():
             self.operations.setdefault(name, set()).update(words)
         self.cells.update(other["cells"])
@@ -72,7 +72,7 @@ class Tally:
         self.messages = {**other["messages"], **self.messages}
 
     def lines(self) -> list[str]:
-        """For people."""
+        """The counts as a text for people."""
         rows = [
             f"{name}: {len(words)} operations, {self.cells[name]:,} rows, {self.combinations[name]:,} combinations"
             for name, words in sorted(self.operations.items())
@@ -101,7 +101,7 @@ TALLY = Tally()
 
 
 def refused(engine: str, operation: str, error: DpFrameError, question: str = "") -> list[str]:
-    """Count a refusal; what is wrong with it: that its words, but for the question's own, name nothing to type."""
+    """Count a refusal. Return a complaint if its message, without the words of the question, names nothing to type."""
     TALLY.refuse(engine, operation, error)
     words = str(error).replace(question, "") if question else str(error).split(": ", 1)[-1]
     words = words.replace("with_columns(x=...)", "").replace("with_columns(x=)", "")
@@ -113,7 +113,7 @@ _HELD: dict[Any, tuple[Cells, list[Typed]]] = {}
 
 
 def _held(cells: Cells, *, readable: bool) -> list[Typed]:
-    """A column's cells as operations see them; of a column that an engine does not read, whether there is one."""
+    """The cells of a column as operations see them; for a column that is not read, whether each cell is null."""
     key = (id(cells), readable)
     if key not in _HELD:
         typed = [held(cells.dtype, cell) if readable else Typed(cells.dtype, cell) for cell in cells.cells]
@@ -134,7 +134,7 @@ def wanted(expr: dp.Expr, table: Mapping[str, Cells], frame: dp.PrivateFrame) ->
 
 
 def same(got: Any, want: Any) -> bool:
-    """Whether two values are one: of one kind, and equal; zeros have no sign."""
+    """Whether two values are of one kind and equal; 0.0 and -0.0 are equal."""
     return type(got) is type(want) and got == want
 
 
@@ -202,7 +202,7 @@ def _operations(node: Any) -> set[str]:
 def _values(
     engine: Engine, brought: Brought, frame: dp.PrivateFrame, nothing: dp.PrivateFrame, exprs: Sequence[dp.Expr]
 ) -> list[str]:
-    """Where the values, and the totals of one query, are others than those of `reference`."""
+    """The differences between the values and totals of one query and those of `reference`."""
     named = {f"e{i}": expr for i, expr in enumerate(exprs)}
     made = frame.with_columns(**named)
     try:
@@ -222,7 +222,7 @@ def _values(
 
 
 def _raised(engine: Engine, nothing: dp.PrivateFrame, expr: dp.Expr, error: BaseException) -> list[str]:
-    """What an expression that cannot be computed is: refused in words by the same query on no row, or a failure."""
+    """A refusal if the query on the table without rows is refused with a typed error too; otherwise a failure."""
     made = nothing.with_columns(x=expr)
     try:
         asked.validate(made.agg(n=dp.count("x"))._question)
@@ -237,7 +237,7 @@ def _raised(engine: Engine, nothing: dp.PrivateFrame, expr: dp.Expr, error: Base
 def _unlike(
     engine: Engine, brought: Brought, made: dp.PrivateFrame, name: str, expr: dp.Expr, got: list[Any], want: list[Any]
 ) -> list[str]:
-    """Rows whose value is another, or not within what the plan says of the column."""
+    """The rows whose value differs from the expected one, or is outside of the domain that the plan states."""
     facts, failures = made._step.table.columns[name].domain, []
     scale = NANO[facts.dtype.time_unit] if family(facts.dtype) in ("datetime", "duration") else 1
     low, high = (end * scale for end in facts.bounds) if facts.bounds else (-math.inf, math.inf)

@@ -37,7 +37,7 @@ LONG = [pytest.param(e, id=e.name, marks=_marks(e, quick=False)) for e in EVERY]
 
 
 def ticks(dtype, cell):
-    """A held cell as the number that is added up: a time's ticks."""
+    """The number that is added up for a cell: for a time its ticks."""
     if cell is None or family(dtype) in ("string", "boolean", "date", "integer"):
         return cell
     if family(dtype) in ("datetime", "duration"):
@@ -67,7 +67,7 @@ def integer(measure, x):
 
 
 def unlike(measure, totals, column):
-    """The rows of cells whose totals are others than they should be; `column` has what each row holds."""
+    """The rows whose totals are wrong. Input: `column`: the cell of each row."""
     dtype, cells = column
     values = [ticks(dtype, cell) for cell in cells]
     if measure.kind in ("ranks", "modes"):
@@ -76,6 +76,9 @@ def unlike(measure, totals, column):
             for row, (x, many) in enumerate(zip(values, totals, strict=True))
             if not _chosen(measure, dtype, x, many)
         ]
+    if measure.kind == "log":
+        rows = enumerate(zip(values, totals, strict=True))
+        return [row for row, (x, got) in rows if not _is_logarithm(measure, x, int(got) * measure.unit)]
     if measure.kind in ("values", "distinct"):
         right = [Fraction(x is not None) for x in values]
     elif measure.kind in ("rows", "units"):
@@ -85,8 +88,18 @@ def unlike(measure, totals, column):
     return [row for row, (got, want) in enumerate(zip(totals, right, strict=True)) if int(got) * measure.unit != want]
 
 
+def _is_logarithm(measure, x, got):
+    """Whether a total is the logarithm on the grid; see `release/estimators` for what is said of its digits."""
+    grid = measure.grid
+    if x is None:
+        return got == 0
+    low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
+    want = math.log(min(max(float(x), math.exp(low)), math.exp(high))) - float(grid.centre)
+    return abs(float(got) - want) <= 0.5000001 * float(grid.step) + 4e-8
+
+
 def _chosen(measure, dtype, x, many):
-    """Whether one row counts at the one candidate that is nearest, and at none where its value is missing."""
+    """Whether a row counts at the nearest candidate alone, and at no candidate if its value is missing."""
     at = [i for i, count in enumerate(many) if count]
     if measure.kind == "modes":
         return len(at) == any(_equal(dtype, x, key) for key in measure.values) and all(
@@ -152,7 +165,7 @@ def hold(engine, names, unit, *, each):
             read = [held(cells.dtype, x).value for x in cells.cells]
             wrong = unlike(measure, values, (dtype, read))
             failures += [
-                f"{paid.names} {measure.total} of {at}: {values[r]}, for {cells.cells[r]!r:.80}" for r in wrong[:2]
+                f"{paid.names} {measure.kind} of {at}: {values[r]}, for {cells.cells[r]!r:.80}" for r in wrong[:2]
             ]
     TALLY.add(engine.name, {f"aggregate {type(a).__name__.lower()}" for a in accepted}, many, len(accepted))
     assert not failures, f"{len(failures)} failures on {engine.name}\n" + "\n".join(failures[:20])

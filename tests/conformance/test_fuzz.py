@@ -8,19 +8,25 @@ How to run it. `pytest tests/conformance/test_fuzz.py` takes twenty seconds: a c
 With `-m long` it takes about twenty minutes of one core, and asks every engine, Spark too. The numbers of the cases are
 fixed, so each run is the same. `DPFRAME_FUZZ_SEED=1000000` goes on from there, in both tiers: other numbers, other
 cases. A failing case names its engine and its number, and `hold_case("duckdb", 21)` is that case again.
+
+`make fuzz` asks other cases each time, for a minute of processor time, on every engine but Spark; `MINUTES=20` for
+twenty. It says at which number it begins, and a failure says its own: `make fuzz SEED=21` begins with case 21.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
+import secrets
+import time
 from collections import Counter
 
 import numpy as np
 import pytest
 from asking import AFTER, Side, a_question, a_step, a_table
 from cells import TYPES, pairs
-from engines import ENGINES, READERS
+from engines import ENGINES, READERS, STARTED
 from expressions import of_one, of_two
 from suite import check, refused
 
@@ -37,13 +43,14 @@ ALL = (*ENGINES, *READERS)
 FEW = 2  # cases on each engine in each run of the tests, 1 where SQL is written
 CASES = 160  # in the long tier; fewer where one takes longer
 POLARS = ENGINES[0]
-START = int(os.environ.get("DPFRAME_FUZZ_SEED", "0"))
+START = int(os.environ.get("DPFRAME_FUZZ_SEED") or 0)
+MINUTES = float(os.environ.get("DPFRAME_FUZZ_MINUTES") or 0)  # of processor time, as `make fuzz` says
 # Of the first some cells are known to differ, see known.py; a bound leaves a choice by a hash.
 ELSEWHERE = (".dt.", "bound(max_rows=1)", "bound(max_rows=3)")
 
 
 class Case:
-    """One random case on an engine: a table, steps and questions, beside the same on the table without rows."""
+    """One random case on an engine: a table, steps and questions, also on the table without its rows."""
 
     def __init__(self, engine, number):
         self.rng, self.engine = random.Random(number), engine
@@ -70,7 +77,7 @@ class Case:
         assert not self.silent, self.silent
 
     def step(self):
-        """A step; one that is refused is left out."""
+        """A random step. A refused step is left out."""
         step = a_step(self.rng, self.side)
         frame, nothing = _tried(step, self.side), _tried(step, self.empty)
         if _same_refusal(frame, nothing):
@@ -114,7 +121,7 @@ class Case:
             return error
 
     def compare(self, question, query):
-        """The raw totals of the same question to Polars about the same cells; what Polars refuses is not compared."""
+        """Compare the raw totals with those of Polars for equal cells, unless Polars refuses the question."""
         written = str(query.explain())
         if any(word in written for word in ELSEWHERE) or _times_of_ibis(self.engine, self.side):
             return
@@ -134,6 +141,7 @@ class Case:
 
 
 COUNTED = Counter()
+WHAT = ("cases", "released", "compared", "refused")
 
 
 def _has(engine, table, unit):
@@ -150,13 +158,13 @@ def _times_of_ibis(engine, side):
 
 
 def _other(side):
-    """The cells that an engine holds, in Polars."""
+    """The cells of an engine's table, as a Polars table."""
     held = {name: cells for name, cells in side.held.items() if name != "r"}
     return Side(POLARS, held, side.unit, dp.Budget(epsilon=1))
 
 
 def _tried(step, side):
-    """What a step makes of a table, or its refusal."""
+    """The table after a step, or the step's refusal."""
     try:
         return step(side)
     except DpFrameError as error:
@@ -169,7 +177,7 @@ def _same_kind(one, other):
 
 
 def _same_refusal(one, other):
-    """Whether both tables refuse; a refusal of one alone depends on rows."""
+    """Whether both tables refuse. If one alone refuses, the refusal depends on rows, and the test fails."""
     assert _same_kind(one, other), f"a refusal depends on rows: {one!r:.300}, {other!r:.300}"
     return isinstance(one, DpFrameError)
 
@@ -187,7 +195,7 @@ def _totals(query):
 
 
 def hold_case(name, number):
-    """One case on the engine of that name, with the same noise each time."""
+    """Run one case on an engine, with fixed noise."""
     engine = next(engine for engine in ALL if engine.name == name)
     COUNTED["cases", name] += 1
     draw = np.random.default_rng(number)
@@ -215,8 +223,20 @@ def hold_expressions(number):
         raise AssertionError(f"hold_expressions({number}): {error}") from error
 
 
+def hold_number(number):
+    """One case on the engine whose turn it is at a number, or chains of operations."""
+    engines = [engine for engine in ALL if not engine.long]
+    try:
+        if number % 8 == 7:
+            hold_expressions(number)
+        else:
+            hold_case(engines[number % len(engines)].name, number)
+    except AssertionError as error:
+        raise AssertionError(f"make fuzz SEED={number} begins with this case: {error}") from error
+
+
 def first(engine):
-    """The number where the cases of an engine begin: others on each engine."""
+    """The number of the first case of an engine; each engine has other cases."""
     return START + 1000 * ALL.index(engine)
 
 
@@ -252,3 +272,22 @@ def test_chains_of_operations():
 def test_chains_of_operations_at_length():
     for number in range(START + 4, START + 200):
         hold_expressions(number)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not MINUTES, reason="`make fuzz` says for how many minutes")
+def test_for_some_minutes(request, capfd):
+    """Cases of numbers that no run had before, one engine after the other, until the time is over."""
+    for name in {engine.needs for engine in ALL if engine.needs and not engine.long}:
+        STARTED[name] = request.getfixturevalue(name)
+    begin, until = START or secrets.randbelow(10**9), time.process_time() + 60 * MINUTES
+    with capfd.disabled():
+        print(f"\nFuzz from number {begin}: make fuzz SEED={begin} MINUTES={MINUTES:g} is this run again.")
+    before = COUNTED.copy()
+    for number in itertools.count(begin):
+        hold_number(number)
+        if time.process_time() > until:
+            break
+    with capfd.disabled():
+        counts = {what: sum(many for (key, _), many in (COUNTED - before).items() if key == what) for what in WHAT}
+        print(f"{number - begin + 1} numbers: {', '.join(f'{many} {what}' for what, many in counts.items())}")

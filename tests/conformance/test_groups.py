@@ -37,7 +37,7 @@ QUICK = {  # the types that are asked each time
 
 
 def engines():
-    """Engines as parameters, each with the types that are asked of it."""
+    """Engines as parameters, each with the types to test."""
     every = (*ENGINES, *READERS)
     quick = [pytest.param(e, QUICK[e.name], id=e.name) for e in every if e.name in QUICK]
     return [*quick, *(pytest.param(e, tuple(TYPES), id=f"{e.name} all", marks=_marks(e)) for e in every)]
@@ -48,7 +48,7 @@ def _marks(engine):
 
 
 class Asked:
-    """A table on an engine, and what was asked of its columns."""
+    """A table on an engine, and the questions about its columns."""
 
     def __init__(self, engine, names, table=None):
         self.engine, self.failures = engine, []
@@ -84,7 +84,7 @@ class Asked:
 
 
 def counted(totals):
-    """Rows by key; a listed key that nobody has counts 0, as one that is not there."""
+    """Number of rows by key. A listed key without rows is left out, so it equals a key that is not released."""
     keys = [plain_values(totals.keys.get_column(name)) for name in totals.keys.columns]
     counts = totals.values[0].tolist()
     rows = zip(*keys, strict=True) if keys else [()]
@@ -100,7 +100,7 @@ def same_zero(x):
 
 @pytest.mark.parametrize(("engine", "names"), engines())
 def test_keys_have_their_rows(engine, names):
-    """Those that are found in the data, and those that are listed, null among them."""
+    """Check keys from the data and listed keys, with null among them."""
     hold_keys(Asked(engine, names))
 
 
@@ -119,7 +119,7 @@ def hold_keys(here):
 
 
 def typed(dtype, value):
-    """A held value as somebody types it in a list of keys; None where nobody can."""
+    """A cell as a user types it in a list of keys; None where there is no such Python value."""
     zone, unit = getattr(dtype, "time_zone", None), getattr(dtype, "time_unit", "us")
     if value is None or family(dtype) in ("string", "boolean"):
         return value
@@ -145,7 +145,7 @@ def typed(dtype, value):
 
 @pytest.mark.parametrize(("engine", "names"), engines())
 def test_units_are_told_apart_by_their_cells(engine, names):
-    """How many units there are, and how many have 1, 2, … rows."""
+    """The number of units, and the numbers of units with 1, 2, … rows."""
     table = {name: in_calendar(cells) for name, cells in singles(list(names)).items()}
     hold_units(Asked(engine, names, table))
 
@@ -179,14 +179,14 @@ def test_texts_of_a_million_letters_are_keys_and_units(engine):
 
 
 def in_calendar(cells):
-    """Without dates and times of years that Python has not."""
+    """The cells without dates and times outside of Python's years."""
     if family(cells.dtype) not in ("date", "datetime"):
         return cells
     return replace(cells, cells=tuple(held(cells.dtype, cell).value for cell in cells.cells))
 
 
 def identity(dtype, cell):
-    """Whose row it is by a cell: nobody's where it is missing, NaN or no Unicode."""
+    """The unit of a row by its cell: none if the cell is missing, NaN or not Unicode."""
     if cell is None or isinstance(cell, bytes) or cell != cell:
         return None
     return Fraction(cell) if family(dtype) == "decimal" else same_zero(cell)
@@ -229,7 +229,7 @@ def test_features_are_made_of_a_units_cells(engine, names):
 
 
 def features(name, dtype):
-    """Every feature of a column, with what it is of a unit's held values."""
+    """Every feature of a column, with its value for the cells of a unit."""
     own = lambda row: [x.value for x in row if x.value is not None]  # noqa: E731
     yield dp.count(name), lambda row: len(own(row))
     yield dp.n_unique(name), lambda row: len({same_zero(x) for x in own(row)})
@@ -298,7 +298,7 @@ def mean(dtype, values, bounds):
 
 
 def alike(got, want):
-    """Equal, or between two ends."""
+    """Whether a value is equal to the expected one, or lies between two ends."""
     if isinstance(want, tuple):
         return isinstance(got, float) and want[0] <= got <= want[1]
     return type(got) is type(want) and got == want

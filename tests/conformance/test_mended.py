@@ -1,4 +1,4 @@
-"""What random cases have found, each as the smallest case that showed it."""
+"""Defects that random cases revealed, each with the smallest case that shows it."""
 
 from __future__ import annotations
 

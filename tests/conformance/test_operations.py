@@ -26,18 +26,28 @@ PLAIN = (
 BESIDE = ("int8", "int64", "uint64", "int128", "float64", "float32", "decimal38_10")
 
 
+def marks(engine, quick):
+    """Those that share a server or session run in one process, and engines that are slow at length only."""
+    made = [pytest.mark.xdist_group(engine.needs)] if engine.needs else []
+    return made if quick and not engine.long else [*made, pytest.mark.long]
+
+
 def engines(several, settings=True):
-    """Engines as parameters; with a setting or not, those that are slow are asked at length only."""
+    """Engines as parameters, with and without settings. Slow engines run in the long tier alone."""
+    return [pytest.param(e, id=e.name, marks=marks(e, settings or e.name in PLAIN)) for e in several]
 
-    def marks(engine):
-        made = [pytest.mark.xdist_group(engine.needs)] if engine.needs else []
-        return made if not engine.long and (settings or engine.name in PLAIN) else [*made, pytest.mark.long]
 
-    return [pytest.param(e, id=e.name, marks=marks(e)) for e in several]
+def in_turn():
+    """Engines and families of types: an engine that is another one with a setting is asked of every second family."""
+    return [
+        pytest.param(e, names, id=f"{e.name}-{family}", marks=marks(e, e.name in PLAIN or (i + j) % 2 == 0))
+        for i, e in enumerate((*ENGINES, *READERS))
+        for j, (family, names) in enumerate(FAMILIES.items())
+    ]
 
 
 def some(exprs, few, turn):
-    """Of the expressions of each shape (an operation, and the kinds of what it reads) so many, others on each turn."""
+    """At most `few` expressions of each shape (an operation and the kinds of its operands), others on each turn."""
     shapes = defaultdict(list)
     for expr in exprs:
         shapes[_shape(expr._node)].append(expr)
@@ -58,7 +68,7 @@ def _shape(node):
 
 
 def quick(exprs, engine):
-    """Fewer where an engine is another one with a setting."""
+    """The expressions of the quick tier: one of each shape, and on most engines only a share of these."""
     turn = 7 * engines_in_order.index(engine.name)
     chosen = some(exprs, 1, turn)
     step = {"polars": 1, "duckdb": 2, "ibis": 2, "postgres": 2}.get(engine.name, 5)
@@ -70,8 +80,7 @@ def quick(exprs, engine):
 engines_in_order = [engine.name for engine in (*ENGINES, *READERS)]
 
 
-@pytest.mark.parametrize("engine", engines((*ENGINES, *READERS)))
-@pytest.mark.parametrize("names", FAMILIES.values(), ids=FAMILIES)
+@pytest.mark.parametrize(("engine", "names"), in_turn())
 def test_operations_on_one_column(engine, names):
     exprs = [expr for name in names for expr in of_one(name)]
     check(engine, singles(names), quick(exprs, engine))

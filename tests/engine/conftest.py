@@ -27,7 +27,7 @@ def pytest_configure(config):
 
 
 def pytest_generate_tests(metafunc):
-    """Spark takes a second for what others do in a few milliseconds, and Ibis half of one to write PostgreSQL's SQL."""
+    """Slow engines: a query takes a second on Spark, half a second on PostgreSQL, and milliseconds on others."""
     if "engine" in metafunc.fixturenames:
         quick = metafunc.definition.get_closest_marker("spark") is not None
         slow = {name: [pytest.mark.xdist_group(name), *([] if quick else [pytest.mark.long])] for name in SLOW}
@@ -36,14 +36,14 @@ def pytest_generate_tests(metafunc):
 
 
 class Engine:
-    """A name, and tables of that engine."""
+    """An engine by its name, with functions that make and read its tables."""
 
     def __init__(self, name, make):
         self.name, self._make = name, make
         self._made = {}
 
     def __call__(self, frame):
-        """The same table twice is made once."""
+        """A table that is requested twice is created once."""
         if id(frame) not in self._made:
             self._made[id(frame)] = (frame, self._make(frame))
         return self._made[id(frame)][1]
@@ -89,7 +89,7 @@ def _arrow_pandas(frame: pl.DataFrame) -> pd.DataFrame:
 
 
 def _dealt(frame: pl.DataFrame) -> pl.DataFrame:
-    """Rows in such an order that the rows of a unit, next to each other before, are in all three partitions."""
+    """Reorder the rows, so that adjacent rows of a unit are spread over all three partitions."""
     return frame.with_row_index("dealt").sort(pl.col("dealt") % 3, maintain_order=True).drop("dealt")
 
 
@@ -110,7 +110,7 @@ def in_postgres(postgres_server):
 
 @pytest.fixture(scope="session")
 def stored_in_postgres(in_postgres):
-    """What stores a Polars table there, and gives it as an Ibis table."""
+    """A function that stores a Polars table in the database, and returns it as an Ibis table."""
     return stores(in_postgres)
 
 

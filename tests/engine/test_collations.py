@@ -33,7 +33,7 @@ _AREAS = pl.DataFrame({"s": ["bonn", "BONN", "é", "e\u0301"], "area": ["sea", "
 
 
 def _connection(place, collation):
-    """A connection of DuckDB with a table whose own collations differ from one another, and that of its session."""
+    """A connection of DuckDB with a table: its columns and the session all have different collations."""
     import duckdb
     import ibis
 
@@ -105,7 +105,7 @@ def _protected(table, **said):
 
 
 def _outcome(frame, made, compared):
-    """The keys and totals of a question, or the refusal, which is one of types alone."""
+    """The keys and totals of a question, or its refusal, which depends on types alone."""
     try:
         raw = rooms.totals(compared(made(frame))._question, 1)
     except DpFrameError as error:
@@ -115,7 +115,7 @@ def _outcome(frame, made, compared):
 
 @cache
 def _expected(made, compared):
-    """By Polars, which has no collations."""
+    """The result of Polars, which has no collations."""
     rows = _TABLE.with_columns(pl.col("s").alias("b"), pl.col("e").cast(pl.Enum(["low", "LOW"])))
     return _outcome(_protected(rows), _MADE[made], _COMPARED[compared])
 
@@ -162,7 +162,7 @@ def test_units_that_are_texts_are_told_apart_by_their_bytes(place, name):
 
 @pytest.mark.parametrize("place", ["duckdb", "ibis"])
 def test_parts_hold_no_more_keys_of_a_unit_than_they_say(place):
-    """Whose keys differ in case only: the hash that chooses must be of the bytes, and the choice be one of these."""
+    """Keys differ in case alone. The hash must be a hash of their bytes, and the chosen key one of them."""
     table, held = _connection(place, "nocase.noaccent")
     parts = _protected(table).partition("s", keys=["bonn", "BONN"], max_groups=1)
     counts = [rooms.totals(part.count_units()._question, 1).values[0].item() for part in parts.values()]
@@ -173,7 +173,7 @@ def test_parts_hold_no_more_keys_of_a_unit_than_they_say(place):
 @pytest.mark.parametrize("place", ["duckdb", "ibis"])
 @pytest.mark.parametrize("collation", ["nocase", "noaccent", "nocase.noaccent"])
 def test_a_public_join_makes_no_more_rows_than_it_says(place, collation):
-    """One row of one person moved a count from 2 to 4, and the claim was 1. Every table of up to two rows is tried."""
+    """One person's row changed a count from 2 to 4, and the claim was 1. All tables of up to two rows are tried."""
     import duckdb
     import ibis
 
@@ -197,7 +197,7 @@ def test_a_public_join_makes_no_more_rows_than_it_says(place, collation):
 
 
 def test_a_text_that_is_no_unicode_is_null(tmp_path):
-    """Arrow hands such cells to DuckDB as they are, whose functions then fail, and take the whole database down."""
+    """Arrow passes such cells on to DuckDB, whose functions fail on them, and then the whole database fails."""
     import duckdb
     import ibis
 

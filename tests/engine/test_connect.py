@@ -1,4 +1,4 @@
-"""Spark Connect: the suite's questions through a server of its own, in a process that no classic session is in."""
+"""Spark Connect: the suite's questions through a server of its own, in a process without a classic session."""
 
 from __future__ import annotations
 

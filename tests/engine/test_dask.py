@@ -1,4 +1,4 @@
-"""Dask dataframes: the totals of pandas, however the rows are partitioned, and nothing of a cell on the way."""
+"""Dask dataframes: the totals of pandas for every partitioning of the rows, and no task or log that shows a cell."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_no_unit_is_split_whatever_its_identifier(ids):
 
 
 def test_partitions_of_other_types_are_read_by_the_types_of_the_whole():
-    """A partition may be all null, or hold whole numbers; how its other rows are read does not depend on it."""
+    """A partition may be all null or hold whole numbers. The conversion of a cell does not depend on that."""
     pieces = [
         pd.DataFrame({"u": ["1", "2"], "x": [1.5, 2.5], "g": ["a", None]}).astype({"u": object, "g": object}),
         pd.DataFrame({"u": [1, 3], "x": [1, 2], "g": [None, None]}),
@@ -172,9 +172,11 @@ _CONTAINERS = [
 _WHOLES = [*_CONTAINERS[:6], *_CONTAINERS[7:11], *_CONTAINERS[12:], object]
 
 
-@pytest.mark.parametrize("whole", _WHOLES, ids=str)
+@pytest.mark.parametrize(
+    "whole", [pytest.param(one, marks=pytest.mark.long if i % 3 else ()) for i, one in enumerate(_WHOLES)], ids=str
+)
 def test_no_cell_decides_how_another_is_read(whole):
-    """A column of objects, which one odd cell makes of a partition, is read as the column without that cell is."""
+    """One odd cell makes a column of objects of a partition. The other cells are read as without that cell."""
     dtype = pd.Series([], dtype=whole).dtype
     held = 0
     for container in _CONTAINERS:
@@ -277,7 +279,7 @@ def test_tasks_that_cannot_read_give_nothing(monkeypatch):
 
 @pytest.fixture
 def cluster(tmp_path):
-    """A worker in a process of its own, and no page."""
+    """A worker in a process of its own, without a dashboard."""
     distributed = pytest.importorskip("distributed")
     settings = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None, "host": "127.0.0.1"}
     patience = {"distributed.comm.timeouts.connect": "300s", "distributed.comm.timeouts.tcp": "300s"}

@@ -27,7 +27,7 @@ AWARE = NOON.replace(tzinfo=dt.UTC)
     ],
 )
 def test_times_that_do_not_compare_are_refused_before_they_are_paid(condition):
-    """Either it works, or it is refused where it is typed; it must not wait for a row to fail."""
+    """A question works, or is refused where it is typed. It must not fail later, on a row."""
     naive = pl.Series([NOON])
     utc = naive.dt.replace_time_zone("UTC")
     frame = pl.DataFrame({"u": [1], "naive": naive, "utc": utc, "berlin": utc.dt.convert_time_zone("Europe/Berlin")})
@@ -42,7 +42,7 @@ def test_times_that_do_not_compare_are_refused_before_they_are_paid(condition):
 @pytest.mark.parametrize("day", [dt.date(9999, 12, 31), dt.date(1, 1, 1)])
 @pytest.mark.parametrize("dtype", [pl.Date, pl.Datetime("us")])
 def test_the_first_and_the_last_day_are_days(day, dtype):
-    """9999-12-31 is how many tables write "no end": it is a value, not a missing one."""
+    """Many tables write 9999-12-31 for "no end". It is a value, not a missing one."""
     frame = pl.DataFrame({"u": [1], "d": pl.Series([day]).cast(dtype)})
     assert answer(dp.protect(frame, unit="u").count("d", max_rows=1)) == [{(): 2**20}]
 

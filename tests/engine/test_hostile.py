@@ -1,4 +1,4 @@
-"""What enters from Arrow and pandas is hostile: a cell that does not hold in its type is null, and ends nothing."""
+"""Hostile tables of Arrow and pandas: a cell that is not valid in its type becomes null, and no query fails."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _NO_VIEWS = pytest.mark.skipif(not _views_are_read(), reason="this version of Py
 
 
 def _in_runs():
-    """Texts of which each stands for a run of two rows."""
+    """A run-end encoded column of texts, with runs of two rows."""
     return pc.run_end_encode(_raw(pa.string(), 6, None, _offsets(0, 1, 2, 3, 4, 5, 6), b"aa\xff\xffbb"))
 
 
@@ -124,7 +124,7 @@ def test_texts_that_are_none_are_null(name):
 
 
 def test_views_that_a_version_of_pyarrow_cannot_check_are_refused_by_their_type(monkeypatch):
-    """PyArrow 16 makes no array of views from its buffers: each text was null."""
+    """PyArrow 16 cannot make an array of views from buffers, so each text became null."""
     monkeypatch.setattr(arrow, "_views_are_read", lambda: False)
     table = pa.table({"u": [1, 2], "x": pa.array(["a", "b"], pa.string_view())})
     for frame in (table, table.to_pandas(types_mapper=pd.ArrowDtype)):
@@ -135,7 +135,7 @@ def test_views_that_a_version_of_pyarrow_cannot_check_are_refused_by_their_type(
 
 @pytest.mark.parametrize("pieces", [1, 2, 4])
 def test_a_piece_of_nulls_alone_has_no_texts_beneath_them(pieces):
-    """There Polars checks no text, and its letters crashed: a lazy frame comes in a piece for each processor."""
+    """In a piece of nulls alone Polars checks no text, and crashed. A lazy frame has a piece for each processor."""
     column = _polars(_TEXTS["beneath a null"]())["x"]
     nulls = pl.concat([column[i : i + 1] for i in (1, 3, 1, 3)][:pieces], rechunk=False)
     assert _bytes_beneath(nulls) == {0xFF, 0xC3, 0xFE} - ({0xC3} if pieces == 1 else set())
@@ -144,7 +144,7 @@ def test_a_piece_of_nulls_alone_has_no_texts_beneath_them(pieces):
 
 
 def _bytes_beneath(column):
-    """The bytes that lie beneath the nulls of a column of short texts."""
+    """The bytes beneath the nulls of a column of short texts."""
     chunks = column.to_frame().to_arrow(compat_level=pl.CompatLevel.newest()).column(0).chunks
     views = [memory[i : i + 16] for chunk in chunks for memory in (_views(chunk),) for i in range(0, len(memory), 16)]
     return {byte for view in views for byte in view[4 : 4 + struct.unpack("<i", view[:4])[0]]}
@@ -155,7 +155,7 @@ def _views(chunk):
 
 
 def test_runs_that_do_not_follow_each_other_are_null():
-    """PyArrow looks at the ends of runs when it makes a column of them, and not at what is written there later."""
+    """PyArrow checks the ends of runs when it makes a column, and does not see a later change."""
     for ends in ([2, 1, 3], [0, 1, 3], [1, 2, 2], [-1, 2, 3]):
         numbers = np.array([1, 2, 3], np.int32)
         column = pa.Array.from_buffers(pa.int32(), 3, [None, pa.py_buffer(numbers)])
@@ -211,7 +211,7 @@ print(lower.n_unique("x", max_rows=1).release(epsilon=10**5).value)
 
 
 def test_a_file_with_texts_that_are_none_ends_no_process(tmp_path):
-    """In a process of its own, since what is not mended would end this one."""
+    """In a process of its own, because an invalid cell that is not repaired would end the process."""
     pq.write_table(_arrow(_TEXTS["string"]()), tmp_path / "t.parquet")
     quiet = ["-W", "ignore:This budget allows"]
     run = [sys.executable, *quiet, "-c", _SCRIPT, str(tmp_path / "t.parquet")]
@@ -236,7 +236,7 @@ _UNREAD = {
 
 @pytest.mark.parametrize("name", _UNREAD)
 def test_of_a_column_that_is_not_read_it_is_known_what_is_there(name, capfd):
-    """Cells of nested columns of Arrow were all null, and a zone of hours and minutes made Polars panic, and print."""
+    """All cells of nested Arrow columns became null, and a zone of hours and minutes made Polars panic and print."""
     array = _UNREAD[name]()
     table = pa.table({"u": [1, 2], "x": array})
     pandas = pd.DataFrame({"u": [1, 2]}).assign(x=pd.arrays.ArrowExtensionArray(pa.chunked_array([array])))
@@ -317,7 +317,7 @@ class Loud:
 
 
 class Mutating:
-    """Changes the table that it is in, while it is read."""
+    """An object that changes its table while it is read."""
 
     table: pd.DataFrame
 
@@ -377,7 +377,7 @@ _EXPONENTS = ("1e999999999999", "-3e999999999", "1e-999999999999", "0e999999999"
 
 @pytest.mark.parametrize("written", _EXPONENTS)
 def test_no_cell_takes_long_because_of_its_exponent(written):
-    """As a fraction 1e999999999 has a billion digits: one cell took all the memory there is."""
+    """As a fraction 1e999999999 has a billion digits, so one cell used up the memory."""
     cell, started = Decimal(written), time.perf_counter()
     frame = pd.DataFrame({"u": [1, 2], "x": pd.Series([cell, Decimal(1)], dtype=object)})
     answer(dp.protect(frame, unit="u").count("x", max_rows=1))
@@ -389,7 +389,7 @@ def test_no_cell_takes_long_because_of_its_exponent(written):
 
 
 def test_numbers_that_no_float_holds_are_apart():
-    """By way of a float, 1e400 and 1e500 were one unit, "inf"; equal numbers are one, whatever their types."""
+    """As floats, 1e400 and 1e500 were one unit, "inf". Equal numbers of different types are one unit."""
     texts = [text(Decimal(n)) for n in ("1e400", "1e500", "Infinity", "1e-400", "0e400", "0")]
     assert len(set(texts)) == 5
     assert texts[-2:] == ["0", "0"]
@@ -408,7 +408,7 @@ def test_a_table_that_is_changed_while_it_is_read():
 
 
 class Interrupting:
-    """Somebody presses Ctrl-C while it is read."""
+    """An object during whose conversion somebody presses Ctrl-C."""
 
     def __str__(self):
         os.kill(os.getpid(), signal.SIGINT)
@@ -433,7 +433,7 @@ class OwnType(pd.api.extensions.ExtensionDtype):
 
 
 class OwnArray(pd.api.extensions.ExtensionArray):
-    """Gives itself to Arrow as one of its cells says."""
+    """A column that converts itself to Arrow as one of its cells says."""
 
     dtype = OwnType()
 
@@ -490,7 +490,7 @@ def test_attributes_flags_and_names_of_a_table_stay_behind():
 
 
 class Subclass(pd.DataFrame):
-    """A table whose own methods give other rows, of a module that says that it is pandas."""
+    """A table whose methods return other rows, from a module that claims to be pandas."""
 
     __module__ = "pandas.own"
 

@@ -1,4 +1,4 @@
-"""Keys that are asked for alone: units of a block keep the same groups first, on every engine, at no other cost."""
+"""Questions for keys alone: the units of a block prefer the same groups, on every engine."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def query(rows):
 
 
 def counts(asked, salt):
-    """Units in each group, as kept."""
+    """Number of units that keep each group."""
     found = totals_of.totals(asked._question, salt)
     return dict(zip(found.keys.to_series().to_list(), found.values[0].tolist(), strict=True))
 
 
 @pytest.mark.spark
 def test_units_meet_in_few_groups_and_each_keeps_as_many_as_it_may(engine):
-    """Of eight blocks with three groups each there are 24 at most; with orders of their own units meet in all 40."""
+    """Eight blocks keep three groups each, so 24 groups at most. With separate orders, units keep all 40."""
     rows = engine(table())
     kept, own = counts(query(rows).keys(), 7), counts(query(rows).count_units(), 7)
     assert sum(kept.values()) == sum(own.values()) == UNITS * MOST
@@ -63,7 +63,7 @@ def test_no_group_is_first_more_often_than_another():
 
 @pytest.mark.usefixtures("same_noise")
 def test_more_keys_are_shown_where_units_have_many():
-    """360 units in each of 40 groups keep three: 27 in each, where some 38 are needed, or 45 where a block meets."""
+    """Each of 360 units keeps three of 40 groups: 27 per group, or 45 where a block meets; about 38 are needed."""
     rows = table(range(360))
     shown, own = query(rows).keys(), query(rows).count_units()
     few, many = (np.mean([q.release(epsilon=1, delta=1e-6).table.height for _ in range(10)]) for q in (own, shown))

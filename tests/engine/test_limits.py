@@ -1,4 +1,4 @@
-"""Stages 2 to 4 against an independent reference: dictionaries, Python integers and fractions, nothing else."""
+"""Stages 2 to 4 compared with an independent reference in dictionaries, Python integers and fractions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that are converted have their form from the first character to the last: a line end is none of it."""
+"""A text is converted only if all its characters have the required form; a line end at the end is not allowed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OTHER = ["\uff11\uff12", "\u0661\u0662", "1\n2", "12\n13", "2020-02-29\n2020-03
 
 @pytest.mark.spark
 def test_texts_with_a_line_end_are_no_numbers_or_times(engine):
-    """Java's "$" matches before a last line end: "12" and a line end was 12 on Spark, and null elsewhere."""
+    """Java's "$" matches before a line end at the end: "12\\n" was 12 on Spark, and null on other engines."""
     texts = [*_FORMED, *_OTHER, *(t + b for t in _FORMED for b in _BESIDE), *(b + t for t in _FORMED for b in _BESIDE)]
     if engine.name == "postgres":  # whose texts hold no NUL
         texts = [text for text in texts if "\x00" not in text]

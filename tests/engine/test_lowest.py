@@ -1,4 +1,4 @@
-"""The sorted words against the ranks that they stand for: the same groups, whatever the hashes and identifiers."""
+"""Sorted words keep the groups that ranks keep, for all hashes and identifiers."""
 
 from __future__ import annotations
 

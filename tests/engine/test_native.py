@@ -1,4 +1,4 @@
-"""The same table brought as pandas, Polars or PyArrow has the same totals, whatever its types hold."""
+"""A table has equal totals as a table of pandas, Polars and PyArrow, for all types."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _brought(frame: pl.DataFrame) -> dict[str, object]:
 
 
 def _same(frame, ask):
-    """The totals, after every form gave the same."""
+    """The totals, after a check that every form of the table has them."""
     found = {}
     for form, table in _brought(frame).items():
         query = ask(dp.protect(table, unit="u"))

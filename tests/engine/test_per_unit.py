@@ -1,4 +1,4 @@
-"""One row per unit: against Python, whatever the order of rows, and against its neighbours."""
+"""One row per unit: compared with Python, for several orders of rows, and with neighbouring tables."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HARD = [
 
 
 def table_of(frame: dp.PrivateFrame) -> pl.DataFrame:
-    """The rows of a protected frame of the test's own, under the names its user sees."""
+    """The rows of a protected frame that the test made, under the names that its user sees."""
     table = frame._step.table
     ids = {column.id: name for name, column in table.columns.items()}
     made = lower(frame._step, set(ids)).to_native().collect()
@@ -65,7 +65,7 @@ def _exact(values):
 
 
 def _extreme(rows, by, last):
-    """The smallest value in the first or last rows by a column; None where all there are missing."""
+    """The smallest value among the first or last rows by a column; None if all of these are missing."""
     ordered = [row for row in rows if row[by] is not None]
     if not ordered:
         return None
@@ -166,7 +166,7 @@ def _nullable(dtype):
 
 
 def test_a_unit_s_row_does_not_depend_on_other_units():
-    """Large enough for the engine to split it: what one unit's total rounds to is not for others to decide."""
+    """The table is so large that the engine splits it. A unit's total must not depend on other units."""
     rng = random.Random(3)
     mine = [(0, rng.gauss(0, 1) * 10.0 ** rng.randint(-12, 12)) for _ in range(5000)]
     others = [(1 + rng.randrange(5000), rng.gauss(0, 1)) for _ in range(200_000)]
@@ -183,7 +183,7 @@ def test_a_unit_s_row_does_not_depend_on_other_units():
 
 
 def _per_unit(frame):
-    """Features under the names that random questions ask for."""
+    """Features under the names that random questions use."""
     offered = {
         "a": dp.sum("a"),
         "x": dp.sum("x"),
@@ -343,7 +343,7 @@ def test_a_composite_or_hidden_unit_has_one_row_too():
 
 
 def _times(rng):
-    """(unit, time, date, duration), far apart and nearly the same, some missing."""
+    """Rows (unit, time, date, duration): some times far apart, some nearly equal, some missing."""
     rows = []
     for _ in range(rng.randint(1, 40)):
         day = dt.date(rng.choice([1, 1969, 2020, 9999]), rng.choice([2, 12]), rng.randint(1, 28))

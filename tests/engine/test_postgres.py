@@ -1,4 +1,4 @@
-"""A live PostgreSQL through Ibis: no cell makes a query fail, and what comes out is what Polars and Python compute."""
+"""A live PostgreSQL through Ibis: no cell makes a query fail, and the results are those of Polars and Python."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def made(backend):
 
 
 def values(table, *exprs):
-    """What row expressions are on each row, in the order of the column `u`."""
+    """The values of row expressions on each row, in the order of the column `u`."""
     named = {f"r{i}": expr for i, expr in enumerate(exprs)}
     step = dp.protect(table, unit=dp.Rows(1)).with_columns(**named)._step
     columns = [step.table.columns[name].id for name in ("u", *named)]
@@ -64,7 +64,7 @@ def values(table, *exprs):
 
 
 def answered(query):
-    """Raw totals. Nothing may fail: neither when it is planned, nor on the rows."""
+    """Raw totals. Neither planning the query nor running it may fail."""
     rooms.validate(query._question)
     return [x.tolist() for x in rooms.totals(query._question, 1).values]
 
@@ -123,7 +123,7 @@ ARITHMETIC = (
 
 
 def test_arithmetic_is_that_of_ieee_754_bit_for_bit(stored):
-    """PostgreSQL fails where a float is too large or too small, after the charge: whoever has such a cell was told."""
+    """PostgreSQL fails where a float is too large or too small. After the charge this would reveal such a cell."""
     table = stored(PAIRS)
     for expr, mine, theirs in zip(ARITHMETIC, values(table, *ARITHMETIC), values(PAIRS, *ARITHMETIC), strict=True):
         for (x, y), got, want in zip(PAIRS.select("x", "y").rows(), mine, theirs, strict=True):
@@ -163,7 +163,7 @@ _ORACLES = [
 
 @pytest.mark.parametrize("number", range(len(_ORACLES)))
 def test_no_filter_says_whether_somebody_is_there(stored, number):
-    """It failed where somebody had g = 5, and answered where nobody had."""
+    """The query failed if somebody had g = 5, and succeeded if nobody had."""
     counts = []
     for group in (5, 4):
         frame = pl.DataFrame({"u": [1, 2, 3], "g": [group, 1, 2]})
@@ -173,7 +173,7 @@ def test_no_filter_says_whether_somebody_is_there(stored, number):
 
 
 def test_aggregates_take_any_float(stored):
-    """What is computed of a value before it is clipped, and of a unit's values, fails on no cell either."""
+    """Computations before a clip, and on a unit's values, do not fail on any cell."""
     frame = PAIRS.with_columns(pl.col("u") % 50, g=pl.col("u") % 3)
     asked = {
         "s": dp.sum("x", bounds=(-1e-300, 1e-300)),
@@ -235,7 +235,7 @@ def test_one_decimal_is_one_unit_however_it_is_written(made):
 
 @pytest.mark.parametrize("dtype", ["numeric(39, 0)", "numeric(50, 5)", "numeric(1000, 400)"])
 def test_a_decimal_of_more_than_38_digits_is_read_as_any_other(made, dtype):
-    """There is no word for it in narwhals, which failed with a ValueError at protect."""
+    """narwhals has no such type, and failed with a ValueError at protect."""
     most = "9" * 39
     table = made(f"u int, d {dtype}, x int", f"(1, 7, 1), (2, {most}, 2), (3, NULL, 3), (4, -7, 4), (5, 7.0, 5)")
     assert values(table, c("d") + 0.0, c("d") > 0) == [[7.0, 1e39, None, -7.0, 7.0], [True, True, None, False, True]]
@@ -332,9 +332,15 @@ _ENDS += [2**63 - 1, -(2**63), None]
 _WHOLE_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
 
-@pytest.mark.parametrize("dtype", _WHOLE_TYPES)
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        pytest.param(dtype, marks=() if dtype in ("int8", "uint32") else pytest.mark.long)  # of each, one it has not
+        for dtype in _WHOLE_TYPES
+    ],
+)
 def test_a_cast_to_a_whole_number_is_that_of_polars_and_so_is_what_comes_after(stored, dtype):
-    """PostgreSQL has no whole numbers of 8 bits and none without a sign; a cast to what it has instead would fail."""
+    """PostgreSQL has no 8-bit and no unsigned integers. A plain cast to its other integers would fail."""
     floats = [*(None if x is None else float(x) for x in _ENDS), 127.9, -128.9, -0.9, 255.9, 1e300, -INF, NAN, LEAST]
     integers = [*_ENDS, *[None] * (len(floats) - len(_ENDS))]
     texts = [*(None if x is None else f"{x}" for x in integers[:-3]), "+5", "1e2", "9" * 30]
@@ -424,7 +430,7 @@ def test_texts_are_parsed_as_elsewhere_and_fail_on_no_cell(stored):
 
 
 def _collations(table, backend):
-    """What a text from anywhere is collated by: a column, a literal, a label, a cast, a public table, a function."""
+    """The collation of texts from every origin: a column, a literal, a label, a cast, a public table, a function."""
     from dpframe.engine.backends.postgres.compiler import Compiler
 
     frame = dp.protect(table, unit="u").join({"s": ["a", "b"], "brought": ["x", "y"]}, on="s", how="left")
@@ -462,7 +468,7 @@ def test_a_text_that_is_not_collated_by_bytes_is_noticed(made, backend, monkeypa
 
 
 def test_a_text_as_an_unsigned_number_of_64_bits_is_refused_before_the_charge(made):
-    """PostgreSQL's widest whole number ends at 2^63 - 1, and a text of 2^63 would make the query fail."""
+    """PostgreSQL's largest integer is 2^63 - 1, and the text of 2^63 would make the query fail."""
     budget = dp.Budget(epsilon=1)
     frame = dp.protect(made("u int, s text", "(1, '9223372036854775808')"), unit="u", budget=budget)
     for asked in (c("s").cast("uint64"), c("s").cast("int64").cast("uint64")):
@@ -472,7 +478,7 @@ def test_a_text_as_an_unsigned_number_of_64_bits_is_refused_before_the_charge(ma
 
 
 def test_the_last_microsecond_of_a_day_is_of_that_day(made):
-    """A number of microseconds that no float holds, which PostgreSQL makes one to multiply an interval by it."""
+    """To multiply an interval, PostgreSQL converts the number to a float, which does not hold these microseconds."""
     table = made("u int, t timestamp", "(1, '9999-12-31 23:59:59.999999'), (2, '0001-01-01 00:00:00.000001')")
     parts = [
         getattr(c("t").dt, part)() for part in ("year", "month", "day", "weekday", "ordinal_day", "hour", "minute")
@@ -481,7 +487,7 @@ def test_the_last_microsecond_of_a_day_is_of_that_day(made):
 
 
 def test_texts_that_another_type_takes_for_one_are_told_apart_or_are_one(made):
-    """Blanks at the end of a char(n) are no part of it."""
+    """Blanks at the end of a char(n) do not belong to its text."""
     table = made(
         "u int, k char(3), s text", "(1, 'a', 'a'), (2, 'a ', 'a '), (3, 'A', 'A'), (4, 'é', 'é'), (5, 'é', 'é')"
     )
@@ -499,8 +505,26 @@ def test_a_text_that_postgresql_cannot_hold_is_refused_before_the_charge(made):
     assert budget.spent.epsilon == 0
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda f: f.join({"s": ["a\0b", "a"], "k": [1, 2]}, on="s").sum("k", bounds=(0, 9), max_rows=1),
+        lambda f: f.join({"s": ["b", "a"], "k": ["\0", "c"]}, on="s").n_unique("k", max_rows=1),
+        lambda f: f.group_by("s", "x", keys=[("a\0b", 1), ("a", 2)], max_groups=1, max_rows_per_group=1).count(),
+        lambda f: f.mode("s", keys=["a", "a\0b"], max_rows=1),
+    ],
+)
+def test_a_public_text_that_postgresql_cannot_hold_is_refused_before_the_charge(made, asked):
+    """A table that is brought to the database: it failed there, and nothing said why."""
+    budget = dp.Budget(epsilon=1)
+    frame = dp.protect(made("u int, s text, x int", "(1, 'a', 1)"), unit="u", budget=budget)
+    with pytest.raises(UnsupportedOperation, match="zero byte"):
+        asked(frame).release(epsilon=0.5)
+    assert budget.spent.epsilon == 0
+
+
 def test_a_text_as_long_as_postgresql_has_them_fails_in_no_function(made, backend):
-    """Its regular expressions, and its capital letters, take four bytes for each letter, and fail beyond 256 MiB."""
+    """Regular expressions and capital letters need four bytes for each letter, and fail for texts beyond 256 MiB."""
     table = made("u int, s text", "")
     backend.raw_sql(f"INSERT INTO {table.get_name()} VALUES (1, repeat('a', 300000000)), (2, 'a'), (3, '5')").close()
     frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e6))
@@ -532,7 +556,7 @@ def test_a_database_in_another_encoding_is_refused(backend, postgres_server):
 
 
 def test_the_steps_of_the_user_mean_what_they_meant(made, backend):
-    """Before it is protected, a table is the user's: its sums fail where PostgreSQL's do."""
+    """The user's own steps before dp.protect keep their meaning: their sums overflow as PostgreSQL's do."""
     table = made("u int, x float8", "(1, 1e200), (2, 1.0)")
     theirs = table.filter(table.x < 10).mutate(y=table.x * 2).order_by("u").limit(1)
     assert answered(dp.protect(theirs, unit="u").sum("y", bounds=(0, 9), max_rows=1))[0][0] == 2 * 2**20 * 2**20
@@ -546,7 +570,7 @@ def test_the_steps_of_the_user_mean_what_they_meant(made, backend):
 
 
 def test_only_totals_are_fetched(stored, monkeypatch):
-    """And no row at all before the charge."""
+    """No row is read before the charge."""
     from dpframe.engine.backends.postgres import server
 
     fetched, fetch = [], server.fetch_rows
@@ -577,7 +601,7 @@ def test_what_nobody_has_shown_to_be_total_is_refused(made):
 
 
 def test_a_database_that_fails_where_numbers_overflow_is_refused(made, monkeypatch):
-    """As PostgreSQL itself is, in the SQL that Ibis writes for it."""
+    """PostgreSQL with the SQL of Ibis is such a database."""
     from dpframe.engine.backends import ibis as ours
 
     monkeypatch.setattr(ours, "_DIALECTS", {})
@@ -586,7 +610,7 @@ def test_a_database_that_fails_where_numbers_overflow_is_refused(made, monkeypat
 
 
 def test_a_probe_that_fails_says_so(monkeypatch):
-    """It was taken for an answer: every text of PostgreSQL was said to have a collation that takes texts for one."""
+    """The error was taken for a result: all texts of PostgreSQL were refused for their collation."""
     pytest.importorskip("duckdb")
     from dpframe.engine.backends import ibis as ours
 
@@ -604,7 +628,7 @@ def test_a_probe_that_fails_says_so(monkeypatch):
 
 
 def test_a_session_that_finds_other_functions_first_is_refused(made, backend):
-    """Where public comes before pg_catalog, a function of somebody's own is called in place of PostgreSQL's."""
+    """If public comes before pg_catalog, a user's function is called in place of PostgreSQL's."""
     table = made("u int, x float8", "(1, 5)")
     with backend.con.cursor() as cursor:
         cursor.execute("SET search_path TO public, pg_catalog")
@@ -631,7 +655,7 @@ def test_an_oid_beside_whole_numbers_fails_on_no_cell(made, cell):
 
 @pytest.mark.parametrize("cell", [3, 2**62])
 def test_a_sum_of_the_users_own_is_a_decimal_and_fails_on_no_cell(made, cell):
-    """Beyond 64 bits a sum is missing: Ibis says that it has 64."""
+    """A sum beyond 64 bits is null, because Ibis states 64 bits for it."""
     rows = made("u BIGINT, i BIGINT", f"(1, {cell}), (1, {cell}), (2, 1)")
     frame = dp.protect(rows.group_by("u").agg(z=rows.i.sum()), unit="u")
     counted = frame.with_columns(w=c("z") // 7, q=c("z") * c("z"))

@@ -1,4 +1,4 @@
-"""When rows are read, and what anyone can see of a cell: only after the charge, and nothing."""
+"""Rows are read only after the charge, and nobody can see a cell."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBER = 8675309
 
 
 class _Reads:
-    """A lazy table that says when it is read, and whether the budget had been charged by then."""
+    """A lazy table that records when it is read, and whether the budget had been charged by then."""
 
     def __init__(self, frame, budget):
         self.spent_at_reads = []
@@ -104,7 +104,7 @@ def test_a_refusal_reads_nothing_and_spends_nothing(reads, ask):
 
 
 def test_an_engine_that_fails_says_nothing(kind, frame, monkeypatch, capfd):
-    """A failure in the engine costs budget and shows a constant message, nothing of its own."""
+    """A failure in the engine costs budget and shows a constant message, not the engine's own."""
     budget = dp.Budget(epsilon=1)
     private = dp.protect(bring(frame, kind), unit="u", budget=budget)
     query = private.sum("x", bounds=(0, 5), max_rows=2)

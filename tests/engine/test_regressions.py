@@ -1,4 +1,4 @@
-"""What once went wrong, held for good: neighbours differ in one unit only, and no cell makes a question fail."""
+"""Tests of repaired defects: neighbours differ in one unit only, and no cell makes a question fail."""
 
 from __future__ import annotations
 

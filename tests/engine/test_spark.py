@@ -1,4 +1,4 @@
-"""Spark: the same choice at every retry and on any partition, no job before the charge, and few questions each time."""
+"""Spark: the choice of groups does not depend on retries or partitions, and no job runs before the charge."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_what_is_refused_says_why(table, name):
 
 
 def test_the_lowest_hashes_without_those_that_tie_beyond(spark_session):
-    """By rank("max"), as narwhals has it: a tie at the border drops all of it."""
+    """The rule rank("max") of narwhals: a tie at the border is dropped as a whole."""
     hashes = {1: [5, -3, 5, 9], 2: [7, 7, 7], 3: [-(2**63), 2**63 - 1], 4: [1, 2, 2, 2]}
     table = pl.DataFrame([(u, h) for u, hs in hashes.items() for h in hs], schema=["u0", "h"], orient="row")
     frame = nw.from_native(spark_session.createDataFrame(table.to_arrow()))
@@ -49,7 +49,7 @@ def test_the_lowest_hashes_without_those_that_tie_beyond(spark_session):
 
 
 def test_hashes_that_share_their_upper_bits(spark_session):
-    """Of each unit, hashes that share all bits, or the upper ones, or few; the lowest and the highest among them."""
+    """For each unit, hashes that share all bits, the upper bits or few bits, with the lowest and the highest hash."""
     draw, made = np.random.default_rng(5), []
     for unit in range(120):
         bits, shift = [(1, 0), (3, 58), (5, 20), (6, 57), (63, 0)][unit % 5]
@@ -196,7 +196,7 @@ def test_no_setting_of_the_session_has_a_say(spark_session, table, setting):
 
 
 def test_names_that_are_patterns(spark_session):
-    """With this setting a quoted name within SQL is a pattern, which "a.b" and "axb" both fit."""
+    """With this setting Spark reads a quoted name in SQL as a pattern, and "a.b" matches "axb" too."""
     rows = spark_session.sql(
         "SELECT id AS u, id % 5 AS `a.b`, id % 3 AS `axb`, id % 2 AS `x+`, 1 AS `a``b` FROM range(9)"
     )
@@ -208,7 +208,7 @@ def test_names_that_are_patterns(spark_session):
 
 
 def test_columns_of_one_name(spark_session):
-    """No question can say which of them it means: both are left out, as those that differ only in case."""
+    """A question cannot name one of the two columns. Both are left out, as are names that differ in case alone."""
     rows = spark_session.sql("SELECT id AS u, 1 AS x, 2 AS x, 3 AS y, 4 AS Y, 5 AS z FROM range(9)")
     frame = dp.protect(rows, unit="u")
     for name in ("x", "y"):
@@ -218,7 +218,7 @@ def test_columns_of_one_name(spark_session):
 
 
 def test_bytes_that_are_no_text_are_missing(spark_session):
-    """They came back as a key that nothing could read, after the charge; its error showed them."""
+    """Such texts were returned as a key that could not be read, after the charge, and the error showed them."""
     rows = spark_session.sql("SELECT id AS u, CAST(IF(id % 2 = 0, X'ff41', X'42') AS STRING) AS t FROM range(40)")
     budget = dp.Budget(epsilon=1e9, delta=0.5)
     query = dp.protect(rows, unit="u", budget=budget).group_by("t", max_groups=1).count_units()
@@ -228,7 +228,7 @@ def test_bytes_that_are_no_text_are_missing(spark_session):
 
 
 def test_texts_are_compared_by_their_bytes(spark_session):
-    """Whatever collation a column has: in keys, filters, joins, and in texts that are made of it."""
+    """Texts are compared by bytes for every collation: in keys, filters, joins, and in computed texts."""
     texts = ["bonn", "BONN", "Bonn", "kiel", "Kiel"]
     spelled = " ".join(f"WHEN {i} THEN '{text}'" for i, text in enumerate(texts))
     rows = spark_session.sql(f"SELECT id AS u, CASE id % 5 {spelled} END AS t FROM range(10)")

@@ -19,6 +19,7 @@ from dpframe.engine.stages.rows import lower
 from dpframe.errors import DpFrameError, InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.types import ticks
 from strategies import answer, check_claims
+from tiers import in_turn
 
 DAY, TIME, LONG = dt.date, dt.datetime, dt.timedelta
 CERTAIN = 1e9  # so large a price that the noise is zero but for a chance below 1e-400
@@ -437,7 +438,7 @@ def test_a_named_release_of_times_is_kept():
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_date_among_keys_stands_for_its_midnight_as_in_bounds(kind, unit):
-    """One second besides midnight is another key; in a zone it is the midnight of that zone."""
+    """A time one second from midnight is another key than the date. In a zone, midnight is that of the zone."""
     first, second = TIME(2020, 1, 1), TIME(2020, 1, 2)
     rows = [(i, None, time, None) for i, time in enumerate([first, first, second, second + LONG(seconds=1)])]
     for zone in (None, "Europe/Berlin"):
@@ -461,10 +462,9 @@ _YEARS = (1, 2, 1850, 1970, 2020, 2037, 2038, 2071, 2099, 2100, 2101, 2172, 2399
 _ZONES = ("America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "Europe/Dublin", "UTC")
 
 
-@pytest.mark.parametrize("zone", _ZONES)
-@pytest.mark.parametrize("kind", ["polars", "lazy", "pyarrow", "duckdb"])
+@pytest.mark.parametrize(("zone", "kind"), in_turn(_ZONES, ["polars", "lazy", "pyarrow", "duckdb"]))
 def test_clocks_change_in_all_years_by_the_rule_of_their_zone(zone, kind):
-    """Polars lists the changes up to 2099, and then had winter for ever; Python and DuckDB go on by the rule."""
+    """Polars lists clock changes up to 2099, and then had winter time; Python and DuckDB continue the rule."""
     days = [(1, 1), (3, 10), (3, 28), (3, 31), (4, 5), (7, 1), (10, 5), (10, 28), (11, 5), (12, 31)]
     times = [TIME(y, m, d, hour, 30) for y in _YEARS for m, d in days for hour in (0, 6, 15, 23)][8:]
     local = [t.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)) for t in times]
@@ -508,7 +508,7 @@ _OUTSIDE = "SELECT unnest([-719163, -719162, -719162, 0, 2932896, 2932897, 10000
 
 @pytest.mark.parametrize("cast", ["d", "CAST(CASE WHEN day < 10000000 THEN d END AS TIMESTAMP)"])
 def test_a_day_outside_of_the_years_1_to_9999_identifies_nobody_on_any_engine(cast):
-    """It was a unit on some engines and none on others, so that totals differed."""
+    """It was a unit on some engines and not on others, so that totals differed."""
     duckdb, ibis = pytest.importorskip("duckdb"), pytest.importorskip("ibis")
     days = f"SELECT {cast} AS d FROM (SELECT day, DATE '1970-01-01' + CAST(day AS INTEGER) AS d FROM ({_OUTSIDE}))"
     connection, other = duckdb.connect(), ibis.duckdb.connect()

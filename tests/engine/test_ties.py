@@ -1,4 +1,4 @@
-"""Ties and last digits: values between two candidates, quotients, constants and decimals are the same everywhere."""
+"""Ties and last digits: candidates, quotients, constants and decimals agree on all engines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def expected(candidates, values):
 
 
 def exact_place(candidates, value):
-    """The nearest candidate in fractions, from the same rounded distance; of two the greater."""
+    """The nearest candidate, in fractions, from the rounded distance; of two nearest ones, the greater."""
     if candidates.count == 1 or not candidates.step:
         return 0
     value = min(max(value, candidates.lower), candidates.point(candidates.count - 1))

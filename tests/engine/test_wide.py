@@ -1,4 +1,4 @@
-"""Types that come into a plan come out of it, or are refused by their type before anything is paid."""
+"""A type that a plan accepts can be released. Other types are refused before anything is charged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HELD = []
 
 
 def _table(place, name, cells):
-    """Units 0 to 59 with the number 5, three of whom have the given cells in place of it."""
+    """Units 0 to 59 with the number 5. Three of them have the given cells instead."""
     values = [*cells, *([5] * (60 - len(cells)))]
     if place == "polars":
         dtype = getattr(pl, WIDE[name][0], None)
@@ -142,7 +142,7 @@ _ASKED = {
 
 @pytest.mark.filterwarnings("ignore:The released table is empty")  # three units: it is about types
 def test_every_type_of_duckdb_comes_out_or_is_refused_before_the_charge(tmp_path):
-    """Of each type the cell that is hardest to hold: whatever is charged is a table that can be had in every form."""
+    """The hardest cell of each type: a charged release returns a table in every form."""
     for name, table in _cells(pytest.importorskip("duckdb")):
         for say, ask in {**_ASKED, "unit": None}.items():
             spent = 0
@@ -196,7 +196,7 @@ def _unsigned(place):
     [([5], [1]), ([2**63], [2]), ([2**63, 5, 2**64 - 1], [2, 1, 1]), ([2**63, None], [2, 1]), ([None, 5], [1, 1])],
 )
 def test_whole_numbers_without_a_sign_are_listed_keys_to_the_last(place, keys, counts):
-    """Ibis took each number of a list for one of 64 bits with a sign, and failed on 2^63."""
+    """Ibis took each number of a list for an int64, and failed on 2^63."""
     frame = _protected(_unsigned(place))
     listed = frame.group_by("k", keys=keys, max_groups=1).count_units().release(epsilon=10**5).table
     assert pl.DataFrame(listed)["count_units"].to_list() == counts
@@ -210,3 +210,16 @@ def test_whole_numbers_without_a_sign_are_listed_keys_to_the_last(place, keys, c
 def test_a_whole_number_without_a_sign_takes_the_place_of_null(place):
     frame = _protected(_unsigned(place)).fill_null("k", 2**63)
     assert answer(frame.group_by("k", keys=[2**63], max_groups=1).count_units()) == [{(2**63,): 3}]
+
+
+@pytest.mark.parametrize("place", ["polars", "duckdb", "ibis"])
+@pytest.mark.parametrize(
+    ("listed", "inside"),
+    [([2**63], 2), ([2**63 - 1, 2**63], 3), ([2**64 - 1, 5, -1, 0.5], 2), ([2.0**63, 1e300], 2), ([], 0), ([-1], 0)],
+)
+def test_whole_numbers_without_a_sign_are_in_a_list_to_the_last(place, listed, inside):
+    """What is beyond 64 bits with a sign was in no list, and neither in it nor not in it."""
+    frame = _protected(_unsigned(place)).with_columns(y=dp.col("k").is_in(listed))
+    assert answer(frame.group_by("y", keys=[True, False, None], max_groups=1).count_units()) == [
+        {(True,): inside, (False,): 5 - inside, (None,): 1}
+    ]

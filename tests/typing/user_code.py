@@ -28,7 +28,7 @@ def from_pandas(visits: pd.DataFrame) -> pd.DataFrame:
     assert_type(query.accuracy(epsilon=0.5), pd.DataFrame)
     out = query.release(epsilon=0.5, ci=0.95)
     assert_type(out, dp.Release[pd.DataFrame])
-    assert_type(out.nonnegative().round().suppress(below=10), dp.Release[pd.DataFrame])
+    assert_type(out.shrink().nonnegative().round().suppress(below=10), dp.Release[pd.DataFrame])
     assert_type(out.accuracy(), pd.DataFrame)
     assert_type(out.noise, pd.DataFrame)
     assert_type(out.to_polars(), pl.DataFrame)

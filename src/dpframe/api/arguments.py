@@ -53,6 +53,11 @@ Pair = tuple[Any, Any] | Auto  # two numbers, dates, times or timedeltas; or dp.
 
 def read_name(value: object, call: str) -> str:
     """The name of a column."""
+    if isinstance(value, Expr):
+        raise InvalidArgument(
+            f"{call}: give the name of a column, not an expression. Write the expression as a column, and name that: "
+            "with_columns(late=dp.col('delay') > 15), then 'late'."
+        )
     if not isinstance(value, str):
         raise InvalidArgument(f"{call}: give the name of a column, not {kind_of(value)}.")
     return value
@@ -181,12 +186,12 @@ def read_by(step: Step, by: Iterable[object]) -> tuple[Step, tuple[str, ...], fr
     flat = [x for value in by for x in (value if isinstance(value, (list, tuple)) else [value])]
     if not flat:
         raise InvalidArgument("group_by: name at least one column.")
-    made = dict(read_columns("group_by", [x for x in flat if isinstance(x, (Expr, pl.Expr))], {}))
+    computed = dict(read_columns("group_by", [x for x in flat if isinstance(x, (Expr, pl.Expr))], {}))
     typed = [x for x in flat if not isinstance(x, (Expr, pl.Expr))]
     texts = iter(read_names([typed], "group_by", list(step.table.columns)))
-    wholes = iter(made)
+    wholes = iter(computed)
     names = tuple(next(wholes if isinstance(x, (Expr, pl.Expr)) else texts) for x in flat)
-    new = {name: expr for name, expr in made.items() if expr._node != Name(name)}
+    new = {name: expr for name, expr in computed.items() if expr._node != Name(name)}
     written = frozenset(new) & frozenset(step.table.columns)
     return (WithColumns(step, tuple(new.items())) if new else step), names, written
 

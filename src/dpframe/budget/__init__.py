@@ -1,4 +1,4 @@
-"""What a release may cost: losses, how they add up, and the account that is charged before any row is read."""
+"""Privacy budgets: losses, how they add up, and the account that is charged before any row is read."""
 
 from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant
@@ -14,6 +14,7 @@ from dpframe.budget.losses import (
     read_epsilon,
     read_rho,
     typed_number,
+    written_number,
 )
 from dpframe.budget.part_budget import (
     PartBudget,
@@ -41,4 +42,5 @@ __all__ = [
     "read_length",
     "read_rho",
     "typed_number",
+    "written_number",
 ]

@@ -1,4 +1,4 @@
-"""Prices and losses, exact: what the user typed is what the noise is calibrated to, and what is charged."""
+"""Prices and losses as exact numbers: the typed price calibrates the noise and is charged without rounding."""
 
 from __future__ import annotations
 
@@ -18,43 +18,47 @@ __all__ = [
     "RHO_UNIT",
     "Loss",
     "Terms",
+    "number_of",
     "read_delta",
     "read_epsilon",
     "read_rho",
     "typed_number",
+    "written_number",
 ]
 
 
 class Terms(StrEnum):
-    """What a budget counts, beside δ: ε, or the ρ of zero-concentrated privacy."""
+    """The unit in which a budget counts losses, besides δ: ε, or the ρ of zero-concentrated privacy."""
 
     EPSILON = "epsilon"
     RHO = "rho"
 
     @property
     def sign(self) -> str:
-        """The letter for it, as people write it."""
+        """The Greek letter, for messages and tables."""
         return {Terms.EPSILON: "ε", Terms.RHO: "ρ"}[self]
 
     def __repr__(self) -> str:
         return repr(self.value)
 
 
-# The smallest prices; and the units of charges in ledgers of format 1, which were rounded up to them.
+# The smallest prices. In ledgers of format 1, charges were rounded up to whole multiples of these.
 EPSILON_UNIT = Fraction(1, 10**12)
 RHO_UNIT = Fraction(1, 10**12)
 DELTA_UNIT = Fraction(1, 10**18)
-MOST = Fraction(10**30)  # of ε and ρ: far beyond use, and far from what a float cannot hold
-DECIMALS = 10**40  # every float between the smallest price and the largest is a decimal of fewer places
+MOST = Fraction(10**30)  # the largest ε and ρ: far beyond use, and far below the largest float
+DECIMALS = 10**40  # Every float between the smallest and the largest price is a decimal of fewer than 40 places.
 GRID = DECIMALS * math.lcm(*range(1, 1001))  # a charge is a multiple of 1/GRID, and so are all sums of charges
 _DIGITS = 1000
+_PARTS = 1000  # a price typed as a float may be so many parts of a whole, in its first digits
+_LARGE = 2.0**30  # from here on, more than one fraction of so many parts may be near a float
+_NEAR = Fraction(1, 2**51)  # how near, as a part of the float
 
 
 def typed_number(value: object, name: str) -> Fraction:
-    """The number as it was typed: 0.1 is one tenth, not the binary float next to it.
+    """The number as it was typed: 0.1 is one tenth, not the binary float next to it; see `number_of` for floats.
 
-    A `Fraction` and a `Decimal` are themselves, and a float is the shortest decimal that stands for it: 1/3 is
-    0.3333333333333333.
+    A `Fraction` and a `Decimal` are themselves.
     """
     if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         value = value.item()
@@ -64,17 +68,52 @@ def typed_number(value: object, name: str) -> Fraction:
         raise InvalidPrice(f"{name} must be finite.")
     if isinstance(value, Decimal) and value and abs(value.adjusted()) > _DIGITS:
         raise InvalidPrice(f"{name} is far too large or too small; such as {name}=0.1.")
-    number = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    number = number_of(value) if isinstance(value, float) else Fraction(value)
     if max(abs(number.numerator), number.denominator) > 10**_DIGITS:
         raise InvalidPrice(f"{name} has more than {_DIGITS} digits; round it, such as {name}=0.1.")
     return number
+
+
+def written_number(value: object, name: str) -> str:
+    """A price as a ledger writes it under a name: what was typed, a float by its shortest decimal."""
+    number = typed_number(value, name)
+    return str(Fraction(repr(float(number))) if isinstance(value, float) else number)
+
+
+def number_of(value: float) -> Fraction:
+    """The number that a float stands for: a fraction in few parts, such as 1/11, or else its shortest decimal.
+
+    Input:  value, a finite float
+    Output: below 2^30, the fraction p / (q·10^k) with q ≤ 1000 that differs from the float by at most 2^-51 of it, if
+            there is one. k is the number of zeros before the first digit: 3 for 0.0034. Four operations on floats lead
+            no further away, so that 0.1 / 3 is 1/30. Otherwise the shortest decimal that rounds to the float
+    Bound:  There is at most one such fraction: two of them differ by at least 1 / (1000·999·10^k), which is more than
+            2^-50 of a float below 2^30, and of one below 10·10^-k.
+            A decimal of up to 12 digits, from its first one on, is read as itself. Below 10^a, it differs from any
+            other such fraction by at least 10^(a-15), which is more than 2^-51 + 2^-53 of 10^a.
+            So n charges of k / n are k exactly, for n ≤ 1000, since `Loss` adds fractions.
+            Privacy does not rest on how a float is read. The noise is calibrated to the number that it is read as, and
+            this number is charged. So the loss is at most what is charged, whatever was typed.
+
+    >>> number_of(1 / 11), number_of(0.1), number_of(1e-6 / 7) * 7 == Fraction(1, 10**6)
+    (Fraction(1, 11), Fraction(1, 10), True)
+    >>> number_of(0.0909090909091)
+    Fraction(909090909091, 10000000000000)
+    """
+    shortest = Fraction(repr(value))
+    if not 0 < abs(value) < _LARGE:
+        return shortest
+    scale = 10 ** max(0, -Decimal(repr(value)).adjusted())
+    exact = Fraction(value)
+    near = (exact * scale).limit_denominator(_PARTS) / scale
+    return near if abs(near - exact) <= abs(exact) * _NEAR else shortest
 
 
 def read_epsilon(value: object, name: str = "epsilon") -> Fraction:
     """A price ε > 0, exact. Errors: InvalidPrice."""
     price = typed_number(value, name)
     if price <= 0:
-        raise InvalidPrice(f"{name} must be above 0; smaller is more private, and 1 is a common limit.")
+        raise InvalidPrice(f"{name} must be above 0; a smaller {name} is more private, and 1 is a common limit.")
     if price < EPSILON_UNIT:
         raise InvalidPrice(f"{name} must be at least 1e-12, the smallest price there is.")
     if price > MOST:
@@ -91,27 +130,29 @@ def read_delta(value: object, name: str = "delta") -> Fraction:
     """A price 0 <= δ < 1, exact; None is 0. Errors: InvalidPrice."""
     price = Fraction(0) if value is None else typed_number(value, name)
     if not 0 <= price < 1:
-        raise InvalidPrice(f"{name} must be from 0 up to, but not, 1; far below 1 / number of units, such as 1e-6.")
+        raise InvalidPrice(
+            f"{name} must be at least 0 and below 1. Choose it far below 1 / number of units, such as {name}=1e-6."
+        )
     if 0 < price < DELTA_UNIT:
         raise InvalidPrice(f"{name} must be 0 or at least 1e-18, the smallest price there is.")
     return price
 
 
 def _kept(number: Fraction, round_off: Callable[[Fraction], int]) -> Fraction:
-    """The number itself where it is a multiple of 1/GRID; otherwise rounded to 40 decimals."""
+    """The number itself if it is a multiple of 1/GRID; otherwise the number rounded to 40 decimals."""
     return number if GRID % number.denominator == 0 else Fraction(round_off(number * DECIMALS), DECIMALS)
 
 
 def _as_float(number: Fraction, *, down: bool) -> float:
-    """The float whose shortest decimal is nearest, and not above the number (`down`), or not below it."""
+    """The nearest float that, read as a price, is not above the number (`down`), or not below it (otherwise)."""
     near = float(number)
-    if Fraction(repr(near)) > number if down else Fraction(repr(near)) < number:
-        return math.nextafter(near, -math.inf if down else math.inf)
+    while number_of(near) > number if down else number_of(near) < number:
+        near = math.nextafter(near, -math.inf if down else math.inf)
     return near
 
 
 def _in_short(number: Fraction, *, down: bool) -> str:
-    """Six digits, not above the number (`down`), or not below it."""
+    """The number as text with six digits, rounded down (`down`) or up (otherwise)."""
     six = Context(prec=6, rounding=ROUND_FLOOR if down else ROUND_CEILING)
     return f"{float(six.divide(Decimal(number.numerator), Decimal(number.denominator))):g}"
 
@@ -120,12 +161,12 @@ def _in_short(number: Fraction, *, down: bool) -> str:
 class Loss:
     """A privacy loss, (ε, δ) or (ρ, δ), in exact numbers.
 
-    `exact_rho` is None for a loss that is not counted in ρ. As floats and as text a loss is rounded up, and what is
-    allowed or left (`left`) is rounded down, each in the last digit that is shown.
+    `exact_rho` is None for a loss that is not counted in ρ. As a float and as text, a loss is rounded up in the last
+    digit shown. A limit, or the part of a limit that is not spent, has `left=True` and is rounded down.
 
-    Every charge is a multiple of 1/GRID: a decimal of up to 40 places, a fraction with a denominator up to 1,000, or a
-    product of two of them is charged as it is, and any other number is rounded up to 40 decimals. Sums are multiples of
-    1/GRID too, so that they stay exact and no longer than some 500 digits, however many charges there are.
+    Every charge is a multiple of 1/GRID. A decimal of up to 40 places, a fraction with a denominator up to 1,000, and a
+    product of two of these are charged exactly; any other number is rounded up to 40 decimals. Sums are multiples of
+    1/GRID too. So they stay exact and have at most about 500 digits, for any number of charges.
 
     >>> Loss.charged(Fraction("0.1"), Fraction("1e-7"))
     Loss(epsilon=0.1, delta=1e-07)
@@ -149,22 +190,22 @@ class Loss:
 
     @classmethod
     def charged(cls, epsilon: Fraction, delta: Fraction) -> Loss:
-        """What a price costs: the price, or a little more where it is no multiple of 1/GRID."""
+        """The loss for a price: the price itself, or slightly more if it is not a multiple of 1/GRID."""
         return cls(_kept(epsilon, math.ceil), _kept(delta, math.ceil))
 
     @classmethod
     def charged_rho(cls, rho: Fraction, delta: Fraction) -> Loss:
-        """What a price in ρ costs: the price, or a little more where it is no multiple of 1/GRID."""
+        """The loss for a price in ρ: the price itself, or slightly more if it is not a multiple of 1/GRID."""
         return cls(Fraction(0), _kept(delta, math.ceil), _kept(rho, math.ceil))
 
     @classmethod
     def limit(cls, epsilon: Fraction, delta: Fraction) -> Loss:
-        """What a limit allows: the limit, or a little less where it is no multiple of 1/GRID."""
+        """The loss that a limit allows: the limit itself, or slightly less if it is not a multiple of 1/GRID."""
         return cls(_kept(epsilon, math.floor), _kept(delta, math.floor), left=True)
 
     @classmethod
     def limit_rho(cls, rho: Fraction, delta: Fraction) -> Loss:
-        """What a limit on ρ allows: the limit, or a little less where it is no multiple of 1/GRID."""
+        """The loss that a limit on ρ allows: the limit itself, or slightly less if it is not a multiple of 1/GRID."""
         return cls(Fraction(0), _kept(delta, math.floor), _kept(rho, math.floor), left=True)
 
     @property
@@ -187,12 +228,12 @@ class Loss:
         return Loss(self.exact_epsilon + other.exact_epsilon, self.exact_delta + other.exact_delta, rho)
 
     def __sub__(self, other: Loss) -> Loss:
-        """What is left of this one."""
+        """The part of this loss that remains after another loss; it is rounded down when it is shown."""
         rho = None if self.exact_rho is None and other.exact_rho is None else self._rho - other._rho
         return Loss(self.exact_epsilon - other.exact_epsilon, self.exact_delta - other.exact_delta, rho, left=True)
 
     def __le__(self, other: Loss) -> bool:
-        """Within: no more ε, no more ρ and no more δ. Two losses may be incomparable."""
+        """Whether ε, ρ and δ are each at most those of the other loss. Two losses may be incomparable."""
         return (
             self.exact_epsilon <= other.exact_epsilon
             and self.exact_delta <= other.exact_delta
@@ -210,7 +251,7 @@ class Loss:
 
     @property
     def typed(self) -> str:
-        """As a price is typed, with every digit."""
+        """The loss in the form in which a price is typed, with every digit."""
         main = f"epsilon={self.epsilon!r}" if self.rho is None else f"rho={self.rho!r}"
         return f"{main}, delta={self.delta!r}"
 

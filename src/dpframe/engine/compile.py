@@ -1,4 +1,4 @@
-"""One compiler for every engine: an ask becomes rows, partials, limits and integer totals, written once in narwhals."""
+"""One compiler for every engine. A question becomes rows, partials, limits and integer totals, all in narwhals."""
 
 from __future__ import annotations
 
@@ -30,16 +30,20 @@ from dpframe.plan import Question, Total, TotalKind
 __all__ = ["HIGH", "Compiled", "compiled", "counted", "split_bits"]
 
 HIGH = "x"  # suffix of the high part of a total that is added in two parts
-_ROOM = 27  # bits of a partial that 2^36 of can be added in int64
+_ROOM = 27  # bits of a partial: 2^36 partials of this size have a sum that fits in int64
 
 
 @dataclass(frozen=True)
 class Compiled:
     """Lazy frames of totals.
 
-    `main` has the group columns, and t0, t1, … for the additive totals of `question.allotments`. `apart` has, by the
-    number of a total, a frame of its own: group columns and "t" for distinct values, or the distinct pairs of group and
-    value where only a part of the units is read; group columns, candidate number "b" and "t" for ranks.
+    `main` has the group columns, and columns t0, t1, … for the additive totals of `question.allotments`.
+
+    `apart` has one frame for each total that is not additive, under the number of that total:
+
+    - distinct values: the group columns and their number "t". Where only a part of the units is read, the frame holds
+      the distinct pairs of group and value instead;
+    - ranks: the group columns, the number "b" of the candidate, and the number of rows "t".
     """
 
     main: Frame
@@ -47,30 +51,36 @@ class Compiled:
 
 
 def split_bits(total: Total) -> int:
-    """Low bits that are added apart so that no sum wraps; 0 when the whole partial is small."""
+    """Number of low bits that are summed in a column of their own, so that no sum wraps; 0 for a small partial."""
     bits = partial_bits(total)
     return 0 if bits <= _ROOM else (bits + 1) // 2
 
 
 def compiled(question: Question, salt: int, *, empty: bool = False, whole: bool = True) -> Compiled:
-    """The totals of an ask, with a 64-bit salt for the choice of groups; or of its table without rows, or in part."""
+    """Lazy frames of the totals of a question.
+
+    Input:  salt: 64 bits, for the choice of groups; empty: whether the tables are taken without their rows; whole:
+            whether the rows are those of all units, so that distinct values can be counted
+    """
     totals = {i: p.total for i, p in enumerate(question.read)}
     columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in totals.items() if m.additive}
     units, groups = unit_names(question.table), group_names(question)
     live = {column.id for column in question.group_columns} | {m.column.id for m in totals.values() if m.column}
     rows = keyed(question, lower(question.step, live, empty=empty))
-    if not all(total.additive for total in totals.values()):  # other frames than `main` are made of them too
+    if not all(total.additive for total in totals.values()):  # then `main` is not the only frame made from the rows
         rows = backend_of(rows).shared(rows)
     if units:
-        made = _integers(rows, columns)
+        integer_rows = _integers(rows, columns)
         if (
             question.keys is None or question.keys.rows is None
-        ):  # else some of these rows are still of groups not listed
-            made = sifted(made, units, groups, question.limits, question.cells, salt, alone=not question.aggregates)
-        weights = listed_only(question, partials(made, units, groups, list(columns.values())))
-        asked, alone = list(columns.values()), not question.aggregates
+        ):  # otherwise some of these rows belong to groups that are not listed
+            integer_rows = sifted(
+                integer_rows, units, groups, question.limits, question.cells, salt, alone=not question.aggregates
+            )
+        weights = listed_only(question, partials(integer_rows, units, groups, list(columns.values())))
+        additive, alone = list(columns.values()), not question.aggregates
         weights = enforced(
-            weights, units, groups, totals.values(), asked, question.limits, question.cells, salt, alone=alone
+            weights, units, groups, totals.values(), additive, question.limits, question.cells, salt, alone=alone
         )
         main = _totals(weights, groups, {i: (p.units, p.total) for i, p in columns.items()})
     else:
@@ -81,8 +91,8 @@ def compiled(question: Question, salt: int, *, empty: bool = False, whole: bool 
         if total.kind == TotalKind.RANKS:
             assert total.candidates is not None
             number = candidate_number(total, total.candidates, backend_of(rows))
-            numbered = rows.with_columns(number.alias("b"))
-            apart[i] = _ranks(numbered, weights, units, groups)
+            candidates = rows.with_columns(number.alias("b"))
+            apart[i] = _ranks(candidates, weights, units, groups)
         elif total.kind == TotalKind.MODES:
             apart[i] = _ranks(among(rows, total), weights, units, groups)
         elif total.kind == TotalKind.DISTINCT:
@@ -92,16 +102,16 @@ def compiled(question: Question, salt: int, *, empty: bool = False, whole: bool 
 
 
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:
-    """Rows with the integer of each additive total; where no unit limits follow, rows count as 1."""
-    made = [row_integer(p.total).alias(p.rows) for p in columns.values() if p.total.column or every]
-    return rows.with_columns(*made) if made else rows
+    """Add to the rows the integer of each additive total. With `every`, a count of rows gets a column of ones too."""
+    integers = [row_integer(p.total).alias(p.rows) for p in columns.values() if p.total.column or every]
+    return rows.with_columns(*integers) if integers else rows
 
 
 # Stage 4: totals
 
 
 def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, Total]]) -> Frame:
-    """Integer sums per group; a wide partial is added in two halves, put together after."""
+    """Integer sums per group. A wide partial is summed in two halves; `totals.joined` puts the halves together."""
     high, sums, engine = [], [], backend_of(frame)
     for i, (name, total) in columns.items():
         value, low = nw.col(name), split_bits(total)
@@ -112,28 +122,29 @@ def _totals(frame: Frame, groups: Sequence[str], columns: dict[int, tuple[str, T
             value = value - nw.col(above) * 2**low
         sums.append(value.sum().fill_null(0).alias(f"t{i}"))
     frame = frame.with_columns(*high) if high else frame
-    sums = sums or [nw.len().alias("t")]  # the groups themselves, when every total stands apart
+    sums = sums or [nw.len().alias("t")]  # without an additive total, the frame still lists the groups
     return frame.group_by(*groups).agg(*sums) if groups else frame.select(*sums)
 
 
-def _ranks(numbered: Frame, weights: Frame | None, units: Sequence[str], groups: Sequence[str]) -> Frame:
+def _ranks(candidates: Frame, weights: Frame | None, units: Sequence[str], groups: Sequence[str]) -> Frame:
     """Weighted rows per group and candidate.
 
-    The weights come from another reading of the rows, which a source with random numbers in it makes another table of.
-    Whatever was read, the parts of a unit in a group must be together at most its weight. So they are parts of as many
-    rows as there are in this reading, where those are more.
+    An engine may read the source once for the weights and once again for the candidates. A source with random numbers
+    in it then gives two different tables. In both cases the shares of one unit in one group must add up to at most its
+    weight. So a row's share is the weight divided by the number of the unit's rows: the larger of the numbers in the
+    two readings.
     """
     if weights is None:
-        return numbered.group_by(*groups, "b").agg(nw.len().cast(nw.Int64).alias("t"))
-    per_unit = numbered.group_by(*units, *groups, "b").agg(nw.len().cast(nw.Int64).alias("d"))
-    joined = per_unit.join(weights.select(*units, *groups, "n", "w"), on=[*units, *groups], how="inner")
-    if not backend_of(joined).reads_once:
-        joined = joined.with_columns(nw.col("d").sum().over(*units, *groups).cast(nw.Int64).alias("s"))
-        joined = joined.with_columns(
+        return candidates.group_by(*groups, "b").agg(nw.len().cast(nw.Int64).alias("t"))
+    per_unit = candidates.group_by(*units, *groups, "b").agg(nw.len().cast(nw.Int64).alias("d"))
+    parts = per_unit.join(weights.select(*units, *groups, "n", "w"), on=[*units, *groups], how="inner")
+    if not backend_of(parts).reads_once:
+        parts = parts.with_columns(nw.col("d").sum().over(*units, *groups).cast(nw.Int64).alias("s"))
+        parts = parts.with_columns(
             nw.when(nw.col("s") > nw.col("n")).then(nw.col("s")).otherwise(nw.col("n")).alias("n")
         )
-    weighted = joined.with_columns(spread(backend_of(joined), "d").alias("e"))
-    return weighted.group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
+    shares = parts.with_columns(spread(backend_of(parts), "d").alias("e"))
+    return shares.group_by(*groups, "b").agg(nw.col("e").sum().alias("t"))
 
 
 def _distinct(
@@ -145,7 +156,7 @@ def _distinct(
     groups: Sequence[str],
     salt: int,
 ) -> Frame:
-    """The distinct pairs of group and value, of those that each unit may bring."""
+    """The distinct pairs of group and value, after each unit's pairs are limited."""
     assert total.column is not None
     value = total.column.id
     pairs = rows.filter(~nw.col(value).is_null()).select(*units, *groups, value).unique()
@@ -156,6 +167,6 @@ def _distinct(
 
 
 def counted(pairs: Frame, groups: Sequence[str]) -> Frame:
-    """Pairs per group."""
+    """Number of pairs in each group."""
     count = nw.len().cast(nw.Int64).alias("t")
     return pairs.group_by(*groups).agg(count) if groups else pairs.select(count)

@@ -1,15 +1,16 @@
-"""How many rows and groups units have, and which values: histograms from which `dp.Auto` chooses. Raw, not private.
+"""Raw histograms from which `dp.Auto` chooses: units by number of rows, by number of groups, by key and by value.
 
-Neighbouring tables differ in the rows of one unit. In each histogram a unit has `ONE` to give, and spreads no more than
-that over its bins, whatever its rows are:
+The histograms are not private. Neighbouring tables differ in the rows of one unit. In each histogram a unit has the
+weight `ONE`, and spreads at most that weight over the bins, whatever its rows are:
 
-- sizes (rows in all, groups, most rows in one group): a size between two nodes gives each of them the part that it is
-  nearer to the other, in whole parts of `ONE`, so the two add up to `ONE`. The histogram's mean is then the exact mean;
-- keys and values: each group (each bin) has the part of the unit's rows that is in it, ⌊ONE · n / rows⌋, and the floors
-  of parts of `ONE` add up to at most `ONE`. With `dp.Rows(k)` each row gives ⌊ONE / k⌋, and one person has k at most.
+- sizes (rows in all, groups, most rows in one group): a size lies between two nodes and splits its weight between them.
+  The nearer node gets the larger share: a size of 50 between the nodes 45 and 64 gives 14/19 of its weight to 45 and
+  5/19 to 64. The shares are integers that add up to `ONE`, so the histogram has the mean of the sizes, up to rounding;
+- keys and values: a unit with n of its rows in a bin gives that bin ⌊ONE · n / rows⌋. These floors add up to at most
+  `ONE`. With `dp.Rows(k)` each row gives ⌊ONE / k⌋, and one person has at most k rows.
 
-So when a unit joins or leaves, a histogram moves by at most `ONE` in L1, and by at most 2·`ONE` when one is exchanged.
-Which bins there are follows from the ask alone, or from what was released before.
+So a histogram changes by at most `ONE` in L1 when a unit joins or leaves, and by at most 2·`ONE` when one unit is
+exchanged for another. The bins follow from the question alone, or from earlier releases.
 """
 
 from __future__ import annotations
@@ -30,46 +31,58 @@ from dpframe.plan import TIMES, Column, Kind, Question, kind
 __all__ = ["EXPONENTS", "NODES", "ONE", "key_profile", "magnitude_profile", "size_profile", "value_profile"]
 
 
-ONE = 2**16  # what a unit gives to a histogram
-# Sizes that stand for all others, four to an octave up to 32, then two; the last one for whatever is larger.
+ONE = 2**16  # the weight of a unit in a histogram
+# Nodes of the histograms of sizes: four in each octave up to 32, then two. The last node also stands for larger sizes.
 NODES: Integers = np.unique(np.rint(2 ** np.concatenate([np.arange(20) / 4, np.arange(10, 63) / 2])).astype(np.int64))
-EXPONENTS = range(-100, 101)  # of the powers of two that tell values apart; what is smaller or larger counts as these
-_HASHED = 256  # bins of groups that nobody listed, or that are too many
-_LISTED = 4096
+EXPONENTS = range(-100, 101)  # e of the bins [2^e, 2^(e+1)) of magnitudes; the outermost bins also hold values beyond
+_HASHED = 256  # number of bins for keys that are not listed, or of which too many are listed
+_LISTED = 4096  # largest number of listed keys that have a bin each
 
 
 def size_profile(question: Question, sizes: Sequence[str], *, empty: bool = False) -> dict[str, Integers]:
-    """Units by size, at the NODES: "rows" in all, "groups", "rows_per_group", the most in one. Errors: EngineError."""
+    """Histograms of units by size, with one bin for each of NODES.
+
+    Input:  sizes: names of histograms: "rows" (rows of a unit in all), "groups" (groups of a unit), "rows_per_group"
+            (the unit's rows in the group where it has most)
+    Errors: EngineError
+    """
     return guarded(lambda: _sizes(question, sizes, empty))
 
 
 def key_profile(question: Question, *, empty: bool = False) -> Integers:
-    """Units by group, in the order of the listed keys; by a hash of the key where they are not listed, or too many."""
+    """Histogram of units by key: a bin for each listed key, in their order; or bins of a hash of the key.
+
+    The hash is taken where keys are not listed, or where more than 4,096 are.
+    """
     return guarded(lambda: _keys(question, empty))
 
 
 def magnitude_profile(question: Question, column: Column, *, empty: bool = False) -> Integers:
-    """Units by the sign and the power of two of a column's values, from the most negative bin to the most positive.
+    """Histogram of units by the sign and the power of two of a column's values.
 
-    Each sign has a bin for each of EXPONENTS, which holds [2^e, 2^(e+1)); zero has the one in the middle.
+    The bins go from the most negative values to the most positive. Each sign has one bin for each e of EXPONENTS, which
+    holds the magnitudes in [2^e, 2^(e+1)). The bin in the middle holds zero.
     """
     first, last = EXPONENTS[0], EXPONENTS[-1]
 
     def number(engine: Backend, value: nw.Expr) -> nw.Expr:
         size = value.abs().clip(2.0**first, 2.0**last)
         power = engine.floor(size.log(2)).clip(first, last).cast(nw.Int64) - first + 1
-        sized = nw.when(value < 0).then(0 - power).otherwise(power)
-        return nw.when(value.abs() > 0).then(sized).otherwise(nw.lit(0).cast(nw.Int64))
+        signed_power = nw.when(value < 0).then(0 - power).otherwise(power)
+        return nw.when(value.abs() > 0).then(signed_power).otherwise(nw.lit(0).cast(nw.Int64))
 
     wide = len(EXPONENTS)
     return guarded(lambda: _values(question, column, number, -wide, wide, empty))
 
 
 def value_profile(question: Question, column: Column, edges: Sequence[float], *, empty: bool = False) -> Integers:
-    """Units by the values of a column between growing edges; the first bin is below all of them, the last not."""
+    """Histogram of units by the values of a column, between growing edges.
+
+    The first bin holds the values below the first edge, the last bin those from the last edge on.
+    """
 
     def number(engine: Backend, value: nw.Expr) -> nw.Expr:
-        def search(first: int, after: int) -> nw.Expr:  # by halving, so that hundreds of bins stay shallow
+        def search(first: int, after: int) -> nw.Expr:  # bisection, so that the expression stays shallow
             if after == first:
                 return nw.lit(first).cast(nw.Int64)
             middle = (first + after) // 2
@@ -114,13 +127,13 @@ def _sizes(question: Question, sizes: Sequence[str], empty: bool) -> dict[str, I
 
 
 def _at_nodes(sizes: Integers, units: Integers) -> Integers:
-    """A histogram in which each unit gives ONE to the two nodes around its size."""
+    """A histogram in which each unit splits the weight ONE between the two nodes around its size."""
     size = np.clip(sizes, NODES[0], NODES[-1])
-    left = np.clip(np.searchsorted(NODES, size, side="right") - 1, 0, len(NODES) - 2)
-    upper = ((size - NODES[left]) * ONE) // (NODES[left + 1] - NODES[left])
+    below = np.clip(np.searchsorted(NODES, size, side="right") - 1, 0, len(NODES) - 2)
+    upper = ((size - NODES[below]) * ONE) // (NODES[below + 1] - NODES[below])
     counts = np.zeros(len(NODES), np.int64)
-    np.add.at(counts, left, units * (ONE - upper))
-    np.add.at(counts, left + 1, units * upper)
+    np.add.at(counts, below, units * (ONE - upper))
+    np.add.at(counts, below + 1, units * upper)
     return counts
 
 
@@ -128,7 +141,7 @@ def _at_nodes(sizes: Integers, units: Integers) -> Integers:
 
 
 def _with_parts(frame: Frame, units: Sequence[str]) -> Frame:
-    """Partials with "s" = ⌊ONE · n / rows of the unit⌋."""
+    """Partials, each with the share "s" = ⌊ONE · n / a⌋ for the unit's n rows in it and its a rows in all."""
     frame = frame.with_columns(nw.col("n").sum().over(*units).alias("a"))
     return frame.with_columns(backend_of(frame).quotient(nw.col("n") * ONE, nw.col("a")).alias("s"))
 
@@ -144,8 +157,8 @@ def _keys(question: Question, empty: bool) -> Integers:
 
     table = _added(question, build, empty)
     if question.cells is not None and question.cells <= _LISTED:
-        listed = key_frame(question).join(table, on=groups, how="left", maintain_order="left")
-        return np.asarray(listed.get_column("s").fill_null(0).to_numpy(), np.int64)
+        key_table = key_frame(question).join(table, on=groups, how="left", maintain_order="left")
+        return np.asarray(key_table.get_column("s").fill_null(0).to_numpy(), np.int64)
     counts = np.zeros(_HASHED, np.int64)
     if table.height:
         at = table.select(pl.struct(groups).hash(0) % _HASHED).to_series().to_numpy()
@@ -161,7 +174,7 @@ def _values(
     last: int,
     empty: bool,
 ) -> Integers:
-    """Units by the number of the bin of their values; missing values are in none."""
+    """Histogram of units by the bins of their values, numbered from `first` to `last`. A missing value has no bin."""
 
     def build(part: Question, empty: bool) -> Sums:
         units, rows = unit_names(part.table), _rows(part, column, empty)
@@ -169,11 +182,13 @@ def _values(
         value = nw.col(column.id)
         if kind(column.domain.dtype) in (Kind.BOOLEAN, *TIMES):
             value = value.cast(nw.Int64)
-        binned = rows.with_columns(number(backend_of(rows), to_float(value)).alias("b"))
-        counted = binned.group_by(*units, "b").agg(nw.len().cast(nw.Int64).alias("n"))
-        each = ONE // (part.table.declared or 1)
-        counted = _with_parts(counted, units) if units else counted.with_columns((nw.col("n") * each).alias("s"))
-        return Sums(counted.group_by("b").agg(nw.col("s").sum()), ("b",))
+        bins = rows.with_columns(number(backend_of(rows), to_float(value)).alias("b"))
+        bin_counts = bins.group_by(*units, "b").agg(nw.len().cast(nw.Int64).alias("n"))
+        share = ONE // (part.table.declared or 1)
+        bin_counts = (
+            _with_parts(bin_counts, units) if units else bin_counts.with_columns((nw.col("n") * share).alias("s"))
+        )
+        return Sums(bin_counts.group_by("b").agg(nw.col("s").sum()), ("b",))
 
     table = _added(question, build, empty)
     counts = np.zeros(last - first + 1, np.int64)

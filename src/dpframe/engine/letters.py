@@ -1,8 +1,9 @@
-"""Capital and small letters: one table for every engine, a letter for a letter.
+"""Capital and small letters: one table for every engine, which replaces one letter by one letter.
 
-Engines differ in the letters that have another case, by their version of Unicode, their locale, and by whether "ß"
-becomes "SS", "ẞ" or stays. So none is asked for letters beyond those that all agree on. The table is that of Unicode
-as this Python has it. A letter whose other case would be several letters stays as it is: "ß" is its own capital.
+Engines disagree on which letters have another case. It depends on their version of Unicode and on their locale, and
+some make "SS" or "ẞ" of "ß" while others leave it. So an engine's own function is only used for letters on which all
+engines agree. The table is that of Unicode in this version of Python. A letter whose other case would be several
+letters stays as it is: "ß" is its own capital.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ __all__ = ["ALIKE", "NEAR", "letters"]
 
 NEAR = "\u0001-\u017f"  # the characters of most texts in Latin letters, as a range of a regular expression
 
-# Characters of which every engine has the same other case: scripts whose letters have long had theirs, each of them one
-# letter, and characters that have none. Ends of ranges, both within.
+# Ranges of characters (both ends belong to the range) to which every engine gives the same other case: scripts that
+# have been in Unicode for long and where the other case is one letter, and characters that have no case.
 _COMMON = (
     *("\u0001\u00de", "\u00e0\u012f", "\u0132\u0148", "\u014a\u017e"),  # without ß, İ, ı, ŉ and ſ
     *("\u0391\u03a1", "\u03a3\u03a9", "\u03b1\u03c1", "\u03c3\u03c9", "\u0386\u0386", "\u0388\u038a"),
@@ -24,15 +25,16 @@ _COMMON = (
     *("\u0591\u0fff", "\u1ea0\u1eff", "\u2010\u203b", "\u20a0\u20bf", "\u3000\u9fff", "\uac00\ud7a3"),
     "\U0001f300\U0001faff",
 )
-# What a text of these matches, with ß: of that one an engine makes ẞ, or nothing, and nothing else becomes ẞ.
+# A text of these characters and of ß matches this. An engine makes ẞ of ß or leaves it, and makes ẞ of no other letter,
+# so that the caller can turn ẞ back into ß.
 ALIKE = rf"^[\x00ß{''.join(f'{ends[0]}-{ends[1]}' for ends in _COMMON)}]*$"
 
 
 @cache
 def letters(*, capital: bool, most: int = sys.maxunicode) -> tuple[str, str]:
-    """The letters that have another case, and that of each, in the order of their numbers.
+    """The letters that have another case, and the other case of each, ordered by code point.
 
-    Input:  capital: whether capital letters are asked for; most: the last letter that is listed (its number)
+    Input:  capital: whether the other case is the capital one; most: the last code point that is listed
 
     >>> letters(capital=True, most=0x7F)[1]
     'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
@@ -40,5 +42,5 @@ def letters(*, capital: bool, most: int = sys.maxunicode) -> tuple[str, str]:
     False
     """
     pairs = [(x, x.upper() if capital else x.lower()) for x in map(chr, range(most + 1))]
-    other = [(x, y) for x, y in pairs if x != y and len(y) == 1]
-    return "".join(x for x, _ in other), "".join(y for _, y in other)
+    changes = [(x, y) for x, y in pairs if x != y and len(y) == 1]
+    return "".join(x for x, _ in changes), "".join(y for _, y in changes)

@@ -1,7 +1,7 @@
-"""The totals of many marginals: rows are weighted once over all columns, then added up for each table of its own.
+"""The totals of many marginals: rows are weighted once over all columns, and then summed for each marginal table.
 
-What is held is one row for each combination of keys that the data has, and the listed keys of each table; the product
-of all columns is never built.
+Memory holds one row for each combination of keys that occurs in the data, and the listed keys of each marginal table.
+The product of the keys of all columns is never built.
 """
 
 from __future__ import annotations
@@ -22,58 +22,59 @@ from dpframe.theory.formulas.error import Attributes
 
 __all__ = ["marginal_keys", "marginal_totals", "validate_marginals"]
 
-Tables = tuple[NDArray[np.int64], ...]  # for each of the workload, an array with the keys of each column; not private
+Tables = tuple[NDArray[np.int64], ...]  # one array for each marginal of the workload, an axis per column; not private
 
 
 def marginal_totals(question: Marginals, salt: int) -> Tables:
-    """Read the rows and add up, in 2^-20 rows. Errors: EngineError."""
+    """Read the rows and add them up: one array for each marginal, in units of 2^-20 rows. Errors: EngineError."""
     return guarded(lambda: _placed(question, added(question, partial(_sums, salt))))
 
 
 def validate_marginals(question: Marginals) -> None:
-    """Run all of it on a table with the same columns and no row, so that it cannot fail after it is paid."""
+    """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
     guarded(lambda: _placed(question, planned(question, [sums.frame for sums in _sums(0, question, True, empty=True)])))
 
 
 def marginal_keys(question: Marginals, table: Attributes) -> pl.DataFrame:
-    """The keys of a marginal as they are released, the last column fastest."""
+    """The keys of a marginal as they are released; the keys of the last column change fastest."""
     one = question.one(table)
     return public_keys(one, key_frame(one)) if table else pl.DataFrame()
 
 
 def _sums(salt: int, question: Question, whole: bool, *, empty: bool = False) -> list[Sums]:
-    """For each table its groups and their weights, from the groups of all columns; `whole` as in `buckets`."""
+    """For each marginal table, the sums of the weights of its groups, from the groups over all columns.
+
+    Input:  whole: whether the rows are those of all units, as in `buckets`
+    """
     assert isinstance(question, Marginals)
     main = compiled(question, salt, empty=empty, whole=whole).main
     names = [name for name in ("t0", f"t0{HIGH}") if name in main.collect_schema().names()]
     sums = [nw.col(name).sum().alias(name) for name in names]
     groups = [_group_names(question, table) for table in question.workload]
-    return [Sums(main.group_by(*held).agg(*sums), tuple(held)) for held in groups]
+    return [Sums(main.group_by(*keys).agg(*sums), tuple(keys)) for keys in groups]
 
 
 def _group_names(question: Marginals, table: Attributes) -> list[str]:
-    """What the engine calls the columns of a table."""
+    """The engine's names for the columns of a marginal table."""
     return [name for name in group_names(question) if int(name[1:].rstrip("n")) in table]
 
 
 def _placed(question: Marginals, tables: list[pl.DataFrame]) -> Tables:
-    """Sums in their places, 0 where there is no row."""
+    """The sums of each marginal as an array over its listed keys, 0 for a key without rows."""
     ((_, total),) = [(p.names, p.total) for p in question.read]
     step = 2 ** (FRACTION_BITS - total.fraction)
-    placed = []
-    for table, found in zip(question.workload, tables, strict=True):
+    arrays = []
+    for table, sums in zip(question.workload, tables, strict=True):
         values = np.zeros([question.tables.sizes[i] for i in table], np.int64)
         for i in table:
-            found = found.join(
-                _level(question, i), on=[n for n in found.columns if n.rstrip("n") == f"k{i}"], how="inner"
-            )
-        at = tuple(found.get_column(f"at{i}").to_numpy() for i in table)
-        values[at] = joined(found, 0, split_bits(total)) * step
-        placed.append(values)
-    return tuple(placed)
+            sums = sums.join(_level(question, i), on=[n for n in sums.columns if n.rstrip("n") == f"k{i}"], how="inner")
+        at = tuple(sums.get_column(f"at{i}").to_numpy() for i in table)
+        values[at] = joined(sums, 0, split_bits(total)) * step
+        arrays.append(values)
+    return tuple(arrays)
 
 
 def _level(question: Marginals, i: int) -> pl.DataFrame:
-    """The listed keys of a column as the engine holds them, each with its place."""
+    """The listed keys of a column as the engine holds them, each with its position along the axis."""
     keys = key_frame(question.one((i,)))
     return keys.rename({name: name.replace("k0", f"k{i}") for name in keys.columns}).with_row_index(f"at{i}")

@@ -1,7 +1,7 @@
-"""Tables in: what users bring, and the schema it has.
+"""Tables that users bring, and their schemas.
 
-pandas and PyArrow tables enter Polars through Arrow, only the columns that a query reads. The schema is taken from the
-types alone, never from values, so that it is the same for neighbouring tables.
+pandas and PyArrow tables are converted to Polars through Arrow, and only the columns that a query reads. The schema
+follows from the types alone, never from values. So neighbouring tables have one schema.
 """
 
 from __future__ import annotations
@@ -24,29 +24,32 @@ __all__ = ["adopt", "content", "public"]
 def adopt(frame: Any) -> Data:
     """Take in a table of any engine.
 
-    Output: Data; nothing is read or converted yet
-    Errors: UnsupportedOperation for anything else
+    Output: Data; no row is read or converted yet
+    Errors: UnsupportedOperation for an object that is no table of a known engine
     """
-    found = adopted(frame)
-    if found is None:
+    data = adopted(frame)
+    if data is None:
         raise UnsupportedOperation(
             "dpframe protects pandas and Modin DataFrames, Polars DataFrames and LazyFrames, PyArrow Tables, DuckDB "
             f"relations, Ibis tables, Spark and Dask DataFrames, not {kind_of(frame)}{_package(frame)}."
         )
-    return found
+    return data
 
 
 def _package(frame: Any) -> str:
-    """Where a type is from, for those whose names are those of others; "" for Python's own."""
+    """The package of a type, as an ending of the message: another library's type may be called DataFrame too.
+
+    The text is empty for types of Python itself.
+    """
     package = type(frame).__module__.partition(".")[0]
     return "" if package == "builtins" else f" of {package}: convert it to one of these first"
 
 
 def public(frame: Any) -> Data:
-    """A public table, or a dict of columns, as it is now: read, copied, and without the columns that nothing can read.
+    """A public table, or a dict of columns, read now and copied. Columns of types that no engine can read are left out.
 
-    Errors: UnsupportedOperation for anything that is no table; InvalidArgument for a dict that is no table, or for a
-            name that is a pattern
+    Errors: UnsupportedOperation for an object that is no table; InvalidArgument for a dict that is no table, or for a
+            column whose name is a pattern
     """
     if isinstance(frame, Mapping):
         try:
@@ -56,14 +59,14 @@ def public(frame: Any) -> Data:
         if frame is None:
             raise InvalidArgument("A public table given as a dict has columns of one length, each of one type.")
     data = adopt(frame)
-    ordered = data.engine == "polars"
-    if not ordered:
+    has_order = data.engine == "polars"
+    if not has_order:
         data = adopt(fetched(frame))
     readable = {name: domain for name, domain in data.schema if kind(domain.dtype) != Kind.OTHER}
     check_names(readable)
     rows: pl.DataFrame = data.scan(list(readable)).collect()
-    rows = rows if ordered else rows.sort(rows.columns)
-    rows = rows.select(pl.all().gather(pl.int_range(rows.height))) if rows.height else rows  # no memory is shared
+    rows = rows if has_order else rows.sort(rows.columns)
+    rows = rows.select(pl.all().gather(pl.int_range(rows.height))) if rows.height else rows  # a copy of the memory
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         return rows.lazy().select(names)
@@ -72,7 +75,7 @@ def public(frame: Any) -> Data:
 
 
 def content(data: Data) -> str:
-    """A short text that two public tables share only when they hold the same rows in the same order."""
+    """A digest of a public table. Two tables have one digest only if they hold the same rows in the same order."""
     buffer = io.BytesIO()
     data.scan([name for name, _ in data.schema]).collect().write_ipc(buffer, compat_level=pl.CompatLevel.oldest())
     return hashlib.sha256(buffer.getvalue()).hexdigest()[:16]

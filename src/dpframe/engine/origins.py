@@ -1,4 +1,4 @@
-"""Which files rows come from: what is public of them, for the name of a release. No row, count or statistic is read."""
+"""The public facts about the files that rows come from, for the name of a release. No row or count is read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dpframe.errors import InvalidArgument, kind_of
 
 __all__ = ["files_of", "origin_of", "read_origin"]
 
-_SHOWN = 3  # files that are named; of more, the first ones
+_SHOWN = 3  # number of files that are named
 Origin = dict[str, Any]
 
 
 def read_origin(data: object) -> str | Path | None:
-    """What `data=` may be: a text, a date, a whole number, or the path of a file or folder. Errors: InvalidArgument."""
+    """Check `data=`: a text, a date, a whole number, or the path of a file or folder. Errors: InvalidArgument."""
     if data is None or isinstance(data, Path):
         return data
     if isinstance(data, str) and data.strip() and "\0" not in data and data.isprintable():
@@ -27,41 +27,42 @@ def read_origin(data: object) -> str | Path | None:
     if isinstance(data, (int, dt.date)) and not isinstance(data, bool):
         return str(data)
     raise InvalidArgument(
-        "data= says which rows these are, without looking at them: a text or a date, data='2026-01', or the path of "
-        f"their file, data=pathlib.Path('visits.parquet'); not {kind_of(data)}."
+        "data= names the rows without reading them. It is a text or a date, data='2026-01', or the path of their file, "
+        f"data=pathlib.Path('visits.parquet'); not {kind_of(data)}."
     )
 
 
 def origin_of(data: str | Path | None, files: Sequence[Path]) -> Origin | None:
-    """What is public of where rows come from, as JSON with words of its own; None where nothing is known.
+    """The public facts about the origin of rows, as JSON; None where the origin is not known.
 
-    Input:  what `data=` said; the files that a lazy table scans
-    Output: a text as it is; of files: paths, times of modification, and of Parquet files the types in their footers.
-            How large they are and how many rows they have is left out, since that is a count of rows
+    Input:  data: the argument `data=`; files: the files that a lazy table scans
+    Output: a text as the user typed it; for files their paths, their times of modification, and for Parquet files the
+            types in their footers. The sizes of the files and their numbers of rows are left out, because both count
+            rows
     """
     if isinstance(data, str):
         return {"": data, "said": data}
-    listed = list(files) if data is None else _inside(data)
-    if not listed:
+    paths = list(files) if data is None else _inside(data)
+    if not paths:
         return None
-    found = [_file(path) for path in listed]
-    names = ", ".join(f"{one['path']} of {one['modified']}" for one in found[:_SHOWN])
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    digest = hashlib.sha256(repr([sorted(one.items()) for one in found]).encode()).hexdigest()[:16]
-    return {"": f"{names}{more} ({digest})", "files": digest}
+    descriptions = [_file(path) for path in paths]
+    names = ", ".join(f"{file['path']} of {file['modified']}" for file in descriptions[:_SHOWN])
+    ending = f" and {len(descriptions) - _SHOWN} more" if len(descriptions) > _SHOWN else ""
+    digest = hashlib.sha256(repr([sorted(file.items()) for file in descriptions]).encode()).hexdigest()[:16]
+    return {"": f"{names}{ending} ({digest})", "files": digest}
 
 
 def _inside(path: Path) -> list[Path]:
     """A file, or the files in a folder."""
     if path.is_dir():
-        return sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith((".", "_")))
+        return sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith((".", "_")))
     if not path.exists():
         raise InvalidArgument(f"data={str(path)!r}: there is no such file.")
     return [path]
 
 
 def _file(path: Path) -> dict[str, str]:
-    """What is public of one file."""
+    """The public facts about one file: path, time of modification, types in its footer."""
     try:
         nanoseconds = path.stat().st_mtime_ns
     except OSError:
@@ -72,9 +73,9 @@ def _file(path: Path) -> dict[str, str]:
 
 
 def _footer(path: Path) -> str:
-    """The types in a Parquet file's footer and what wrote it; "" for another file.
+    """The types in a Parquet file's footer and the program that wrote the file; "" for a file of another format.
 
-    Its metadata beside that are left out: pandas writes the number of rows there.
+    The footer's other metadata is left out, because pandas writes the number of rows there.
     """
     if path.suffix not in (".parquet", ".pq"):
         return ""
@@ -83,22 +84,22 @@ def _footer(path: Path) -> str:
     try:
         footer = pq.ParquetFile(path)
         return f"{footer.metadata.created_by} {footer.schema_arrow.remove_metadata()}"
-    except Exception:  # not a Parquet file after all, or one that is read elsewhere
+    except Exception:  # the file is not in Parquet's format in spite of its name, or cannot be opened here
         return ""
 
 
 def files_of(frame: pl.LazyFrame) -> list[Path]:
-    """The files that a lazy table scans, from the nodes of its plan; none where that cannot be told."""
+    """The files that a lazy table scans, from the nodes of its plan; none where the plan does not show them."""
     try:
         plan: Any = frame._ldf.visit()
-        pending, found = [plan.get_node()], []
+        pending, paths = [plan.get_node()], []
         while pending:
             plan.set_node(pending.pop())
             node = plan.view_current_node()
-            found += [Path(str(path)) for path in getattr(node, "paths", None) or []]
+            paths += [Path(str(path)) for path in getattr(node, "paths", None) or []]
             pending += plan.get_inputs()
-    except BaseException as error:  # Polars' panics too: the nodes of a plan are no promise of Polars
+    except BaseException as error:  # also a panic: the nodes of a plan are not part of Polars' public interface
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             raise
         return []
-    return found
+    return paths

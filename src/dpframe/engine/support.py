@@ -1,4 +1,4 @@
-"""What an engine cannot do, said when it is asked for: from types alone, before anything is read or paid."""
+"""Refusals of steps that an engine cannot run. They depend on types alone and come before a row is read or charged."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def check_supported(step: steps.Step) -> None:
     sources = steps.sources_of(step)
     names = sorted({source.data.engine for source in sources})
     engine = backend_named(names[0])
-    others = [source.data.scan((), empty=True) for source in sources] if len(sources) > 1 else []
-    if len(names) > 1 or not all(engine.together(others[0], other) for other in others[1:]):
+    frames = [source.data.scan((), empty=True) for source in sources] if len(sources) > 1 else []
+    if len(names) > 1 or not all(engine.together(frames[0], frame) for frame in frames[1:]):
         raise UnsupportedOperation(
-            f"{step.shown}: the tables are in different places ({', '.join(names)}), and rows do not leave theirs. "
-            "Protect tables of one engine and one connection."
+            f"{step.shown}: the tables are in different places ({', '.join(names)}), and dpframe does not move rows "
+            "from one to another. Protect tables of one engine and one connection."
         )
-    for dtype, what in _types(step):
+    for dtype, subject in _types(step):
         why = engine.reason_against(dtype) if isinstance(step, combine.Join) else engine.reason_against_cast(dtype)
         if why:
-            raise UnsupportedOperation(f"{step.shown}: {what} {show(dtype)} is not for {engine.name}; {why}.")
+            raise UnsupportedOperation(f"{step.shown}: {engine.name} cannot hold {subject} {show(dtype)}; {why}.")
 
 
 def _types(step: steps.Step) -> Iterator[tuple[DType, str]]:
-    """The types that a step brings in, and what has them."""
+    """The types that a step introduces, each with the words for it in a message."""
     if isinstance(step, combine.Join):
         for name, domain in step.public.schema:
             yield domain.dtype, f"the public column {name!r} of type"

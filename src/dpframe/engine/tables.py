@@ -1,4 +1,4 @@
-"""What the engine holds of a table, and the kind of table that is given back."""
+"""A protected table as the engine holds it, and the kind of table in which a release is returned."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dpframe.plan import Bounds, ColumnDomain
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    # The kind of table that is given back, for type checkers: pd.DataFrame, pl.DataFrame, or Any where it is not known.
+    # The type of a released table, for type checkers: pd.DataFrame, pl.DataFrame, or Any where it is not known.
     Table_co = TypeVar("Table_co", covariant=True, default=Any)
-else:  # a default is known to `typing` from Python 3.13 on, and to type checkers from any
+else:  # `typing.TypeVar` has defaults from Python 3.13 on; type checkers know them in every version
     from typing import TypeVar
 
     Table_co = TypeVar("Table_co", covariant=True)
@@ -33,10 +33,14 @@ Kind = Literal["polars", "pyarrow", "pandas"]
 class Data:
     """A table that only the engine reads: its schema is public, its rows are not.
 
-    `scan(names)` gives the named columns as a lazy frame; with `empty=True` the same columns without a row.
-    `kind` is the kind of table that is given back: what the user brought, and pandas for the tables of databases and
-    clusters. `engine` is where it is read. A column is scanned under its name, or under what `names` calls it where an
-    engine cannot tell some names apart. `files()` gives the files that it scans, where that is known.
+    - `scan(names)` gives the named columns as a lazy frame; with `empty=True` these columns without a row;
+    - `kind` is the kind of table in which a release is returned: the user's own kind, or pandas for the tables of
+      databases and clusters;
+    - `lazy`: whether the rows are not in memory yet;
+    - `engine` is the name of the engine that reads the rows;
+    - `names` maps a column's name to the name under which it is scanned, for engines that cannot tell some names apart;
+      a column that it does not list is scanned under its own name;
+    - `files()` gives the files that the table scans, where they are known.
     """
 
     kind: Kind
@@ -48,7 +52,7 @@ class Data:
     files: Callable[[], list[Path]] = field(default=list, repr=False)
 
     def called(self, name: str) -> str:
-        """What a column is called where it is scanned."""
+        """The name under which a column is scanned."""
         return self.names.get(name, name)
 
     def __repr__(self) -> str:
@@ -65,11 +69,11 @@ def as_kind(table: pl.DataFrame, kind: Kind) -> Any:
     return table.to_arrow() if kind == "pyarrow" else table
 
 
-_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)  # those of pandas too
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)  # pandas has them too
 
 
 def _pandas(table: pl.DataFrame) -> Any:
-    """Whole numbers stay whole: a column of them with nulls is one of Int64 and <NA>, not of float64 and NaN."""
+    """A pandas table. A column of whole numbers with nulls becomes Int64 with <NA>, not float64 with NaN."""
     import pandas as pd
 
     gaps = [column for column in table if column.dtype in _WHOLE and column.null_count()]
@@ -93,7 +97,10 @@ def polars_dtype(dtype: DType) -> Any:
 
 
 def domain_of(dtype: DType) -> ColumnDomain:
-    """What a type alone says of a column: Enum categories are public keys, categories of a Categorical are not."""
+    """The domain of a column as its type alone gives it.
+
+    The categories of an Enum are public keys. The categories of a Categorical come from the data, so they are not.
+    """
     if isinstance(dtype, nw.Enum):
         return ColumnDomain(dtype, True, None, tuple(dtype.categories), "the column's Enum type")
     if isinstance(dtype, nw.Categorical):

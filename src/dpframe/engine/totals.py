@@ -1,4 +1,4 @@
-"""The engine's answer: exact integer totals per group. They never leave the release function."""
+"""Exact integer totals per group, as the engine computes them. They never leave the release function."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, repr=False)
 class Totals:
-    """Keys (one row per group) and, for each total of `question.allotments`, raw numbers per group: not private.
+    """Raw totals of a question, which are not private.
 
-    An additive total or a number of distinct values is one integer per group; ranks are a row of integers per group,
-    the rows at each candidate.
+    `keys` has one row per group. `values` has one array for each total of `question.allotments`: one integer per group
+    for an additive total or a number of distinct values, and for ranks a row of integers per group, namely the number
+    of rows at each candidate.
     """
 
     keys: pl.DataFrame = field(repr=False)
@@ -37,17 +38,21 @@ class Totals:
 
 
 def totals(question: Question, salt: int) -> Totals:
-    """Read the rows and add up. Input: the ask, a 64-bit salt for the choice of groups. Errors: EngineError."""
+    """Read the rows and add them up.
+
+    Input:  the question; salt: 64 bits, for the choice of groups
+    Errors: EngineError
+    """
     return guarded(lambda: _assembled(question, *_read(question, salt)))
 
 
 def validate(question: Question) -> None:
-    """Run the whole query on a table with the same columns and no row, so that it cannot fail after it is paid."""
+    """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
     guarded(lambda: _assembled(question, *_empty(question)))
 
 
 def guarded(run: Callable[[], T]) -> T:
-    """Run an engine without its warnings, and without the words of what it raises, see `sealed`."""
+    """Run an engine without its warnings, and replace the messages of its errors (see `sealed`)."""
 
     def quiet() -> T:
         with warnings.catch_warnings():
@@ -58,58 +63,59 @@ def guarded(run: Callable[[], T]) -> T:
 
 
 def sealed(run: Callable[[], T]) -> T:
-    """Run, and replace what is raised by a constant message: its own may hold cells.
+    """Run a function, and replace an error of the engine by one with a constant message: the engine's may show cells.
 
-    Polars' PanicException is a BaseException. The error is raised outside of the handler, so that nothing of the old
-    one hangs on it. Even an error of dpframe's own, or an interrupt, is raised from here: the variables of the
-    functions that read rows are tables and raw totals, which debuggers and `%xmode Verbose` print.
+    The handler catches BaseException, because Polars' PanicException is one. The new error is raised outside of the
+    handler, so that it does not refer to the old one. An error of dpframe's own and an interrupt are raised from here
+    too, without their traceback: it would refer to the functions that read rows, whose variables are tables and raw
+    totals, and debuggers and `%xmode Verbose` print variables.
     """
-    stopped: BaseException
+    failure: BaseException
     try:
         return run()
     except DpFrameError as error:
-        stopped = error.with_traceback(None)
-        stopped.__cause__ = stopped.__context__ = None
+        failure = error.with_traceback(None)
+        failure.__cause__ = failure.__context__ = None
     except KeyboardInterrupt:
-        stopped = KeyboardInterrupt()
+        failure = KeyboardInterrupt()
     except SystemExit as error:
-        stopped = SystemExit(error.code if isinstance(error.code, int) else None)
+        failure = SystemExit(error.code if isinstance(error.code, int) else None)
     except BaseException:
-        stopped = EngineError(
+        failure = EngineError(
             "The engine could not run this query. Its own message is withheld because it may show cells; "
             "run the same steps on a few made-up rows to see it."
         )
-    raise stopped
+    raise failure
 
 
 def _empty(question: Question) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
-    """Every table of totals of the table without its rows."""
-    made = compiled(question, 0, empty=True)
-    main, *apart = planned(question, [made.main, *made.apart.values()])
-    return main, dict(zip(made.apart, apart, strict=True))
+    """The tables of totals of a question, computed on its tables without their rows."""
+    frames = compiled(question, 0, empty=True)
+    main, *apart = planned(question, [frames.main, *frames.apart.values()])
+    return main, dict(zip(frames.apart, apart, strict=True))
 
 
 def _read(question: Question, salt: int) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
-    """Every table of totals, of the whole or added up from parts of the units."""
+    """The tables of totals of a question, read at once or added up over parts of the units."""
     main, *apart = added(question, partial(_sums, salt))
     numbers = [i for i, allotment in enumerate(question.read) if not allotment.total.additive]
     return main, {i: _numbers(question, table) for i, table in zip(numbers, apart, strict=True)}
 
 
 def _sums(salt: int, question: Question, whole: bool) -> list[Sums]:
-    """The sums of an ask; on a part of the units, pairs of group and value in place of their number."""
-    made, groups = compiled(question, salt, whole=whole), group_names(question)
-    named = [(frame, frame.collect_schema().names()) for frame in made.apart.values()]
-    apart = [Sums(frame, tuple(name for name in names if name != "t")) for frame, names in named]
-    return [Sums(made.main, tuple(groups)), *apart]
+    """The sums of a question. On a part of the units, distinct values are pairs of group and value, not yet counted."""
+    frames, groups = compiled(question, salt, whole=whole), group_names(question)
+    columns = [(frame, frame.collect_schema().names()) for frame in frames.apart.values()]
+    apart = [Sums(frame, tuple(name for name in names if name != "t")) for frame, names in columns]
+    return [Sums(frames.main, tuple(groups)), *apart]
 
 
 def _numbers(question: Question, table: pl.DataFrame) -> pl.DataFrame:
-    """A table of numbers "t"; of pairs, their number in each group."""
+    """A table with numbers "t". A table of pairs of group and value becomes the number of pairs in each group."""
     if "t" in table.columns:
         return table
-    made: pl.DataFrame = counted(nw.from_native(table.lazy()), group_names(question)).to_native().collect()
-    return made
+    counts: pl.DataFrame = counted(nw.from_native(table.lazy()), group_names(question)).to_native().collect()
+    return counts
 
 
 def _assembled(question: Question, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) -> Totals:
@@ -130,7 +136,7 @@ def _assembled(question: Question, table: pl.DataFrame, apart: dict[int, pl.Data
 
 
 def joined(table: pl.DataFrame, i: int, low: int) -> WideIntegers:
-    """A total from its parts, as int64 where it fits and as Python integers where not."""
+    """A total from its low and high halves: int64 where every value fits, otherwise Python integers."""
     total: WideIntegers = table.get_column(f"t{i}").to_numpy()
     if not low:
         return total
@@ -140,18 +146,18 @@ def joined(table: pl.DataFrame, i: int, low: int) -> WideIntegers:
     return np.asarray(high.astype(object) * 2**low + total.astype(object))
 
 
-def _placed(keys: pl.DataFrame, found: pl.DataFrame, names: list[str], total: Total) -> WideIntegers:
-    """Numbers of a total that stands apart, in the order of the groups; 0 where there are none."""
+def _placed(keys: pl.DataFrame, numbers: pl.DataFrame, names: list[str], total: Total) -> WideIntegers:
+    """The numbers of a total that has a frame of its own, in the order of the groups; 0 where its frame has none."""
     size = keys.height if names else 1
     width = total.width
     values = np.zeros(size if width is None else (size, width), np.int64)
     if names:
-        numbered = keys.with_row_index("i")
-        found = found.join(numbered, on=names, how="inner")
+        positions = keys.with_row_index("i")
+        numbers = numbers.join(positions, on=names, how="inner")
     else:
-        found = found.with_columns(pl.lit(0).alias("i"))
+        numbers = numbers.with_columns(pl.lit(0).alias("i"))
     if width is not None:
-        found = found.filter(pl.col("b") >= 0)
-    at = found.get_column("i").to_numpy()
-    values[at if width is None else (at, found.get_column("b").to_numpy())] = found.get_column("t").to_numpy()
+        numbers = numbers.filter(pl.col("b") >= 0)
+    at = numbers.get_column("i").to_numpy()
+    values[at if width is None else (at, numbers.get_column("b").to_numpy())] = numbers.get_column("t").to_numpy()
     return values

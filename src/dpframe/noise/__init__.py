@@ -1,6 +1,7 @@
-"""Exact integer noise: integers in, integers out, and all randomness from the operating system.
+"""Exact integer noise. All randomness comes from the operating system.
 
-Every sampler here has exactly the law it states, for the float scale as given. How: see `inversion`.
+Every sampler here has exactly the distribution that its docstring states ("Law"), for the exact value of the float
+scale. `inversion` explains the method.
 """
 
 from dpframe.noise.arguments import (

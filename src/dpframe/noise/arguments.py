@@ -1,4 +1,4 @@
-"""What the samplers accept: one positive scale or one per draw, and how many draws."""
+"""Checks of the samplers' arguments: one positive scale or one per draw, and the number of draws."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def check_size(size: Any) -> int:
 
 
 def check_scale(scale: Any, size: int) -> Scale:
-    """Return the scale as the exact float it stands for, or a float64 array of them with one per draw."""
+    """Return the scale as a float, or as a float64 array with one scale per draw. No scale is rounded."""
     if isinstance(scale, np.ndarray) and scale.ndim > 0:
         if scale.shape != (size,):
-            raise InvalidArgument(f"scale has shape {scale.shape} for {size} draws: give one, or one per draw.")
+            raise InvalidArgument(f"scale has shape {scale.shape} for {size} draws: give one scale, or one per draw.")
         if not np.can_cast(scale.dtype, np.float64):
             raise InvalidArgument(f"scale has dtype {scale.dtype}: give float64, so that the law is exact.")
         scales = scale.astype(np.float64)

@@ -1,7 +1,8 @@
 """Coins with an exact bias: a rational probability, or exp(-x) for a rational x.
 
-A coin is the comparison of a uniform real U with its probability. 64 bits of U settle all but about one in 2^44; those
-are decided with more bits, in integers (rational probability) or in ball arithmetic (exponentials).
+A coin is True if a uniform real U is below the coin's probability. The first 64 bits of U decide nearly all coins:
+about one coin in 2^44 needs more bits. Such a coin is decided in integers (for a rational probability) or in ball
+arithmetic (for an exponential).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def bernoulli(probability: Number, size: int) -> Booleans:
 
     Input:  probability, an int, float or Fraction in [0, 1], taken exactly; size coins
     Output: booleans, shape (size,)
-    Law:    True when U < probability. The first 64 bits of U decide unless they equal those of the probability
+    Law:    True when U < probability. The first 64 bits of U decide this unless they equal those of the probability
     Errors: InvalidArgument for a probability outside [0, 1]
 
     >>> bernoulli(1, 3)
@@ -49,19 +50,19 @@ def bernoulli(probability: Number, size: int) -> Booleans:
     return coins
 
 
-def _below(rest: Fraction) -> bool:
-    """Whether a fresh uniform real is below a fraction in [0, 1)."""
-    while rest:
-        rest *= 1 << 64
-        first, word = math.floor(rest), int(bits.random_words(1)[0])
+def _below(fraction: Fraction) -> bool:
+    """Whether a new uniform real is below a fraction in [0, 1)."""
+    while fraction:
+        fraction *= 1 << 64
+        first, word = math.floor(fraction), int(bits.random_words(1)[0])
         if word != first:
             return word < first
-        rest -= first
+        fraction -= first
     return False
 
 
 def bernoulli_exp(x: NDArray[Any] | Sequence[Number], unit: Number = 1) -> Booleans:
-    """Independent coins, the i-th True with probability exactly exp(-x[i]·unit).
+    """Independent coins, of which the i-th is True with probability exactly exp(-x[i]·unit).
 
     Input:  x, non-negative integers or floats (an array) or fractions (any sequence), taken exactly; unit, a positive
             int, float or Fraction
@@ -83,9 +84,9 @@ def bernoulli_exp(x: NDArray[Any] | Sequence[Number], unit: Number = 1) -> Boole
         raise InvalidArgument("bernoulli_exp: x must be finite and at least 0, and unit positive.")
     flat = values.ravel()
     ordinary = 2.0**-512 <= factor <= 2.0**512
-    with np.errstate(over="ignore"):  # a rate that overflows has an infinite error, and is decided exactly
+    with np.errstate(over="ignore"):  # a rate that overflows gets an infinite error, so its coin is decided exactly
         rates = (approximate * float(factor if ordinary else 1)).ravel()
-    # Both conversions to floats and the product: three roundings.
+    # There are three roundings: the two conversions to floats and the product.
     coins = flips(
         rates,
         4 * UNIT * rates if ordinary else np.full(len(rates), np.inf),
@@ -97,8 +98,9 @@ def bernoulli_exp(x: NDArray[Any] | Sequence[Number], unit: Number = 1) -> Boole
 def flips(x: Floats, error: Floats, exact: Callable[[int], Fraction]) -> Booleans:
     """Coins with probability exp(-exact(i)), where x[i] is within error[i] of exact(i).
 
-    U < exp(-x) is -ln U > x, and ŷ = -log((m+½)/2^64) is as near to -ln U as for Laplace noise (see `laplace`; that
-    all 64 bits of the word are used here only helps): within 16u·ŷ + 3u + 1.01·2^-63·e^ŷ while ŷ ≤ 40.
+    U < exp(-x) is equivalent to -ln U > x. Let ŷ = -log((m+½)/2^64) for the first 64 bits m of U. For ŷ ≤ 40, the error
+    |ŷ - (-ln U)| is at most 16u·ŷ + 3u + 1.01·2^-63·e^ŷ, by the argument in `laplace`. That argument uses 63 bits; with
+    64 bits the error is smaller.
     """
     words = bits.random_words(len(x))
     y = -np.log((words + 0.5) * 2.0**-64)

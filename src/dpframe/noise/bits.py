@@ -1,8 +1,8 @@
-"""The one source of randomness. Every random bit of dpframe passes `random_words`.
+"""The one source of randomness. Every random bit of dpframe comes from `random_words`.
 
-The words come from the operating system (`os.urandom`), so there is no state in this process: nothing to
-seed, to copy in a fork, to pickle, or to share between threads. Tests may record what was drawn, or put chosen
-words in its place; either holds only inside the `with` block and only in the thread (context) that opened it.
+The words come from the operating system (`os.urandom`), so this process holds no state of a generator: there is nothing
+to seed, to copy in a fork, to pickle, or to share between threads. Tests may record the drawn words, or replace them by
+chosen words. Both apply only inside the `with` block, and only in the thread (context) that opened it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _source: ContextVar[Source] = ContextVar("dpframe_random_source", default=_from_
 
 
 def random_words(count: int) -> Words:
-    """`count` independent uniform 64-bit words; read-only, shape (count,)."""
+    """Return `count` independent uniform 64-bit words, as a read-only array of shape (count,)."""
     return _source.get()(count)
 
 
 @contextmanager
 def substitute(source: Source) -> Iterator[None]:
-    """Take the words from `source(count)` inside this block. For tests: the noise is then not random."""
+    """Take the words from `source(count)` inside this block. For tests alone: the noise is then not random."""
     token = _source.set(source)
     try:
         yield
@@ -48,22 +48,23 @@ def substitute(source: Source) -> Iterator[None]:
 def record() -> Iterator[list[Words]]:
     """Collect the words that are drawn inside this block, one array per request."""
     inner = _source.get()
-    drawn: list[Words] = []
+    arrays: list[Words] = []
 
     def recording(count: int) -> Words:
         words = inner(count)
-        drawn.append(words)
+        arrays.append(words)
         return words
 
     with substitute(recording):
-        yield drawn
+        yield arrays
 
 
 @contextmanager
 def replay(words: Iterable[int] | Words | list[Words]) -> Iterator[None]:
-    """Hand out these words again, in order; asking for more than there are is an error.
+    """Return the given words inside this block, in order.
 
-    Accepts what `record` collected, one array, or plain integers in [0, 2^64).
+    Input:  words: the list that `record` collected, one array, or integers in [0, 2^64)
+    Errors: DpFrameError, inside the block, when more words are drawn than there are
     """
     parts = [np.atleast_1d(np.asarray(part, dtype=np.uint64)) for part in words]
     queue = np.concatenate(parts) if parts else np.empty(0, np.uint64)
@@ -73,7 +74,7 @@ def replay(words: Iterable[int] | Words | list[Words]) -> Iterator[None]:
         nonlocal position
         if position + count > len(queue):
             raise DpFrameError(
-                f"replay: {count} more random words were asked for, {len(queue) - position} are left of {len(queue)}."
+                f"replay: {count} more random words are needed, and {len(queue) - position} of {len(queue)} are left."
             )
         position += count
         return queue[position - count : position]

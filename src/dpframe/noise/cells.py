@@ -1,11 +1,12 @@
-"""Where in a cell of width 2^b a draw of large scale lies.
+"""The position of a draw of large scale inside its cell of width 2^b.
 
-Inside one cell, put at [0, 1], the density is proportional to exp(-tilt·x - curve·x²) with a tilt and a curve of
-2^-26 or less. Its distribution function is F(x) = x + (tilt/2)·x(1-x) + ρ with |ρ| ≤ tilt²/6 + 1.1·curve (expand the
-quotient of the two integrals; the factor exp(-curve·x²) lies between exp(-curve) and 1). Hence
-F⁻¹(u) = u - (tilt/2)·u(1-u) + ρ' with |ρ'| ≤ tilt² + 2·curve: replacing x by u inside the second term moves it by at
-most (|tilt|/2)·|x-u| ≤ tilt²/8. So one multiplication gives the place to about 2^-49 of the cell's width, and the
-few that fall next to a rounding boundary are decided by comparing U with F at the boundary, in ball arithmetic.
+Scale the cell to [0, 1]. Its density is proportional to exp(-tilt·x - curve·x²), where tilt and curve are at most 2^-26
+in magnitude. The distribution function is F(x) = x + (tilt/2)·x(1-x) + ρ with |ρ| ≤ tilt²/6 + 1.1·curve: expand the
+quotient of the two integrals, and note that the factor exp(-curve·x²) lies between exp(-curve) and 1. Hence
+F⁻¹(u) = u - (tilt/2)·u(1-u) + ρ' with |ρ'| ≤ tilt² + 2·curve, since replacing x by u in the second term changes it by
+at most (|tilt|/2)·|x-u| ≤ tilt²/8. So one multiplication gives the position with an error of about 2^-49 of the cell's
+width. Few positions are so close to a rounding boundary that this error matters. For these, U is compared with F at the
+boundary, in ball arithmetic.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def place_floats(
     offset: Callable[[int], Ball],
     distribution: Callable[[int, Ball], Ball],
 ) -> Floats:
-    """The same integers as floats, which hold them exactly."""
+    """The integers of `place`, as floats. The floats are exact."""
     uniform = (words >> np.uint64(1)).view(np.int64) + 0.5
     uniform *= 2.0**-63
     width = np.ldexp(1.0, exponent)
@@ -60,7 +61,7 @@ def place_floats(
     where += shift
     result = np.rint(where, out=uniform)
     gap = np.subtract(where, result, out=where)
-    # Five roundings and half a bit of U, 6 units of the width; 16 are granted.
+    # Five roundings and half a bit of U are at most 6 units of the width; the error bound allows 16.
     error = width * (16 * UNIT + tilt * tilt + 2 * curve) + 2.0**-46
     for i in np.nonzero(np.abs(gap) > 0.5 - error)[0]:
         boundary = int(result[i]) + int(gap[i] > 0)

@@ -1,8 +1,8 @@
 """Ball arithmetic: real numbers with a proven error, and their rounding to floats in a chosen direction.
 
-A ball (`flint.arb`) is a midpoint and a radius; every operation returns a ball that surely contains the exact
-result. So a comparison that a ball decides is a proof, and one that it cannot decide is repeated with more bits.
-flint takes some 50 ms to import and is needed by almost no draw, so it is imported where it is first used.
+A ball (`flint.arb`) is a midpoint and a radius. Every operation returns a ball that surely contains the exact result.
+So a comparison of balls is a proof if it is decided; if it is not, it is repeated with more bits. Importing flint takes
+some 50 ms and hardly any draw needs it, so each function imports it when it is called.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _lock = threading.RLock()
 
 
 def _fresh_lock() -> None:
-    global _lock  # a lock that another thread held at the fork is never released in the child
+    global _lock  # if another thread holds the lock at a fork, the child's copy of it is never released
     _lock = threading.RLock()
 
 
@@ -50,9 +50,10 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def precision(bits: int) -> Iterator[None]:
-    """Ball arithmetic at this many bits inside the block, one thread at a time.
+    """Set the precision of ball arithmetic inside the block, for one thread at a time.
 
-    flint's precision is a global of the process. Foreign code that changes it meanwhile can only widen the balls.
+    flint's precision is a global variable of the process. If other code changes it meanwhile, the balls may become
+    wider, but they still contain the exact results.
     """
     from flint import ctx
 
@@ -61,7 +62,7 @@ def precision(bits: int) -> Iterator[None]:
 
 
 def ball(x: Number) -> Ball:
-    """Return a ball that contains x: exact for integers and floats, the tightest at this precision for fractions."""
+    """Return a ball that contains x: the exact value of an integer or float, and the tightest ball for a fraction."""
     from flint import arb, fmpq
 
     if isinstance(x, Fraction):
@@ -70,7 +71,7 @@ def ball(x: Number) -> Ball:
 
 
 def round_up(x: Ball) -> float:
-    """Return the smallest float that is surely at least x."""
+    """Return the smallest float that is surely at least the real number in the ball x."""
     top = x.upper()
     guess = float(top)
     while not ball(guess) >= top:
@@ -79,7 +80,7 @@ def round_up(x: Ball) -> float:
 
 
 def round_down(x: Ball) -> float:
-    """Return the largest float that is surely at most x."""
+    """Return the largest float that is surely at most the real number in the ball x."""
     return 0.0 - round_up(-x)
 
 
@@ -102,14 +103,14 @@ def float_down(x: Number) -> float:
 
 
 def root_up(square: Fraction) -> float:
-    """Return the smallest float whose square is at least this, exactly.
+    """Return the smallest float whose square is at least `square`, exactly.
 
     >>> root_up(Fraction(9))
     3.0
     """
     if square <= 0:
         return 0.0
-    # An integer square root of some 64 bits; the last place is settled by exact comparison.
+    # Start from an integer square root of some 64 bits, and find the last place by exact comparisons.
     shift = max(0, 128 - square.numerator.bit_length() + square.denominator.bit_length()) // 2
     guess = float_up(Fraction(math.isqrt((square.numerator << 2 * shift) // square.denominator), 1 << shift))
     while guess < math.inf and Fraction(guess) ** 2 < square:
@@ -120,7 +121,7 @@ def root_up(square: Fraction) -> float:
 
 
 def accurate(value: Callable[[], Ball], bits: int = 128) -> Ball:
-    """Return the value with about 60 correct bits, whatever cancels in it."""
+    """Return the value with about 60 correct bits. The precision is doubled until cancellation leaves that many."""
     while True:
         with precision(bits):
             result = value()
@@ -130,23 +131,24 @@ def accurate(value: Callable[[], Ball], bits: int = 128) -> Ball:
 
 
 def at_most(value: Callable[[], Ball], limit: Fraction) -> bool:
-    """Whether a value is surely at most the limit."""
+    """Whether a value is at most the limit, with certainty."""
     result = accurate(value)
     with precision(128):
         return bool(result <= ball(limit))
 
 
 def upper(value: Callable[[], Ball]) -> float:
-    """Return the smallest float that is surely at least a value that lies at 0 or above."""
+    """Return the smallest float that is surely at least a value, for a value of at least 0."""
     result = accurate(value)
     with precision(128):
         return max(0.0, round_up(result))
 
 
 def solve(curve: Callable[[Ball], tuple[Ball, Ball]], target: Fraction, start: float) -> float:
-    """Return an x > 0 near which a positive monotone curve takes the value `target`. Not certified.
+    """Return an approximate x > 0 at which a positive monotone function has the value `target`. It is not certified.
 
-    `curve` gives value and derivative. Newton's method for the logarithm of the value as a function of that of x.
+    Input:  curve(x): the function's value and derivative at x; start: a first guess
+    Method: Newton's method on the logarithm of the value, as a function of log x
     """
     x = max(start, 1e-300)
     with precision(96):
@@ -169,7 +171,10 @@ def solve(curve: Callable[[Ball], tuple[Ball, Ball]], target: Fraction, start: f
 
 
 def smallest_float(enough: Callable[[float], bool], guess: float) -> float:
-    """Return the smallest positive float for which a monotone claim is certain, starting near `guess`.
+    """Return the smallest positive float x for which `enough(x)` is true, by a search that starts at `guess`.
+
+    Input:  enough: a condition that, if it is true for x, is true for every larger float
+    Output: inf where it is true for no finite float
 
     >>> smallest_float(lambda x: x * x >= 2, 1.4)
     1.4142135623730951
@@ -196,7 +201,7 @@ def smallest_float(enough: Callable[[float], bool], guess: float) -> float:
 
 
 def _rank(x: float) -> int:
-    """Return the place of a float among the floats from 0 on."""
+    """Return the position of a float in the list of all floats from 0 on."""
     return int(struct.unpack("<q", struct.pack("<d", x))[0])
 
 

@@ -1,11 +1,12 @@
-"""Gaussian noise on the contrasts of a table: independent real normals, differenced along every axis, then rounded.
+"""Gaussian noise on the contrasts of a table: differences of independent real normals along every axis, then rounded.
 
-The differences are not independent of one another, so rounding each normal before they are taken would be another law.
-Here the real differences are rounded. Each normal X is known within an error e (`gaussian`), so a difference, a sum of
-2^k of them with signs, is known within the sum of their errors and what its own float operations lose: k subtractions
-on the way of each and one product, (k + 2)·u of the sum of the absolute values. Where that decides the rounding, no
-later bit of any uniform can change it. The rest is decided by ball arithmetic; bits that are drawn for it belong to
-their normals from then on, so that all differences are those of one and the same real table.
+The contrasts are correlated. Rounding the normals before taking differences would give another distribution, so the
+real differences are rounded here. A contrast is a signed sum of 2^k normals, for a table with k axes. Each normal X is
+known with an error of at most e (`gaussian`). So the error of a contrast is at most the sum of these errors, plus the
+rounding errors of its own float operations: k subtractions on the path of each normal and one product, together at most
+(k + 2)·u times the sum of the absolute values. If this bound decides the rounding, no later bit of a uniform can change
+it. Otherwise ball arithmetic decides it with more random bits. These bits are stored as further bits of their normals,
+so that all contrasts are contrasts of one real table.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from dpframe.noise.inversion import UNIT, fit
 __all__ = ["contrasts", "rounded_contrasts"]
 
 Table = TypeVar("Table", bound=NDArray[np.generic])
-_WHOLE = 2.0**62  # beyond this, no float is an int64
-_LONGEST = 100.0  # |X| is surely below it: a normal that is not has to have 5,000 bits of its uniform 0
+_WHOLE = 2.0**62  # contrasts below this bound fit in int64
+_LONGEST = 100.0  # bound on |X|: for a larger normal, 5,000 bits of its uniform would have to be 0
 
 
 def contrasts(table: Table) -> Table:
-    """First entry less each other one, along every axis: (m_1, …, m_k) to (m_1 - 1, …, m_k - 1).
+    """Along every axis, the first entry minus each other entry. Shape (m_1, …, m_k) becomes (m_1 - 1, …, m_k - 1).
 
-    It loses what the margins say and nothing else: two tables with the same contrasts differ by tables that do not
-    depend on all of their axes.
+    The contrasts determine a table up to its margins: if two tables have equal contrasts, their difference is a sum of
+    tables each of which is constant along some axis.
 
     >>> contrasts(np.array([[5, 2], [1, 7]]))
     array([[9]])
@@ -81,47 +82,47 @@ def rounded_contrasts(scale: float, shape: Sequence[int]) -> WideIntegers:
 
 
 def _sums(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """First entry and each other one, added along every axis."""
+    """Along every axis, the first entry plus each other entry."""
     for axis in range(table.ndim):
         table = np.take(table, [0], axis) + np.delete(table, 0, axis)
     return table
 
 
 class _Exact:
-    """The real table behind the words: as many bits of its normals as are needed."""
+    """The real table of normals behind the random words. Its normals get more bits when a contrast needs them."""
 
     def __init__(self, scale: float, shape: tuple[int, ...], radii: Words, angles: Words) -> None:
         self._scale, self._shape, self._radii, self._angles = scale, shape, radii, angles
-        self._known: dict[int, tuple[int, int, int]] = {}  # for a pair of normals: V, W and how many bits of each
+        self._bits_of_pair: dict[int, tuple[int, int, int]] = {}  # of a pair of normals: V, W and their number of bits
 
     def contrast(self, at: tuple[int, ...]) -> int:
-        """⌊C + 1/2⌋ for one entry, with more bits of its normals until that is certain."""
+        """⌊C + 1/2⌋ for one entry of the contrasts. Bits of its normals are drawn until the result is certain."""
         signed = [self._corner(at, corner) for corner in product((0, 1), repeat=len(at))]
         pairs = {pair for pair, _, _ in signed}
         exponent = max(0, math.frexp(self._scale)[1])
         while True:
-            known = {pair: self._bits(pair) for pair in pairs}
-            if all(v for v, _, _ in known.values()):
-                with precision(max(count for _, _, count in known.values()) + exponent + 64):
-                    balls = {pair: normal_balls(*found) for pair, found in known.items()}
+            pair_bits_of = {pair: self._bits(pair) for pair in pairs}
+            if all(v for v, _, _ in pair_bits_of.values()):
+                with precision(max(count for _, _, count in pair_bits_of.values()) + exponent + 64):
+                    balls = {pair: normal_balls(*words) for pair, words in pair_bits_of.items()}
                     total: Ball = sum(sign * balls[pair][part] for pair, part, sign in signed)
                     whole = (total * self._scale + 0.5).floor().unique_fmpz()
                 if whole is not None:
                     return int(whole)
             for pair in sorted(pairs):
-                v, w, count = known[pair]
-                more = bits.random_words(2)
-                self._known[pair] = v << 64 | int(more[0]), w << 64 | int(more[1]), count + 64
+                v, w, count = pair_bits_of[pair]
+                fresh = bits.random_words(2)
+                self._bits_of_pair[pair] = v << 64 | int(fresh[0]), w << 64 | int(fresh[1]), count + 64
 
     def _corner(self, at: tuple[int, ...], corner: tuple[int, ...]) -> tuple[int, int, int]:
-        """One of the normals of a contrast: its pair, its part of the pair, its sign."""
+        """One of the normals of a contrast: the number of its pair, its position in the pair (0 or 1), and its sign."""
         place = 0
-        for length, index, other in zip(self._shape, at, corner, strict=True):
-            place = place * length + (index + 1) * other
+        for length, index, step in zip(self._shape, at, corner, strict=True):
+            place = place * length + (index + 1) * step
         half = len(self._radii)
         return place % half, place // half, (-1) ** sum(corner)
 
     def _bits(self, pair: int) -> tuple[int, int, int]:
-        if pair not in self._known:
-            self._known[pair] = (*pair_bits(int(self._radii[pair]), int(self._angles[pair])), 63)
-        return self._known[pair]
+        if pair not in self._bits_of_pair:
+            self._bits_of_pair[pair] = (*pair_bits(int(self._radii[pair]), int(self._angles[pair])), 63)
+        return self._bits_of_pair[pair]

@@ -1,7 +1,7 @@
-"""The discrete Gaussian of Canonne, Kamath and Steinke 2020 (arXiv:2004.00010), for those who ask for it by name.
+"""The discrete Gaussian of Canonne, Kamath and Steinke 2020 (arXiv:2004.00010). Queries do not use it.
 
-The dataframe layer uses rounded real Gaussian noise (`gaussian`), whose privacy profile is the analytic one; that of
-the discrete Gaussian is slightly worse, and has its own formula in `dpframe.theory`.
+Queries use rounded real Gaussian noise (`gaussian`), which has the privacy profile of the analytic Gaussian mechanism.
+The profile of the discrete Gaussian is slightly worse, and `dpframe.theory` has a formula for it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def discrete_gaussian(scale: float, size: int) -> WideIntegers:
     laplace_scale = float(int(sigma) + 1) if sigma < 2.0**52 else sigma
     variance, width = Fraction(sigma) ** 2, Fraction(laplace_scale)
     centre, spread = float(variance / width), float(2 * variance)
-    kept: list[NDArray[Any]] = []
+    batches: list[NDArray[Any]] = []
     missing = count
     while missing > 0:
         proposals = discrete_laplace(laplace_scale, missing + missing // 2 + 8)
         magnitude = np.abs(proposals).astype(np.float64)
-        # Two roundings in |Y| and the centre each, one in the difference; then the square and the quotient.
+        # |Y| and the centre have two roundings each, and the difference has one; then come the square and the quotient.
         away = np.abs(magnitude - centre)
         slip = 4 * UNIT * (magnitude + centre)
         error = (2 * away + slip) * slip / spread + 8 * UNIT * away * away / spread
@@ -55,8 +55,8 @@ def discrete_gaussian(scale: float, size: int) -> WideIntegers:
         def exact(i: int, proposals: WideIntegers = proposals) -> Fraction:
             return (abs(int(proposals[i])) - variance / width) ** 2 / (2 * variance)
 
-        accepted = proposals[flips(away * away / spread, error, exact)][:missing]
-        kept.append(accepted)
-        missing -= len(accepted)
-    whole: NDArray[Any] = np.concatenate([np.empty(0, np.int64), *kept])
+        batch = proposals[flips(away * away / spread, error, exact)][:missing]
+        batches.append(batch)
+        missing -= len(batch)
+    whole: NDArray[Any] = np.concatenate([np.empty(0, np.int64), *batches])
     return fit(whole) if whole.dtype == object else whole

@@ -1,26 +1,28 @@
-"""Gaussian noise on the integers: the real normal law, rounded.
+"""Gaussian noise on the integers: the real normal distribution, rounded.
 
 Two uniform reals V and W give two independent normals (Box and Muller 1958): with R = √(-2 ln V) and a uniform angle
 φ = πW, W in [-1, 1), they are R·cos φ and R·sin φ. The angle is evaluated through t = tan(φ/2), cos φ = (1-t²)/(1+t²)
-and sin φ = 2t/(1+t²): one function, which numpy evaluates in vector code where it can. One word gives m, 63 bits of V;
-another gives W = [w, w+1]/2^63 with w in [-2^63, 2^63).
+and sin φ = 2t/(1+t²). So only one trigonometric function is needed, which numpy evaluates in vector code where it can.
+One word gives m, 63 bits of V. Another word gives W in [w, w+1]/2^63 with w in [-2^63, 2^63).
 
-Which draw is certain. With u = 2^-53 and L = -ln V, all relative to the scale:
+When a draw is certain. Let u = 2^-53 and L = -ln V, and let a hat mark the float that approximates a number. All errors
+are relative to the scale:
 
-- L: the same three sources as for Laplace noise (see `laplace`), |L - L̂| ≤ 16u·L̂ + 3u + 1.01·2^-63·e^L̂. As
-  R - R̂ = 2(L - L̂)/(R + R̂), R moves by at most that divided by R̂/2, and by 8u·R̂ for the first part (where the two
-  are near each other); the square root adds u·R.
-- φ/2: conversion of w, the constant π/2 and their product, 3u·π/2, and the unknown bits, π/2·2^-63: φ within 10u, so
-  cos and sin within 10u.
-- tan: 16u relatively (see `inversion`). |d cos φ/d ln t| = 4t²/(1+t²)² ≤ 1 and |d sin φ/d ln t| ≤ 1/2: within 17u.
-- t², 1±t², the quotient and the last product: at most 6u, since |1-t²| ≤ 1+t².
+- L has the three errors of Laplace noise (see `laplace`): |L - L̂| ≤ 16u·L̂ + 3u + 1.01·2^-63·e^L̂. As
+  R - R̂ = 2(L - L̂)/(R + R̂), the error of R is at most this bound divided by R̂/2. The first part of the bound
+  contributes 8u·R̂, since R and R̂ are near each other. The square root adds u·R.
+- φ/2 has an error of 3u·π/2 from the conversion of w, the constant π/2 and their product, and one of π/2·2^-63 from
+  the unknown bits. So φ, cos φ and sin φ have errors below 10u.
+- tan has a relative error of 16u (see `inversion`). As |d cos φ/d ln t| = 4t²/(1+t²)² ≤ 1 and |d sin φ/d ln t| ≤ 1/2,
+  it contributes at most 17u.
+- t², 1±t², the quotient and the last product contribute at most 6u, since |1-t²| ≤ 1+t².
 
-Together |X - X̂| ≤ 44u·R̂ + (6u + 2.02·2^-63·e^L̂)/R̂. For 2^-8 ≤ R̂ ≤ √24 that is below 2^-42: one comparison with a
-constant settles almost every draw. The rest is compared with the bound itself, and what is still open, or has
-L̂ > 40, is decided by ball arithmetic with more bits of V and W. Both draws of a pair are decided with the same bits.
+Together |X - X̂| ≤ 44u·R̂ + (6u + 2.02·2^-63·e^L̂)/R̂. For 2^-8 ≤ R̂ ≤ √24 this bound is below 2^-42, so one comparison
+with a constant decides almost every draw. The other draws are compared with the bound itself. If that does not decide
+them, or if L̂ > 40, ball arithmetic decides them with more bits of V and W. Both draws of a pair use the same bits.
 
-Above 2^31 the draw is B·(q + R) with q = ⌊Z/B⌋ drawn as above at σ = scale/B, and R in [0, 1) of density
-∝ exp(-(q+R)²/2σ²), that is ∝ exp(-R·q/σ² - R²/2σ²).
+For a scale above 2^31 the draw is B·(q + R), where q = ⌊Z/B⌋ is drawn as above with σ = scale/B, and R in [0, 1) has a
+density ∝ exp(-(q+R)²/2σ²), that is ∝ exp(-R·q/σ² - R²/2σ²).
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ def _direct(scale: float | Floats, size: int, shift: float) -> NDArray[np.int64]
 def _block(
     scales: tuple[float | Floats, float | Floats], shift: float, radii: Words, angles: Words, sines: int, work: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the draws of one block, as floats (all below 2^53): one per radius, and one more for the first `sines`."""
+    """Return the draws of one block as floats (all below 2^53): R·cos φ of each pair, R·sin φ of the first `sines`."""
     radius, tangent, square, first, second = work[:, : len(radii)]
     np.add(radii.view(np.int64), 0.5, out=radius)
     np.abs(radius, out=radius)
@@ -107,14 +109,14 @@ def _block(
         value *= scale
         if shift:
             value += shift
-        rounded = np.rint(value)
-        value -= rounded
+        integers = np.rint(value)
+        value -= integers
         gap = np.abs(value, out=value)
         margin = 0.5 - 2.0**-46 - 2.0**-42 * scale
         if gap.max(initial=0) > margin if isinstance(scale, float) else (gap > margin).any():
             suspects = np.zeros(len(radius), bool) if suspects is None else suspects
             suspects[: len(gap)] |= gap > margin
-        nearest.append(rounded)
+        nearest.append(integers)
     if suspects is not None:
         _settle(scales, shift, radii, angles, (nearest[0], nearest[1]), np.nonzero(suspects)[0])
     return nearest[0], nearest[1]
@@ -128,49 +130,49 @@ def _settle(
     nearest: tuple[Floats, Floats],
     suspects: NDArray[np.intp],
 ) -> None:
-    """Decide the pairs that the constant bound left open, in place."""
+    """Decide the pairs that the constant bound does not decide, and write their draws into `nearest`."""
     cosine, sine, error = normal_pairs(radii[suspects], angles[suspects])
     open_pairs = np.isinf(error)
-    for value, scale, rounded in zip((cosine, sine), scales, nearest, strict=True):
-        present = suspects < len(rounded)
+    for value, scale, integers in zip((cosine, sine), scales, nearest, strict=True):
+        present = suspects < len(integers)
         index = suspects[present]
         own = scale if isinstance(scale, float) else scale[index]
-        placed = own * value[present] + shift
-        rounded[index] = np.rint(placed)
-        open_pairs[present] |= ~(np.abs(placed - rounded[index]) <= 0.5 - own * error[present] - 2.0**-46)
+        draw = own * value[present] + shift
+        integers[index] = np.rint(draw)
+        open_pairs[present] |= ~(np.abs(draw - integers[index]) <= 0.5 - own * error[present] - 2.0**-46)
     for i in suspects[open_pairs]:
         pair = tuple(
             float(scale if isinstance(scale, float) else scale[i])
-            for scale, rounded in zip(scales, nearest, strict=True)
-            if i < len(rounded)
+            for scale, integers in zip(scales, nearest, strict=True)
+            if i < len(integers)
         )
-        for rounded, whole in zip(nearest, _exact(pair, shift, int(radii[i]), int(angles[i])), strict=False):
-            rounded[i] = whole
+        for integers, whole in zip(nearest, _exact(pair, shift, int(radii[i]), int(angles[i])), strict=False):
+            integers[i] = whole
 
 
 def _exact(scales: tuple[float, ...], shift: float, radius: int, angle: int) -> list[int]:
     """⌊scale·R·cos φ + ½ + shift⌋ and, with a second scale, ⌊scale·R·sin φ + ½ + shift⌋ for two words."""
-    known, turn = pair_bits(radius, angle)
+    prefix, turn = pair_bits(radius, angle)
     count = 63
     exponent = max(0, *(math.frexp(scale)[1] for scale in scales))
     while True:
-        if known:
+        if prefix:
             with precision(count + exponent + 64):
                 wholes = [
                     (normal * scale + (0.5 + shift)).floor().unique_fmpz()
-                    for scale, normal in zip(scales, normal_balls(known, turn, count), strict=False)
+                    for scale, normal in zip(scales, normal_balls(prefix, turn, count), strict=False)
                 ]
             if None not in wholes:
                 return [int(whole) for whole in wholes]
-        more = bits.random_words(2)
-        known = known << 64 | int(more[0])
-        turn = turn << 64 | int(more[1])
+        fresh = bits.random_words(2)
+        prefix = prefix << 64 | int(fresh[0])
+        turn = turn << 64 | int(fresh[1])
         count += 64
 
 
 def normal_pairs(radii: Words, angles: Words) -> tuple[Floats, Floats, Floats]:
-    """R·cos φ and R·sin φ of words as floats, and a bound on the error of either: inf where only balls can tell."""
-    # The absolute value, so that a logarithm of 0 is +0 and its error +inf.
+    """R·cos φ and R·sin φ as floats, and a bound on the error of each: inf where only ball arithmetic can decide."""
+    # With the absolute value in place of a minus, a logarithm of 0 gives +0, so that its error is +inf and not -inf.
     length = np.abs(np.log(np.abs(radii.view(np.int64) + 0.5) * 2.0**-63))
     radius = np.sqrt(2 * length)
     tangent = np.tan(angles.view(np.int64) * _HALF_TURN)
@@ -182,22 +184,22 @@ def normal_pairs(radii: Words, angles: Words) -> tuple[Floats, Floats, Floats]:
 
 
 def pair_bits(radius: int, angle: int) -> tuple[int, int]:
-    """The 63 bits of V and of |W|, with W's sign, in two words."""
+    """The integers of a pair of words: m, the 63 bits of V, and w, the 63 bits and the sign of W."""
     return magnitude_bits(radius), angle if angle < 1 << 63 else angle - (1 << 64)
 
 
-def normal_balls(known: int, turn: int, count: int) -> tuple[Ball, Ball]:
-    """R·cos φ and R·sin φ as balls, from `count` bits of V, not all of them 0, and of W."""
-    length = (-2 * uniform_ball(known, count).log()).nonnegative_part().sqrt()
+def normal_balls(prefix: int, turn: int, count: int) -> tuple[Ball, Ball]:
+    """R·cos φ and R·sin φ as balls, from the first `count` bits of V (`prefix`, which is not 0) and of W (`turn`)."""
+    length = (-2 * uniform_ball(prefix, count).log()).nonnegative_part().sqrt()
     phase = uniform_ball(turn, count)
     return phase.cos_pi() * length, phase.sin_pi() * length
 
 
 def _split(scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> WideIntegers:
-    """Scales in (2^31, 2^63]: the cell, then the place in it."""
-    reduced = np.ldexp(scale, -exponent)
-    rates, exponents = (np.broadcast_to(part, (size,)) for part in (reduced, exponent))
-    cells = _direct(float(reduced) if isinstance(scale, float) else reduced, size, -0.5)
+    """Draws for scales in (2^31, 2^63]: first the cell, then the position in it."""
+    cell_scale = np.ldexp(scale, -exponent)
+    rates, exponents = (np.broadcast_to(part, (size,)) for part in (cell_scale, exponent))
+    cells = _direct(float(cell_scale) if isinstance(scale, float) else cell_scale, size, -0.5)
     inside = np.empty(size, np.int64)
     for start in range(0, size, BLOCK):
         block = slice(start, min(start + BLOCK, size))
@@ -217,7 +219,7 @@ def _half(_: int) -> Ball:
 
 
 def cell_mass(cell: int, x: Ball, scale: float) -> Ball:
-    """A multiple of the mass of (cell, cell + x) under the normal law, without loss in the tails."""
+    """A constant multiple of the normal probability of (cell, cell + x), without cancellation in the tails."""
     start, root = ball(cell), scale * ball(2).sqrt()
     if cell >= 0:
         return (start / root).erfc() - ((start + x) / root).erfc()
@@ -225,7 +227,7 @@ def cell_mass(cell: int, x: Ball, scale: float) -> Ball:
 
 
 def whole_cells(scale: float, size: int) -> NDArray[np.int64]:
-    """⌊Z⌋ for independent normal Z of a standard deviation up to 2^31."""
+    """⌊Z⌋ for independent normal Z with a standard deviation of at most 2^31."""
     return _direct(scale, size, -0.5)
 
 

@@ -1,20 +1,20 @@
-"""What the samplers share: certain and uncertain draws, large scales, integers too large for int64.
+"""The method of all samplers: inversion, with an exact decision of each rounding.
 
-A draw is F⁻¹(U) for a uniform real U of which 64 bits are known. Its rounded value is certain when the whole
-interval of F⁻¹ over those 64 bits, widened by the error of the float computation, rounds to one integer; then no
-later bit of U can change it. Otherwise more bits are drawn and ball arithmetic decides. So the result is, for every U,
-the rounded value of F⁻¹(U) at the real number U: its law is exactly that of the rounded real variable.
+A draw is F⁻¹(U) for a uniform real U of which the first 64 bits are known. F⁻¹ maps the interval of all U with these
+bits to an interval. If this interval, widened by the error of the float computation, rounds to one integer, the draw is
+certain: no later bit of U can change it. Otherwise more bits are drawn, and ball arithmetic decides. So for every real
+U the result is F⁻¹(U), rounded, and the sampler has exactly the distribution of the rounded real variable.
 
-Errors of floats. ``UNIT`` is the unit roundoff 2^-53: one float operation (and one conversion of an integer) is off
-by at most that, relatively. ``FUNCTION`` = 16 units is what is granted to log and tan: the vector code inside numpy
-states at most 4 ulp (8 units), the C libraries about 1 ulp; the tests measure it on every platform.
+Errors of floats. ``UNIT`` is the unit roundoff 2^-53: one float operation, or the conversion of an integer, has a
+relative error of at most this. ``FUNCTION`` = 16 units is the assumed bound for log and tan: numpy's vector code states
+at most 4 ulp (8 units), and C libraries about 1 ulp. The tests measure this error on every platform.
 
-Scales by size:
+The method depends on the scale:
 
 - up to 2^31: one float per draw;
 - up to 2^63: the real line is cut into cells of width B = 2^b, with scale/B in (2^30, 2^31]. First the index of the
-  cell is drawn (at scale/B, rounded down), then the place inside the cell from its conditional law, which is nearly
-  uniform (`cells`). By the chain rule the pair has exactly the joint law;
+  cell is drawn (with the scale scale/B, rounded down), then the position inside the cell from its conditional
+  distribution, which is nearly uniform (`cells`). By the chain rule the pair has exactly the joint distribution;
 - above 2^63: every draw is decided by ball arithmetic.
 """
 
@@ -44,9 +44,9 @@ __all__ = [
 ]
 
 
-BLOCK = 1 << 14  # draws per pass: the few arrays of a pass then stay in the processor's cache
-DIRECT = 31
-SPLIT = 63
+BLOCK = 1 << 14  # draws per pass: small enough that the arrays of a pass stay in the processor's cache
+DIRECT = 31  # scales up to 2^DIRECT need one float per draw
+SPLIT = 63  # scales up to 2^SPLIT are drawn as a cell and a position in it
 UNIT = 2.0**-53
 FUNCTION = 16 * UNIT
 
@@ -58,7 +58,7 @@ def by_size(
     split: Callable[[float | Floats, int, NDArray[np.intc]], WideIntegers],
     exact: Callable[[float], int],
 ) -> WideIntegers:
-    """`size` draws, each by the method for its scale; split is given the exponent b of its cells' width."""
+    """Return `size` draws, each by the method for its scale. `split` also gets the exponent b of the cell width 2^b."""
     if isinstance(scale, float):
         cells = np.frexp(np.nextafter(scale, 0))[1] - DIRECT
         if cells <= 0:
@@ -74,19 +74,19 @@ def by_size(
     middle = ~(small | huge)
     draws[small] = direct(scale[small], int(small.sum()))
     draws[middle] = split(scale[middle], int(middle.sum()), exponents[middle])
-    draws[huge] = [exact(float(one)) for one in scale[huge]]
+    draws[huge] = [exact(float(value)) for value in scale[huge]]
     return fit(draws)
 
 
 def combine(cells: NDArray[np.int64], exponent: NDArray[np.intc], inside: NDArray[np.int64]) -> WideIntegers:
-    """Return cells · 2^exponent + inside, as int64 or as exact Python integers where that does not fit."""
+    """Return cells · 2^exponent + inside: int64 if every value fits, otherwise Python integers."""
     if not cells.size or (int(np.abs(cells).max()) + 2) << int(np.max(exponent)) < 1 << 63:
         return (cells << exponent) + inside
     return fit(np.left_shift(cells.astype(object), np.asarray(exponent).astype(object)) + inside.astype(object))
 
 
 def fit(values: NDArray[np.object_]) -> WideIntegers:
-    """int64 if every value fits, else the Python integers as they are."""
+    """Convert Python integers to int64 if every value fits; otherwise return them unchanged."""
     if values.size and not -(1 << 63) <= values.min() <= values.max() < 1 << 63:
         return values
     return values.astype(np.int64)
@@ -97,23 +97,23 @@ def magnitude_bits(word: int) -> int:
     return (1 << 64) - 1 - word if word >> 63 else word
 
 
-def uniform_ball(known: int, count: int) -> Ball:
-    """Return the interval [known, known + 1] / 2^count of a uniform real of which `count` bits are known."""
-    return ball(known).union(ball(known + 1)) / (1 << count)
+def uniform_ball(prefix: int, count: int) -> Ball:
+    """Return the interval [prefix, prefix + 1] / 2^count, which holds a uniform real with these first `count` bits."""
+    return ball(prefix).union(ball(prefix + 1)) / (1 << count)
 
 
-def uniform_below(known: int, count: int, probability: Callable[[], Ball]) -> bool:
-    """Whether a uniform real U, known to lie in [known, known + 1] / 2^count, is below a probability.
+def uniform_below(prefix: int, count: int, probability: Callable[[], Ball]) -> bool:
+    """Whether a uniform real U, which lies in [prefix, prefix + 1] / 2^count, is below a probability.
 
-    The probability is evaluated with more and more bits, and as many are drawn for U, until the two balls part.
-    U equals it with probability 0.
+    Bits of U are drawn, and the probability is evaluated with a growing precision, until the balls of the two are
+    disjoint. U equals the probability with probability 0.
     """
     while True:
         with precision(2 * count + 128):
             bound = probability() * (1 << count)
-            if bound >= known + 1:
+            if bound >= prefix + 1:
                 return True
-            if bound <= known:
+            if bound <= prefix:
                 return False
-        known = known << 64 | int(bits.random_words(1)[0])
+        prefix = prefix << 64 | int(bits.random_words(1)[0])
         count += 64

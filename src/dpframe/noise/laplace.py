@@ -1,26 +1,29 @@
-"""Laplace noise on the integers: the real Laplace law rounded, and the discrete Laplace law.
+"""Laplace noise on the integers: the real Laplace distribution, rounded, and the discrete Laplace distribution.
 
 Both are |X| = ⌊scale·(-ln V) + c⌋ with a fair sign, for one uniform real V:
 
-- rounded Laplace: |Z| = scale·(-ln V), and rounding |Z| to the nearest integer is c = 1/2 (ties have probability 0);
-- discrete Laplace, P[X = x] ∝ a^|x| with a = exp(-1/scale): P[|X| ≥ k] = 2a^k/(1+a) for k ≥ 1, which is
-  P[scale·(-ln V) + c ≥ k] for c = scale·ln(2/(1+a)). c lies in (0, 1/2), so k = 0 has probability 1 as it must. The
-  sign of 0 is never seen.
+- rounded Laplace: |Z| = scale·(-ln V), and c = 1/2 rounds |Z| to the nearest integer (ties have probability 0);
+- discrete Laplace, P[X = x] ∝ a^|x| with a = exp(-1/scale): P[|X| ≥ k] = 2a^k/(1+a) for k ≥ 1. This is equal to
+  P[scale·(-ln V) + c ≥ k] for c = scale·ln(2/(1+a)). As c lies in (0, 1/2), the latter probability is 1 for k = 0, as
+  it must be. A magnitude of 0 has no sign.
 
-One word gives the sign (1 bit) and m, 63 bits of V, which then lies in [m, m+1]/2^63.
+One word gives the sign (1 bit) and m, 63 bits of V. So V lies in [m, m+1]/2^63.
 
-Which draw is certain. Let y = -ln V for the real V and ŷ = -log((m+½)/2^63) in floats; u = 2^-53.
+When a draw is certain. Let y = -ln V for the real V, ŷ = -log((m+½)/2^63) in floats, and u = 2^-53. There are three
+errors:
 
-- V against the centre (m+½)/2^63: |ln| ≤ 1/(2m), and 1/m < 1.01·2^-63·e^ŷ where ŷ ≤ 40;
-- m+½ in floats: two roundings, 2u, absolute in the logarithm;
-- the logarithm itself: 16u·ŷ (see `inversion`).
+- V differs from the centre (m+½)/2^63 of its interval: their logarithms differ by at most 1/(2m), and
+  1/m < 1.01·2^-63·e^ŷ for ŷ ≤ 40;
+- computing m+½ in floats takes two roundings, which change the logarithm by at most 2u;
+- the logarithm itself has an error of 16u·ŷ (see `inversion`).
 
-So |y - ŷ| ≤ 16u·ŷ + 3u + 1.01·2^-63·e^ŷ. The product with the scale and the sum with c add 2u of the result. For
-ŷ ≤ 12 all of it is below 2^-44·scale: one comparison with a constant settles almost every draw. The rest is compared
-with the bound itself, and what is still open, or has ŷ > 40, is decided by ball arithmetic with more bits of V.
+So |y - ŷ| ≤ 16u·ŷ + 3u + 1.01·2^-63·e^ŷ. The product with the scale and the sum with c add 2u times the result. For
+ŷ ≤ 12 the whole error is below 2^-44·scale, so one comparison with a constant decides almost every draw. The other
+draws are compared with the bound itself. If that does not decide them, or if ŷ > 40, ball arithmetic decides them with
+more bits of V.
 
-Above 2^31 the magnitude is B·(q + R) with q = ⌊|Z|/B⌋, itself such a draw with c = 0 at scale/B, and R in [0, 1)
-independent of q (the exponential law has no memory) with density ∝ exp(-R·B/scale).
+For a scale above 2^31 the magnitude is B·(q + R). Here q = ⌊|Z|/B⌋ is drawn as above with c = 0 and the scale scale/B.
+R in [0, 1) has a density ∝ exp(-R·B/scale) and is independent of q, since the exponential distribution has no memory.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ __all__ = ["discrete_laplace", "lower_cells", "rounded_laplace"]
 
 @dataclass(frozen=True)
 class _Rounding:
-    """The c above: as c - 1/2 in floats, within 2^-48, and as a ball."""
+    """The constant c of a sampler: `shift` is c - 1/2 in floats, within 2^-48, and `offset` is c as a ball."""
 
     shift: Callable[[float | Floats], float | Floats]
     offset: Callable[[float], Ball]
@@ -69,7 +72,7 @@ def _discrete_offset(scale: float) -> Ball:
 
 _ROUNDED = _Rounding(lambda scale: 0.0, lambda scale: ball(0.5))
 _DISCRETE = _Rounding(_discrete_shift, _discrete_offset)
-_DEEP = 2.0**63 * math.exp(-12) * 1.001  # below it -log((m+½)/2^63) may be above 12
+_DEEP = 2.0**63 * math.exp(-12) * 1.001  # for m below this number, -log((m+½)/2^63) may be above 12
 _DOWN = _Rounding(lambda scale: -0.5, lambda scale: ball(0))
 
 
@@ -148,41 +151,41 @@ def _block(rule: _Rounding, scale: float | Floats, words: Words, work: Floats) -
 
 
 def _settle(rule: _Rounding, scale: float | Floats, words: Words, nearest: Floats, suspects: NDArray[np.intp]) -> None:
-    """Decide the draws that the constant bound left open, in place."""
+    """Decide the draws that the constant bound does not decide, and write them into `nearest`."""
     scales = scale if isinstance(scale, float) else scale[suspects]
     y = -np.log(np.abs(words[suspects].view(np.int64) + 0.5) * 2.0**-63)
     value = scales * y + rule.shift(scales)
     error = scales * ((FUNCTION + 2 * UNIT) * y + 3 * UNIT + 1.01 * 2.0**-63 * np.exp(y)) + 2.0**-46
-    rounded = np.rint(value)
-    nearest[suspects] = rounded
-    for i in suspects[(np.abs(value - rounded) > 0.5 - error) | (y > 40)]:
+    integers = np.rint(value)
+    nearest[suspects] = integers
+    for i in suspects[(np.abs(value - integers) > 0.5 - error) | (y > 40)]:
         own = scale if isinstance(scale, float) else float(scale[i])
         nearest[i] = _exact(rule, own, magnitude_bits(int(words[i])), 63)
 
 
-def _exact(rule: _Rounding, scale: float, known: int, count: int) -> int:
-    """⌊scale·(-ln V) + c⌋ for a V of which `count` bits are known, drawing more until it is certain."""
+def _exact(rule: _Rounding, scale: float, prefix: int, count: int) -> int:
+    """⌊scale·(-ln V) + c⌋ for a V whose first `count` bits are `prefix`. Bits are drawn until the result is certain."""
     exponent = max(0, math.frexp(scale)[1])
     while True:
-        if known:
+        if prefix:
             with precision(count + exponent + 64):
-                whole = (rule.offset(scale) - scale * uniform_ball(known, count).log()).floor().unique_fmpz()
+                whole = (rule.offset(scale) - scale * uniform_ball(prefix, count).log()).floor().unique_fmpz()
             if whole is not None:
                 return int(whole)
-        known = known << 64 | int(bits.random_words(1)[0])
+        prefix = prefix << 64 | int(bits.random_words(1)[0])
         count += 64
 
 
 def lower_cells(scale: float, size: int) -> NDArray[np.int64]:
-    """⌊|Z|⌋ for independent Laplace Z of a scale up to 2^31."""
+    """⌊|Z|⌋ for independent Laplace Z with a scale of at most 2^31."""
     return np.abs(_direct(_DOWN, scale, size))
 
 
 def _split(rule: _Rounding, scale: float | Floats, size: int, exponent: NDArray[np.intc]) -> WideIntegers:
-    """Scales in (2^31, 2^63]: the cell, then the place in it, then the sign."""
-    reduced = np.ldexp(scale, -exponent)
-    scales, rates, exponents = (np.broadcast_to(part, (size,)) for part in (scale, reduced, exponent))
-    cells = np.abs(_direct(_DOWN, float(reduced) if isinstance(scale, float) else reduced, size))
+    """Draws for scales in (2^31, 2^63]: first the cell, then the position in it and the sign."""
+    cell_scale = np.ldexp(scale, -exponent)
+    scales, rates, exponents = (np.broadcast_to(part, (size,)) for part in (scale, cell_scale, exponent))
+    cells = np.abs(_direct(_DOWN, float(cell_scale) if isinstance(scale, float) else cell_scale, size))
     inside = np.empty(size, np.int64)
     negative = np.empty(size, bool)
     for start in range(0, size, BLOCK):
@@ -197,7 +200,7 @@ def _split(rule: _Rounding, scale: float | Floats, size: int, exponent: NDArray[
             slope = -1 / ball(float(rate[i]))
             return (slope * x).expm1() / slope.expm1()
 
-        # The upper 63 bits of the word are the place, the last one is the sign.
+        # The upper 63 bits of the word give the position, the last bit gives the sign.
         shift = rule.shift(scales[block])
         inside[block] = place(words, exponents[block], 1 / rate, 0.0, shift, offset, distribution)
         negative[block] = (words & np.uint64(1)).astype(bool)

@@ -1,4 +1,4 @@
-"""Which keys may be shown when only the number of units per key is known: the optimal rule."""
+"""The optimal rule for choosing which keys to show, from the number of units of each key alone."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["keep_probability", "truncated_geometric_keep"]
 
 
 def truncated_geometric_keep(counts: NDArray[Any], rate: Number, start: Number) -> Booleans:
-    """Keep each key with the largest probability that may grow with its count only so fast.
+    """Keep each key with the largest probability that privacy allows for its count.
 
     Input:  counts, integers (units per key), any shape; rate ≥ 0 and start in (0, 1), ints, floats or Fractions,
-            taken exactly. With rate = ε and start = δ one unit in one key is protected by (ε, δ)
+            taken exactly. With rate = ε and start = δ the result is (ε, δ)-private for units that have one key each
     Output: booleans, shape of counts; a count of 0 or less is never kept
     Law:    True with probability exactly π(count), see `keep_probability`
     Source: Desfontaines, Voss, Gipson, Mandayam 2020, arXiv:2006.03684, Theorem 1
@@ -43,15 +43,15 @@ def truncated_geometric_keep(counts: NDArray[Any], rate: Number, start: Number) 
     distinct, position = np.unique(np.clip(counts, 0, rule.last), return_inverse=True)
     chance = np.array([rule.approximate(count) for count in distinct.tolist()])[position.reshape(counts.shape)]
     certain = counts > rule.last
-    kept = (uniform < chance) | certain
-    # The float is within 2^-52 of π, and U within 2^-52 of its float.
+    keep = (uniform < chance) | certain
+    # `chance` is within 2^-52 of π, and `uniform` within 2^-52 of U.
     for index in zip(*np.nonzero((np.abs(uniform - chance) < 2.0**-49) & ~certain & (counts > 0)), strict=True):
-        kept[index] = uniform_below(int(words[index]), 64, rule.probability(int(counts[index])))
-    return kept & (counts > 0)
+        keep[index] = uniform_below(int(words[index]), 64, rule.probability(int(counts[index])))
+    return keep & (counts > 0)
 
 
 def keep_probability(count: int, rate: Number, start: Number) -> tuple[float, float]:
-    """π(count), the largest keep probability, as the two floats around it.
+    """Lower and upper bounds, as floats, of π(count), the largest probability of keeping a key.
 
     Input:  as for `truncated_geometric_keep`
     Output: (lower, upper), within about 1e-15 of each other
@@ -80,7 +80,10 @@ def _checked(rate: Number, start: Number) -> tuple[Fraction, Fraction]:
 
 @dataclass(frozen=True)
 class _Rule:
-    """π: it grows by the factor e^rate up to `turn`, then 1 - π shrinks by it; from `last` + 1 on it is 1."""
+    """The function π. Up to `turn`, π + step grows by the factor e^rate per unit; then 1 - π + step shrinks by it.
+
+    The step is start/(e^rate - 1). From `last` + 1 on, π is 1. With rate 0, π(n) = n·start up to `last`.
+    """
 
     rate: Fraction
     start: Fraction
@@ -96,7 +99,7 @@ class _Rule:
         return sum(self.bounds(count)) / 2 if count else 0.0
 
     def bounds(self, count: int) -> tuple[float, float]:
-        """Floats around π(count), at most 2^-52 apart."""
+        """The two floats next to π(count), at most 2^-52 apart."""
         with precision(128):
             value = _probability(self.rate, self.start, self.turn, count)
             return round_down(value), round_up(value)
@@ -115,11 +118,12 @@ def _probability(rate: Fraction, start: Fraction, turn: int, count: int) -> Ball
 
 @lru_cache(maxsize=64)
 def _rule(rate: Fraction, start: Fraction) -> _Rule:
-    """Where π turns and ends.
+    """The counts `turn` and `last` of π.
 
-    The factor e^rate binds while π(n-1) ≤ (1-start)/(e^rate+1). Both places are the floor of a number that is never an
-    integer: e^rate is transcendental, so an equation between polynomials in it would have to be an identity. The one
-    identity is start = 1/2, where π(2) = 1.
+    The first term of the minimum in `keep_probability` is the smallest while π(n-1) ≤ (1-start)/(e^rate+1). Both counts
+    are floors of real numbers, and ball arithmetic decides a floor only if the number is not an integer. Neither number
+    is one: e^rate is transcendental, so an equation between polynomials in e^rate would have to be an identity. The
+    only identity is start = 1/2, where π(2) = 1, and it is handled apart.
     """
     if rate == 0:
         last = -(-start.denominator // start.numerator) - 1
@@ -140,10 +144,10 @@ def _rule(rate: Fraction, start: Fraction) -> _Rule:
 
 
 def _floor(value: Callable[[], Ball]) -> int:
-    bits_used = 128
+    precision_bits = 128
     while True:
-        with precision(bits_used):
+        with precision(precision_bits):
             whole = value().floor().unique_fmpz()
         if whole is not None:
             return int(whole)
-        bits_used *= 2
+        precision_bits *= 2

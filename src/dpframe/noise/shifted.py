@@ -1,15 +1,15 @@
 """Real noise added to real numbers and rounded once: ⌊x + Z + 1/2⌋ for many x, in one pass of numpy.
 
-A float x on a grid is a whole number of grid steps and a rest r in [-1/2, 1/2] of a step. So the rounded sum is that
-whole number plus ⌊Z + r + 1/2⌋, and only r enters here. The scale is large (above 2^31 steps), so a draw is cut as in
-`inversion`: the index of a cell of width B = 2^b, then the place inside the cell. r moves the rounding boundaries by
-less than a step, which `cells.place` takes as its c:
+A float x is a whole number of grid steps plus a remainder r in [-1/2, 1/2] of a step. So the rounded sum is that whole
+number plus ⌊Z + r + 1/2⌋, and only r enters here. The scale is large (above 2^31 steps), so a draw is split as in
+`inversion`: first the index of a cell of width B = 2^b, then the position inside the cell. The remainder r moves the
+rounding boundaries by less than a step; it is part of the c of `cells.place`:
 
 - Laplace: Z has magnitude B·(q + R) and a fair sign s. For s = +1 the result is ⌊|Z| + (1/2 + r)⌋. For s = -1 it is
   -⌊|Z| + (1/2 - r)⌋ with probability 1, because ⌊c - y⌋ = -⌊y + (1 - c)⌋ unless y - c is whole.
 - Gaussian: Z = B·(q + R) with q of either sign, and the result is ⌊Z + (1/2 + r)⌋.
 
-The two parts are returned beside each other, since q·B need not fit in 64 bits.
+The cell and the position are returned as two numbers, since q·B need not fit in 64 bits.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _ONE = np.float64(1).view(np.uint64)
 
 
 def shifted_laplace(scale: float, shift: Floats, exact: Callable[[int], Fraction]) -> Parts:
-    """Laplace noise plus a part of a step, rounded to the nearest integer.
+    """Laplace noise plus a fraction of a step, rounded to the nearest integer.
 
     Input:  scale, a float in (2^31, 2^63], in units of the integers; shift, floats in [-1/2, 1/2], one per draw;
-            exact(i), the exact shift of draw i, which its float is within 2^-50 of
+            exact(i), the exact shift of draw i, from which shift[i] differs by at most 2^-50
     Output: (high, low, b), two float arrays of whole numbers, of the shape of `shift`: high·2^b + low =
             ⌊Z + shift + 1/2⌋ for independent real Z with density exp(-|z|/scale)/(2·scale). |low| is at most 2^b, and
             has the sign of Z as high has
@@ -56,7 +56,7 @@ def shifted_laplace(scale: float, shift: Floats, exact: Callable[[int], Fraction
     rate = math.ldexp(width, -exponent)
     cells = lower_cells(rate, len(shift))
     words = bits.random_words(len(shift))
-    # The upper 63 bits of the word are the place, the last one is the sign of a float 1.
+    # The upper 63 bits of the word give the position. The last bit becomes the sign of a float 1.
     sign = (words << np.uint64(63) | _ONE).view(np.float64)
 
     def offset(i: int) -> Ball:
@@ -72,12 +72,12 @@ def shifted_laplace(scale: float, shift: Floats, exact: Callable[[int], Fraction
 
 
 def shifted_gaussian(scale: float, shift: Floats, exact: Callable[[int], Fraction]) -> Parts:
-    """Gaussian noise plus a part of a step, rounded to the nearest integer.
+    """Gaussian noise plus a fraction of a step, rounded to the nearest integer.
 
     Input:  as in `shifted_laplace`
-    Output: (high, low, b) as there, with 0 <= low <= 2^b and high of either sign; Z is normal with mean 0 and standard
-            deviation `scale`
-    Law:    exact, as there
+    Output: (high, low, b) as in `shifted_laplace`, but with 0 <= low <= 2^b and high of either sign. Z is normal with
+            mean 0 and standard deviation `scale`
+    Law:    exact for the float `scale` as given and the exact shifts; the argument is at the top of this module
     Errors: InvalidArgument for a scale out of range
 
     >>> high, low, exponent = shifted_gaussian(2.0**40, np.zeros(3), lambda i: Fraction(0))
@@ -106,9 +106,9 @@ def shifted_gaussian(scale: float, shift: Floats, exact: Callable[[int], Fractio
 
 
 def _width(scale: float) -> tuple[float, int]:
-    """The scale, and the exponent b of its cells' width. Errors: InvalidArgument where no cell is wider than a step."""
-    checked = check_scale(scale, 0)
-    exponent = int(np.frexp(np.nextafter(checked, 0))[1]) - DIRECT
+    """The scale, and the exponent b of the cells' width 2^b. Errors: InvalidArgument for a scale out of range."""
+    exact_scale = check_scale(scale, 0)
+    exponent = int(np.frexp(np.nextafter(exact_scale, 0))[1]) - DIRECT
     if not 0 < exponent <= SPLIT - DIRECT:
         raise InvalidArgument(f"scale={scale!r} must lie in (2^{DIRECT}, 2^{SPLIT}].")
-    return float(checked), exponent
+    return float(exact_scale), exponent

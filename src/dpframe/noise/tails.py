@@ -1,8 +1,9 @@
-"""Upper tails of the laws that this room draws from, certified and rounded up.
+"""Upper tail probabilities of the distributions of the samplers, certified and rounded up.
 
-All laws are symmetric about 0. For the rounded laws a tie has probability 0, so P[round(Z) ≥ k] = P[Z ≥ k - 1/2] for
-every integer k. Scales and points may be int, float or Fraction and are taken exactly; a scale that is not positive
-and finite is an InvalidArgument. The functions in `TAILS` give the same numbers as balls at the current precision.
+All these distributions are symmetric about 0. For the rounded ones a tie has probability 0, so
+P[round(Z) ≥ k] = P[Z ≥ k - 1/2] for every integer k. Scales and points may be int, float or Fraction and are taken
+exactly. A scale that is not positive and finite is an InvalidArgument. The functions in `TAILS` return the tail
+probabilities as balls at the current precision.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = [
 
 
 def laplace_tail(scale: Number, x: Number) -> float:
-    """P[Z ≥ x] of the real Laplace law, rounded up.
+    """P[Z ≥ x] of the real Laplace distribution, rounded up.
 
     >>> laplace_tail(1, 0)
     0.5
@@ -42,7 +43,7 @@ def laplace_tail(scale: Number, x: Number) -> float:
 
 
 def gaussian_tail(scale: Number, x: Number) -> float:
-    """P[Z ≥ x] of the real normal law, rounded up.
+    """P[Z ≥ x] of the real normal distribution, rounded up.
 
     >>> gaussian_tail(1, 0)
     0.5
@@ -52,7 +53,7 @@ def gaussian_tail(scale: Number, x: Number) -> float:
 
 
 def rounded_laplace_tail(scale: Number, k: int) -> float:
-    """P[round(Z) ≥ k] of the rounded Laplace law, rounded up.
+    """P[round(Z) ≥ k] of the rounded Laplace distribution, rounded up.
 
     >>> rounded_laplace_tail(1, 20) == laplace_tail(1, 19.5)
     True
@@ -61,7 +62,7 @@ def rounded_laplace_tail(scale: Number, k: int) -> float:
 
 
 def rounded_gaussian_tail(scale: Number, k: int) -> float:
-    """P[round(Z) ≥ k] of the rounded normal law, rounded up.
+    """P[round(Z) ≥ k] of the rounded normal distribution, rounded up.
 
     >>> rounded_gaussian_tail(1, 4) == gaussian_tail(1, 3.5)
     True
@@ -70,7 +71,7 @@ def rounded_gaussian_tail(scale: Number, k: int) -> float:
 
 
 def discrete_laplace_tail(scale: Number, k: int) -> float:
-    """P[X ≥ k] of the discrete Laplace law, rounded up.
+    """P[X ≥ k] of the discrete Laplace distribution, rounded up.
 
     >>> round(discrete_laplace_tail(1, 9), 8)
     9.022e-05
@@ -79,7 +80,7 @@ def discrete_laplace_tail(scale: Number, k: int) -> float:
 
 
 def discrete_gaussian_tail(scale: Number, k: int) -> float:
-    """P[X ≥ k] of the discrete Gaussian law, rounded up; within 1e-6 (relatively) above scale 4096.
+    """P[X ≥ k] of the discrete Gaussian distribution, rounded up. Above scale 4096, the relative error is below 1e-6.
 
     >>> discrete_gaussian_tail(1, 4) < rounded_gaussian_tail(1, 4)
     True
@@ -90,7 +91,7 @@ def discrete_gaussian_tail(scale: Number, k: int) -> float:
 
 
 def family_tail(family: str, scale: Number, k: int) -> float:
-    """P[X ≥ k] of one of the integer laws in `TAILS`, rounded up."""
+    """P[X ≥ k] of one of the integer distributions in `TAILS`, rounded up."""
     if family not in TAILS:
         raise InvalidArgument(f"family={family!r} must be one of {', '.join(map(repr, TAILS))}.")
     exact, point = positive("scale", scale), whole("k", k)
@@ -98,7 +99,7 @@ def family_tail(family: str, scale: Number, k: int) -> float:
 
 
 def whole(name: str, value: Any, least: int | None = None) -> int:
-    """Return an integer argument, of any integer type."""
+    """Return an argument as an int; any number with an integer value is accepted."""
     exact = rational(name, value)
     if exact.denominator != 1 or (least is not None and exact < least):
         raise InvalidArgument(f"{name}={value!r} must be an integer{'' if least is None else f' of at least {least}'}.")
@@ -133,10 +134,11 @@ TAILS: dict[str, Callable[[Fraction, int], Ball]] = {
 
 
 def discrete_gaussian_tails(scale: Fraction, points: list[int]) -> list[Ball]:
-    """P[X ≥ k] of the discrete Gaussian law for each k.
+    """P[X ≥ k] of the discrete Gaussian distribution for each k.
 
-    For scales up to 4096 by summation, with a geometric series as the bound on what is left off; above, by the
-    midpoint rule: Σ_{x≥k} f(x) is the integral of f from k - 1/2, to within 1/8 of the integral of |f''|.
+    For scales up to 4096 the terms are summed, and a geometric series bounds the terms that are left out. Above, the
+    midpoint rule is used: Σ_{x≥k} f(x) differs from the integral of f from k - 1/2 on by at most 1/8 of the integral of
+    |f''|.
     """
     sums = _summed if scale <= 4096 else _integrated
     total = 2 * sums(scale, 1) + 1
@@ -149,14 +151,14 @@ def _summed(scale: Fraction, k: int) -> Ball:
 
     variance = scale * scale
     term = (-ball(Fraction(k * k) / (2 * variance))).exp()
-    quotient = (-ball(Fraction(2 * k + 1) / (2 * variance))).exp()  # of the next term to this one
-    ratio = (-ball(1 / variance)).exp()  # of that quotient to the next
+    quotient = (-ball(Fraction(2 * k + 1) / (2 * variance))).exp()  # the next term divided by this one
+    ratio = (-ball(1 / variance)).exp()  # the next quotient divided by this one
     total, negligible = term, term / (1 << ctx.prec)
     while term > negligible:
         term = term * quotient
         total = total + term
         quotient = quotient * ratio
-    # What is left is at most the geometric series with the present quotient, which is below 1.
+    # The sum of the other terms is at most that of the geometric series with the present quotient, which is below 1.
     return total + (term * quotient / (1 - quotient)).union(ball(0))
 
 
@@ -165,7 +167,7 @@ def _integrated(scale: Fraction, k: int) -> Ball:
     variance, start = scale * scale, Fraction(2 * k - 1, 2)
     bend = ball(start / variance) * (-ball(start * start / (2 * variance))).exp()
     if start < scale:
-        # |f'| first rises to its largest value, at σ, then falls to 0.
+        # |f'| rises up to its largest value at σ, and then falls to 0.
         bend = 2 * ball(Fraction(-1, 2)).exp() / ball(scale) - bend
     area = 2 * _gaussian(scale, start) * ball(scale) * (ball(2).pi() / 2).sqrt()
     return area + (bend / 8).union(-bend / 8)

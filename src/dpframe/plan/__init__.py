@@ -12,6 +12,7 @@ from dpframe.plan.columns import (
 from dpframe.plan.computed import (
     warn_of_computed_bounds,
     warn_of_computed_keys,
+    warn_of_public_units,
 )
 from dpframe.plan.explain import (
     Derivation,
@@ -81,19 +82,8 @@ from dpframe.plan.question import (
     Layout,
     Question,
 )
-from dpframe.plan.statistics import (
-    Aggregate,
-    Count,
-    CountDistinct,
-    CountUnits,
-    GeometricMean,
-    Mean,
-    Mode,
-    Quantile,
-    Sum,
-    Var,
-)
-from dpframe.plan.totals import Formula, ReleasedColumn, Total, TotalKind, is_whole
+from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
+from dpframe.plan.totals import Total, TotalKind, is_whole
 from dpframe.plan.types import (
     TIMES,
     Kind,
@@ -136,15 +126,11 @@ __all__ = [
     "Candidates",
     "Column",
     "ColumnDomain",
-    "Count",
-    "CountDistinct",
-    "CountUnits",
     "Derivation",
     "Every",
     "Expr",
     "Floats",
     "Formula",
-    "GeometricMean",
     "Hints",
     "Intervals",
     "Key",
@@ -154,20 +140,15 @@ __all__ = [
     "Limits",
     "Literal",
     "Marginals",
-    "Mean",
-    "Mode",
     "Name",
     "Node",
-    "Quantile",
     "Question",
     "ReleasedColumn",
-    "Sum",
     "Table",
     "Tables",
     "Total",
     "TotalKind",
     "Unread",
-    "Var",
     "Window",
     "as_dtype",
     "asked",
@@ -208,5 +189,6 @@ __all__ = [
     "unit_words",
     "warn_of_computed_bounds",
     "warn_of_computed_keys",
+    "warn_of_public_units",
     "when",
 ]

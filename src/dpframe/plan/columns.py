@@ -11,7 +11,7 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, UnknownColumn
 from dpframe.plan.hints import nearest
-from dpframe.plan.types import Kind, Scalar, kind, number
+from dpframe.plan.types import Kind, Scalar, check_text, kind, number
 from dpframe.theory.formulas.sensitivity import Relation
 
 __all__ = ["Auto", "Bounds", "Column", "ColumnDomain", "Limits", "Table", "check_names"]
@@ -159,7 +159,13 @@ class Table:
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse names that Polars reads as patterns, which could match other columns. Errors: InvalidArgument."""
+    """Refuse names that not every table can have, and that Polars reads as patterns. Errors: InvalidArgument.
+
+    Arrow's tables, which lie between Polars and pandas, have no name with a zero byte: Rust panics on it.
+    """
     for name in names:
+        check_text(name, "The name of a column")
+        if "\0" in name:
+            raise InvalidArgument(f"A column called {name!r} has a zero byte in its name: give it another name.")
         if name == "*" or (name.startswith("^") and name.endswith("$")):
             raise InvalidArgument(f"A column called {name!r} is a pattern of names to Polars: give it another name.")

@@ -36,20 +36,15 @@ NO_ROWS = "Rows are not shown; ask about them, such as count(max_rows=5).release
 _PROTECT_FIRST = "Protect the table first, then take steps: df.dp(unit='user_id').filter(...)."
 _FILTER = "Type filter(dp.col('age') >= 18)."
 _COUNT_BY = "Type group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).count()."
+_TABLE = "head tail columns iloc loc shape sort_values sort filter nlargest nsmallest top_k query merge join describe"
 _IN_AGG = "An expression reads one row; an aggregate has a name: agg(m=dp.mean('x', bounds=(0, 100)))."
 
 MODULE = _table(
     {
-        "avg average nanmean": "Type dp.mean('x', bounds=(0, 100)).",
-        "gmean geomean": "Type dp.geometric_mean('x', bounds=(1, 100)).",
-        "size len n_rows": "Type dp.count().",
-        "nunique count_distinct approx_n_unique": "Type dp.n_unique('x').",
-        "stddev": "Type dp.std('x', bounds=(0, 100)).",
-        "variance": "Type dp.var('x', bounds=(0, 100)).",
-        "percentile": "Type dp.quantile('x', 0.9, bounds=(0, 100)).",
-        "total": "Type dp.sum('x', bounds=(0, 100)).",
         "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5).",
         "histogram hist": "Type frame.histogram('x', bins=[0, 10, 20], max_rows=5).",
+        "rate proportion share ratio": "A rate is the mean of a condition: with_columns(late=dp.col('delay') > 15), "
+        "then dp.mean('late').",
         "crosstab pivot_table": "Type frame.crosstab('region', 'sex', keys={...}, max_rows=1).",
         "group_by groupby": "Type frame.group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).",
         "DataFrame LazyFrame Series read_csv read_parquet from_pandas": "Type dp.protect(table, unit='user_id').",
@@ -71,11 +66,11 @@ FRAME = _table(
         "size": "Type count(max_rows=5).release(epsilon=0.1): how many rows there are is private.",
         "dtypes schema info": "Print the frame: its columns and types are public.",
         "hist": "Type histogram('x', bins=[0, 10, 20], max_rows=5).",
-        "resample": "Type group_by(dp.col('when').dt.truncate('1w'), keys=[...], max_groups=4, max_rows_per_group=7).",
-        "group_by_dynamic": "Type group_by(dp.col('when').dt.truncate('1w'), keys=[...], max_groups=4, "
-        "max_rows_per_group=7).",
-        "nlargest nsmallest largest": "The largest rows are not shown. The most frequent values are top_k('x', 3, "
-        "keys=[...], max_rows=5), and a value that hardly any row is above is max('x', bounds=(0, 100), max_rows=5).",
+        "resample group_by_dynamic": "A series lists its times: group_by(dp.col('when').dt.truncate('1w'), "
+        "keys=pd.date_range('2026-01-05', '2026-01-26', freq='7D'), max_groups=4, max_rows_per_group=7).count().",
+        "nlargest nsmallest largest": "Rows are not shown. For the largest groups release the counts, and sort them: "
+        "group_by('city', max_groups=3, max_rows_per_group=2).count().release(epsilon=0.1, delta=1e-6).table. The most "
+        "frequent of listed values are top_k('x', 3, keys=[...], max_rows=5).",
         "melt unpivot stack": "There is no melt: rows are not turned into several. Ask about several columns at once: "
         "agg(a=dp.mean('a', bounds=(0, 1)), b=dp.mean('b', bounds=(0, 1)), max_rows=5).",
         "drop_duplicates unique distinct duplicated": "Rows are not compared, so there is no drop_duplicates: make one "
@@ -115,7 +110,7 @@ QUERY = _table(
 )
 RELEASE = _table(
     {
-        "head tail columns iloc loc shape sort_values sort filter": "Type .table: it is a table of the kind you know.",
+        _TABLE: "Type .table: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table.",
         "item result": "Type .value.",
         "error errors": "Type .accuracy().",
@@ -130,7 +125,7 @@ MARGINALS = _table(
         "table.",
         "nonnegative round suppress plot to_html to_latex": "One table has it: out['a', 'b'].",
         "value": "Type .table, or out['a', 'b'].table.",
-        "head tail columns iloc loc shape sort_values sort filter": "Type .table: it is a table of the kind you know.",
+        _TABLE: "Type .table: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table.",
         "error errors": "Type .accuracy().",
         "epsilon delta": "Type .cost.",

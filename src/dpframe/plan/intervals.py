@@ -13,7 +13,20 @@ from narwhals.dtypes import DType
 
 from dpframe.errors import InvalidArgument, InvalidBounds, WrongType, kind_of
 from dpframe.plan.columns import ColumnDomain
-from dpframe.plan.types import TIMES, Kind, cast_first, cast_to, kind, kind_of_scalar, number, plain, real, show, ticks
+from dpframe.plan.types import (
+    TIMES,
+    Kind,
+    cast_first,
+    cast_to,
+    check_text,
+    kind,
+    kind_of_scalar,
+    number,
+    plain,
+    real,
+    show,
+    ticks,
+)
 
 __all__ = ["Intervals", "check_bound", "check_interval", "comparable"]
 
@@ -95,7 +108,10 @@ def _labels(
         raise InvalidArgument(f"{call}: labels are a list of texts.")
     if len(labels) != len(points) - 1 or len(set(labels)) != len(labels):
         raise InvalidArgument(f"{call}: give {len(points) - 1} different labels, one for each interval.")
-    return tuple(str(x) for x in labels)
+    texts = tuple(str(x) for x in labels)
+    for text in texts:
+        check_text(text, call)
+    return texts
 
 
 def check_bound(value: object, what: str) -> Any:

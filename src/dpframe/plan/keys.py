@@ -16,7 +16,19 @@ import numpy as np
 from dpframe.errors import InvalidArgument, WrongType
 from dpframe.plan.columns import ColumnDomain
 from dpframe.plan.computed import warn_of_computed_keys
-from dpframe.plan.types import GIVE, Kind, Scalar, as_held, check_scalar, in_order, integer_range, kind, plain, show
+from dpframe.plan.types import (
+    GIVE,
+    Kind,
+    Scalar,
+    as_held,
+    check_scalar,
+    check_text,
+    in_order,
+    integer_range,
+    kind,
+    plain,
+    show,
+)
 
 __all__ = ["Key", "Keys", "read_keys", "read_other"]
 
@@ -126,6 +138,7 @@ def _column(values: tuple[object, ...], domain: ColumnDomain, name: str, call: s
     """The keys of one column; plain integers and texts, of which there may be millions, are checked together."""
     types, family = set(map(type, values)), kind(domain.dtype)
     if types == {str} and family == Kind.STRING and not isinstance(domain.dtype, nw.Enum):
+        check_text("".join(values), f"{call}: keys of {name!r}")  # type: ignore[arg-type]
         return values  # type: ignore[return-value]
     if types == {int} and family == Kind.INTEGER:
         first, last = integer_range(domain.dtype)

@@ -30,6 +30,7 @@ __all__ = [
     "check_choice",
     "check_key",
     "check_scalar",
+    "check_text",
     "in_order",
     "integer_range",
     "is_finite",
@@ -167,11 +168,22 @@ def in_order(values: Iterable[object]) -> list[object]:
         return sorted(values, key=repr)
 
 
+def check_text(text: str, what: str) -> None:
+    r"""Errors: InvalidArgument for half of a pair of surrogates, such as "\ud800", which no engine takes as a text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as problem:
+        half = text[problem.start]
+        raise InvalidArgument(f"{what}: {half!r} is half of a pair, and no letter of Unicode. Leave it out.") from None
+
+
 def kind_of_scalar(value: object) -> str:
     """The kind of a Python (or numpy) value in a plan; that of null is "null"."""
     value = plain(value)
     if value is None:
         return "null"
+    if isinstance(value, str):
+        check_text(value, "A text")
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, dt.datetime):
@@ -256,6 +268,8 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     if have == "null" or have == want or (have in numbers and want in numbers):
         return value  # type: ignore[return-value]
     give = f" Give {GIVE[want]}." if want in GIVE else ""
+    if want == Kind.STRING and have in (Kind.DATE, Kind.DATETIME):
+        give += " Times that are held as text become times by cast('x', 'date') or 'datetime', before it."
     raise WrongType(f"{what}: a {have} does not go with a column of type {show(dtype)}.{give}")
 
 

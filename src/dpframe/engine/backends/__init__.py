@@ -1,7 +1,7 @@
-"""The engines that queries run on. Each has one module, which says what narwhals has no word for there.
+"""The engines that queries run on. Each engine has one module, with the operations for which narwhals has no name.
 
-To add one: a module with a `Backend` named BACKEND, and its line in the two tables below. A module is imported when a
-table of its kind is brought.
+To add an engine, write a module with a `Backend` named BACKEND, and add a line to each of the two tables below. The
+module is imported when the first table of its kind is protected.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from dpframe.engine.tables import Data
 
 __all__ = ["Backend", "Frame", "adopted", "backend_named", "backend_of", "fetched"]
 
-_LAYER: Mapping[nw.Implementation, str] = {  # what narwhals calls an engine
+_LAYER: Mapping[nw.Implementation, str] = {  # from narwhals' implementation to our module
     nw.Implementation.POLARS: "polars",
     nw.Implementation.DUCKDB: "duckdb",
     nw.Implementation.IBIS: "ibis",
     nw.Implementation.PYSPARK: "spark",
     nw.Implementation.PYSPARK_CONNECT: "spark",
 }
-_BROUGHT: Mapping[str, str] = {  # the package whose tables an engine takes in
+_BROUGHT: Mapping[str, str] = {  # from the package of a table's class to our module
     "polars": "polars",
     "pandas": "polars",
     "pyarrow": "polars",
@@ -39,9 +39,9 @@ _BROUGHT: Mapping[str, str] = {  # the package whose tables an engine takes in
 
 
 def backend_named(name: str) -> Backend:
-    """An engine by its name, imported now."""
-    found: Backend = import_module(f"dpframe.engine.backends.{name}").BACKEND
-    return found
+    """The engine with a name; its module is imported if it is not yet."""
+    backend: Backend = import_module(f"dpframe.engine.backends.{name}").BACKEND
+    return backend
 
 
 def backend_of(frame: Frame) -> Backend:
@@ -50,13 +50,13 @@ def backend_of(frame: Frame) -> Backend:
 
 
 def adopted(table: Any) -> Data | None:
-    """A table that a user brought, of an engine that takes it in; None for anything else. Nothing is read."""
+    """A user's table as `Data`; None for an object that no engine takes in. No row is read."""
     name = _brought(table)
     return None if name is None else backend_named(name).adopt(table)
 
 
 def fetched(table: Any) -> pl.DataFrame:
-    """A public table of an engine that takes it in, read."""
+    """The rows of a public table of any engine."""
     name = _brought(table)
     assert name is not None
     return backend_named(name).fetch(table)

@@ -1,4 +1,4 @@
-"""What an engine must be able to do besides what narwhals does: the one place that lists it."""
+"""The interface of an engine: every operation that dpframe needs and narwhals does not offer alike on all engines."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ Frame = nw.LazyFrame[Any]
 class Backend(ABC):
     """One engine.
 
-    Every operation is total: what does not exist is null, and no cell makes it fail. Columns are called by names of
-    ours, which differ in more than case. `to_float` and the like need no word here, since narwhals has them.
+    Every operation is total: a result that does not exist is null, and no cell makes the operation fail. Columns have
+    names that dpframe chose, so no two differ in case alone. Operations that narwhals offers alike on all engines, such
+    as a cast to float, are not listed here.
     """
 
     name: str
@@ -31,42 +32,43 @@ class Backend(ABC):
 
     @abstractmethod
     def adopt(self, table: Any) -> Data | None:
-        """A table that the user brought, None for what this engine does not take in. Nothing is read."""
+        """A user's table as `Data`; None for a table that this engine does not take in. No row is read."""
 
     def fetch(self, table: Any) -> pl.DataFrame:
-        """A public table of this engine, read."""
+        """The rows of a public table of this engine."""
         raise NotImplementedError
 
     def together(self, first: Any, second: Any) -> bool:
-        """Whether two native frames can meet in one query."""
+        """Whether one query can use both native frames."""
         return True
 
     def reason_against(self, dtype: DType) -> str:
-        """Why a column of a type cannot be held here; "" where it can."""
+        """The reason why this engine cannot hold a column of a type; "" where it can."""
         return ""
 
     def reason_against_cast(self, dtype: DType) -> str:
-        """Why nothing is cast to a type here; "" where it is."""
+        """The reason why this engine cannot cast to a type; "" where it can."""
         return self.reason_against(dtype)
 
     @abstractmethod
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        """A small public table, as a frame that can be joined to another. Times come as this engine holds them."""
+        """A small public table, as a frame that can be joined to `beside`. Times are in the engine's own form."""
 
     @abstractmethod
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
-        """Frames of totals, computed together if the engine can; whole numbers as Int64."""
+        """The tables of some frames of totals, computed together if the engine can; whole numbers are Int64."""
 
-    reads_once = False  # whether a frame has the same rows wherever it stands in one query, whatever its source is
+    reads_once = False  # whether one query reads the rows of a `shared` frame once, however often it uses the frame
 
     def shared(self, frame: Frame) -> Frame:
-        """A frame that several others are made of, said so that they read and compute it once; as it is elsewhere."""
+        """A frame from which several others are made: cached, on engines that can cache it."""
         return frame
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
-        """Frames as they are without a row: whatever could fail after the charge fails here, and no row is read.
+        """The tables of some frames without their rows. A query that would fail after the charge fails here.
 
-        Where an engine plans a query as a whole, `scan(empty=True)` may be the table itself: this alone runs on it.
+        No row is read. An engine that can plan a query without running it may give the table itself for
+        `scan(empty=True)`; then only this method runs on it, and it must not compute with the rows.
         """
         return self.collect(frames)
 
@@ -75,74 +77,79 @@ class Backend(ABC):
     def bytewise(self, frame: Frame) -> bool:
         """Whether a frame of this engine holds texts as their bytes in UTF-8.
 
-        Databases compare texts by a collation: of a session, a database or a column, and by another rule a literal.
-        By some of them "bonn" and "BONN" are one text. Then they would make one group, a public table would have more
-        rows for a key than were counted, and the spelling of one unit could be the key that is shown. No collation
-        says how bytes compare. So an engine that has collations holds every text as bytes, wherever it is from, and
-        makes it a text again only for the functions that read letters; the type alone says how it is compared.
+        Databases compare texts by a collation, which belongs to the session, the database or the column; a literal may
+        have another one. Some collations take "bonn" and "BONN" for equal. Then the two would form one group, a public
+        table would have more rows for a key than dpframe counted, and the spelling of one unit could be the released
+        key. Bytes have no collation. So an engine with collations holds every text as bytes, whatever its origin, and
+        turns it into a text only for functions that read letters.
         """
         return False
 
     def to_bytes(self, frame: Frame, column: str, into: str) -> Frame:
-        """A column of texts that the engine made as one of texts as they are held, where that is as bytes."""
+        """Add a column with the bytes of a column of texts. Only for engines that hold texts as bytes."""
         raise NotImplementedError
 
     def to_text(self, frame: Frame, column: str, into: str) -> Frame:
-        """A column of texts as they are held, where that is as bytes, as one that functions of texts can read."""
+        """Add a column with the texts of a column of bytes. Only for engines that hold texts as bytes."""
         raise NotImplementedError
 
     def texts(self, frame: Frame, values: Iterable[Any]) -> list[Any]:
-        """Values that stand in a query beside a frame: texts as it holds them, anything else as it is."""
+        """Constants of a query: texts in the form in which the frame holds texts, other values as they are."""
         values = list(values)
         if not any(isinstance(value, str) for value in values) or not self.bytewise(frame):
             return values
         return [value.encode() if isinstance(value, str) else value for value in values]
 
     def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
-        """Whether a column of a frame holds one of some values."""
+        """Whether a column of a frame is equal to one of the values."""
         return value.is_in(self.texts(frame, values))
 
     # Columns that the engine computes itself
 
     @abstractmethod
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """A 64-bit hash of some columns of each row under a 64-bit key: of these values only, at every retry.
+        """Add a 64-bit hash of some columns, keyed by a 64-bit salt. It depends on these values and the salt alone.
 
-        Privacy does not rest on it: equal hashes only cost groups (see `limits`). Each release draws its key anew.
+        Privacy does not rest on the quality of the hash: groups with equal hashes are dropped (see `limits`). Each
+        release draws a new salt.
         """
 
-    sifts = False  # whether `sifted` does anything
+    sifts = False  # whether this engine has a `sifted` that removes or moves rows
 
     def sifted(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
-        """The rows in any order, where any may be left out whose group has a rank above m by its hash in its unit."""
+        """The rows in any order. A row may be left out if the hash of its group has a rank above `most` in its unit."""
         return frame
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
-        """The rows whose hash has rank("max") at most m within their unit: none of a tie beyond."""
+        """The rows whose hash has rank("max") at most `most` within their unit. Of a tie at the border no row stays."""
         return frame.with_columns(nw.col(hashes).rank("max").over(*units).alias("r")).filter(nw.col("r") <= most)
 
     def membership(self, frame: Frame, column: str, values: Sequence[Any], into: str) -> Frame | None:
-        """Whether a column holds one of many values, as a new column, where `is_in` would take long to write."""
+        """Add a column that says whether another one is equal to one of many values.
+
+        None where `is_one_of` is as quick.
+        """
         return None
 
     @abstractmethod
     def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
-        """Of each unit's different values of a column, the `most` with the lowest hashes; ties beyond all go.
+        """For each unit, the `most` of its distinct values of a column that have the lowest hashes.
 
-        The hash is one that no version of the engine changes; the salt is hexadecimal.
+        Of a tie at the border no value is kept. The hash does not change with the version of the engine. The salt is
+        hexadecimal.
         """
 
     @abstractmethod
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
-        """Text as a number, a date or a time; null where the text is none."""
+        """Add a column of texts converted to numbers, dates or times; null where a text is not one."""
 
     @abstractmethod
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        """A part of a date or time, "year" to "minute", as Int64; its "days" since 1970; the "text" of a date."""
+        """Add a part of a date or time: "year" to "minute" or "days" since 1970 as Int64, or the "text" of a date."""
 
     @abstractmethod
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
-        """Text in capital or in small letters, by the table of `dpframe.engine.letters`."""
+        """Add the texts of a column in capital or in small letters, by the table of `dpframe.engine.letters`."""
 
     @abstractmethod
     def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
@@ -154,16 +161,16 @@ class Backend(ABC):
 
     @abstractmethod
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
-        """⌊column / by⌋ in whole numbers, exactly, for any Int64 and 0 < by < 2^62."""
+        """Add ⌊column / by⌋ in whole numbers, exactly, for any Int64 and 0 < by < 2^62."""
 
     # Expressions
 
     @abstractmethod
     def constant(self, value: Any, dtype: DType) -> Any:
-        """A value as it stands in a column of a type: as it is, or as its ticks."""
+        """A constant in the form in which a column of the type holds it: a time perhaps as its ticks."""
 
     def real(self, value: float) -> nw.Expr:
-        """A float, as a Float64."""
+        """A constant of type Float64."""
         return nw.lit(value)
 
     @abstractmethod
@@ -172,26 +179,26 @@ class Backend(ABC):
 
     @abstractmethod
     def moment(self, value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
-        """A time so that it compares with any other that has a zone, or none, just as it does."""
+        """A time in a form that can be compared: with all times that have a zone, or with all that have none."""
 
     @abstractmethod
     def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
-        """A date or time as another time of the same moment, in the target's unit."""
+        """A date or time cast to another type of time, in the unit of that type."""
 
     def whole(self, value: nw.Expr, dtype: DType) -> nw.Expr:
-        """A number that fits as a whole number of a type, or of a wider one."""
+        """A number that fits into a type of whole numbers, cast to this type or a wider one."""
         return value.cast(dtype)
 
     def single(self, value: nw.Expr) -> nw.Expr:
-        """A Float64 rounded to 32 bits, and infinite beyond them."""
+        """A Float64 rounded to the nearest 32-bit float, infinite where the float is too large for 32 bits."""
         return value.cast(nw.Float32).cast(nw.Float64)
 
     def decimal(self, frame: Frame, value: nw.Expr) -> nw.Expr:
-        """A decimal as a float, by way of its text: from its integer, some engines round twice."""
+        """A decimal as a float, by way of its text: some engines round twice in a direct cast."""
         return value.cast(nw.String).cast(nw.Float64)
 
     def ratio(self, top: nw.Expr, bottom: nw.Expr) -> nw.Expr:
-        """One float divided by another that is not 0, rounded once, as IEEE 754 has it."""
+        """The quotient of two floats, the second of which is not 0, rounded once as in IEEE 754."""
         return top / bottom
 
     @abstractmethod
@@ -200,7 +207,7 @@ class Backend(ABC):
 
     @abstractmethod
     def remainder(self, top: nw.Expr, by: int) -> nw.Expr:
-        """What ⌊top / by⌋ leaves, for the same numbers."""
+        """The remainder top - by · ⌊top / by⌋, for whole numbers as in `quotient`."""
 
     @abstractmethod
     def floor(self, value: nw.Expr) -> nw.Expr:

@@ -1,6 +1,6 @@
-"""Dask dataframes: each partition is read by the types of the whole table, and queries run on parts of the units.
+"""Dask dataframes: each partition is converted to the types of the whole table, and queries run on parts of the units.
 
-How the parts are made and added up is in `dpframe.engine.parts.shuffle`; on each of them it is Polars that runs.
+`dpframe.engine.parts.shuffle` makes the parts, runs Polars on each, and adds up their sums.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Dask(PolarsBackend):
     name = "dask"
 
     def adopt(self, table: Any) -> Data | None:
-        """The table by the types that Dask says it has: of its partitions, which may differ, nothing is looked at."""
+        """The table with the types that Dask states. No partition is inspected, although its types may differ."""
         if not isinstance(table, dd.DataFrame):
             return None
         types = arrow.from_pandas(table._meta)
@@ -35,11 +35,11 @@ class _Dask(PolarsBackend):
         return Data("pandas", types.schema, scan, engine="dask")
 
     def fetch(self, table: Any) -> pl.DataFrame:
-        """A public table, read as a pandas one."""
-        rows = arrow.from_pandas(table.compute())
-        assert rows is not None
-        read: pl.DataFrame = rows.scan([name for name, _ in rows.schema]).collect()
-        return read
+        """The rows of a public table, by way of pandas."""
+        data = arrow.from_pandas(table.compute())
+        assert data is not None
+        rows: pl.DataFrame = data.scan([name for name, _ in data.schema]).collect()
+        return rows
 
 
 BACKEND = _Dask()

@@ -1,4 +1,4 @@
-"""DuckDB relations: read where they live, on the connection that they belong to."""
+"""DuckDB relations. Queries run in the database of the relation, on its own connection."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class _DuckDB(SqlBackend):
         types |= dict.fromkeys(texts, nw.String())
         names = our_names(types)
 
-        def scan(wanted: Sequence[str], *, empty: bool = False) -> DuckDBPyRelation:
-            columns = [SQLExpression(_held(name, types[name])).alias(names[name]) for name in wanted]
+        def scan(selection: Sequence[str], *, empty: bool = False) -> DuckDBPyRelation:
+            columns = [SQLExpression(_held(name, types[name])).alias(names[name]) for name in selection]
             return table.select(*(columns or [SQLExpression("1").alias("s")]))
 
         return Data("pandas", schema_of(self, {name: types[name] for name in names}), scan, True, self.name, names)
@@ -76,23 +76,28 @@ class _DuckDB(SqlBackend):
         return True
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        _dpframe_public = plain_table(self, beside, table).to_arrow()  # found by this name, unless a table has it
-        made: DuckDBPyRelation | None = None
-        with suppress(duckdb.CatalogException):  # nothing is found by a connection that is closed to what is outside
-            made = beside.to_native().query("_dpframe_beside", "SELECT * FROM _dpframe_public")
-        if made is None:
+        _dpframe_public = plain_table(self, beside, table).to_arrow()  # DuckDB finds the variable by its name
+        relation: DuckDBPyRelation | None = None
+        with suppress(duckdb.CatalogException):  # a connection without external access does not find the variable
+            relation = beside.to_native().query("_dpframe_beside", "SELECT * FROM _dpframe_public")
+        if relation is None:
             raise UnsupportedOperation(
-                "This question brings a public table or a list of keys to DuckDB, and the connection may read none of "
-                "Python's: SET python_enable_replacements = true, and open it without enable_external_access = false."
+                "This question brings a public table or a list of keys to DuckDB, but this connection cannot read "
+                "tables of Python: SET python_enable_replacements = true, and open the connection without "
+                "enable_external_access = false."
             )
         assert _dpframe_public is not None
-        return nw.from_native(made)
+        return nw.from_native(relation)
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         return [_totals(frame.to_native()) for frame in frames]
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
-        """Of what is then cut to no row, nothing is computed. A table cut to no row first takes long to optimise."""
+        """Run each query with LIMIT 0, for which DuckDB computes no row.
+
+        The limit stands at the end of the query: DuckDB takes long to optimise a query of which the table has the
+        limit.
+        """
         for frame in frames:
             _check_macros(frame.to_native())
         return [_totals(frame.to_native(), empty=True) for frame in frames]
@@ -106,20 +111,20 @@ class _DuckDB(SqlBackend):
         return _with(frame, f"encode({column})", into)
 
     def to_text(self, frame: Frame, column: str, into: str) -> Frame:
-        """What is held came from texts, so it is in UTF-8: this fails on no cell."""
+        """Decode bytes. They were encoded from texts, so they are UTF-8, and no cell makes this fail."""
         return _with(frame, f"decode({column})", into)
 
     # Columns
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """The hash of the hashes: DuckDB joins those of several values by a product and xor, which is no mixture."""
+        """The hash of a hash: DuckDB combines hashes of several values by a product and xor, which mixes too little."""
         return _with(frame, f"hash(hash({salt}::UBIGINT, {', '.join(columns)}))", into)
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         rows = frame.to_native()
-        held = [c for c, dtype in zip(rows.columns, rows.types, strict=True) if str(dtype) == "BLOB"]
-        written = [f"decode({c})" if c in held else f"CAST({c} AS VARCHAR)" for c in columns]
-        texts = ", ".join(f"length({text}), {text}" for text in written)
+        blobs = [c for c, dtype in zip(rows.columns, rows.types, strict=True) if str(dtype) == "BLOB"]
+        values = [f"decode({c})" if c in blobs else f"CAST({c} AS VARCHAR)" for c in columns]
+        texts = ", ".join(f"length({text}), {text}" for text in values)
         return _with(frame, f"md5(concat_ws(' ', '{salt}', {texts}))", into)
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
@@ -130,7 +135,7 @@ class _DuckDB(SqlBackend):
         return _with(frame, f"TRY_CAST({column} AS {_TYPES.get(str(dtype), 'DOUBLE')})", into)
 
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
-        """By DuckDB's own function for most texts, since its `translate` reads the whole table for each text."""
+        """Use DuckDB's `upper` and `lower` for most texts: its `translate` reads the table of letters for each text."""
         have, want = letters(capital=capital)
         own = f"replace(upper({column}), 'ẞ', 'ß')" if capital else f"lower({column})"
         alike = f"regexp_full_match({column}, '{ALIKE}')"
@@ -157,8 +162,8 @@ class _DuckDB(SqlBackend):
             value, zone = f"make_timestamp({column})", getattr(dtype, "time_zone", None)
             if zone is not None:
                 value = f"timezone('{zone}', timezone('UTC', {value}))"
-        made = _PARTS[part].format(value)
-        return _with(frame, made if part == "text" else f"CAST({made} AS BIGINT)", into)
+        expression = _PARTS[part].format(value)
+        return _with(frame, expression if part == "text" else f"CAST({expression} AS BIGINT)", into)
 
 
 def _check_macros(rows: DuckDBPyRelation) -> None:
@@ -170,12 +175,12 @@ def _check_macros(rows: DuckDBPyRelation) -> None:
 
 
 def check_macros(names: Callable[[str], list[str]]) -> None:
-    """Refuses a database where a macro has the name of one of DuckDB's own functions, and takes its place.
+    """Refuse a database in which a macro has the name of one of DuckDB's own functions and so replaces it.
 
-    Limits rest on these functions: where `least(a, b)` is a macro that gives a, no sum is clipped. The catalog of the
-    database is looked at, and no row.
+    The limits rely on these functions: if `least(a, b)` is a macro that returns a, no sum is clipped. The check reads
+    the catalog of the database and no row.
 
-    Input:  names: what runs a query of one column
+    Input:  names: a function that runs a query of one column of texts and returns the texts
     Errors: UnsupportedOperation
     """
     if not names(_MACROS):
@@ -183,8 +188,8 @@ def check_macros(names: Callable[[str], list[str]]) -> None:
     wrong = ", ".join(sorted(names(_SHADOWS)))
     if wrong:
         raise UnsupportedOperation(
-            f"DuckDB: macros of this database take the place of functions that dpframe computes with: {wrong}. Give "
-            "them other names (DROP MACRO, CREATE MACRO), or bring the table as another: dp.protect(table.pl(), ...)."
+            f"DuckDB: macros of this database take the place of functions that dpframe uses: {wrong}. Give the macros "
+            "other names (DROP MACRO, CREATE MACRO), or protect a Polars table: dp.protect(table.pl(), ...)."
         )
 
 
@@ -205,53 +210,54 @@ def _text(value: str) -> str:
 
 
 def _held(name: str, dtype: DType) -> str:
-    """A column of the user's as it is held: a time as its ticks, a text as its bytes.
+    """SQL for a column of the user's in the form in which dpframe holds it: a time as its ticks, a text as its bytes.
 
-    A text that is no Unicode, which Arrow's tables can bring in, is null: DuckDB's functions fail on it, and with them
-    the whole database.
+    A text that is not valid UTF-8 becomes null. Arrow tables can contain such texts. DuckDB's functions would fail on
+    them, and then the whole database fails.
     """
     value = _quoted(name)
-    if BACKEND.reason_against(dtype):  # of which nothing can be asked but whether there is a value
+    if BACKEND.reason_against(dtype):  # a question can only use whether this column is null
         return value
     if kind(dtype) == Kind.DATE:
         return f"CASE WHEN isfinite({value}) THEN CAST({value} - {_DAY} AS BIGINT) END"
     if kind(dtype) == Kind.DATETIME:
-        zoned = getattr(dtype, "time_zone", None) is not None
-        value = value if zoned else f"TRY_CAST({value} AS TIMESTAMP)"
+        has_zone = getattr(dtype, "time_zone", None) is not None
+        value = value if has_zone else f"TRY_CAST({value} AS TIMESTAMP)"
         return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
     return f"encode(TRY(decode(encode(CAST({value} AS VARCHAR)))))" if kind(dtype) == Kind.STRING else value
 
 
-def _with(frame: Frame, made: str, into: str) -> Frame:
+def _with(frame: Frame, expression: str, into: str) -> Frame:
     """A frame with a column that DuckDB computes."""
     rows: DuckDBPyRelation = frame.to_native()
-    kept = [ColumnExpression(name) for name in rows.columns if name != into]
-    return nw.from_native(rows.select(*kept, SQLExpression(made).alias(into)))
+    others = [ColumnExpression(name) for name in rows.columns if name != into]
+    return nw.from_native(rows.select(*others, SQLExpression(expression).alias(into)))
 
 
 _NARROW = {"HUGEINT": "BIGINT", "BOOLEAN": "TINYINT"}
 
 
 def _totals(rows: DuckDBPyRelation, *, empty: bool = False) -> pl.DataFrame:
-    """Totals and their keys, in types that Arrow has whatever the settings of the connection are.
+    """Totals and their keys, in types that Arrow supports under all settings of the connection.
 
-    DuckDB makes sums in 128 bits, which fit in 64 (see `limits`); no key is of this type (see `check_key`). By
-    `arrow_lossless_conversion`, truth is of a type that is Arrow's extension and not read by Polars: so it is a number.
+    DuckDB's sums have 128 bits. They fit in 64 bits (see `limits`), and no key has 128 bits (see `check_key`). With the
+    setting `arrow_lossless_conversion`, Booleans become an extension type of Arrow that Polars does not read, so they
+    travel as numbers.
     """
     types = dict(zip(rows.columns, map(str, rows.types), strict=True))
     columns = [
         ColumnExpression(name).cast(_NARROW[dtype]).alias(name) if dtype in _NARROW else ColumnExpression(name)
         for name, dtype in types.items()
     ]
-    narrowed = rows.select(*columns)
-    table = texts_read(_read(narrowed.limit(0) if empty else narrowed))
+    relation = rows.select(*columns)
+    table = texts_read(_read(relation.limit(0) if empty else relation))
     return table.with_columns(pl.col(name).cast(pl.Boolean) for name, dtype in types.items() if dtype == "BOOLEAN")
 
 
 def _read(rows: DuckDBPyRelation) -> pl.DataFrame:
-    found = pl.from_arrow(rows.to_arrow_table() if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table())
-    assert isinstance(found, pl.DataFrame)
-    return found
+    table = pl.from_arrow(rows.to_arrow_table() if hasattr(rows, "to_arrow_table") else rows.fetch_arrow_table())
+    assert isinstance(table, pl.DataFrame)
+    return table
 
 
 BACKEND = _DuckDB()

@@ -1,8 +1,9 @@
-"""Ibis tables: one expression, which Ibis writes in the SQL of the database that the table is in.
+"""Ibis tables. A query is one expression, which Ibis writes in the SQL of the table's database.
 
-What Ibis writes is not total in every database. `Dialect` lists what may differ, as Ibis writes it; a database where a
-cell could make that fail has a module of its own with another `Dialect`, and its line in `_DIALECTS`. Any other
-database is asked, on numbers and texts of ours, whether it fails on them before a table of it is protected.
+The SQL that Ibis writes can fail on a cell in some databases. `Dialect` lists the operations in which databases differ,
+with the SQL that Ibis writes by default. A database in which a cell could make this SQL fail has a module of its own
+with another `Dialect`, and a line in `_DIALECTS`. Before a table of any other database is protected, dpframe runs tests
+there on numbers and texts of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dpframe.plan import ColumnDomain, Kind, kind
 
 __all__ = ["BACKEND", "Dialect", "fetched", "is_wide"]
 
-# What Ibis calls a database, and its module beside this one.
+# From Ibis' name of a database to the module of its dialect, in this folder.
 _DIALECTS: Mapping[str, str] = {"postgres": "postgres", "duckdb": "ibis_duckdb"}
 
 _PARTS = {
@@ -43,16 +44,16 @@ _UNTRIED = "{}: nobody has tried it on this database. Change the texts before th
 
 
 class Dialect:
-    """A database, in the SQL that Ibis writes for it. Values are Ibis expressions; no cell makes any of them fail."""
+    """The operations in which databases differ. Values are Ibis expressions, and no cell makes one of them fail."""
 
     def opened(self, table: Any) -> Any:
-        """A table that the user brought, so that nothing below changes what the user's own steps mean."""
+        """The user's table in a form in which the user's own steps keep their meaning under our compiler."""
         return table
 
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
-        """Why some columns cannot be held, whatever their type. No row is read.
+        """For each column that cannot be held for another reason than its type, that reason. No row is read.
 
-        Errors: UnsupportedOperation where the table as a whole cannot
+        Errors: UnsupportedOperation where the table as a whole cannot be held
         """
         check_numbers(table)
         unsafe = loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
@@ -60,11 +61,11 @@ class Dialect:
         return unsafe | {name: _wide(name) for name in types if is_wide(schema[name])}
 
     def types(self, table: Any) -> dict[str, DType]:
-        """The types of the columns, as they are held; Unknown where narwhals has no word for one."""
+        """The types of the columns as narwhals has them; Unknown where narwhals has no such type."""
         return {name: _type_of(name, dtype) for name, dtype in table.schema().items()}
 
     def held(self, value: Any, dtype: DType) -> Any:
-        """A column of the user's as it is held: a time as its ticks, a text as text."""
+        """A column of the user's in the form in which dpframe holds it: a time as its ticks, a text as text."""
         return _held(value, dtype)
 
     def brought(self, table: pl.DataFrame) -> Any:
@@ -72,37 +73,37 @@ class Dialect:
         return ibis.memtable(table.to_arrow())
 
     def bytewise(self, rows: Any) -> bool:
-        """Whether texts are held as their bytes. Else the database must tell all texts apart that stand in a query.
+        """Whether texts are held as their bytes. If not, the database must tell different texts of a query apart.
 
-        Errors: UnsupportedOperation where it does not
+        Errors: UnsupportedOperation where it takes some different texts for equal
         """
         check_apart(rows)
         return False
 
     def to_bytes(self, value: Any) -> Any:
-        """A text that the database made, as its bytes in UTF-8."""
+        """A text that the database computed, as its bytes in UTF-8."""
         raise NotImplementedError
 
     def to_text(self, value: Any) -> Any:
-        """Bytes that were a text before, as that text."""
+        """The text with these bytes in UTF-8."""
         raise NotImplementedError
 
     def decimal(self, value: nw.Expr) -> nw.Expr:
-        """A decimal as a float, by way of its text: from its digits, some databases round twice."""
+        """A decimal as a float, by way of its text: some databases round twice in a direct cast."""
         return value.cast(nw.String).cast(nw.Float64)
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
-        """Text as a number, or as the ticks of a date or time; null where the text is none."""
+        """A text as a number, or as the ticks of a date or time; null where the text is not one."""
         return _parsed(rows, column, dtype)
 
     def cased(self, value: Any, *, capital: bool) -> Any:
         """A text in capital or in small letters, by the table of `dpframe.engine.letters`.
 
-        Errors: UnsupportedOperation where nobody has tried that the database looks them up in it
+        Errors: UnsupportedOperation for a database without a tested translation by this table
         """
         raise UnsupportedOperation(
-            "str.to_lowercase and str.to_uppercase: databases differ in the letters that have another case. Change the "
-            "texts before they come to dpframe, as in table.mutate(s=table.s.lower())."
+            "str.to_lowercase and str.to_uppercase: databases disagree on which letters have another case. Change the "
+            "texts before dp.protect(...), as in table.mutate(s=table.s.lower())."
         )
 
     def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
@@ -118,11 +119,11 @@ class Dialect:
         return _part(value, dtype, part)
 
     def planned(self, rows: Any) -> pl.DataFrame:
-        """A query without its rows."""
+        """The table of a query with LIMIT 0."""
         return self.read(rows.limit(0))
 
     def read(self, rows: Any) -> pl.DataFrame:
-        """The rows of a query, with truth as numbers on the way: some settings make it a type that Arrow lacks."""
+        """The rows of a query. Booleans travel as numbers, as some settings give them a type that Arrow lacks."""
         truths = [name for name, dtype in rows.schema().items() if dtype.is_boolean()]
         table = texts_read(
             fetched(rows.mutate(**{name: rows[name].ifelse(1, 0) for name in truths}) if truths else rows)
@@ -151,29 +152,29 @@ class _Ibis(SqlBackend):
         dialect = _dialect(table)
         types = dialect.types(table)
         names = our_names(types)
-        held = {name: types[name] for name in names}
-        schema, opened = schema_of(self, held, dialect.against(table, held)), dialect.opened(table)
+        column_types = {name: types[name] for name in names}
+        schema, source = schema_of(self, column_types, dialect.against(table, column_types)), dialect.opened(table)
         unread = {name for name, domain in schema if kind(domain.dtype) == Kind.OTHER}
 
-        def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
+        def scan(selection: Sequence[str], *, empty: bool = False) -> Any:
             columns = {
-                names[name]: _is_there(opened[name]) if name in unread else dialect.held(opened[name], types[name])
-                for name in wanted
+                names[name]: _is_there(source[name]) if name in unread else dialect.held(source[name], types[name])
+                for name in selection
             }
-            return opened.select(**(columns or {"s": ibis.literal(1)}))
+            return source.select(**(columns or {"s": ibis.literal(1)}))
 
         return Data("pandas", schema, scan, True, self.name, names)
 
     def fetch(self, table: Any) -> pl.DataFrame:
-        return fetched(table)  # a public table, as Ibis reads it
+        return fetched(table)
 
     def together(self, first: Any, second: Any) -> bool:
         backends, _ = first.join(second, ibis.literal(True))._find_backends()
         return len(backends) <= 1
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        made: Frame = nw.from_native(_dialect(beside.to_native()).brought(plain_table(self, beside, table)))
-        return made
+        public: Frame = nw.from_native(_dialect(beside.to_native()).brought(plain_table(self, beside, table)))
+        return public
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
@@ -198,7 +199,7 @@ class _Ibis(SqlBackend):
         return _with(rows, _dialect(rows).to_text(rows[column]), into)
 
     def is_one_of(self, frame: Frame, value: nw.Expr, values: Iterable[Any]) -> nw.Expr:
-        """By itself Ibis takes a whole number for one of 64 bits with a sign, and fails on a larger one."""
+        """Compare with constants. Those from 2^63 on get the type uint64, since Ibis takes plain integers for int64."""
         return value.is_in([ibis.literal(x, "uint64") if _is_large(x) else x for x in self.texts(frame, values)])
 
     # Columns
@@ -207,7 +208,7 @@ class _Ibis(SqlBackend):
         return _dialect(frame.to_native()).decimal(value)
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """The database's own hash of one text that begins with the salt."""
+        """The database's own hash of a text that contains the salt and the values."""
         rows = frame.to_native()
         return _with(rows, _joined(rows, columns, str(salt)).hash(), into)
 
@@ -238,17 +239,17 @@ class _Ibis(SqlBackend):
         return _with(rows, _dialect(rows).part(rows[column], dtype, part), into)
 
     def real(self, value: float) -> nw.Expr:
-        """Ibis writes 0.5 as it is, which SQL takes for a decimal: its products are other numbers, and overflow."""
+        """A float constant, as a cast of a text: Ibis writes a plain 0.5, which SQL reads as a decimal."""
         return nw.lit(repr(value)).cast(nw.Float64)
 
     def moment(self, value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
-        """Ibis compares no unsigned number with one that has a sign; as decimals they compare exactly."""
-        unsigned = domain.dtype.is_unsigned_integer()
-        return value.cast(nw.Decimal(20, 0)) if unsigned else super().moment(value, domain)
+        """Unsigned integers as decimals, which compare exactly: Ibis cannot compare unsigned with signed integers."""
+        is_unsigned = domain.dtype.is_unsigned_integer()
+        return value.cast(nw.Decimal(20, 0)) if is_unsigned else super().moment(value, domain)
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_zone", None) is not None:
-            return "databases do not agree on zones: before dp.protect(...), make it x AT TIME ZONE 'UTC'"
+            return "databases do not agree on zones: make it x AT TIME ZONE 'UTC' before dp.protect(...)"
         return super().reason_against(dtype)
 
 
@@ -258,33 +259,35 @@ def _is_large(value: Any) -> bool:
 
 
 def _type_of(name: str, dtype: Any) -> DType:
-    """What narwhals calls a type of Ibis: Unknown for a decimal of more than 38 digits, at which it fails."""
+    """The narwhals type of an Ibis type; Unknown for a decimal of more than 38 digits, at which narwhals fails."""
     try:
-        called: DType = nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
+        narwhals_type: DType = nw.from_native(ibis.table({name: dtype})).collect_schema()[name]
     except ValueError:
         return nw.Unknown()
-    return called
+    return narwhals_type
 
 
 def is_wide(dtype: Any) -> bool:
-    """Whether a type of Ibis is a decimal of more digits than narwhals has a type for."""
+    """Whether a type of Ibis is a decimal of more than 38 digits, for which narwhals has no type."""
     return bool(dtype.is_decimal() and (dtype.precision or 0) > 38)
 
 
 def _wide(name: str) -> str:
-    return f"decimals have 38 digits at most: cast it before, table.mutate(x=table[{name!r}].cast('float64'))"
+    return (
+        f"decimals have 38 digits at most: cast it before dp.protect, table.mutate(x=table[{name!r}].cast('float64'))"
+    )
 
 
 def _is_there(value: Any) -> Any:
-    """A column of which nothing can be asked but whether there is a value: a number that is null where there is none.
+    """A column of which a question can only use whether it is null: the number 1, or null.
 
-    Its own type stays in the database, since there may be no word for it in narwhals.
+    The column's own type stays in the database, since narwhals may have no such type.
     """
     return ibis.cases((value.notnull(), 1))
 
 
 def _held(value: Any, dtype: DType) -> Any:
-    """A column of the user's as it is held: a time as its ticks, a text as text."""
+    """See `Dialect.held`."""
     family = kind(dtype)
     if family == Kind.DATE:
         inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
@@ -315,7 +318,7 @@ def _part(value: Any, dtype: DType, part: str) -> Any:
 
 
 def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
-    """The values of some columns as one text that no other values have."""
+    """The values of some columns as one text. Different values give different texts."""
     text, dialect = ibis.literal(salt), _dialect(rows)
     for column in columns:
         value = rows[column]
@@ -324,9 +327,9 @@ def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
     return text
 
 
-def _with(rows: Any, made: Any, into: str) -> Frame:
-    """A frame with a column that the database computes."""
-    frame: Frame = nw.from_native(rows.mutate(**{into: made}))
+def _with(rows: Any, value: Any, into: str) -> Frame:
+    """The frame of some rows with one more column."""
+    frame: Frame = nw.from_native(rows.mutate(**{into: value}))
     return frame
 
 

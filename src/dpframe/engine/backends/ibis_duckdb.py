@@ -19,7 +19,7 @@ __all__ = ["DIALECT"]
 
 
 def _function(name: str, source: str, target: str) -> Callable[[Any], Any]:
-    """A function that the database has under a name."""
+    """A function of the database, by its name and its types of argument and result."""
 
     def column(value: Any) -> Any:
         raise NotImplementedError
@@ -49,7 +49,7 @@ def _text(value: str) -> Any:
 
 class _DuckDBDialect(Dialect):
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
-        """Nothing: floats do not fail there, and no collation says how bytes compare."""
+        """No column is refused: operations on floats do not fail in DuckDB, and texts are compared as bytes."""
         _check_macros(table)
         return {}
 
@@ -58,7 +58,7 @@ class _DuckDBDialect(Dialect):
         return super().planned(rows)
 
     def held(self, value: Any, dtype: DType) -> Any:
-        """A text as its bytes, null in place of what is no Unicode; a number that a query computes, as Ibis says."""
+        """A text as its bytes, null where they are not UTF-8; a number in the type that Ibis states."""
         if kind(dtype) in (Kind.INTEGER, Kind.FLOAT):
             return _as_said(value)
         if kind(dtype) != Kind.STRING:
@@ -75,7 +75,7 @@ class _DuckDBDialect(Dialect):
         return _DECODED(value)
 
     def cased(self, value: Any, *, capital: bool) -> Any:
-        """As DuckDB's own relations have it."""
+        """See `duckdb.cased`: DuckDB's own function for most texts, the table of letters for the others."""
         own = value.upper().replace("ẞ", "ß") if capital else value.lower()
         return value.re_search(ALIKE).ifelse(own, value.translate(*letters(capital=capital)))
 
@@ -95,9 +95,11 @@ class _DuckDBDialect(Dialect):
         return ibis.cases((many >= least, _PIECE(value, separator, number)))
 
     def read(self, rows: Any) -> pl.DataFrame:
-        """DuckDB makes sums in 128 bits, which Ibis takes for 64, and by a setting they are a type that Arrow lacks.
+        """The rows of a query, with sums cast to 64 bits.
 
-        They fit in 64 bits. They are cast by way of a type that Ibis does not take for theirs.
+        DuckDB's sums have 128 bits, and with one setting they have a type that Arrow lacks. Their values fit in 64
+        bits. Ibis believes that they have 64 bits and would leave out a direct cast, so they are cast to a decimal
+        first.
         """
         types = rows.schema().items()
         sums = {name: rows[name].cast("decimal(38, 0)").cast("int64") for name, dtype in types if dtype.is_int64()}
@@ -111,11 +113,11 @@ def _check_macros(rows: Any) -> None:
 
 
 def _as_said(value: Any) -> Any:
-    """A column of numbers in the type that Ibis says it has, null where it does not fit.
+    """A column of numbers, cast to the type that Ibis states for it; null where a number does not fit.
 
-    Ibis says of a sum of whole numbers that it has 64 bits, where DuckDB makes 128; and of a product with 0.5 that it
-    is a float, where DuckDB makes a decimal, whose products fail where they are too long. Of a table's own columns it
-    says what they are.
+    Ibis states the types of a table's own columns correctly. For computed columns it may be wrong: it states 64 bits
+    for a sum of whole numbers, to which DuckDB gives 128, and a float for a product with 0.5, to which DuckDB gives a
+    decimal. Products of decimals fail where they are too long.
     """
     if isinstance(value.op().rel, (ops.DatabaseTable, ops.InMemoryTable)):
         return value

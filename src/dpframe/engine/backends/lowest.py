@@ -1,17 +1,18 @@
-"""What `rank("max")` of a hash within units says, from one sort of machine words: which groups of a unit are kept.
+"""The groups that a unit keeps, from one sort of machine words instead of `rank("max")` of a hash within units.
 
-A unit is a number, a hash the upper 32 of its 64 bits, and both together are one word. In sorted order a unit's words
-stand together, the lowest hash first, so the m-th of a unit is the one that has m - 1 of the same unit before it. Two
-questions are answered by it:
+The rule: a unit keeps the groups whose hash has rank("max") at most m. Here a unit is a number, and this number and the
+upper 32 bits of the hash form one 64-bit word. After sorting, the words of a unit are adjacent, with the lowest hash
+first. So the m-th word of a unit has m - 1 words of that unit before it. Two functions use this:
 
-- `lowest` of partials, where every word is one group: those of rank m at most. The upper bits decide unless the m-th
-  and the next one of a unit have the same; then nobody is told, and the ranks themselves are taken.
-- `sifted` of rows, many of which may be of one group: those whose upper bits are among the m lowest different ones of
-  their unit. A group of rank m at most has at most m hashes that are not above its own, so at most m different upper
-  parts, and stays. What goes is surely of a rank above m; leaving it out changes no rank of what stays, because that
-  depends on hashes that are not above. So the rule itself, applied after, gives the same groups, and has less to do.
+- `lowest` gets partials, with one word for each group, and keeps those of rank m at most. The upper 32 bits decide this
+  unless the m-th and the next word of some unit are equal. Then the ranks of the whole hashes are computed instead.
+- `sifted` gets rows, of which many may be of one group. It keeps the rows whose upper bits are among the m lowest
+  distinct ones of their unit. A group of rank at most m has at most m hashes that are not above its own, so at most m
+  distinct upper parts, and its rows stay. A row that is removed has a rank above m. Removing it changes no rank of the
+  others that stay, because a rank depends on lower and equal hashes alone. So the rule, applied afterwards, keeps the
+  groups that it would have kept, and reads fewer rows.
 
-Nothing here is a second rule. It rests on no property of the hash; how often it helps does.
+So both functions give the result of the rule, whatever the hash function is. Its quality only affects their speed.
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ from dpframe.arrays import Words
 __all__ = ["lowest", "sifted"]
 
 _HALF = np.uint64(32)
-_ROOM = 16  # an array over all numbers of units has at most this many places for each row
-_SAMPLE = 64  # one unit of so many says whether leaving rows out is worth while
-_WORTH = 0.75
+_ROOM = 16  # largest ratio of the length of an array over unit numbers to the number of rows
+_SAMPLE = 64  # one unit in 64 is examined first, to estimate the share of rows that would stay
+_WORTH = 0.75  # largest share of rows that may stay for `sifted` to remove any
 
-Units = tuple[NDArray[np.uint32], int]  # a number for each row, below a bound
+Units = tuple[NDArray[np.uint32], int]  # the number of the unit of each row, and a bound above all numbers
 
 
 def lowest(table: pl.DataFrame, units: list[str], hashes: str, most: int) -> pl.DataFrame:
-    """The partials of rank("max") at most m by their hash, within their unit."""
-    found = _at_hand(table, units) or _by_hash(table, units)
-    keep = None if found is None else _lowest(found, _words_of(table, hashes), most)
+    """The partials whose hash has rank("max") at most `most` within their unit."""
+    numbers = _at_hand(table, units) or _by_hash(table, units)
+    keep = None if numbers is None else _lowest(numbers, _words_of(table, hashes), most)
     if keep is None:
         return table.filter(pl.col(hashes).rank("max").over(units) <= most)
     return table.filter(pl.Series(keep))
 
 
 def sifted(table: pl.DataFrame, units: list[str], hashes: str, most: int) -> pl.DataFrame:
-    """Rows, or fewer: without such as are of a group that is surely not kept, where that is quickly known."""
-    found = _at_hand(table, units)
-    stay = None if found is None else _may_stay(found, _words_of(table, hashes), most)
+    """The rows, perhaps without rows of groups that are not kept. All rows stay where the check would be slow."""
+    numbers = _at_hand(table, units)
+    stay = None if numbers is None else _may_stay(numbers, _words_of(table, hashes), most)
     return table if stay is None else table.filter(pl.Series(stay))
 
 
@@ -53,7 +54,7 @@ def _words_of(table: pl.DataFrame, hashes: str) -> Words:
 
 
 def _at_hand(table: pl.DataFrame, units: list[str]) -> Units | None:
-    """Numbers of units that are whole numbers close together."""
+    """Numbers for units whose identifiers are whole numbers in a short range; None for other identifiers."""
     dtype = table.schema[units[0]]
     if len(units) > 1 or not dtype.is_integer() or str(dtype).endswith("128") or not table.height:
         return None
@@ -66,7 +67,7 @@ def _at_hand(table: pl.DataFrame, units: list[str]) -> Units | None:
 
 
 def _by_hash(table: pl.DataFrame, units: list[str]) -> Units | None:
-    """Numbers of units in the order of a hash of them; None where two share one, or where there are none."""
+    """Numbers for units, ordered by a hash of their identifiers; None if two units share a hash, or without rows."""
     if not table.height:
         return None
     hashes = table.select(pl.struct(units).hash(0)).to_series().to_numpy()
@@ -75,8 +76,8 @@ def _by_hash(table: pl.DataFrame, units: list[str]) -> Units | None:
     new = np.ones(len(order), bool)
     np.not_equal(hashes[1:], hashes[:-1], out=new[1:])
     in_order = table.select(pl.col(units).gather(pl.Series(order)))
-    other = in_order.select(pl.any_horizontal(pl.all() != pl.all().shift(1)).fill_null(True)).to_series().to_numpy()
-    if np.any(other & ~new):
+    differs = in_order.select(pl.any_horizontal(pl.all() != pl.all().shift(1)).fill_null(True)).to_series().to_numpy()
+    if np.any(differs & ~new):
         return None
     numbers = np.empty(len(order), np.uint32)
     numbers[order] = np.cumsum(new, dtype=np.uint32) - np.uint32(1)
@@ -84,17 +85,17 @@ def _by_hash(table: pl.DataFrame, units: list[str]) -> Units | None:
 
 
 def _may_stay(units: Units, hashes: Words, most: int) -> NDArray[np.bool_] | None:
-    """Which rows are of a group that may be kept; None where that is nearly all of them."""
+    """Whether a row's group may be kept, for each row; None where a sample shows that nearly all rows would stay."""
     numbers, size = units
     sample = numbers % np.uint32(_SAMPLE) == 0
-    tried = _below((numbers[sample], size), hashes[sample], most)
-    if np.count_nonzero(tried) > _WORTH * len(tried):
+    sample_stays = _below((numbers[sample], size), hashes[sample], most)
+    if np.count_nonzero(sample_stays) > _WORTH * len(sample_stays):
         return None
     return _below(units, hashes, most)
 
 
 def _below(units: Units, hashes: Words, most: int) -> NDArray[np.bool_]:
-    """Whether the upper part of a hash is among the lowest different ones of its unit."""
+    """Whether the upper part of a row's hash is among the `most` lowest distinct ones of its unit."""
     numbers, size = units
     upper, words = _words(numbers, hashes)
     first = np.ones(len(words), bool)
@@ -106,7 +107,7 @@ def _below(units: Units, hashes: Words, most: int) -> NDArray[np.bool_]:
 
 
 def _lowest(units: Units, hashes: Words, most: int) -> NDArray[np.bool_] | None:
-    """Which partials have rank("max") at most m by their hash, within their unit; None where 32 bits do not tell."""
+    """Whether a partial's hash has rank("max") at most `most` within its unit; None where 32 bits do not decide it."""
     numbers, size = units
     upper, words = _words(numbers, hashes)
     border, last, following = _borders(words, most)
@@ -118,7 +119,7 @@ def _lowest(units: Units, hashes: Words, most: int) -> NDArray[np.bool_] | None:
 
 
 def _words(numbers: NDArray[np.uint32], hashes: Words) -> tuple[NDArray[np.uint32], Words]:
-    """The upper parts of hashes, and, sorted, the words that they make with their units."""
+    """The upper parts of the hashes, and the sorted words of unit number and upper part."""
     upper = hashes >> _HALF
     words = numbers.astype(np.uint64)
     words <<= _HALF
@@ -128,10 +129,10 @@ def _words(numbers: NDArray[np.uint32], hashes: Words) -> tuple[NDArray[np.uint3
 
 
 def _borders(words: Words, most: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Of each unit with more than m of the sorted words: its number, the hash of its m-th and of the next one."""
+    """For each unit with more than m of the sorted words: its number, and the upper parts of its m-th and next word."""
     unit = (words >> _HALF).astype(np.uint32)
-    beyond = unit[most:] == unit[:-most]  # of the word at i + m: m of the same unit stand before it
+    beyond = unit[most:] == unit[:-most]  # entry i: at least m words of its unit stand before word i + m
     if len(beyond) > 1:
-        beyond[1:] &= unit[most + 1 :] != unit[: -most - 1]  # and no more than m
+        beyond[1:] &= unit[most + 1 :] != unit[: -most - 1]  # and not m + 1
     at = np.flatnonzero(beyond) + most
     return unit[at], words[at - 1].astype(np.uint32), words[at].astype(np.uint32)

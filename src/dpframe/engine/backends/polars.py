@@ -1,4 +1,4 @@
-"""Polars, eager and lazy: the engine for pandas and PyArrow tables too, which enter through Arrow."""
+"""Polars, eager and lazy. It also runs queries on pandas and PyArrow tables, which are converted through Arrow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["BACKEND", "PolarsBackend"]
 
 
 class PolarsBackend(Backend):
-    """Polars, whoever brought the table."""
+    """Polars, for tables of Polars, pandas, Modin and PyArrow."""
 
     name = "polars"
 
@@ -38,7 +38,7 @@ class PolarsBackend(Backend):
         family = type(table).__module__.partition(".")[0]
         if family not in ("pandas", "modin", "pyarrow"):
             return None
-        from dpframe.engine.intake import arrow  # PyArrow is imported for those who need it
+        from dpframe.engine.intake import arrow  # imports PyArrow, which Polars tables do not need
 
         takers = {"pandas": arrow.from_pandas, "modin": arrow.from_modin, "pyarrow": arrow.from_pyarrow}
         return takers[family](table)
@@ -51,17 +51,17 @@ class PolarsBackend(Backend):
         engine: Any = "streaming" if streaming else "auto"
         return [native[0].collect(engine=engine)] if len(native) == 1 else pl.collect_all(native, engine=engine)
 
-    reads_once = True  # by the cache
+    reads_once = True  # `shared` caches the frame
 
     def shared(self, frame: Frame) -> Frame:
-        """Polars finds by itself that two frames begin alike only where all that follows is alike too."""
+        """Cache the frame. Without this, Polars reads it twice unless the frames that use it are alike in all steps."""
         native: pl.LazyFrame = frame.to_native()
         return nw.from_native(native.cache())
 
     # Columns
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """Twice, since before Polars 2 what several columns make together follows some keys more often than others."""
+        """Hash twice: before Polars 2, a single hash of several columns gives some keys low values more often."""
         native: pl.LazyFrame = frame.to_native()
         return nw.from_native(native.with_columns(pl.struct(list(columns)).hash(salt).hash(salt).alias(into)))
 
@@ -78,12 +78,12 @@ class PolarsBackend(Backend):
 
         def keep(table: pl.DataFrame) -> pl.DataFrame:
             many = pl.len().over(units) > most
-            # Hashes are only taken where there is something to choose.
-            chosen = table.filter(many)
-            hashes = [_hash(row, bytes.fromhex(salt)) for row in chosen.select(*units, column).iter_rows()]
-            ranked = chosen.with_columns(pl.Series("h", hashes, dtype=pl.UInt64))
-            kept = ranked.filter(pl.col("h").rank("max").over(units) <= most).select(table.columns)
-            return pl.concat([table.filter(~many), kept])
+            # Only units with more than `most` values need hashes.
+            candidates = table.filter(many)
+            hashes = [_hash(row, bytes.fromhex(salt)) for row in candidates.select(*units, column).iter_rows()]
+            with_hashes = candidates.with_columns(pl.Series("h", hashes, dtype=pl.UInt64))
+            lowest = with_hashes.filter(pl.col("h").rank("max").over(units) <= most).select(table.columns)
+            return pl.concat([table.filter(~many), lowest])
 
         return nw.from_native(native.map_batches(keep, schema=native.collect_schema()))
 
@@ -91,16 +91,16 @@ class PolarsBackend(Backend):
         native: pl.LazyFrame = frame.to_native()
         text = pl.col(column)
         if isinstance(dtype, nw.Date):
-            made = text.str.to_date("%Y-%m-%d", strict=False)
+            value = text.str.to_date("%Y-%m-%d", strict=False)
         elif isinstance(dtype, nw.Datetime):
             unit = polars_dtype(dtype).time_unit
-            made = pl.coalesce(
+            value = pl.coalesce(
                 text.str.to_datetime(form, time_unit=unit, strict=False)
                 for form in ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f")
             )
         else:
-            made = text.cast(polars_dtype(dtype), strict=False)
-        return nw.from_native(native.with_columns(made.alias(into)))
+            value = text.cast(polars_dtype(dtype), strict=False)
+        return nw.from_native(native.with_columns(value.alias(into)))
 
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         zone = getattr(dtype, "time_zone", None)
@@ -109,8 +109,8 @@ class PolarsBackend(Backend):
             frame = nw.from_native(native.with_columns(_clock(pl.col(column), zone).alias(column)))
         value = nw.col(column)
         wholes = {"text": value.cast(nw.String), "days": value.cast(nw.Date).cast(nw.Int64)}
-        made = wholes[part] if part in wholes else getattr(value.dt, part)().cast(nw.Int64)
-        return frame.with_columns(made.alias(into))
+        number = wholes[part] if part in wholes else getattr(value.dt, part)().cast(nw.Int64)
+        return frame.with_columns(number.alias(into))
 
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
         native: pl.LazyFrame = frame.to_native()
@@ -120,13 +120,13 @@ class PolarsBackend(Backend):
     def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
         native: pl.LazyFrame = frame.to_native()
         text = pl.col(column).str
-        made = text.replace_all(*change, literal=True) if every else text.replace(*change, literal=True)
-        return nw.from_native(native.with_columns(made.alias(into)))
+        result = text.replace_all(*change, literal=True) if every else text.replace(*change, literal=True)
+        return nw.from_native(native.with_columns(result.alias(into)))
 
     def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
         native: pl.LazyFrame = frame.to_native()
-        made = pl.col(column).str.split(by).list.get(index, null_on_oob=True)
-        return nw.from_native(native.with_columns(made.alias(into)))
+        result = pl.col(column).str.split(by).list.get(index, null_on_oob=True)
+        return nw.from_native(native.with_columns(result.alias(into)))
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         return frame.with_columns((nw.col(column) // by).alias(into))
@@ -134,9 +134,9 @@ class PolarsBackend(Backend):
     # Expressions
 
     def constant(self, value: Any, dtype: DType) -> Any:
-        """As it is; a time with a zone as the same moment in UTC."""
-        zoned = isinstance(value, dt.datetime) and value.tzinfo is not None
-        return value.astimezone(dt.UTC) if zoned else value
+        """The constant itself; a time with a zone is converted to UTC."""
+        has_zone = isinstance(value, dt.datetime) and value.tzinfo is not None
+        return value.astimezone(dt.UTC) if has_zone else value
 
     def from_ticks(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         return value.cast(dtype)
@@ -147,17 +147,17 @@ class PolarsBackend(Backend):
         coarse = kind(domain.dtype) == Kind.DATETIME and unit in (
             "s",
             "ms",
-        )  # which Polars would make the other one, too
+        )  # Polars would round the other time to this unit
         return value.cast(nw.Datetime("us", None if zone is None else "UTC")) if coarse else value
 
     def retimed(self, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
         return value.cast(target)
 
     def ratio(self, top: nw.Expr, bottom: nw.Expr) -> nw.Expr:
-        """By a column, even where the divisor is one number for all rows.
+        """Divide by a column, even where the divisor is one number for all rows.
 
-        Polars multiplies a long column by the reciprocal of one number, which rounds twice, and divides a short one. So
-        the quotient of a unit's row would differ with the number of rows of others.
+        With one number as divisor, Polars divides a short column, but multiplies a long one by the reciprocal, which
+        rounds twice. So the quotient in one unit's row would depend on the number of rows of other units.
         """
         return top / (bottom + top.is_null().cast(nw.Float64) * 0.0)
 
@@ -174,13 +174,14 @@ class PolarsBackend(Backend):
         return value.ceil()
 
 
-_LISTED = 2100  # the first year whose changes of clocks Polars does not list
+_LISTED = 2100  # the first year for which Polars has no list of clock changes
 
 
 def _same_years() -> list[int]:
-    """For each of 400 years from 2100 on, the days from a year that is listed and has the same days of the week.
+    """For each of the 400 years from 2100 on, the number of days since the start of an earlier year of its kind.
 
-    There are 14 kinds of years: by their first day of the week, and whether they are leap years. All are in 28 years.
+    The earlier year is one for which Polars lists clock changes. There are 14 kinds of years, by the day of the week on
+    which they begin and by whether they are leap years. The 28 years before 2100 contain all 14.
     """
     kinds = {_kind_of_year(year): year for year in range(_LISTED - 28, _LISTED)}
     years = range(_LISTED, _LISTED + 400)
@@ -192,21 +193,21 @@ def _kind_of_year(year: int) -> tuple[int, bool]:
 
 
 def _clock(time: pl.Expr, zone: str) -> pl.Expr:
-    """What the clocks of a zone show, without a zone. From 2100 on, they change as in the years that are listed.
+    """The local time of a zone, as a time without a zone. From 2100 on, clocks change as in an earlier, similar year.
 
-    A zone's rule for years to come says by a month and a day of the week when clocks change. So they change alike in
-    all years of a kind; after 400 years, which are whole weeks, all kinds come again.
+    A zone's rule for future years names a month and a day of the week on which clocks change. So clocks change on the
+    same days in all years of a kind. The kinds repeat after 400 years, which are a whole number of weeks.
     """
     moment = time.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     later = (moment.dt.year() - _LISTED).clip(0)
     days = (later % 400).replace_strict(list(range(400)), _same_years(), return_dtype=pl.Int64) + later // 400 * 146_097
     shift = pl.when(moment.dt.year() >= _LISTED).then(pl.duration(days=days)).otherwise(pl.duration(days=0))
-    listed = (moment - shift).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
-    return listed.dt.replace_time_zone(None) + shift
+    clock = (moment - shift).dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    return clock.dt.replace_time_zone(None) + shift
 
 
 def _applied(frame: Frame, keep: Callable[[pl.DataFrame], pl.DataFrame]) -> Frame:
-    """A frame with some of its rows, chosen by all of them together: so nothing may be left out before."""
+    """A frame with some of its rows. The choice depends on all rows, so the optimiser must not remove any before it."""
     native: pl.LazyFrame = frame.to_native()
 
     return nw.from_native(
@@ -215,17 +216,17 @@ def _applied(frame: Frame, keep: Callable[[pl.DataFrame], pl.DataFrame]) -> Fram
 
 
 def _hash(row: tuple[Any, ...], salt: bytes) -> int:
-    """A keyed hash that never changes: an engine's own may with its version."""
+    """A keyed hash that does not depend on the version of an engine."""
     text = "\x1f".join(f"{type(value).__name__}:{value}" for value in row)
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=salt).digest(), "little")
 
 
 def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
-    """A lazy frame, of rows that are in memory where these are given."""
+    """A lazy frame as `Data`. Input: rows: its table, where it is in memory."""
     schema = frame.collect_schema()
-    typed = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
-    domain = tuple((name, _domain(typed[name]) if name in typed else ColumnDomain(nw.Unknown())) for name in schema)
-    wrong: dict[str, pl.Series | None] = {}  # texts that had to be mended, and None for those that need not be
+    types = nw.from_native(pl.DataFrame(schema=_readable(schema))).schema
+    domain = tuple((name, _domain(types[name]) if name in types else ColumnDomain(nw.Unknown())) for name in schema)
+    wrong: dict[str, pl.Series | None] = {}  # text columns checked so far: the repaired column, or None if it was valid
 
     def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         if empty:
@@ -238,22 +239,22 @@ def _data(frame: pl.LazyFrame, rows: pl.DataFrame | None = None) -> Data:
                 column = rows.get_column(name)
                 whole = _unicode(column)
                 wrong[name] = None if whole is column else whole
-        mended = [other for name in texts if (other := wrong[name]) is not None]
-        return rows.with_columns(mended).lazy().select(names) if mended else frame.select(names)
+        repairs = [repair for name in texts if (repair := wrong[name]) is not None]
+        return rows.with_columns(repairs).lazy().select(names) if repairs else frame.select(names)
 
     return Data("polars", domain, scan, rows is None, files=partial(files_of, frame) if rows is None else list)
 
 
 def _domain(dtype: DType) -> ColumnDomain:
-    """What a type is; whole numbers of 128 bits are not read where two of them could be one unit."""
+    """The domain of a type. Integers of 128 bits are not read where Polars could take two of them for equal."""
     if isinstance(dtype, (nw.Int128, nw.UInt128)) and not _wide_are_apart():
-        return ColumnDomain(Unread(f"{dtype} (Polars {pl.__version__} takes some for one another: cast it before)"))
+        return ColumnDomain(Unread(f"{dtype} (Polars {pl.__version__} confuses some of its values: cast it before)"))
     return domain_of(dtype)
 
 
 @cache
 def _wide_are_apart() -> bool:
-    """Whether this version of Polars groups whole numbers of 128 bits by all of their bits: 1.30 does by 64."""
+    """Whether this version of Polars groups integers of 128 bits by all of their bits. Polars 1.30 uses 64 of them."""
     return pl.Series([0, 2**64], dtype=pl.Int128).to_frame("x").group_by("x").len().height == 2
 
 
@@ -262,11 +263,11 @@ def _unicode_of(name: str) -> pl.Expr:
 
 
 def _unicode(column: pl.Series) -> pl.Series:
-    """A column of texts; null where the bytes are no UTF-8, on which Polars' own code crashes.
+    """A column of texts, with null where the bytes are not UTF-8: Polars' own code crashes on such bytes.
 
-    Polars trusts the memory that `pl.from_arrow` takes over, and PyArrow does not look at what it reads from a file.
-    A column that is sound is given back itself, with nothing left beneath its nulls, since Polars' operations compute
-    there too. Of categories the texts are looked at.
+    Polars trusts the memory that `pl.from_arrow` takes over, and PyArrow does not check the texts that it reads from a
+    file. A column in which all texts are valid is returned unchanged, except that the memory beneath its nulls is
+    cleared, since Polars' operations read that memory too. For a column of categories, the categories are checked.
     """
     if column.null_count() and column.dtype == pl.String:
         column = column.fill_null("").set(column.is_null(), None)
@@ -288,7 +289,7 @@ def _decoded(cell: bytes | None) -> str | None:
 
 
 def _readable(schema: Any) -> dict[str, Any]:
-    """The columns whose type narwhals has a name for."""
+    """The columns of a schema whose types narwhals has."""
     return {name: dtype for name, dtype in schema.items() if not isinstance(dtype, (pl.Object, pl.Unknown, pl.Null))}
 
 

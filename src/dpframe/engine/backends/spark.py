@@ -1,6 +1,6 @@
 """Spark DataFrames, classic and Connect: every stage is a Spark query, and only totals come to the driver.
 
-The hash is a function of a row's values, so a task that runs again, on any partition, finds the same.
+The hash is a function of a row's values, so a task that runs again gives an identical result, on any partition.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from dpframe.plan import Kind, integer_range, kind
 
 __all__ = ["BACKEND"]
 
-_SMALL = 100_000  # rows of a public table that each worker is given a copy of
-_FEW = 8  # runs of whole numbers that are told by their ends
+_SMALL = 100_000  # a public table of at most this many rows is copied to each worker
+_FEW = 8  # at most this many runs of whole numbers are written as ranges
 _PARTS = {
     "year": "year({0})",
     "month": "month({0})",
@@ -47,20 +47,20 @@ class _Spark(SqlBackend):
     def adopt(self, table: Any) -> Data | None:
         if not hasattr(table, "sparkSession") or not hasattr(table, "selectExpr"):
             return None
-        held = dict(nw.from_native(table).collect_schema())
-        held |= {name: nw.Duration("us") for name, dtype in table.dtypes if dtype.startswith("interval")}
-        names = our_names(table.columns)  # of which two may be one name
-        zoned = {name for name, dtype in table.dtypes if dtype == "timestamp"}
+        dtypes = dict(nw.from_native(table).collect_schema())
+        dtypes |= {name: nw.Duration("us") for name, dtype in table.dtypes if dtype.startswith("interval")}
+        names = our_names(table.columns)  # without columns that have one name
+        zone_columns = {name for name, dtype in table.dtypes if dtype == "timestamp"}
 
-        def scan(wanted: Sequence[str], *, empty: bool = False) -> Any:
-            """By names of ours first: a setting of the session may take a name within SQL for a pattern."""
-            columns = [functions.col(_quoted(name)).alias(names[name]) for name in wanted]
+        def scan(selection: Sequence[str], *, empty: bool = False) -> Any:
+            """Rename the columns first: with one setting of a session, Spark reads a name in SQL as a pattern."""
+            columns = [functions.col(_quoted(name)).alias(names[name]) for name in selection]
             rows = table.select(*(columns or [functions.lit(1).alias("s")]))
-            ours = [(names[name], _held(names[name], held[name], name in zoned)) for name in wanted]
-            rows = rows.select(*(functions.expr(made).alias(name) for name, made in ours)) if ours else rows
+            ours = [(names[name], _held(names[name], dtypes[name], name in zone_columns)) for name in selection]
+            rows = rows.select(*(functions.expr(expression).alias(name) for name, expression in ours)) if ours else rows
             return _without_rows(rows) if empty else rows
 
-        return Data("pandas", schema_of(self, {name: held[name] for name in names}), scan, True, self.name, names)
+        return Data("pandas", schema_of(self, {name: dtypes[name] for name in names}), scan, True, self.name, names)
 
     def fetch(self, table: Any) -> pl.DataFrame:
         return _read(table)
@@ -75,8 +75,8 @@ class _Spark(SqlBackend):
             for name, dtype in nw.from_native(public).schema.items()
         ]
         session = beside.to_native().sparkSession
-        made = session.createDataFrame(public.rows(), types.StructType(fields), verifySchema=False)
-        return nw.from_native(functions.broadcast(made) if public.height <= _SMALL else made)
+        frame = session.createDataFrame(public.rows(), types.StructType(fields), verifySchema=False)
+        return nw.from_native(functions.broadcast(frame) if public.height <= _SMALL else frame)
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
         native = [frame.to_native() for frame in frames]
@@ -84,12 +84,12 @@ class _Spark(SqlBackend):
             return [_read(rows) for rows in native]
 
     def planned(self, frames: Sequence[Frame]) -> list[pl.DataFrame]:
-        """Analysed and planned, without a job."""
+        """Let Spark analyse and plan the queries. No job runs."""
         tables = []
         with _quiet(frames[0].to_native().sparkSession):
             for frame in frames:
                 tables.append(pl.DataFrame(schema=dict(frame.collect_schema().to_polars())))
-                plan = getattr(frame.to_native(), "_jdf", None)  # which Connect keeps on the server
+                plan = getattr(frame.to_native(), "_jdf", None)  # None for Connect, where the plan is on the server
                 if plan is not None:
                     plan.queryExecution().executedPlan()
         return tables
@@ -97,50 +97,54 @@ class _Spark(SqlBackend):
     # Columns
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """xxHash64, which mixes one value after the other, the salt first.
+        """The xxHash64 of the salt and the values, mixed in this order.
 
-        The salt is bytes: a number would stand in the code that Spark makes of the query, which would be compiled again
-        for each release.
+        The salt is written as bytes. Spark would put a number into the code that it generates for the query, and would
+        compile this code again for each release.
         """
         return _with(frame, f"xxhash64(X'{salt:016x}', {', '.join(columns)})", into)
 
     sifts = True
 
     def sifted(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
-        """All rows, those of a unit in one place: adding up and ranking them then moves none of them again."""
+        """All rows, with the rows of a unit in one partition, so that sums and ranks per unit need no other shuffle."""
         rows: Frame = nw.from_native(frame.drop(hashes).to_native().repartition(*units))
         return rows
 
     def lowest(self, frame: Frame, hashes: str, units: Sequence[str], most: int) -> Frame:
-        """How many hashes of the unit are no higher is rank("max"), in a window that sorts by unit and hash.
+        """The rows of rank("max") at most m. The rank is the number of the unit's hashes that are not higher.
 
-        That sort is dear; one by a unit alone is not. So most rows go before it, by a window without an order, which
-        notes in one word in which 64ths of all hashes a unit has some. A row goes when m of these are below its own:
-        then m hashes are lower, and its rank is above m. With a row that stays, all stay that are not above it, so its
-        rank is what it was.
+        The rank is counted in a window that sorts by unit and hash, which is slow. So most rows are removed before, in
+        a window that has no order. It divides the range of hashes into 64 equal parts, and sets one bit of a word for
+        each part in which the unit has a hash. A row is removed if m bits below its own part are set: then at least m
+        hashes are lower, and its rank is above m. For a row that stays, no row with a lower or equal hash is removed,
+        so its rank does not change.
         """
         rows, within = frame.to_native(), f"PARTITION BY {', '.join(units)}"
-        if most < 32:  # with more, too few would go
+        if most < 32:  # for a larger m, too few rows would be removed
             part = f"CAST(shiftright({hashes}, 58) + 32 AS INT)"
             rows = rows.withColumn("r", functions.expr(f"bit_or(shiftleft(1L, {part})) OVER ({within})"))
             rows = rows.where(f"bit_count(r & ~shiftleft(-1L, {part})) < {most}")
         over = f"{within} ORDER BY {hashes} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         rows = rows.withColumn("r", functions.expr(f"count(1) OVER ({over})")).where(f"r <= {most}")
-        found: Frame = nw.from_native(rows)
-        return found
+        result: Frame = nw.from_native(rows)
+        return result
 
     def membership(self, frame: Frame, column: str, values: Sequence[Any], into: str) -> Frame | None:
-        """One text for all values: Python sends each value of a list to Java by itself. Texts go as their bytes."""
+        """Write all values into one SQL text. For a list, Python would send each value to Java in a call of its own.
+
+        Texts are written as their bytes.
+        """
         if all(type(value) is int and abs(value) < 2**63 for value in values):
             runs = _runs(values)
             if len(runs) <= _FEW:
                 return _with(frame, " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs), into)
-            written = [f"{value}L" for value in values]
+            literals = [f"{value}L" for value in values]
         elif all(type(value) is str for value in values):
-            written = [_text(value) for value in values]
+            literals = [_text(value) for value in values]
         else:
             return None
-        return _with(frame, f"{column} IN ({', '.join(written)})", into)
+        return _with(frame, f"{column} IN ({', '.join(literals)})", into)
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         texts = ", ".join(f"length(CAST({c} AS STRING)), CAST({c} AS STRING)" for c in columns)
@@ -185,17 +189,17 @@ class _Spark(SqlBackend):
             zone = getattr(dtype, "time_zone", None)
             if zone is not None:
                 value = f"convert_timezone('UTC', '{zone}', {value})"
-        made = _PARTS[part].format(value)
-        return _with(frame, made if part == "text" else f"CAST({made} AS BIGINT)", into)
+        expression = _PARTS[part].format(value)
+        return _with(frame, expression if part == "text" else f"CAST({expression} AS BIGINT)", into)
 
     def whole_part(self, value: nw.Expr) -> nw.Expr:
-        """A cast does it."""
+        """A cast, which in Spark rounds toward zero."""
         return value.cast(nw.Int64)
 
     def reason_against(self, dtype: DType) -> str:
         wide = isinstance(dtype, (nw.UInt64, nw.Int128, nw.UInt128))
         return (
-            "Spark has no whole numbers beyond 64 bits with a sign: cast to 'int64'"
+            "Spark's integers have at most 64 bits with a sign: cast to 'int64'"
             if wide
             else super().reason_against(dtype)
         )
@@ -206,26 +210,26 @@ def _quoted(name: str) -> str:
 
 
 def _text(value: str) -> str:
-    """A text that stands in SQL, by its bytes."""
+    """SQL for a text constant, written as its bytes."""
     return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
-def _held(name: str, dtype: DType, zoned: bool) -> str:
-    """A column of the user's, by our name, as it is held: a time as its ticks, a text as text.
+def _held(name: str, dtype: DType, has_zone: bool) -> str:
+    """SQL for a column of the user's, under our name, as dpframe holds it: a time as its ticks, a text as text.
 
-    Texts are compared by their bytes, whatever collation the column has. Bytes that are no UTF-8 are no text: Spark
-    holds them all the same, and what reads the totals fails on them, after they are paid for.
+    Texts get a collation that compares bytes. A text that is not valid UTF-8 becomes null: Spark accepts such texts,
+    but reading the totals would fail on them, after the charge.
     """
     family = kind(dtype)
     if family == Kind.DATE:
         return f"CAST(unix_date({name}) AS BIGINT)"
     if family == Kind.DATETIME:
-        return f"unix_micros({name})" if zoned else _micro(name)
+        return f"unix_micros({name})" if has_zone else _micro(name)
     return f"try_validate_utf8(CAST({name} AS STRING COLLATE UTF8_BINARY))" if family == Kind.STRING else name
 
 
 def _micro(value: str) -> str:
-    """Microseconds since 1970 of a time without a zone, from its parts, in which no session's zone has a say."""
+    """Microseconds since 1970 of a time without a zone, from its parts, which do not depend on the session's zone."""
     day = f"CAST(unix_date(CAST({value} AS DATE)) AS BIGINT) * 86400000000"
     clock = f"hour({value}) * 3600000000L + minute({value}) * 60000000L"
     second = f"CAST(extract(SECOND FROM {value}) * 1000000 AS BIGINT)"
@@ -234,29 +238,29 @@ def _micro(value: str) -> str:
 
 
 def _runs(values: Sequence[int]) -> list[tuple[int, int]]:
-    """Whole numbers as the first and last of each run without a gap."""
-    ordered = sorted(values)
-    starts = [i for i, value in enumerate(ordered) if not i or value > ordered[i - 1] + 1]
-    return [(ordered[i], ordered[j - 1]) for i, j in zip(starts, [*starts[1:], len(ordered)], strict=True)]
+    """The runs of consecutive integers among some numbers: the first and last number of each run."""
+    numbers = sorted(values)
+    starts = [i for i, value in enumerate(numbers) if not i or value > numbers[i - 1] + 1]
+    return [(numbers[i], numbers[j - 1]) for i, j in zip(starts, [*starts[1:], len(numbers)], strict=True)]
 
 
-def _with(frame: Frame, made: str, into: str) -> Frame:
-    """A frame with a column that Spark computes."""
-    rows: Frame = nw.from_native(frame.to_native().withColumn(into, functions.expr(made)))
+def _with(frame: Frame, expression: str, into: str) -> Frame:
+    """The frame with one more column, given as SQL."""
+    rows: Frame = nw.from_native(frame.to_native().withColumn(into, functions.expr(expression)))
     return rows
 
 
 def _read(rows: Any) -> pl.DataFrame:
-    found = pl.from_arrow(rows.toArrow())
-    assert isinstance(found, pl.DataFrame)
-    return found
+    table = pl.from_arrow(rows.toArrow())
+    assert isinstance(table, pl.DataFrame)
+    return table
 
 
 def _without_rows(rows: Any) -> Any:
-    """The same columns without a row, of which Spark knows nothing else.
+    """An empty table with the columns of `rows`.
 
-    A plan on the rows themselves would not do: where they are few, Spark computes with them while it plans, before
-    anything is paid. Connect analyses only.
+    A query on the rows themselves must not be planned before the charge: if there are few rows, Spark computes with
+    them while it plans. Spark Connect only analyses a plan, so it gets the rows.
     """
     session = rows.sparkSession
     if "connect" in type(session).__module__:
@@ -267,9 +271,10 @@ def _without_rows(rows: Any) -> Any:
 
 @contextmanager
 def _quiet(session: Any) -> Iterator[None]:
-    """No log lines meanwhile, of Java or Python: those of a task that fails may show cells. Connect's are its server's.
+    """Switch off the logs of Java and Python inside the block, because the log of a failed task may show cells.
 
-    Not by `setLogLevel`, which forgets that a session shows warnings only, so that it would tell everything after.
+    The logs of Spark Connect are on its server. `setLogLevel` is not used: it forgets that the session shows warnings
+    alone, so the session would log more afterwards.
     """
     java = getattr(session, "_jvm", None) if "connect" not in type(session).__module__ else None
     log4j = None if java is None else java.org.apache.logging.log4j

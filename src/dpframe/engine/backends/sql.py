@@ -1,12 +1,12 @@
-"""What DuckDB, Ibis and Spark have in common: SQL underneath.
+"""The part that DuckDB, Ibis and Spark have in common: engines on SQL.
 
-Inside, a column has one of four types: whole numbers, Float64, text, truth. A text is held as its bytes where the
-engine has collations, which would compare it by another rule: see `Backend.bytewise`. A date or time is held as its
-ticks, because no two of these engines agree on how it is read, compared or written, and all agree on integers. Names
-that an engine could take for one another (SQL ignores case) are never used: columns are scanned under names of ours.
+Inside, a column has one of four types: whole numbers, Float64, text, Boolean. A text is held as its bytes on an engine
+with collations, since a collation would compare it by another rule: see `Backend.bytewise`. A date or time is held as
+its ticks, because no two of these engines agree on how times are read, compared or written, and all agree on integers.
+SQL ignores the case of names, so the user's names are not used: columns are scanned under names that dpframe chooses.
 
-Whole numbers are divided through floats, exactly: see `quotient`. What an engine calls `//` rounds toward zero here,
-and loses digits there.
+Whole numbers are divided through floats, exactly: see `quotient`. An engine's own `//` rounds toward zero on one
+engine and loses digits on another.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from dpframe.plan import TIMES, ColumnDomain, Kind, kind, show, ticks
 
 __all__ = ["REPLACED", "SqlBackend", "our_names", "piece_of", "plain_table", "schema_of", "texts_read"]
 
-_LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, floats are whole numbers
+_LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, every float is a whole number
 _DAY = 86_400_000_000  # microseconds
-_SINGLE = 3.4028235677973366e38  # from here on, the nearest 32-bit float is infinite
-_MICRO: Mapping[str, int] = {"ms": 1000, "s": 1000, "us": 1}  # what comes in seconds is held in milliseconds
+_SINGLE = 3.4028235677973366e38  # from this number on, the nearest 32-bit float is infinite
+# Microseconds in one tick of a unit; a column in seconds is held in milliseconds.
+_MICRO: Mapping[str, int] = {"ms": 1000, "s": 1000, "us": 1}
 
 
 # Texts in SQL. What is looked for, of {size} characters, and what comes in its place are literals: {old}, {by}, {new}.
@@ -54,7 +55,7 @@ def piece_of(text: str, by: str, size: int, index: int, div: str) -> str:
 
 
 class SqlBackend(Backend):
-    """An engine on SQL: its names for things are the subclass's; what follows from integers is here."""
+    """An engine on SQL. A subclass has the SQL of its engine; this class has the operations that need only integers."""
 
     # Expressions
 
@@ -88,10 +89,12 @@ class SqlBackend(Backend):
         return nw.coalesce(inside.cast(nw.Float32).cast(nw.Float64), beyond)
 
     def quotient(self, top: nw.Expr, bottom: nw.Expr | int) -> nw.Expr:
-        """The exact multiple below `top`, divided as floats: their quotient is whole, and off by less than a half.
+        """Divide the largest multiple of `bottom` that is at most `top`, as floats, and round to the nearest integer.
 
-        Both floats are off by a part of 2^-53 at most, and so is their quotient: together less than 3·2^-53 of at most
-        2^51. Where both are below 2^53 they are not off at all.
+        Bound:  the exact quotient q is a whole number below 2^51, and a rounding has a relative error of at most 2^-53.
+                If `bottom` is at most 2^53, its float is exact. Converting the multiple and dividing are two roundings,
+                so the error is below 2·2^-53·2^51 = 1/2. Otherwise q is below 2^10, and the error of three roundings is
+                far below 1/2
         """
         below = top - top % bottom
         divisor = float(bottom) if isinstance(bottom, int) else bottom.cast(nw.Float64)
@@ -107,9 +110,9 @@ class SqlBackend(Backend):
     # Columns
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
-        """Of what is not negative: ⌊x / by⌋ = -1 - ⌊(-1 - x) / by⌋, so that nothing wraps.
+        """Divide numbers that are not negative: for x < 0, ⌊x / by⌋ = -1 - ⌊(-1 - x) / by⌋, and nothing wraps.
 
-        A small divisor leaves a quotient of more than 51 bits: that one is found in two limbs of 32.
+        With a small divisor the quotient has more than 51 bits. Then it is computed in two limbs of 32 bits.
         """
         top, size = nw.col(column), nw.col(into)
         frame = frame.with_columns(nw.when(top >= 0).then(top).otherwise(-1 - top).alias(into))
@@ -119,42 +122,42 @@ class SqlBackend(Backend):
             high, upper = nw.col(f"{into}h"), nw.col(f"{into}u")
             frame = frame.with_columns(self.quotient(size, _LIMB).alias(f"{into}h"))
             frame = frame.with_columns(self.quotient(high, by).alias(f"{into}u"))
-            rest = (high - upper * by) * _LIMB + (size - high * _LIMB)
-            frame = frame.with_columns((upper * _LIMB + self.quotient(rest, by)).alias(into))
+            remainder = (high - upper * by) * _LIMB + (size - high * _LIMB)
+            frame = frame.with_columns((upper * _LIMB + self.quotient(remainder, by)).alias(into))
         return frame.with_columns(nw.when(top >= 0).then(size).otherwise(-1 - size).alias(into))
 
     def kept(self, pairs: Frame, units: Sequence[str], column: str, most: int, salt: str) -> Frame:
-        hashed = self.stable_hash(pairs, [*units, column], salt, "h")
-        ranked = hashed.with_columns(nw.col("h").rank("max").over(*units).alias("r"))
-        return ranked.filter(nw.col("r") <= most).select(*units, column)
+        hashes = self.stable_hash(pairs, [*units, column], salt, "h")
+        ranks = hashes.with_columns(nw.col("h").rank("max").over(*units).alias("r"))
+        return ranks.filter(nw.col("r") <= most).select(*units, column)
 
-    # What a subclass says besides
+    # For subclasses
 
     @abstractmethod
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
-        """A keyed hash of some columns that no version of the engine changes."""
+        """Add a keyed hash of some columns, one that does not change with the version of the engine."""
 
     def reason_against(self, dtype: DType) -> str:
         if getattr(dtype, "time_unit", "") == "ns":
-            return "times are held in microseconds there: before dp.protect(...), CAST(x AS TIMESTAMP)"
+            return "times are held in microseconds there: CAST(x AS TIMESTAMP) before dp.protect(...)"
         if kind(dtype) == Kind.DURATION:
             return "a duration has no fixed length there: make it a number before dp.protect(...)"
         return ""
 
     def reason_against_cast(self, dtype: DType) -> str:
-        """Whole numbers of 128 bits are what databases make of too large sums, and differ in how they are read."""
+        """Refuse integers of 128 bits too: databases use them for large sums, and differ in how they return them."""
         if isinstance(dtype, (nw.Int128, nw.UInt128)):
-            return "whole numbers are made in 64 bits there: cast to 'int64', or to 'float64'"
+            return "whole numbers have 64 bits there: cast to 'int64', or to 'float64'"
         if getattr(dtype, "time_unit", "") == "ns":
             return "times are held in microseconds there: cast to 'datetime'"
         return self.reason_against(dtype)
 
 
 def our_names(names: Iterable[str]) -> dict[str, str]:
-    """What each column is scanned as; without those that differ only in case, which SQL takes for one another."""
+    """The name under which each column is scanned. Columns whose names differ in case alone are left out."""
     names = list(names)
-    seen = Counter(name.casefold() for name in names)
-    return {name: f"s{i}" for i, name in enumerate(names) if seen[name.casefold()] == 1}
+    spellings = Counter(name.casefold() for name in names)
+    return {name: f"s{i}" for i, name in enumerate(names) if spellings[name.casefold()] == 1}
 
 
 def schema_of(
@@ -162,21 +165,22 @@ def schema_of(
 ) -> tuple[tuple[str, ColumnDomain], ...]:
     """The schema of a table, from its types alone. Times are held in microseconds.
 
-    Input:  the engine; the types; against: why a column cannot be held, whatever its type
+    Input:  the engine; the types; against: for columns that cannot be held for another reason than their type, that
+            reason
     """
     domain = []
     for name, dtype in types.items():
         coarse = isinstance(dtype, nw.Datetime) and dtype.time_unit in ("s", "ms")
-        held = nw.Datetime("us", getattr(dtype, "time_zone", None)) if coarse else dtype
-        why = (against or {}).get(name) or engine.reason_against(held)
+        inner = nw.Datetime("us", getattr(dtype, "time_zone", None)) if coarse else dtype
+        why = (against or {}).get(name) or engine.reason_against(inner)
         domain.append(
-            (name, ColumnDomain(_Unheld(f"{show(held)} (in {engine.name} {why})")) if why else domain_of(held))
+            (name, ColumnDomain(_Unheld(f"{show(inner)} (in {engine.name} {why})")) if why else domain_of(inner))
         )
     return tuple(domain)
 
 
 class _Unheld(nw.Unknown):
-    """A type that an engine cannot hold, and why: what is asked of such a column is refused in these words."""
+    """A type that an engine cannot hold, with the words in which a question about such a column is refused."""
 
     __slots__ = ("words",)
 
@@ -188,9 +192,9 @@ class _Unheld(nw.Unknown):
 
 
 def plain_table(engine: SqlBackend, beside: Frame, table: pl.DataFrame) -> pl.DataFrame:
-    """A public table in the types that SQL engines hold, and that of its texts beside a frame.
+    """A public table in the types that SQL engines hold, with its texts in the form of the texts of a frame.
 
-    Errors: UnsupportedOperation
+    Errors: UnsupportedOperation for a column whose type the engine cannot hold
     """
     types = nw.from_native(table).schema
     for dtype in types.values():
@@ -199,18 +203,18 @@ def plain_table(engine: SqlBackend, beside: Frame, table: pl.DataFrame) -> pl.Da
             raise UnsupportedOperation(
                 f"join: a public column of type {show(dtype)} cannot go to {engine.name}: {why}."
             )
-        if isinstance(dtype, (nw.Int128, nw.UInt128)):  # which Arrow has no word for
+        if isinstance(dtype, (nw.Int128, nw.UInt128)):  # Arrow has no such type
             raise UnsupportedOperation(
-                f"join: a public column of type {show(dtype)} cannot go to {engine.name}; make it Int64 before."
+                f"join: a public column of type {show(dtype)} cannot go to {engine.name}: cast it to Int64 before."
             )
     families = {name: kind(dtype) for name, dtype in types.items()}
     text = pl.Binary if Kind.STRING in families.values() and engine.bytewise(beside) else pl.String
-    held = {"integer": None, "boolean": None, "string": text, "date": pl.Int64, "datetime": pl.Int64}
-    casts = {name: held.get(family, pl.Float64) for name, family in families.items()}
+    engine_types = {"integer": None, "boolean": None, "string": text, "date": pl.Int64, "datetime": pl.Int64}
+    casts = {name: engine_types.get(family, pl.Float64) for name, family in families.items()}
     table = table.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
     return table.with_columns(pl.col(name).cast(dtype) for name, dtype in casts.items() if dtype is not None)
 
 
 def texts_read(table: pl.DataFrame) -> pl.DataFrame:
-    """Totals that were read, with their texts, of which some engines hold the bytes, as texts."""
+    """A table of totals with its columns of bytes, in which some engines hold texts, as texts."""
     return table.with_columns(pl.col(pl.Binary).cast(pl.String))

@@ -1,4 +1,4 @@
-"""Tables through Arrow and pandas: what does not hold in its type becomes null, whatever the cell is."""
+"""Tables of pandas and PyArrow, converted through Arrow. A cell that is not valid in its column's type becomes null."""
 
 from dpframe.engine.intake.arrow import (
     partition_of,

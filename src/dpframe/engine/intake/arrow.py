@@ -1,8 +1,8 @@
-"""Tables through Arrow: PyArrow's own, and pandas'. Only the columns that a query reads are converted.
+"""Tables of PyArrow and pandas, through Arrow. Only the columns that a query reads are converted.
 
-Whatever is brought may be hostile: memory that does not hold in its type (`dpframe.engine.intake.buffers`), objects
-whose own code raises (`dpframe.engine.intake.cells`), columns that give other cells than they say. What does not hold
-is null, for its cell alone.
+A table may be hostile. Its memory may not be valid for its type (`dpframe.engine.intake.buffers`), it may contain
+objects whose own code raises (`dpframe.engine.intake.cells`), and a column may give other cells than it states. A cell
+that is not valid becomes null, and no other cell changes.
 """
 
 from __future__ import annotations
@@ -35,16 +35,14 @@ def _arrow_schema(fields: Sequence[pa.Field]) -> tuple[tuple[str, ColumnDomain],
 
 
 def _arrow_domain(dtype: pa.DataType) -> ColumnDomain:
-    """What a type of Arrow is; what has no counterpart only matters when its column is used."""
+    """The domain of an Arrow type. A type without a counterpart is Unknown, and refused when its column is used."""
     if pa.types.is_timestamp(dtype) and dtype.tz is not None and not _is_zone(dtype.tz):
-        return ColumnDomain(
-            Unread(f"{dtype} (its time zone is none of the IANA names; convert its times to 'UTC' first)")
-        )
-    if pa.types.is_decimal256(dtype):  # which makes Polars panic, and write about it
+        return ColumnDomain(Unread(f"{dtype} (its time zone has no IANA name; convert its times to 'UTC' first)"))
+    if pa.types.is_decimal256(dtype):  # Polars would panic, and print that it does
         return ColumnDomain(Unread(f"{dtype} (first: table.cast, to decimal128 or float64)"))
     if dtype == pa.string_view() and not _views_are_read():
         return ColumnDomain(Unread(f"{dtype} (PyArrow {pa.__version__} cannot check it; bring it as string)"))
-    if pa.types.is_interval(dtype):  # of which Polars would print that it panics
+    if pa.types.is_interval(dtype):  # Polars would panic, and print that it does
         return ColumnDomain(nw.Unknown())
     try:
         empty = pl.from_arrow(pa.table({"x": pa.array([], type=dtype)}))
@@ -57,7 +55,7 @@ def _arrow_domain(dtype: pa.DataType) -> ColumnDomain:
 
 @cache
 def _views_are_read() -> bool:
-    """Whether this version of PyArrow makes an array of views from its buffers: 16 does not."""
+    """Whether this version of PyArrow can make an array of string views from buffers. PyArrow 16 cannot."""
     views = pa.array(["a"], pa.string_view())
     try:
         pa.Array.from_buffers(views.type, 1, views.buffers())
@@ -77,30 +75,33 @@ def _is_zone(name: str) -> bool:
 def _and_unnamed(
     schema: tuple[tuple[str, ColumnDomain], ...], names: Iterable[object]
 ) -> tuple[tuple[str, ColumnDomain], ...]:
-    """The columns of a schema, and those that no name can mean, each with the line that gives it one; never read."""
-    found = dict(schema)
+    """The schema with an entry for each column that a question cannot name, with the line that gives it a name.
+
+    Such columns have a name that is not a text, or a name that several columns have. They are never read.
+    """
+    domains = dict(schema)
     for name, many in Counter(names).items():
         if isinstance(name, tuple):
-            what = "unread (flatten its name first: df.columns = ['_'.join(map(str, c)) for c in df.columns])"
+            reason = "unread (flatten its name first: df.columns = ['_'.join(map(str, c)) for c in df.columns])"
         elif not isinstance(name, str):
-            what = "unread (its name is no text; first: df.columns = df.columns.astype(str))"
+            reason = "unread (its name is not a text; first: df.columns = df.columns.astype(str))"
         elif many > 1:
-            what = f"unread ({many} columns have this name; first: df.columns = [...], each with its own)"
+            reason = f"unread ({many} columns have this name; first: df.columns = [...], each with its own)"
         else:
             continue
-        (shown,) = each(str, [name])  # a name may be an object with code of its own
-        if shown is not None:
-            found.setdefault(str.__str__(shown), ColumnDomain(Unread(what)))
-    return tuple(found.items())
+        (text_name,) = each(str, [name])  # a name may be an object whose own code raises
+        if text_name is not None:
+            domains.setdefault(str.__str__(text_name), ColumnDomain(Unread(reason)))
+    return tuple(domains.items())
 
 
 def _from_arrow(columns: dict[str, Any], height: int) -> pl.LazyFrame:
-    """Columns as a lazy frame; where none is wanted, the rows are still there to be counted."""
+    """Columns as a lazy frame. Without columns, the frame has one column of nulls, so that its rows can be counted."""
     columns = columns or {"": pa.nulls(height, pa.bool_())}
-    numbered = pa.Table.from_arrays(list(columns.values()), names=[str(i) for i in range(len(columns))])
-    rows = pl.from_arrow(numbered)
+    table = pa.Table.from_arrays(list(columns.values()), names=[str(i) for i in range(len(columns))])
+    rows = pl.from_arrow(table)
     assert isinstance(rows, pl.DataFrame)
-    rows.columns = list(columns)  # on the way, a name "" would become another one
+    rows.columns = list(columns)  # names are set here because the conversion would change a name ""
     return rows.lazy()
 
 
@@ -109,9 +110,9 @@ def _sound(column: Any) -> Any:
 
 
 def _seconds(column: Any) -> Any:
-    """Times in seconds become milliseconds; null where those do not fit, or they would wrap onto other times.
+    """A column with null for times in seconds that do not fit as milliseconds: a conversion would wrap them.
 
-    Of decimals of 76 digits, which Polars has not, only whether there is a value is left.
+    A column of decimals of 76 digits, which Polars lacks, becomes True for a value and null for none.
     """
     if pa.types.is_decimal256(column.type):
         return pc.if_else(column.is_valid(), pa.scalar(True), pa.scalar(None, pa.bool_()))
@@ -127,9 +128,9 @@ def _unread_of(schema: Iterable[tuple[str, ColumnDomain]]) -> frozenset[str]:
 
 
 def _is_there(column: Any) -> Any:
-    """A column of which nothing can be asked but whether there is a value: True, or null.
+    """A column of which a question can only use whether it is null: True for a value, or null.
 
-    Its own type stays behind: Polars has none for some of them, and panics at others.
+    The column's own type is dropped, since Polars lacks some of these types and panics at others.
     """
     (there,) = each(lambda cells: pa.array(_valid(cells), pa.bool_()), [column])
     if there is None or len(there) != len(column):
@@ -142,15 +143,15 @@ def _valid(column: Any) -> Any:
 
 
 def from_pyarrow(table: Any) -> Data | None:
-    """A PyArrow Table; None for anything else."""
+    """A PyArrow Table as `Data`; None for any other object."""
     if not isinstance(table, pa.Table):
         return None
     names = table.column_names
     unique = [name for name in names if names.count(name) == 1]
 
-    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+    def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = table.slice(0, 0) if empty else table
-        columns = {name: (_is_there if name in unread else _sound)(rows.column(name)) for name in wanted}
+        columns = {name: (_is_there if name in unread else _sound)(rows.column(name)) for name in selection}
         return _from_arrow(columns, rows.num_rows)
 
     schema = _arrow_schema([table.schema.field(name) for name in unique])
@@ -162,27 +163,27 @@ def from_pyarrow(table: Any) -> Data | None:
 
 
 def from_pandas(frame: Any) -> Data | None:
-    """A pandas DataFrame, as it is now; None for anything else."""
+    """A pandas DataFrame as `Data`, with the columns that it has now; None for any other object."""
     if not isinstance(frame, pd.DataFrame):
         return None
-    frame = pd.DataFrame(frame, copy=False)  # whose own methods and attrs stay behind
+    frame = pd.DataFrame(frame, copy=False)  # without the methods and attrs of a subclass
     counts = frame.columns.value_counts()
     names = [name for name in frame.columns if isinstance(name, str) and counts[name] == 1]
     dtypes = {name: frame.dtypes[name] for name in names}
 
-    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+    def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
         rows = frame.iloc[:0] if empty else frame
-        columns = {name: (_is_there if name in unread else _from_pandas)(rows[name]) for name in wanted}
+        columns = {name: (_is_there if name in unread else _from_pandas)(rows[name]) for name in selection}
         return _from_arrow(columns, len(rows))
 
     schema = dict(_arrow_schema([pa.field(name, _pandas_type(dtype)) for name, dtype in dtypes.items()]))
-    schema |= {name: ColumnDomain(Unread(what)) for name, dtype in dtypes.items() if (what := _unread(name, dtype))}
+    schema |= {name: ColumnDomain(Unread(reason)) for name, dtype in dtypes.items() if (reason := _unread(name, dtype))}
     unread = _unread_of(schema.items())
     return Data("pandas", _and_unnamed(tuple(schema.items()), frame.columns), scan)
 
 
 def _unread(name: str, dtype: Any) -> str:
-    """A type that Arrow does not take, and what to type before; "" for others."""
+    """The words for a type that Arrow does not take, with the line that converts it; "" for other types."""
     if isinstance(dtype, pd.PeriodDtype):
         return f"{dtype} (make it a time first: df[{name!r}].dt.to_timestamp())"
     if isinstance(dtype, pd.SparseDtype):
@@ -191,26 +192,29 @@ def _unread(name: str, dtype: Any) -> str:
 
 
 def from_modin(frame: Any) -> Data | None:
-    """A Modin DataFrame: pandas' types, and of its rows the columns that a query reads; None for anything else."""
+    """A Modin DataFrame as `Data`, with the types of pandas; None for any other object.
+
+    Only the columns that a query reads are converted to pandas.
+    """
     if type(frame).__name__ != "DataFrame":
         return None
-    frame = frame.copy()  # whose parts are shared until one of them is written
+    frame = frame.copy()  # copy on write: the copy shares its memory until a part is changed
     dtypes = {name: frame.dtypes[name] for name in frame.columns if list(frame.columns).count(name) == 1}
     types = from_pandas(pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in dtypes.items()}))
     assert types is not None
 
-    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
-        if empty or not wanted:
+    def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        if empty or not selection:
             rows = pl.LazyFrame({"": pl.repeat(None, 0 if empty else len(frame), eager=True)})
-            return types.scan(wanted, empty=True) if wanted else rows
-        part = frame[list(wanted)].modin.to_pandas()
-        return pl.DataFrame({name: of_type(part[name], dtypes[name]) for name in wanted}).lazy()
+            return types.scan(selection, empty=True) if selection else rows
+        part = frame[list(selection)].modin.to_pandas()
+        return pl.DataFrame({name: of_type(part[name], dtypes[name]) for name in selection}).lazy()
 
     return Data("pandas", _and_unnamed(types.schema, frame.columns), scan)
 
 
 def _pandas_type(dtype: Any) -> pa.DataType:
-    """The Arrow type of a pandas type. Objects are read as text: what they hold is not for the schema to know."""
+    """The Arrow type of a pandas type. Columns of objects are read as text: the schema must not depend on the cells."""
     if isinstance(dtype, pd.CategoricalDtype):
         return _pandas_type(dtype.categories.dtype)
     if isinstance(dtype, pd.ArrowDtype):
@@ -219,29 +223,29 @@ def _pandas_type(dtype: Any) -> pa.DataType:
         return pa.string()
     try:
         return pa.Array.from_pandas(pd.Series([], dtype=dtype)).type
-    except Exception:  # periods, intervals, sparse columns: only matter when used
+    except Exception:  # periods, intervals, sparse columns: refused when a question uses the column
         return pa.list_(pa.null())
 
 
 def _from_pandas(series: Any) -> Any:
-    """A column of pandas as Arrow, with as many cells; null where one does not hold in the column's type."""
-    dtype, wanted = series.dtype, _pandas_type(series.dtype)
+    """A pandas column as Arrow, with as many cells; null where a cell is not valid in the column's type."""
+    dtype, target = series.dtype, _pandas_type(series.dtype)
     if isinstance(dtype, pd.CategoricalDtype):
         values = _from_pandas(_categories(series))
         codes, missing = _codes(series)
-        return values.take(pa.array(codes, mask=missing)) if len(values) else pa.nulls(len(series), wanted)
+        return values.take(pa.array(codes, mask=missing)) if len(values) else pa.nulls(len(series), target)
     if dtype == "object" or (isinstance(dtype, pd.StringDtype) and dtype.storage == "python"):
         return _texts(series)
-    (column,) = each(lambda series: _brought(series, wanted), [series])  # the column may be of a class of its own
-    return _one_by_one(series, _in_polars(wanted)).to_arrow() if column is None else _sound(column)
+    (column,) = each(lambda series: _brought(series, target), [series])  # the column's class may have code that raises
+    return _one_by_one(series, _in_polars(target)).to_arrow() if column is None else _sound(column)
 
 
-def _brought(series: Any, wanted: pa.DataType) -> Any:
-    """A column as it gives itself to Arrow; None where these are other cells than it should have."""
+def _brought(series: Any, target: pa.DataType) -> Any:
+    """A column converted to Arrow by its own class; None where the number or the type of the cells is wrong."""
     arrays = hasattr(series.array, "__arrow_array__")
-    column = series.array.__arrow_array__() if arrays else pa.Array.from_pandas(series, type=wanted)
-    texts = pa.types.is_string(wanted) and pa.types.is_large_string(column.type)
-    return column if len(column) == len(series) and (texts or plain_type(column.type) == wanted) else None
+    column = series.array.__arrow_array__() if arrays else pa.Array.from_pandas(series, type=target)
+    texts = pa.types.is_string(target) and pa.types.is_large_string(column.type)
+    return column if len(column) == len(series) and (texts or plain_type(column.type) == target) else None
 
 
 def _categories(series: Any) -> Any:
@@ -250,13 +254,13 @@ def _categories(series: Any) -> Any:
 
 
 def _codes(series: Any) -> tuple[Any, Any]:
-    """The codes of a column of categories, and where there is none, or one that no category has."""
+    """The codes of a column of categories, and for each row whether its code belongs to no category."""
     codes = series.array.codes
     return codes, (codes < 0) | (codes >= len(series.array.categories))
 
 
 def _in_polars(dtype: pa.DataType) -> pl.DataType:
-    """The type in Polars of one of Arrow; Null where there is none."""
+    """The Polars type of an Arrow type; Null where Polars has none."""
     if _arrow_domain(dtype).dtype == nw.Unknown():
         return pl.Null()
     empty = pl.from_arrow(pa.array([], type=dtype))
@@ -264,9 +268,9 @@ def _in_polars(dtype: pa.DataType) -> pl.DataType:
 
 
 def _texts(series: Any) -> pa.Array:
-    """A column of Python objects as text, object by object, so that no row decides how another is read.
+    """A column of Python objects as text. Each object is converted by itself, so no row affects another row's text.
 
-    Arrow converts texts at once, and to the same as `cells.text`; anything else among them is left to it.
+    A column of texts alone is converted by Arrow at once, with the result that `cells.text` would give.
     """
     objects = _objects(series)
     (family,) = each(lambda cells: pd.api.types.infer_dtype(cells, skipna=True), [series])
@@ -274,46 +278,47 @@ def _texts(series: Any) -> pa.Array:
         try:
             return pa.Array.from_pandas(series, type=pa.large_string())
         except (pa.ArrowException, ValueError):
-            pass  # a text that is no Unicode
+            pass  # some text is not Unicode
     return pa.array(each(lambda i: text(objects[i]), range(len(objects))), type=pa.large_string())
 
 
 def _objects(series: Any) -> Any:
-    """The cells of a column of objects as they are now: before pandas 3, an object's own code can change the others."""
+    """A copy of the cells of a column of objects: before pandas 3, an object's own code can change other cells."""
     (cells,) = each(lambda array: np.array(array, dtype=object, copy=True), [series.array])
     return cells if cells is not None and cells.shape == (len(series),) else series.array
 
 
-# Columns by the type that they have in the whole of a table
+# Columns of one partition, read by the types of the whole table
 
 
 def of_type(series: Any, dtype: Any) -> pl.Series:
-    """A column of one partition, read by the type that it has in the whole table; null where that does not hold it.
+    """A column of one partition in the type that it has in the whole table; null where that type cannot hold a cell.
 
-    A partition may have another type than the whole because of one of its cells. So each cell is read by its own value:
-    alike in a column of objects, of floats or of categories, whatever is beside it (see `cells.value_for`).
+    One cell can give a partition another type than the whole table has. So each cell is read from its own value alone:
+    the result does not depend on the other cells, nor on whether the column holds objects, floats or categories (see
+    `cells.value_for`).
     """
-    wanted = _in_polars(_pandas_type(dtype))
+    target = _in_polars(_pandas_type(dtype))
     if isinstance(series.dtype, pd.CategoricalDtype):
         values = of_type(_categories(series), dtype)
         codes, missing = _codes(series)
-        known = pl.Series(codes.astype("int64")).set(pl.Series(missing), None)
-        return values.gather(known) if len(values) else pl.Series([None] * len(series), dtype=wanted)
+        indices = pl.Series(codes.astype("int64")).set(pl.Series(missing), None)
+        return values.gather(indices) if len(values) else pl.Series([None] * len(series), dtype=target)
     if series.dtype == "object":
-        return pl.Series(_texts(series)) if wanted == pl.String else _one_by_one(series, wanted)
+        return pl.Series(_texts(series)) if target == pl.String else _one_by_one(series, target)
     if _in_polars(_pandas_type(series.dtype)) == pl.Null:
-        return _one_by_one(series, wanted)
-    read = pl.Series(_from_pandas(series))
-    if read.dtype == wanted:
-        return read
-    convert = None if wanted == pl.String else _conversion(read.dtype, wanted)
-    return _one_by_one(series, wanted) if convert is None else read.to_frame("x").select(convert(pl.col("x")))["x"]
+        return _one_by_one(series, target)
+    column = pl.Series(_from_pandas(series))
+    if column.dtype == target:
+        return column
+    convert = None if target == pl.String else _conversion(column.dtype, target)
+    return _one_by_one(series, target) if convert is None else column.to_frame("x").select(convert(pl.col("x")))["x"]
 
 
 def partition_of(partition: Any, types: Mapping[str, Any]) -> pl.DataFrame:
-    """The columns of a partition by the types of the whole table. Errors: none, whatever the partition is.
+    """The columns of a partition in the types of the whole table. Errors: none, whatever the partition is.
 
-    A column that the partition does not have, or has twice, is null; what is no pandas DataFrame has no row.
+    A column that the partition lacks, or has twice, is null. A partition that is not a pandas DataFrame has no row.
     """
     rows = pd.DataFrame(partition if isinstance(partition, pd.DataFrame) else None, copy=False)
     numbers: dict[str, list[int]] = {}
@@ -325,49 +330,56 @@ def partition_of(partition: Any, types: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame({name: of_type(column, types[name]) for name, column in columns.items()})
 
 
-def _one_by_one(series: Any, wanted: pl.DataType) -> pl.Series:
-    """A column cell by cell, as texts or as values of a type."""
+def _one_by_one(series: Any, target: pl.DataType) -> pl.Series:
+    """A column converted cell by cell, to texts or to values of another type."""
     array = _objects(series) if series.dtype == "object" else series.array
-    read = text if wanted == pl.String else value_for(wanted)
-    cells = each(lambda i: read(array[i]), range(len(array)))
-    times = isinstance(wanted, (pl.Date, pl.Datetime, pl.Duration))
-    return pl.Series(cells, dtype=pl.Int64 if times else wanted).cast(wanted, strict=False)
+    reader = text if target == pl.String else value_for(target)
+    cells = each(lambda i: reader(array[i]), range(len(array)))
+    times = isinstance(target, (pl.Date, pl.Datetime, pl.Duration))
+    return pl.Series(cells, dtype=pl.Int64 if times else target).cast(target, strict=False)
 
 
-def _conversion(source: pl.DataType, wanted: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
-    """Whole columns of numbers or times, read as `cells.value_for` reads each cell; None where nothing is quicker."""
+def _conversion(source: pl.DataType, target: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
+    """A conversion of whole columns of numbers or times, with the results of `cells.value_for` for each cell.
+
+    None where there is no such conversion, and the column has to be converted cell by cell.
+    """
     if source == pl.Boolean or source.is_integer() or source.is_float():
-        return _of_numbers(source, wanted)
+        return _of_numbers(source, target)
     times = (pl.Date, pl.Datetime)
-    if isinstance(source, pl.Duration) and isinstance(wanted, pl.Duration):
-        return lambda value: _retimed(value, _per_second(source), _per_second(wanted), wanted)
-    zones = [getattr(dtype, "time_zone", None) is None for dtype in (source, wanted)]
-    if not isinstance(source, times) or not isinstance(wanted, times) or zones[0] != zones[1]:
+    if isinstance(source, pl.Duration) and isinstance(target, pl.Duration):
+        return lambda value: _retimed(value, _per_second(source), _per_second(target), target)
+    zones = [getattr(dtype, "time_zone", None) is None for dtype in (source, target)]
+    if not isinstance(source, times) or not isinstance(target, times) or zones[0] != zones[1]:
         return None
-    return lambda value: _retimed(value, _per_second(source), _per_second(wanted), wanted)
+    return lambda value: _retimed(value, _per_second(source), _per_second(target), target)
 
 
 def _per_second(dtype: pl.DataType) -> Fraction:
     return Fraction(1, 86_400) if isinstance(dtype, pl.Date) else Fraction(PER_SECOND[dtype.time_unit])  # type: ignore[attr-defined]
 
 
-def _of_numbers(source: pl.DataType, wanted: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
-    if wanted == pl.Boolean:
+def _of_numbers(source: pl.DataType, target: pl.DataType) -> Callable[[pl.Expr], pl.Expr] | None:
+    if target == pl.Boolean:
         return lambda value: pl.when((value == 0) | (value == 1)).then(value == 1)
-    if wanted.is_integer() and source.is_float():
-        return lambda value: pl.when(value.floor() == value).then(value).cast(wanted, strict=False)
-    if wanted.is_integer():
-        return lambda value: value.cast(wanted, strict=False)
-    return (lambda value: value.cast(pl.Float64).cast(wanted)) if wanted.is_float() else None
+    if target.is_integer() and source.is_float():
+        return lambda value: pl.when(value.floor() == value).then(value).cast(target, strict=False)
+    if target.is_integer():
+        return lambda value: value.cast(target, strict=False)
+    return (lambda value: value.cast(pl.Float64).cast(target)) if target.is_float() else None
 
 
-def _retimed(value: pl.Expr, have: Fraction, want: Fraction, wanted: pl.DataType) -> pl.Expr:
-    """Ticks of one unit as those of another, rounded down; dates only of midnights; null where they do not fit."""
+def _retimed(value: pl.Expr, have: Fraction, want: Fraction, target: pl.DataType) -> pl.Expr:
+    """Ticks of one unit converted to another, rounded down; null where they do not fit.
+
+    Input:  have, want: ticks per second of the two units
+    Output: for a target of dates, null where a time is not midnight
+    """
     ticks, ratio = value.cast(pl.Int64), want / have
     if ratio >= 1:
         most = (2**63 - 1) // ratio.numerator
-        return pl.when(ticks.is_between(-most, most)).then(ticks * ratio.numerator).cast(wanted, strict=False)
+        return pl.when(ticks.is_between(-most, most)).then(ticks * ratio.numerator).cast(target, strict=False)
     whole = ticks // ratio.denominator
-    if wanted == pl.Date:
+    if target == pl.Date:
         whole = pl.when(ticks % ratio.denominator == 0).then(whole)
-    return whole.cast(pl.Int32, strict=False).cast(wanted) if wanted == pl.Date else whole.cast(wanted)
+    return whole.cast(pl.Int32, strict=False).cast(target) if target == pl.Date else whole.cast(target)

@@ -1,14 +1,21 @@
-"""Arrow memory as it is brought, held against its type: a cell that does not hold in its type is null.
+"""Checks of the memory of Arrow tables: a cell that is not valid in its column's type becomes null.
 
-Nothing checks Arrow's memory when a table is made: `pyarrow.parquet.read_table` gives texts that are no UTF-8, and
-other programs hand over what they like. An engine trusts such memory, so that one cell can end the process after the
-charge. Each cell is therefore checked, and only the cells that are wrong are null: nobody's rows change with the cell
-of somebody else, and nothing is refused, since a refusal would tell that there is such a cell.
+PyArrow does not check memory when a table is made: `pyarrow.parquet.read_table` returns texts that are not UTF-8, and
+other programs can hand over any memory. An engine trusts this memory, so one invalid cell could end the process after
+the charge. Therefore each cell is checked. Only invalid cells become null, so one unit's cell does not change the rows
+of another. No table is refused, since a refusal would tell that it has such a cell.
 
-What is checked: offsets and views point into their buffers; texts are UTF-8, also beneath a null, where kernels look
-too; decimals have no more digits than their type; a date in milliseconds is a whole day; codes are those of a
-dictionary; runs end one after the other; nulls are counted anew. Whole numbers, floats, Booleans, days and ticks hold
-whatever their bits are.
+These properties are checked:
+
+- offsets and views point into their buffers;
+- texts are UTF-8, also beneath a null, because functions of engines read that memory too;
+- decimals have no more digits than their type allows;
+- a date in milliseconds is a whole day;
+- each code is one of its dictionary;
+- the ends of runs increase;
+- the number of nulls, which is counted again.
+
+Whole numbers, floats, Booleans, days and ticks are valid for all bits.
 """
 
 from __future__ import annotations
@@ -23,11 +30,11 @@ import pyarrow.compute as pc
 
 __all__ = ["plain_type", "sound"]
 
-_BLOCK = 4096  # cells that are looked at one by one where one of them is wrong
+_BLOCK = 4096  # a piece of at most this many cells is checked cell by cell if one of them is invalid
 
 
 def plain_type(dtype: pa.DataType) -> pa.DataType:
-    """The type of the cells of a column, which a dictionary or runs may hold."""
+    """The type of the cells of a column. For a dictionary or runs, it is the type of their values."""
     return plain_type(dtype.value_type) if _encoded(dtype) else dtype
 
 
@@ -36,12 +43,12 @@ def _encoded(dtype: pa.DataType) -> bool:
 
 
 def sound(column: Any) -> pa.ChunkedArray:
-    """A column without dictionaries and runs, with null for each cell that does not hold in its type.
+    """A column with null for each invalid cell, and without dictionaries and runs.
 
     Input:  an Array or ChunkedArray of numbers, Booleans, texts, dates, times or durations, or of a dictionary or runs
             of them
-    Output: as many cells, of the plain type; texts of dictionaries and runs as large ones, which no number of cells
-            overflows
+    Output: as many cells, of the plain type. Texts of dictionaries and runs become `large_string`, whose 64-bit offsets
+            cannot overflow
     Errors: none
     """
     dtype = _roomy(column.type)
@@ -50,7 +57,7 @@ def sound(column: Any) -> pa.ChunkedArray:
 
 
 def _roomy(dtype: pa.DataType) -> pa.DataType:
-    """The type in which the cells of a column are given."""
+    """The type of the column that `sound` returns."""
     if _encoded(dtype) and _is_text(plain_type(dtype)):
         return pa.large_string()
     return plain_type(dtype)
@@ -79,11 +86,14 @@ def _sound(chunk: Any) -> Iterator[Any]:
 
 
 def _plain(chunk: Any, *, nulls: bool = True) -> Any:
-    """The same cells with their nulls counted anew, or taken for cells; None where buffers are too small for them."""
-    first, *others = chunk.buffers()
+    """An array over the memory of a chunk, with its nulls counted again; None where the buffers are too small.
+
+    Input:  nulls: False to take the memory beneath nulls for cells
+    """
+    first, *buffers = chunk.buffers()
     count = -1 if nulls else 0
     with contextlib.suppress(pa.ArrowException, ValueError):
-        return pa.Array.from_buffers(chunk.type, len(chunk), [first if nulls else None, *others], count, chunk.offset)
+        return pa.Array.from_buffers(chunk.type, len(chunk), [first if nulls else None, *buffers], count, chunk.offset)
     return None
 
 
@@ -92,7 +102,7 @@ def _may_be_wrong(dtype: pa.DataType) -> bool:
 
 
 def _pieces(array: Any, size: int) -> Iterator[Any]:
-    """An array in parts that hold, cut where they do not: halves, down to blocks, and those cell by cell."""
+    """Pieces of an array, with null for each invalid cell. Invalid pieces are halved, and blocks are cut into cells."""
     if _holds(array):
         yield array
     elif size == 1:
@@ -105,7 +115,7 @@ def _pieces(array: Any, size: int) -> Iterator[Any]:
 
 
 def _holds(array: Any) -> bool:
-    """Whether all cells hold in their type; of texts, the bytes beneath nulls too."""
+    """Whether all cells are valid. For texts this includes the bytes beneath nulls."""
     bare = _plain(array, nulls=False) if _is_text(array.type) else array
     if bare is None:
         return False
@@ -117,7 +127,7 @@ def _holds(array: Any) -> bool:
 
 
 def _decoded(chunk: Any) -> Iterator[Any]:
-    """The cells of a dictionary; null where a code is none of its own, or its value does not hold."""
+    """The cells of a dictionary; null where a code is not in the dictionary, or its value is invalid."""
     dtype = _roomy(chunk.type)
     codes, values = _plain(chunk.indices), sound(chunk.dictionary)
     if codes is None or not len(values):
@@ -132,7 +142,7 @@ def _decoded(chunk: Any) -> Iterator[Any]:
 
 
 def _unrolled(chunk: Any) -> Iterator[Any]:
-    """The cells of runs; null where a value does not hold, and everywhere where the ends of the runs do not."""
+    """The cells of runs; null where a value is invalid. All cells are null if the ends of the runs are invalid."""
     dtype, ends, values = _roomy(chunk.type), _plain(chunk.run_ends, nulls=False), sound(chunk.values)
     last = None if ends is None else ends.to_numpy()
     rising = last is not None and len(last) and last[0] > 0 and bool(np.all(np.diff(last.astype(np.int64)) > 0))

@@ -1,8 +1,9 @@
-"""Cells that are Python objects, one by one: as text, or as what a column of another type holds of them.
+"""Cells that are Python objects: each is converted by itself to a text, or to a value of another type.
 
-An object's own code may raise, give back anything, or say that it is of another class. What it raises makes its cell
-null and reaches nobody: a release that failed would tell of it. Only what a signal raises is let through, so that an
-interrupt from the keyboard stops the work. How an object is read depends on it alone, never on those beside it.
+An object's own code may raise, return anything, or claim to be of another class. If it raises, its cell becomes null,
+and the error is dropped, because a release that failed would tell that there is such a cell. Only an exception that a
+signal raises is passed on, so that an interrupt from the keyboard stops the work. The result for an object depends on
+this object alone, never on other cells.
 """
 
 from __future__ import annotations
@@ -27,16 +28,17 @@ __all__ = ["each", "text", "value_for"]
 T = TypeVar("T")
 
 
-def each(read: Callable[[Any], T], cells: Iterable[Any]) -> list[T | None]:
-    """What `read` gives for each cell, None where it raises.
+def each(reader: Callable[[Any], T], cells: Iterable[Any]) -> list[T | None]:
+    """The result of `reader` for each cell, None where it raises.
 
-    Errors: KeyboardInterrupt, SystemExit or whatever else a signal's handler raises; a cell that raises these is None
+    Errors: KeyboardInterrupt, SystemExit or any other exception of a signal's handler. A cell whose own code raises one
+            of these is None
     """
     values: list[T | None] = []
     with _signals() as arrived:
         for cell in cells:
             try:
-                values.append(read(cell))
+                values.append(reader(cell))
             except BaseException:
                 if arrived:
                     raise
@@ -46,7 +48,7 @@ def each(read: Callable[[Any], T], cells: Iterable[Any]) -> list[T | None]:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[list[int]]:
-    """The signals that arrive while the block runs. Python gives them to the main thread alone."""
+    """A list of the signals that arrive while the block runs. Python delivers signals to the main thread alone."""
     arrived: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield arrived
@@ -60,13 +62,13 @@ def _signals() -> Iterator[list[int]]:
         return handle
 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    changed = {number: handler for number, handler in handlers.items() if callable(handler)}
-    for number, handler in changed.items():
+    replaced_handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number, handler in replaced_handlers.items():
         signal.signal(number, noted(handler))
     try:
         yield arrived
     finally:
-        for number, handler in changed.items():
+        for number, handler in replaced_handlers.items():
             signal.signal(number, handler)
 
 
@@ -74,17 +76,17 @@ def _signals() -> Iterator[list[int]]:
 
 
 def text(value: object) -> str | None:
-    """One object as text: equal numbers have one text; what is missing is null, and so is what is no Unicode."""
+    """An object as text; None for a missing value. Equal numbers have one text. Errors: a text that is not Unicode."""
     if _missing(value):
         return None
     if isinstance(value, str):
-        read = str.__str__(value)
+        characters = str.__str__(value)
     elif isinstance(value, (numbers.Real, Decimal)) and not isinstance(value, (bool, np.bool_)):
-        read = _number_text(value)
+        characters = _number_text(value)
     else:
-        read = str.__str__(str(value))  # which a class of texts may give, with code of its own
-    read.encode()
-    return read
+        characters = str.__str__(str(value))  # str(value) may be of a subclass of str with code of its own
+    characters.encode()
+    return characters
 
 
 def _missing(value: object) -> bool:
@@ -101,21 +103,21 @@ def _number_text(value: Any) -> str:
 
 
 def _finite(value: Any) -> bool:
-    """Whether a number is finite; one that is no float may be, and be larger than any float."""
+    """Whether a number is finite. An integer or fraction is, even if it is larger than any float."""
     if isinstance(value, (int, Fraction)):
         return True
     return Decimal.is_finite(value) if isinstance(value, Decimal) else math.isfinite(value)
 
 
-_MOST_BITS = 2**13  # those of a fraction's parts, some 2,400 digits; a number with more is null
-_MOST_DIGITS = 2**12  # above which a decimal surely has more bits
+_MOST_BITS = 2**13  # limit for numerator and denominator (2,466 digits); a number beyond it becomes null
+_MOST_DIGITS = 2**12  # a decimal with more digits than this surely has more than _MOST_BITS bits
 
 
 def _exact(value: Any) -> Fraction:
     """A finite number of Python or numpy, exactly.
 
-    Bound:  the time depends on the digits that are there and not on the exponent: as a fraction, Decimal("1e999999999")
-            would have a billion digits
+    Bound:  the time depends on the number of digits and not on the exponent: Decimal("1e999999999") has one digit, and
+            as a fraction it would have a billion
     Errors: OverflowError where the fraction would be longer than `_MOST_BITS`
     """
     if isinstance(value, Decimal):
@@ -128,26 +130,26 @@ def _exact(value: Any) -> Fraction:
 
 
 def _exact_decimal(value: Decimal) -> Fraction:
-    """A decimal without the zeros at its end, so that 1 and 1.00 are one number whatever their exponents are."""
+    """A decimal as a fraction. Zeros at its end are dropped first, so that 1 and 1.00 have one result."""
     sign, digits, exponent = Decimal.as_tuple(value)
     assert isinstance(exponent, int)
     last = max((place for place, digit in enumerate(digits, 1) if digit), default=0)
     if not last:
         return Fraction(0)
-    power = exponent + len(digits) - last  # that of the last digit that is not 0
+    power = exponent + len(digits) - last  # exponent of the last digit that is not 0
     if power < -_MOST_DIGITS or last + power > _MOST_DIGITS:
         raise OverflowError
     return Fraction(Decimal((sign, digits[:last], power)))
 
 
-# As what a column of another type holds
+# As a value of a column's type
 
 
 def value_for(dtype: pl.DataType) -> Callable[[Any], Any]:
-    """How a column of a type reads an object: as the value of that type that it is, None where it is none.
+    """The function that converts an object to a value of a type, or to None where the type cannot hold it.
 
-    A number is itself wherever it fits, True and False are 1 and 0, a text is no number and no time. Times are whole
-    ticks, rounded down; a time with a zone is none without.
+    A number stays itself wherever it fits. True and False are 1 and 0. A text is neither a number nor a time. Times
+    become whole ticks, rounded down. A time with a zone does not fit a column without one, nor the other way round.
 
     >>> value_for(pl.Int8())(3.0), value_for(pl.Boolean())(1), value_for(pl.Float64())(True)
     (3, True, 1.0)
@@ -167,8 +169,8 @@ def value_for(dtype: pl.DataType) -> Callable[[Any], Any]:
     return lambda value: None
 
 
-def _or_null(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if _missing(value) else read(value)
+def _or_null(reader: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if _missing(value) else reader(value)
 
 
 def _number(value: Any) -> Fraction | None:
@@ -198,29 +200,29 @@ def _within(number: int | None, low: int, high: int) -> int | None:
 
 def _float(value: Any) -> float | None:
     if isinstance(value, (float, np.floating, Decimal)):
-        return float(value)  # rounded once, and infinite or 0 beyond the floats
+        return float(value)  # rounded once; a number beyond the floats becomes infinite or 0
     exact = _number(value)
     return None if exact is None else float(exact)
 
 
 def _decimal(exact: Fraction | None, digits: int, scale: int) -> Decimal | None:
-    """A number of at most so many digits, of which so many are after the point."""
-    unscaled = None if exact is None else _whole(exact * 10**scale)
-    if unscaled is None or abs(unscaled) >= 10**digits:
+    """A Decimal of at most `digits` digits, `scale` of them after the point; None where the number does not fit."""
+    digits_as_integer = None if exact is None else _whole(exact * 10**scale)
+    if digits_as_integer is None or abs(digits_as_integer) >= 10**digits:
         return None
-    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+    return Decimal((int(digits_as_integer < 0), tuple(map(int, str(abs(digits_as_integer)))), -scale))
 
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def _ticks(value: Any, dtype: pl.DataType) -> int | None:
-    """A date, time or duration as the whole number that a column holds for it."""
+    """A date, time or duration in the ticks of a column's type."""
     if isinstance(dtype, pl.Duration):
         if not isinstance(value, (dt.timedelta, np.timedelta64)):
             return None
-        held: Any = pd.Timedelta(value)
-        return _floored(held.to_timedelta64(), held.unit, dtype.time_unit)
+        duration: Any = pd.Timedelta(value)
+        return _floored(duration.to_timedelta64(), duration.unit, dtype.time_unit)
     if not isinstance(value, (dt.date, np.datetime64)):
         return None
     time: Any = pd.Timestamp(value)
@@ -229,8 +231,8 @@ def _ticks(value: Any, dtype: pl.DataType) -> int | None:
     ticks = time.to_datetime64()
     if isinstance(dtype, pl.Datetime):
         return _floored(ticks, time.unit, dtype.time_unit)
-    days, rest = divmod(int(ticks.astype("int64")), 86_400 * PER_SECOND[time.unit])
-    return None if rest else days
+    days, remainder = divmod(int(ticks.astype("int64")), 86_400 * PER_SECOND[time.unit])
+    return None if remainder else days
 
 
 def _floored(ticks: Any, unit: str, into: str) -> int:

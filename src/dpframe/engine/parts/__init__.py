@@ -1,4 +1,4 @@
-"""A query that runs on parts of the units, whose integer totals are added."""
+"""Queries that run on one part of the units after another. The integer totals of the parts are added."""
 
 from dpframe.engine.parts.buckets import (
     added,

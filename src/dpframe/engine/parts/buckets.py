@@ -1,18 +1,24 @@
-"""An ask run on parts of the units, one after another, and added up: for tables whose partials would not fit.
+"""A question that is answered on one part of the units after another, for tables whose partials do not fit in memory.
 
-Why the totals of the parts add up to those of the whole. A part holds every row of some units and no row of any other,
-and each unit is in one part. Stages 1 to 3 look at one unit at a time: a row operation at one row, a join of protected
-tables, a concat and features at the rows of one unit, a partial at the rows of one unit and group, and the limits at
-the partials of one unit, whose groups are chosen by a hash of the salt, the unit and the group, which is the same in
-each part. So the rows that stage 4 adds up are those of the whole, each in one part, and what it adds are integers: any
-grouping of them has the same sum. Groups found in the data are those of some part, so their union is that of the whole,
-and a group that a part does not have has 0 there. Rows at a candidate, and units of a size, add up likewise.
+Why the totals of the parts add up to the totals of the whole table. Each unit is in exactly one part, and a part holds
+every row of its units. Stages 1 to 3 look at one unit at a time:
 
-Different values do not add up: two units in two parts may bring one value. Therefore a part does not count them but
-gives the pairs of group and value that its units keep; those of all parts together, each once, are those of the whole.
+- a row operation looks at one row;
+- a join of protected tables, a concat and a feature look at the rows of one unit;
+- a partial looks at the rows of one unit in one group;
+- the limits look at the partials of one unit. They choose its groups by a hash of the salt, the unit and the group,
+  and this hash does not depend on the part.
 
-How many parts there are follows from the number of rows. It changes when and where numbers are added, never a number;
-whoever watches the clock, or the progress line, may learn it, as they learn how long a query runs.
+So stage 4 adds up the weighted rows of the whole table, each in one part. The weights are integers, so the order and
+the grouping of the additions do not matter. A group that occurs in the data occurs in some part, and it has 0 in the
+parts that lack it. Numbers of rows at a candidate, and of units by size, add up in the same way.
+
+Numbers of distinct values do not add up, because two units in two parts may have one value. Therefore a part does not
+count values, but gives the pairs of group and value that its units keep. The union of these pairs over all parts is
+the set of pairs of the whole table.
+
+The number of parts follows from the number of rows. It changes when and where numbers are added, never a total.
+Someone who watches the clock or the progress line may learn the number of parts, as they learn the running time.
 """
 
 from __future__ import annotations
@@ -30,18 +36,18 @@ from dpframe.progress import watched
 
 __all__ = ["added"]
 
-_ROWS = 2**25  # rows of a part: what is held of them at once is 2 to 4 GiB
-_SEED = 0x5EED  # of the hash that says which part a unit is in: another one than chooses groups, and no secret
+_ROWS = 2**25  # rows of a part, which take 2 to 4 GiB of memory
+_SEED = 0x5EED  # seed of the hash that gives a unit its part. It is public, and is not the salt that chooses groups
 
 
 def added(question: Question, build: Build) -> list[pl.DataFrame]:
-    """What an ask adds up, on the whole where it fits, or in parts.
+    """The sums of a question, computed on all rows at once where they fit in memory, or else in parts.
 
-    Input:  the ask; build(ask, whole): its sums, lazily
-    Output: a table for each of the sums, in any order of rows
+    Input:  the question; build(question, whole): its lazy sums
+    Output: one table for each of the sums, its rows in any order
     """
     if any(source.data.engine == "dask" for source in sources_of(question.step)):
-        from dpframe.engine.parts import shuffle  # which stands on Dask
+        from dpframe.engine.parts import shuffle  # it imports Dask
 
         return shuffle.added(question, build)
     parts = split(question)
@@ -50,7 +56,7 @@ def added(question: Question, build: Build) -> list[pl.DataFrame]:
     tables: list[pl.DataFrame] = []
     for part in watched(parts, len(parts), "parts of the units"):
         sums = build(part, False)
-        tables = together([one.keys for one in sums], [tables, collected(part, [one.frame for one in sums])])
+        tables = together([entry.keys for entry in sums], [tables, collected(part, [entry.frame for entry in sums])])
     return tables
 
 
@@ -58,27 +64,33 @@ def added(question: Question, build: Build) -> list[pl.DataFrame]:
 
 
 def split(question: Question) -> list[Question]:
-    """The same ask of parts of the units; itself alone where it is small, or where nobody knows units."""
-    if not question.table.unit:  # rows are added up as they come: nothing is held but the groups
+    """The question on each part of the units, or the question alone where it needs no parts.
+
+    It needs none where the table is small, where there are no unit columns, and on engines other than Polars.
+    """
+    if not question.table.unit:  # the engine adds up rows as it reads them, and holds only the groups in memory
         return [question]
-    if any(source.data.engine != "polars" for source in sources_of(question.step)):  # which have ways of their own
+    if any(source.data.engine != "polars" for source in sources_of(question.step)):  # these manage their own memory
         return [question]
     number = -(-sum(_height(source) for source in sources_of(question.step)) // _ROWS)
     return [question] if number <= 1 else [_part(question, i, number) for i in range(number)]
 
 
 def _height(source: Source) -> int:
-    """The number of rows, which a Parquet file knows; 0 where Python gives them, so that it is asked for them once."""
+    """The number of rows of a table, which a Parquet file states in its footer.
+
+    The result is 0 where Python code produces the rows, so that this code runs once and not twice.
+    """
     assert isinstance(source.unit, tuple)
     rows: pl.LazyFrame = source.data.scan(source.unit[:1] if source.data.kind == "polars" else ())
-    counted = rows.select(pl.len())
-    return 0 if "PYTHON" in counted.explain() else int(counted.collect().item())
+    height = rows.select(pl.len())
+    return 0 if "PYTHON" in height.explain() else int(height.collect().item())
 
 
 def _part(question: Question, number: int, of: int) -> Question:
-    """The ask of the units whose hash leaves a remainder, in every protected table."""
-    made = {id(source): replace(source, data=_rows(source, number, of)) for source in sources_of(question.step)}
-    return replace(question, step=exchanged(question.step, lambda source: made[id(source)]))
+    """The question on the units whose hash modulo `of` is `number`, in every protected table."""
+    parts = {id(source): replace(source, data=_rows(source, number, of)) for source in sources_of(question.step)}
+    return replace(question, step=exchanged(question.step, lambda source: parts[id(source)]))
 
 
 def _rows(source: Source, number: int, of: int) -> Data:
@@ -86,9 +98,9 @@ def _rows(source: Source, number: int, of: int) -> Data:
     names = source.unit if isinstance(source.unit, tuple) else ()
     inside = pl.struct(comparable(name, domain[name]) for name in names).hash(_SEED) % of == number
 
-    def scan(wanted: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
-        needed = dict.fromkeys([*wanted, *names])
-        rows: pl.LazyFrame = data.scan(list(needed), empty=empty)
-        return rows.filter(inside).select(wanted)
+    def scan(selection: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
+        columns = dict.fromkeys([*selection, *names])
+        rows: pl.LazyFrame = data.scan(list(columns), empty=empty)
+        return rows.filter(inside).select(selection)
 
     return Data(data.kind, data.schema, scan, data.lazy)

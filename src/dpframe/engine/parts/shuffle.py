@@ -1,18 +1,18 @@
-"""An ask of Dask dataframes: the rows are shuffled by unit, Polars runs on each part, and the integers are added.
+"""A question about Dask dataframes: rows are shuffled by unit, Polars runs on each part, and the integers are added.
 
-Why the totals are those of the whole: see `dpframe.engine.parts.buckets`. A part holds every row of its units because a
-row goes to the part that a hash of its identifier says, taken after identifiers are read by the types of the whole
-table: equal ones, in whatever partition, table or Python type, are one text or one number by then. The hash is pandas',
-which is the same on every machine. A task that runs again gives the same, since nothing in it is drawn.
+Why the totals of the parts add up to the totals of the whole table: see `dpframe.engine.parts.buckets`. A row goes to
+the part that a hash of its identifier names, so a part holds every row of its units. The hash is taken after the
+identifiers are converted to the types of the whole table. By then equal identifiers are one text or one number, in
+whatever partition, table or Python type they came. The hash is that of pandas, which does not depend on the machine.
+Tasks draw no random numbers, so a task that runs again gives an identical result.
 
-A partition may be other than Dask says: of other types, with its columns in another order, without some of them, or
-no table at all. Each of its cells is read by its own value and the type of the whole table, and is null where that does
-not hold it (see `dpframe.engine.intake.arrow.partition_of`).
+A partition may differ from what Dask says: it may have other types, its columns in another order, fewer columns, or be
+no table at all. Each cell is read from its own value and the column's type in the whole table, and is null where that
+type cannot hold it (see `dpframe.engine.intake.arrow.partition_of`).
 
-What runs on the workers is told as little as possible: a plan without rows, the public tables that it joins, and the
-salt. What comes back are the sums of a part; only those of all parts together come to the caller. A task of ours never
-fails: an exception, or what a scheduler writes of it into a log, may hold cells. It gives None instead, and so does the
-whole.
+A worker gets no more than a plan without rows, the public tables that the plan joins, and the salt. It returns the sums
+of a part, and the caller gets only the sums over all parts. A task of ours never raises: an exception, or a scheduler's
+log of it, may show cells. It returns None instead, and then the whole result is None.
 """
 
 from __future__ import annotations
@@ -39,52 +39,56 @@ from dpframe.plan.steps import Source, exchanged, sources_of
 
 __all__ = ["added"]
 
-_PARTS = 128  # at most: each partition is cut into as many pieces
-_FAN = 16  # parts that are added up in one task
+_PARTS = 128  # largest number of parts; each partition is cut into one piece for each part
+_FAN = 16  # number of parts that one task adds up
 
 
 def added(question: Question, build: Build) -> list[pl.DataFrame]:
-    """What an ask of Dask dataframes adds up; see `buckets.added`."""
+    """The sums of a question about Dask dataframes; see `buckets.added`."""
     sources = sources_of(question.step)
     names, keys = _needed(question, build)
-    frames = [source.data.scan(wanted) for source, wanted in zip(sources, names, strict=True)]
+    frames = [source.data.scan(columns) for source, columns in zip(sources, names, strict=True)]
     number = min(max(frame.npartitions for frame in frames), _PARTS)
     pieces = []
     for source, frame in zip(sources, frames, strict=True):
         cut = delayed(_cut, nout=number)
         about = delayed((frame._meta.dtypes.to_dict(), _units(source), number))
         pieces.append([cut(partition, about) for partition in _unprojected(frame).to_delayed()])
-    said = delayed(_packed(question, build))
-    parts = [delayed(_summed)(said, [[cut[i] for cut in table] for table in pieces]) for i in range(number)]
+    plan = delayed(_packed(question, build))
+    parts = [delayed(_summed)(plan, [[cut[i] for cut in table] for table in pieces]) for i in range(number)]
     while len(parts) > 1:
         parts = [delayed(_together)(keys, parts[i : i + _FAN]) for i in range(0, len(parts), _FAN)]
     (tables,) = compute(parts[0])  # type: ignore[no-untyped-call]
     if tables is None:
-        raise RuntimeError  # its words are chosen by `totals.guarded`
+        raise RuntimeError  # `totals.guarded` replaces it by an EngineError with a message
     return list(tables)
 
 
 def _needed(question: Question, build: Build) -> tuple[list[list[str]], list[tuple[str, ...]]]:
-    """The columns that are read of each table, and the keys of each of the sums: asked of the tables without rows."""
-    read: dict[int, dict[str, None]] = {id(source): {} for source in sources_of(question.step)}
+    """The columns that the question reads of each table, and the keys of each of its sums.
+
+    Both are recorded while the question is built on the tables without rows.
+    """
+    columns: dict[int, dict[str, None]] = {id(source): {} for source in sources_of(question.step)}
 
     def listening(source: Source) -> Data:
         def scan(names: Sequence[str], *, empty: bool = False) -> pl.LazyFrame:
-            read[id(source)].update(dict.fromkeys([*names, *_units(source)]))
+            columns[id(source)].update(dict.fromkeys([*names, *_units(source)]))
             rows: pl.LazyFrame = source.data.scan(names, empty=True)
             return rows
 
         return Data(source.data.kind, source.data.schema, scan)
 
-    made = {id(source): replace(source, data=listening(source)) for source in sources_of(question.step)}
-    sums = build(replace(question, step=exchanged(question.step, lambda source: made[id(source)])), False)
-    return [list(names) for names in read.values()], [one.keys for one in sums]
+    stand_ins = {id(source): replace(source, data=listening(source)) for source in sources_of(question.step)}
+    sums = build(replace(question, step=exchanged(question.step, lambda source: stand_ins[id(source)])), False)
+    return [list(names) for names in columns.values()], [entry.keys for entry in sums]
 
 
 def _unprojected(frame: Any) -> Any:
-    """A dataframe without the choice of columns that would be its last task: a partition that lacks one would fail it.
+    """A dataframe without a selection of columns as its last task.
 
-    Where the columns are chosen while a file is read, or before other tasks, they still are.
+    Such a task would fail on a partition that lacks one of the columns. Selections that are part of reading a file, or
+    that come before other tasks, stay.
     """
     expression = frame.optimize(fuse=False).expr
     while type(expression).__name__ == "Projection":
@@ -93,9 +97,9 @@ def _unprojected(frame: Any) -> Any:
 
 
 def _units(source: Source) -> dict[str, ColumnDomain]:
-    """The columns that say whose row it is; none with `dp.Rows(k)`."""
-    known = dict(source.schema)
-    return {name: known[name] for name in source.unit} if isinstance(source.unit, tuple) else {}
+    """The identifier columns of a table; none with `dp.Rows(k)`."""
+    domains = dict(source.schema)
+    return {name: domains[name] for name in source.unit} if isinstance(source.unit, tuple) else {}
 
 
 # What runs on workers
@@ -104,7 +108,7 @@ T = TypeVar("T")
 
 
 def _or_none(run: Callable[[], T]) -> T | None:
-    """What something gives, None where it fails; Polars' PanicException is a BaseException."""
+    """The result of a function, None where it raises. BaseException is caught, as Polars' PanicException is one."""
     try:
         return run()
     except (KeyboardInterrupt, SystemExit):
@@ -114,7 +118,11 @@ def _or_none(run: Callable[[], T]) -> T | None:
 
 
 def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, ColumnDomain], int]) -> list[pl.DataFrame | None]:
-    """The rows of a partition that belong to each part, rows of nobody to none; where nobody knows units, any rows."""
+    """The rows of a partition that belong to each part.
+
+    A row without an identifier belongs to no part. In a table without unit columns, row i belongs to part i modulo the
+    number of parts.
+    """
     types, units, number = about
 
     def cut() -> list[pl.DataFrame | None]:
@@ -131,33 +139,33 @@ def _cut(partition: Any, about: tuple[dict[str, Any], dict[str, ColumnDomain], i
 
 
 def _hashable(name: str, domain: ColumnDomain) -> pl.Expr:
-    """An identifier as a number or text that pandas has a hash of."""
+    """An identifier as a number or text that pandas can hash."""
     value = comparable(name, domain)
     if kind(domain.dtype) in TIMES:
         return value.to_physical().cast(pl.Int64)
     return value.cast(pl.String) if str(domain.dtype).endswith("128") else value
 
 
-def _summed(said: bytes, pieces: list[list[pl.DataFrame | None]]) -> list[pl.DataFrame] | None:
-    """The sums of one part; None where a piece of it is."""
+def _summed(plan: bytes, pieces: list[list[pl.DataFrame | None]]) -> list[pl.DataFrame] | None:
+    """The sums of one part; None where one of its pieces is None."""
     if any(rows is None for table in pieces for rows in table):
         return None
 
     def summed() -> list[pl.DataFrame]:
         tables = [pl.concat([rows for rows in table if rows is not None]) for table in pieces]
-        question, build = _Unpickler(io.BytesIO(said), tables).load()
+        question, build = _Unpickler(io.BytesIO(plan), tables).load()
         return collected(question, [sums.frame for sums in build(question, False)])
 
     return _or_none(summed)
 
 
 def _together(keys: list[tuple[str, ...]], parts: list[list[pl.DataFrame] | None]) -> list[pl.DataFrame] | None:
-    """The sums of several parts; None where those of one are."""
-    found = [tables for tables in parts if tables is not None]
-    return _or_none(lambda: together(keys, found)) if len(found) == len(parts) else None
+    """The sums over several parts; None where the sums of one of them are None."""
+    answers = [tables for tables in parts if tables is not None]
+    return _or_none(lambda: together(keys, answers)) if len(answers) == len(parts) else None
 
 
-# A plan that travels
+# Sending a plan to the workers
 
 
 def _packed(question: Question, build: Build) -> bytes:
@@ -167,7 +175,7 @@ def _packed(question: Question, build: Build) -> bytes:
 
 
 class _Pickler(CloudPickler):  # type: ignore[misc]
-    """Protected tables travel as their number, public ones as their rows, functions as Dask sends them."""
+    """Writes a protected table as its number, a public table as its rows, and a function as Dask does."""
 
     def __init__(self, file: Any, tables: list[Data]) -> None:
         super().__init__(file)
@@ -184,7 +192,7 @@ class _Pickler(CloudPickler):  # type: ignore[misc]
 
 
 class _Unpickler(pickle.Unpickler):
-    """The plan with the rows of a part in the place of its tables."""
+    """Reads a plan and puts the rows of one part in place of its protected tables."""
 
     def __init__(self, file: Any, tables: list[pl.DataFrame]) -> None:
         super().__init__(file)

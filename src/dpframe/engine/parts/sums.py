@@ -1,4 +1,4 @@
-"""Integers that add up over units: what an ask reads from each part of them, and all parts together."""
+"""Integer sums that add up over units: the sums of a question on one part of the units, and on all parts together."""
 
 from __future__ import annotations
 
@@ -24,36 +24,39 @@ class Sums:
     keys: tuple[str, ...]
 
 
-Build = Callable[[Question, bool], Sequence[Sums]]  # of the ask, on the whole or on a part of the units
+Build = Callable[[Question, bool], Sequence[Sums]]  # (question, whether it is on all units) to its sums
 
 
 def collected(question: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
-    """Frames of one ask, computed in one go, so that what they share is read and computed once."""
+    """Frames of one question, computed in one pass, so that the rows they share are read once."""
     tables = backend_of(lazy[0]).collect(lazy, streaming=any(source.data.lazy for source in sources_of(question.step)))
     return [held_keys(question, table) for table in tables]
 
 
 def planned(question: Question, lazy: Sequence[Frame]) -> list[pl.DataFrame]:
-    """Frames of one ask on its table without rows: whatever could fail when they are computed fails here."""
+    """Frames of one question on its tables without rows. A computation that would fail later fails here."""
     return [held_keys(question, table) for table in backend_of(lazy[0]).planned(lazy)]
 
 
 def together(keys: Sequence[Sequence[str]], parts: Sequence[list[pl.DataFrame]]) -> list[pl.DataFrame]:
-    """The tables of several parts as those of all of them; a part without tables is none."""
-    found = [tables for tables in parts if tables]
-    return [_added(one, tables) for one, *tables in zip(keys, *found, strict=True)]
+    """The tables of sums over all parts, from those of each part. A part without tables adds nothing."""
+    answers = [tables for tables in parts if tables]
+    return [_added(key_columns, tables) for key_columns, *tables in zip(keys, *answers, strict=True)]
 
 
 def _added(keys: Sequence[str], tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     if len(tables) == 1:
         return tables[0]
     table = pl.concat(tables)
-    others = pl.all().exclude(*keys) if keys else pl.all()
-    return table.group_by(*keys).agg(others.sum()) if keys else table.select(others.sum())
+    totals = pl.all().exclude(*keys) if keys else pl.all()
+    return table.group_by(*keys).agg(totals.sum()) if keys else table.select(totals.sum())
 
 
 def comparable(name: str, domain: ColumnDomain) -> pl.Expr:
-    """An identifier such that equal ones, also of two tables that meet, have one hash (see `rows` and `combine`)."""
+    """An identifier in a form in which equal identifiers have equal hashes, also those of two joined tables.
+
+    Two identifiers are equal if `rows` and `combine` compare them as equal: 0.0 and -0.0 are one.
+    """
     value, family = pl.col(name), kind(domain.dtype)
     if family in (Kind.STRING, Kind.DECIMAL):
         return value.cast(pl.String)

@@ -30,38 +30,38 @@ def _days(here: Lowering, value: nw.Expr, dtype: DType) -> nw.Expr:
     return here.engine.retimed(value, dtype, nw.Date()).cast(nw.Int64)
 
 
-def _date(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
-    if kind(known[0].dtype) == Kind.DATE:
+def _date(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+    if kind(domains[0].dtype) == Kind.DATE:
         return args[0]
-    return here.engine.from_ticks(_days(here, args[0], known[0].dtype), nw.Date())
+    return here.engine.from_ticks(_days(here, args[0], domains[0].dtype), nw.Date())
 
 
-def _week(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+def _week(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
     """The number of the Thursday in its year: a week of ISO 8601 belongs to the year of its Thursday."""
-    day = here.hold(_days(here, args[0], known[0].dtype))
+    day = here.hold(_days(here, args[0], domains[0].dtype))
     thursday = day - here.engine.remainder(day + 3, 7) + 3
     ordinal = here.part(here.engine.from_ticks(thursday, nw.Date()), nw.Date(), "ordinal_day")
     return here.engine.quotient(ordinal - 1, 7) + 1
 
 
-def _quarter(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
-    return here.engine.quotient(here.part(args[0], known[0].dtype, "month") + 2, 3)
+def _quarter(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+    return here.engine.quotient(here.part(args[0], domains[0].dtype, "month") + 2, 3)
 
 
 def _month_start(
-    here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]
+    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]
 ) -> nw.Expr:
-    dtype = known[0].dtype
+    dtype = domains[0].dtype
     value = here.hold(args[0])
     back = here.hold((here.part(value, dtype, "day") - 1) * _per_day(dtype))
     return _time(here, value.cast(nw.Int64), back, dtype)
 
 
 def _truncate(
-    here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]
+    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
 ) -> nw.Expr:
     """The start of the window that holds a time: its ticks, less those since that start."""
-    dtype, every = known[0].dtype, Every.read(opts["every"])
+    dtype, every = domains[0].dtype, Every.read(opts["every"])
     value = here.hold(args[0])
     ticks = here.hold(value.cast(nw.Int64))
     if every.seconds:
@@ -100,8 +100,8 @@ def _per_day(dtype: DType) -> int:
 
 def _time(here: Lowering, ticks: nw.Expr, back: nw.Expr, dtype: DType) -> nw.Expr:
     """A time so many ticks before; null where it is before the year 1, or below what 64 bits hold."""
-    made = nw.when(ticks >= back + _FIRST).then(ticks) - back
-    return in_calendar(here.hold(here.engine.from_ticks(made, dtype)), dtype)
+    start = nw.when(ticks >= back + _FIRST).then(ticks) - back
+    return in_calendar(here.hold(here.engine.from_ticks(start, dtype)), dtype)
 
 
 CALENDAR = {

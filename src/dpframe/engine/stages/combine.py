@@ -1,4 +1,4 @@
-"""Stage 1, for the steps that make rows of several rows or of several tables."""
+"""Stage 1 for the steps that combine several rows or several tables: per_unit, join and concat."""
 
 from __future__ import annotations
 
@@ -17,61 +17,61 @@ from dpframe.engine.tables import Data
 from dpframe.plan import Column, ColumnDomain, Kind, kind
 from dpframe.plan.steps import combine
 
-__all__ = ["most_per_key"]  # importing this module teaches `engine.stages.rows` the steps of `plan.steps.combine`
+__all__ = ["most_per_key"]  # importing this module registers the steps of `plan.steps.combine` in `lowered`
 
 
 @lowered.register
 def _(step: combine.PerUnit, live: frozenset[str], empty: bool) -> Frame:
     table = step.before.table
-    kept = sorted(column.id for column in step.table.columns.values() if column.is_unit and column.id in live)
-    made = {step.table.columns[name].id: feature for name, feature in step.made.items()}
-    made = {into: feature for into, feature in made.items() if into in live}
-    read = {table.columns[name].id for feature in made.values() for name in feature.reads}
-    here = Lowering(table, lowered(step.before, frozenset(kept) | read, empty))
-    return per_unit(here, unit_names(table), kept, made)
+    identifiers = sorted(column.id for column in step.table.columns.values() if column.is_unit and column.id in live)
+    features = {step.table.columns[name].id: feature for name, feature in step.made.items()}
+    features = {into: feature for into, feature in features.items() if into in live}
+    inputs = {table.columns[name].id for feature in features.values() for name in feature.reads}
+    here = Lowering(table, lowered(step.before, frozenset(identifiers) | inputs, empty))
+    return per_unit(here, unit_names(table), identifiers, features)
 
 
 def _key(value: nw.Expr, domain: ColumnDomain, dtype: DType) -> nw.Expr:
-    """A value in the type in which a join compares it."""
+    """A key in the type in which a join compares it."""
     if isinstance(dtype, nw.Int64):
         return int64(value, domain)
     return to_float(value) + 0.0 if isinstance(dtype, nw.Float64) else value
 
 
 def _public_keys(rows: Frame, public: Data, on: Sequence[str], types: Sequence[DType]) -> list[nw.Expr]:
-    """The keys of a public table, as "j0", "j1", …, in its rows."""
-    known = dict(public.schema)
+    """The keys of a public table, as columns "j0", "j1", …."""
+    domains = dict(public.schema)
     return [
-        _key(readable(rows, nw.col(name), known[name]), known[name], dtype).alias(f"j{i}")
+        _key(readable(rows, nw.col(name), domains[name]), domains[name], dtype).alias(f"j{i}")
         for i, (name, dtype) in enumerate(zip(on, types, strict=True))
     ]
 
 
 def most_per_key(public: Data, on: Sequence[str], types: Sequence[DType]) -> int:
-    """The largest number of rows that one key has in a public table; 0 when it has none."""
+    """The largest number of rows that one key has in a public table; 0 for a table without rows."""
     rows: Frame = nw.from_native(public.scan(list(on)))
     names = [f"j{i}" for i in range(len(on))]
     keys = rows.select(*_public_keys(rows, public, on, types)).drop_nulls()
-    counted = keys.group_by(*names).agg(nw.len().alias("n")).select(nw.col("n").max())
-    most: pl.DataFrame = counted.to_native().collect()
+    counts = keys.group_by(*names).agg(nw.len().alias("n")).select(nw.col("n").max())
+    most: pl.DataFrame = counts.to_native().collect()
     return int(most.item() or 0)
 
 
 @lowered.register
 def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
     table, after = step.before.table, step.table
-    wanted = [name for name in step.brought if after.columns[name].id in live]
+    brought = [name for name in step.brought if after.columns[name].id in live]
     keys = {table.columns[name].id: name for name in step.on}
-    kept = live - {after.columns[name].id for name in wanted}
-    rows = lowered(step.before, kept | keys.keys(), empty)
+    own = live - {after.columns[name].id for name in brought}
+    rows = lowered(step.before, own | keys.keys(), empty)
     rows = rows.with_columns(
         _key(nw.col(table.columns[name].id), table.columns[name].domain, dtype).alias(f"j{i}")
         for i, (name, dtype) in enumerate(zip(step.on, step.keys, strict=True))
     )
-    there: Frame = nw.from_native(step.public.scan([*step.on, *wanted]))  # in Polars, wherever the rows are
+    there: Frame = nw.from_native(step.public.scan([*step.on, *brought]))  # public tables are Polars frames
     there = there.select(
         *_public_keys(there, step.public, step.on, step.keys),
-        *(readable(there, nw.col(name), step.brought[name]).alias(after.columns[name].id) for name in wanted),
+        *(readable(there, nw.col(name), step.brought[name]).alias(after.columns[name].id) for name in brought),
     )
     names = [f"j{i}" for i in range(len(step.on))]
     there = there.drop_nulls(names)
@@ -82,19 +82,19 @@ def _(step: combine.Join, live: frozenset[str], empty: bool) -> Frame:
 
 
 def _identifiers(types: Sequence[DType | None], prefix: str) -> list[nw.Expr]:
-    """Identifiers in the type in which those of several tables are compared, exactly."""
-    held = [nw.col(f"u{i}") if dtype is None else nw.col(f"u{i}").cast(dtype) for i, dtype in enumerate(types)]
-    return [value.alias(f"{prefix}{i}") for i, value in enumerate(held)]
+    """Identifiers in the types in which they are compared, exactly, with those of other tables."""
+    values = [nw.col(f"u{i}") if dtype is None else nw.col(f"u{i}").cast(dtype) for i, dtype in enumerate(types)]
+    return [value.alias(f"{prefix}{i}") for i, value in enumerate(values)]
 
 
 @lowered.register
 def _(step: combine.JoinProtected, live: frozenset[str], empty: bool) -> Frame:
-    left, right, after = step.before.table, step.other.table, step.table
-    wanted = {name: column for name, column in step.brought.items() if after.columns[name].id in live}
-    kept = live - {after.columns[name].id for name in wanted}
-    rows = lowered(step.before, kept | {left.columns[name].id for name in step.besides}, empty)
-    read = {column.id for column in wanted.values()} | {right.columns[name].id for name in step.besides}
-    there = lowered(step.other, frozenset(read), empty)
+    own_table, other_table, after = step.before.table, step.other.table, step.table
+    brought = {name: column for name, column in step.brought.items() if after.columns[name].id in live}
+    own = live - {after.columns[name].id for name in brought}
+    rows = lowered(step.before, own | {own_table.columns[name].id for name in step.besides}, empty)
+    other_columns = {column.id for column in brought.values()} | {other_table.columns[name].id for name in step.besides}
+    there = lowered(step.other, frozenset(other_columns), empty)
 
     def keys(columns: Mapping[str, Column]) -> list[nw.Expr]:
         besides = (columns[name] for name in step.besides)
@@ -108,26 +108,27 @@ def _(step: combine.JoinProtected, live: frozenset[str], empty: bool) -> Frame:
 
     names = [f"j{i}" for i in range(len(step.on))]
     there = there.select(
-        *keys(right.columns), *(nw.col(column.id).alias(after.columns[name].id) for name, column in wanted.items())
+        *keys(other_table.columns),
+        *(nw.col(column.id).alias(after.columns[name].id) for name, column in brought.items()),
     ).drop_nulls(names)
-    return rows.with_columns(*keys(left.columns)).join(there, on=names, how=step.how).drop(names)
+    return rows.with_columns(*keys(own_table.columns)).join(there, on=names, how=step.how).drop(names)
 
 
 @lowered.register
 def _(step: combine.Concat, live: frozenset[str], empty: bool) -> Frame:
-    wanted = [name for name, column in step.table.columns.items() if column.id in live]
+    names = [name for name, column in step.table.columns.items() if column.id in live]
     frames = []
     for part in step.parts:
         columns = part.table.columns
-        rows = lowered(part, frozenset(columns[name].id for name in wanted), empty)
-        bytewise = as_bytes(rows, [columns[name] for name in wanted])
-        values = [_held(columns[name], step.table.columns[name], bytewise) for name in wanted]
+        rows = lowered(part, frozenset(columns[name].id for name in names), empty)
+        bytewise = as_bytes(rows, [columns[name] for name in names])
+        values = [_held(columns[name], step.table.columns[name], bytewise) for name in names]
         frames.append(rows.select(*_identifiers(step.units, "u"), *values))
     return nw.concat(frames, how="vertical")
 
 
 def _held(column: Column, into: Column, bytewise: bool) -> nw.Expr:
-    """A column of one table in the type that it has in all of them together."""
+    """A column of one table in the type that it has in the concatenated table."""
     value, dtype = nw.col(column.id), into.domain.dtype
     family = kind(dtype)
     if family == Kind.STRING:

@@ -1,6 +1,6 @@
-"""Row expressions, computed: each operation of `plan.operations` in narwhals, total on every engine.
+"""Row expressions in narwhals: each operation of `plan.operations`, as an expression that no cell makes fail.
 
-Where a result would overflow or not exist, the operand is made null first, so that no engine ever evaluates what it
+Where a result would overflow or not exist, the operand is made null first. So no engine evaluates an operation that it
 could fail on. Inside the engine a number of type float is always Float64, and is never NaN.
 """
 
@@ -39,7 +39,7 @@ __all__ = ["LOWERED", "Lowering"]
 
 
 class Lowering:
-    """Expressions on one table. An operation that only the engine itself has first adds a column to `frame`."""
+    """Expressions on one table. An operation that narwhals lacks adds a column to `frame`, computed by the engine."""
 
     def __init__(self, table: Table, frame: Frame) -> None:
         self.table = table
@@ -58,38 +58,38 @@ class Lowering:
             case Literal(value):
                 return nw.lit(self.constant(self.engine.constant(value, nodes.domain(node, self.table, "").dtype)))
             case Call(operation, args, options):
-                known = [nodes.domain(a, self.table, operation) for a in args]
-                lowered = [self.expr(a) for a in args]
-                return LOWERED[operation](self, lowered, known, dict(options))
+                domains = [nodes.domain(a, self.table, operation) for a in args]
+                expressions = [self.expr(a) for a in args]
+                return LOWERED[operation](self, expressions, domains, dict(options))
 
     def constant(self, value: Any) -> Any:
-        """A value beside the rows: a text as they hold it."""
+        """A constant in a query: a text in the form in which the rows hold texts, any other value as it is."""
         return self.engine.texts(self.frame, [value])[0]
 
     def read(self, value: nw.Expr) -> nw.Expr:
-        """A text as functions of texts read it."""
+        """A text in the form that functions of texts read."""
         return self._through(value, self.engine.to_text) if self.engine.bytewise(self.frame) else value
 
     def held(self, value: nw.Expr) -> nw.Expr:
-        """A text that the engine made, as it is held."""
+        """A text that the engine computed, in the form in which the rows hold texts."""
         return self._through(value, self.engine.to_bytes) if self.engine.bytewise(self.frame) else value
 
     def hold(self, value: nw.Expr) -> nw.Expr:
-        """A value that is read more than once, as a column: so it is computed once, and its text stands once."""
+        """A value that is read more than once, as a column. It is computed once, and a query states it once."""
         return self.held_all([value])[0]
 
     def held_all(self, values: Sequence[nw.Expr]) -> list[nw.Expr]:
-        """Several such values, which do not read one another, in one step."""
-        made, columns = {}, []
+        """Several values that are read more than once, as columns of one step. None of them reads another."""
+        new, columns = {}, []
         for value in values:
             if any(value is held for held in self._columns):
                 columns.append(value)
                 continue
             name = f"t{self._temporaries}"
             self._temporaries += 1
-            made[name] = value
+            new[name] = value
             columns.append(self._column(name))
-        self.frame = self.frame.with_columns(**made) if made else self.frame
+        self.frame = self.frame.with_columns(**new) if new else self.frame
         return columns
 
     def _column(self, name: str) -> nw.Expr:
@@ -98,7 +98,7 @@ class Lowering:
         return column
 
     def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
-        """Text as another type; null where the text does not have its form, which is the same on every engine."""
+        """A text converted to another type, null where it does not have that type's form (see `_FORMS`)."""
         forms = _UNSIGNED if dtype.is_unsigned_integer() else _FORMS[kind(dtype)]
         form, value = forms, self.read(value)
         return self._through(value, lambda frame, a, b: self.engine.parsed(frame, a, dtype, b), form)
@@ -108,9 +108,9 @@ class Lowering:
         return self._through(value, lambda frame, a, b: self.engine.part(frame, a, dtype, part, b))
 
     def cased(self, value: nw.Expr, *, capital: bool) -> nw.Expr:
-        """A text in capital or in small letters, through the engine's own way to look them up."""
-        made = self._through(self.read(value), lambda frame, a, b: self.engine.cased(frame, a, capital, b))
-        return self.held(made)
+        """A text in capital or in small letters."""
+        text = self._through(self.read(value), lambda frame, a, b: self.engine.cased(frame, a, capital, b))
+        return self.held(text)
 
     def replaced(self, value: nw.Expr, old: str, new: str, *, every: bool) -> nw.Expr:
         """A text with other characters in place of some, through the engine's own function."""
@@ -127,7 +127,7 @@ class Lowering:
     def _through(
         self, value: nw.Expr, compute: Callable[[Frame, str, str], Frame], form: tuple[str, str] | None = None
     ) -> nw.Expr:
-        """A column that the engine itself computes from a value, of the given form if there is one."""
+        """A column that the engine computes from a value. With `form`, a text that does not have the form is null."""
         before, after = f"t{self._temporaries}", f"t{self._temporaries + 1}"
         self._temporaries += 2
         frame = self.frame.with_columns(value.alias(before))
@@ -140,8 +140,9 @@ class Lowering:
 
 
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
-# The texts that are converted, said in what regular expressions of all engines share: the form, and a character that is
-# in no text of this form. Java's "$" also matches before a line end that is last, so the form alone lets "12\n" pass.
+# Forms of the texts that can be converted, in the syntax that the regular expressions of all engines share: an
+# expression for the whole text, and one for a character that no such text has. The second one is needed because Java's
+# "$" also matches before a line end at the end of the text: the first one alone lets "12\n" pass.
 _UNSIGNED = (r"^\+?[0-9]+$", r"[^0-9+]")
 _FORMS: Mapping[str, tuple[str, str]] = {
     "integer": (r"^[+-]?[0-9]+$", r"[^0-9+-]"),
@@ -156,44 +157,46 @@ Lower = Callable[[Lowering, Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[s
 
 
 def _arithmetic(name: str, op: Binary) -> Lower:
-    def lower(_: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
-        if any(kind(f.dtype) != Kind.INTEGER for f in known):
+    def lower(_: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
+        if any(kind(f.dtype) != Kind.INTEGER for f in domains):
             return not_nan(op(to_float(args[0]), to_float(args[1])))
-        a, b = (int64(x, f) for x, f in zip(args, known, strict=True))
-        if overflows(OPERATIONS[name].rule("", known, {}).bounds):
+        a, b = (int64(x, f) for x, f in zip(args, domains, strict=True))
+        if overflows(OPERATIONS[name].rule("", domains, {}).bounds):
             a = nw.when(op(to_float(a), to_float(b)).abs() < WITHIN).then(a)
         return op(a, b)
 
     return lower
 
 
-def _divide(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
+def _divide(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
     top, bottom = to_float(args[0]), to_float(args[1])
     return not_nan(here.engine.ratio(top, nw.when(bottom != 0).then(bottom)))
 
 
 def _floor_divide(
-    here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]
+    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
 ) -> nw.Expr:
-    return here.divided(int64(args[0], known[0]), int(opts["by"]))
+    return here.divided(int64(args[0], domains[0]), int(opts["by"]))
 
 
-def _modulo(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
-    return here.engine.remainder(int64(args[0], known[0]), int(opts["by"]))
+def _modulo(
+    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
+) -> nw.Expr:
+    return here.engine.remainder(int64(args[0], domains[0]), int(opts["by"]))
 
 
-def _negative(_: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
-    if kind(known[0].dtype) != Kind.INTEGER:
+def _negative(_: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
+    if kind(domains[0].dtype) != Kind.INTEGER:
         return to_float(args[0]) * -1.0
-    value = int64(args[0], known[0])
+    value = int64(args[0], domains[0])
     return nw.when(value > integer_range(nw.Int64())[0]).then(value) * -1
 
 
 def _absolute(
-    here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]
+    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
 ) -> nw.Expr:
-    positive = to_float(args[0]) if kind(known[0].dtype) != Kind.INTEGER else int64(args[0], known[0])
-    return nw.when(args[0] < 0).then(_negative(here, args, known, opts)).otherwise(positive)
+    positive = to_float(args[0]) if kind(domains[0].dtype) != Kind.INTEGER else int64(args[0], domains[0])
+    return nw.when(args[0] < 0).then(_negative(here, args, domains, opts)).otherwise(positive)
 
 
 def _simple(op: Callable[..., nw.Expr]) -> Lower:
@@ -205,37 +208,60 @@ def _floats(op: Callable[[Backend, nw.Expr], nw.Expr]) -> Lower:
 
 
 def _compare(op: Binary) -> Lower:
-    def lower(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
-        units = [getattr(f.dtype, "time_unit", "") for f in known]
+    def lower(
+        here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]
+    ) -> nw.Expr:
+        units = [getattr(f.dtype, "time_unit", "") for f in domains]
         if len(set(units)) > 1 and (
-            "ns" in units or kind(known[0].dtype) == Kind.DURATION
-        ):  # by itself an engine would round to the coarser unit
+            "ns" in units or kind(domains[0].dtype) == Kind.DURATION
+        ):  # without this, an engine would round to the coarser unit
             return op(*(_nanoseconds(x, unit) for x, unit in zip(args, units, strict=True)))
-        return op(*(here.engine.moment(x, f) for x, f in zip(args, known, strict=True)))
+        return op(*(here.engine.moment(x, f) for x, f in zip(args, domains, strict=True)))
 
     return lower
 
 
 def _nanoseconds(value: nw.Expr, unit: str) -> nw.Expr:
-    """A time or a duration as whole nanoseconds, which for every year there is take more than 64 bits."""
+    """A time or a duration in whole nanoseconds. The years 1 to 9999 need more than 64 bits."""
     return value.cast(nw.Int64).cast(nw.Int128) * (10**9 // TICKS[unit])
 
 
-def _is_in(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
-    family, value, listed = kind(known[0].dtype), args[0], list(opts["values"])
+def _is_in(
+    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
+) -> nw.Expr:
+    family, value, constants = kind(domains[0].dtype), args[0], list(opts["values"])
     if family in (Kind.FLOAT, Kind.DECIMAL):
-        listed = [float(x) for x in listed]
+        constants = [float(x) for x in constants]
     elif family == Kind.INTEGER:
-        value = int64(value, known[0])
-        listed = [int(x) for x in listed if int(x) == x and -(2**63) <= x < 2**63]
+        return _is_one_of_whole(here, value, domains[0], [int(x) for x in constants if int(x) == x])
     elif family in TIMES:
         value = value.cast(nw.Int64)
-        listed = [tick for x in listed if (tick := _tick(x, known[0].dtype)) is not None]
-    return here.engine.is_one_of(here.frame, value, listed) if listed else nw.when(~value.is_null()).then(nw.lit(False))
+        constants = [tick for x in constants if (tick := _tick(x, domains[0].dtype)) is not None]
+    return (
+        here.engine.is_one_of(here.frame, value, constants)
+        if constants
+        else nw.when(~value.is_null()).then(nw.lit(False))
+    )
+
+
+def _is_one_of_whole(here: Lowering, value: nw.Expr, domain: ColumnDomain, listed: Sequence[int]) -> nw.Expr:
+    """Whether a whole number of any width is one of some of 64 bits: those with a sign, and those above them."""
+    engine, missing, last = here.engine, value.is_null(), 2**63 - 1
+    first, beyond = [x for x in listed if -(2**63) <= x <= last], [x for x in listed if last < x < 2**64]
+    inside = engine.is_one_of(here.frame, int64(value, domain), first) if first else nw.lit(False)
+    if isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
+        inside = inside.fill_null(False) if first else inside
+        if beyond:
+            above = value > last
+            if not isinstance(domain.dtype, nw.UInt64):
+                above = above & (value <= typed(2**64 - 1))
+            large = nw.when(above).then(value).cast(nw.UInt64)
+            inside = inside | engine.is_one_of(here.frame, large, beyond).fill_null(False)
+    return nw.when(~missing).then(inside)
 
 
 def _tick(value: Any, dtype: DType) -> int | None:
-    """The whole number that a column of times holds for a value; None where it can hold no such time."""
+    """The ticks of a time in a column of times; None where the column's type cannot hold the time."""
     try:
         return ticks(value, dtype, "")
     except WrongType:
@@ -243,24 +269,24 @@ def _tick(value: Any, dtype: DType) -> int | None:
 
 
 def _fill_null(
-    here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]
+    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
 ) -> nw.Expr:
-    value, dtype = opts["value"], known[0].dtype
+    value, dtype = opts["value"], domains[0].dtype
     if kind(dtype) in TIMES:
-        filled = here.engine.from_ticks(nw.lit(ticks(value, dtype, "")), dtype)
-        return nw.when(args[0].is_null()).then(filled).otherwise(args[0])
+        constant = here.engine.from_ticks(nw.lit(ticks(value, dtype, "")), dtype)
+        return nw.when(args[0].is_null()).then(constant).otherwise(args[0])
     return args[0].fill_null(float(value) if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL) else typed(here.constant(value)))
 
 
-def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
-    if kind(known[0].dtype) in TIMES:
-        ends = (None if opts[x] is None else ticks(opts[x], known[0].dtype, "") for x in ("lower", "upper"))
-        return here.engine.from_ticks(args[0].cast(nw.Int64).clip(*ends), known[0].dtype)
-    whole = kind(known[0].dtype) == Kind.INTEGER
-    limits = OPERATIONS["clip"].rule("", [ColumnDomain(known[0].dtype)], opts)
+def _clip(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
+    if kind(domains[0].dtype) in TIMES:
+        ends = (None if opts[x] is None else ticks(opts[x], domains[0].dtype, "") for x in ("lower", "upper"))
+        return here.engine.from_ticks(args[0].cast(nw.Int64).clip(*ends), domains[0].dtype)
+    whole = kind(domains[0].dtype) == Kind.INTEGER
+    limits = OPERATIONS["clip"].rule("", [ColumnDomain(domains[0].dtype)], opts)
     lower, upper = opts["lower"], opts["upper"]
-    if whole:  # in the column's own type, so that a limit outside of it cannot wrap
-        first, last = integer_range(known[0].dtype)
+    if whole:  # clip within the column's own type, so that a limit outside of it cannot wrap
+        first, last = integer_range(domains[0].dtype)
         low, high = limits.bounds or (
             first if lower is None else min(max(-(-lower // 1), first), last),
             last if upper is None else min(max(upper // 1, first), last),
@@ -270,22 +296,22 @@ def _clip(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain]
     return to_float(args[0]).clip(None if lower is None else float(lower), None if upper is None else float(upper))
 
 
-def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
+def _cast(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
     target, value = opts["dtype"], args[0]
-    have, want = kind(known[0].dtype), kind(target)
+    have, want = kind(domains[0].dtype), kind(target)
     if have == Kind.STRING and want in (Kind.INTEGER, Kind.FLOAT, Kind.DATE, Kind.DATETIME):
-        if want in (Kind.DATE, Kind.DATETIME):  # read at microseconds, which hold every year there is
-            parsed = nw.Date() if want == Kind.DATE else nw.Datetime("us")
-            return _cast_time(here, in_calendar(here.converted(value, parsed), parsed), parsed, target)
+        if want in (Kind.DATE, Kind.DATETIME):  # parse to microseconds, which hold the years 1 to 9999
+            wide = nw.Date() if want == Kind.DATE else nw.Datetime("us")
+            return _cast_time(here, in_calendar(here.converted(value, wide), wide), wide, target)
         if want == Kind.INTEGER:
             return here.converted(value, target)
-        read = not_nan(here.converted(value, nw.Float64()))
-        return here.engine.single(read) if isinstance(target, nw.Float32) else read
+        number = not_nan(here.converted(value, nw.Float64()))
+        return here.engine.single(number) if isinstance(target, nw.Float32) else number
     if want == Kind.STRING:
         categories = list(target.categories) if isinstance(target, nw.Enum) else None
         if have != Kind.STRING:
-            made = here.part(value, known[0].dtype, "text") if have == Kind.DATE else value.cast(nw.String)
-            value = here.held(made)
+            text = here.part(value, domains[0].dtype, "text") if have == Kind.DATE else value.cast(nw.String)
+            value = here.held(text)
         if categories is None:
             return value
         return nw.when(value.is_in(here.engine.texts(here.frame, categories))).then(value)
@@ -300,7 +326,7 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain]
             )
             value = nw.when(inside).then(value)
         elif have == Kind.INTEGER:
-            first, last = integer_range(known[0].dtype)
+            first, last = integer_range(domains[0].dtype)
             value = value if low <= first else nw.when(value >= low).then(value)
             value = value if high >= last else nw.when(value <= high).then(value)
         return here.engine.whole(value, target)
@@ -308,40 +334,40 @@ def _cast(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain]
         return here.engine.single(to_float(value)) if isinstance(target, nw.Float32) else to_float(value)
     if want == Kind.BOOLEAN:
         return value != 0 if have != Kind.BOOLEAN else value
-    return _cast_time(here, value, known[0].dtype, target)
+    return _cast_time(here, value, domains[0].dtype, target)
 
 
 def _cast_time(here: Lowering, value: nw.Expr, source: DType, target: DType) -> nw.Expr:
-    """A date or time as another; null outside of what nanoseconds in 64 bits can hold, where those are asked for."""
+    """A date or time cast to another type of time. With nanoseconds, times that do not fit in 64 bits become null."""
     if getattr(target, "time_unit", None) == "ns" and getattr(source, "time_unit", None) != "ns":
         value = in_calendar(value, source, (1678, 2261))
     return here.engine.retimed(value, source, target)
 
 
-def _case(_: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
+def _case(_: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
     yes, no = args[1], args[2]
-    types = [kind(f.dtype) for f in known[1:]]
+    types = [kind(f.dtype) for f in domains[1:]]
     if Kind.FLOAT in types or Kind.DECIMAL in types:
         yes, no = (x if t == Kind.OTHER else to_float(x) for x, t in zip((yes, no), types, strict=True))
     elif Kind.INTEGER in types:
-        yes, no = (x if t == Kind.OTHER else int64(x, f) for x, t, f in zip((yes, no), types, known[1:], strict=True))
+        yes, no = (x if t == Kind.OTHER else int64(x, f) for x, t, f in zip((yes, no), types, domains[1:], strict=True))
     return nw.when(args[0]).then(yes).otherwise(no)
 
 
 def _part(name: str) -> Lower:
-    return lambda here, args, known, _: here.part(args[0], known[0].dtype, name)
+    return lambda here, args, domains, _: here.part(args[0], domains[0].dtype, name)
 
 
 Texts = Callable[[Any, Mapping[str, Any]], nw.Expr]
 
 
 def _of_text(op: Texts) -> Lower:
-    """What a function says of a text."""
+    """A function of a text whose result is a number or a Boolean."""
     return lambda here, args, _, opts: op(here.read(args[0]).str, opts)
 
 
 def _text(op: Texts) -> Lower:
-    """The text that a function makes of another one."""
+    """A function of a text whose result is a text."""
     return lambda here, args, _, opts: here.held(op(here.read(args[0]).str, opts))
 
 
@@ -368,7 +394,7 @@ LOWERED: Mapping[str, Lower] = {
     "greater_equal": _compare(lambda x, y: x >= y),
     "and": _simple(lambda x, y: x & y),
     "or": _simple(lambda x, y: x | y),
-    # Inside of a CASE: Ibis writes NOT x IS NULL without brackets, which SQL takes for the opposite of x IS NULL.
+    # `not` needs a CASE: Ibis writes NOT x IS NULL without brackets, and SQL reads it as the opposite of x IS NULL.
     "not": _simple(lambda x: nw.when(~x.is_null()).then(~x)),
     "is_null": _simple(lambda x: x.is_null()),
     "is_in": _is_in,

@@ -32,10 +32,12 @@ def as_float(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
     return to_float(value) if kind(domain.dtype) == Kind.INTEGER else value
 
 
-def _power(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
+def _power(
+    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
+) -> nw.Expr:
     """Products in the order of `plan.operations.power_of`; of whole numbers null as soon as one does not fit."""
-    whole = kind(known[0].dtype) == Kind.INTEGER
-    value = here.hold(int64(args[0], known[0]) if whole else as_float(args[0], known[0]))
+    whole = kind(domains[0].dtype) == Kind.INTEGER
+    value = here.hold(int64(args[0], domains[0]) if whole else as_float(args[0], domains[0]))
 
     def product(a: nw.Expr, b: nw.Expr) -> nw.Expr:
         fits = nw.when((to_float(a) * to_float(b)).abs() < WITHIN).then(a) if whole else a
@@ -54,20 +56,22 @@ def _power(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain
     return nw.when(~value.is_null()).then(one)
 
 
-def _sign(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+def _sign(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
     value = here.hold(args[0])
     below = nw.when(value < 0).then(nw.lit(-1)).otherwise(nw.lit(0))
     sign = nw.when(value > 0).then(nw.lit(1)).otherwise(below).cast(nw.Int64)
-    made = nw.when(~value.is_null()).then(sign)
-    return made if kind(known[0].dtype) == Kind.INTEGER else made.cast(nw.Float64)
+    signed = nw.when(~value.is_null()).then(sign)
+    return signed if kind(domains[0].dtype) == Kind.INTEGER else signed.cast(nw.Float64)
 
 
-def _round(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
+def _round(
+    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
+) -> nw.Expr:
     """A float below 2^52 plus 2^52 has no room for a fraction: the sum is rounded to a whole number, half to even."""
-    if kind(known[0].dtype) == Kind.INTEGER:
+    if kind(domains[0].dtype) == Kind.INTEGER:
         return args[0]
     real, decimals = here.engine.real, opts["decimals"]
-    value = here.hold(as_float(args[0], known[0]))
+    value = here.hold(as_float(args[0], domains[0]))
     scaled = here.hold(value * real(10.0**decimals)) if decimals else value
     inside = here.hold(nw.when((scaled > -_WHOLE) & (scaled < _WHOLE)).then(scaled))
     up, down = (inside + real(_WHOLE)) - real(_WHOLE), (inside - real(_WHOLE)) + real(_WHOLE)
@@ -101,25 +105,25 @@ class _Columns(Floats):
         return nw.when(value < self.real(edges[middle])).then(below).otherwise(above)
 
 
-def _log(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
-    value, real = here.hold(as_float(args[0], known[0])), here.engine.real
+def _log(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
+    value, real = here.hold(as_float(args[0], domains[0])), here.engine.real
     (inside,) = here.held_all([nw.when((value > real(0.0)) & (value <= real(_MOST))).then(value)])
-    made = logarithm(inside, opts["base"], _Columns(here))
-    return nw.when(value > real(_MOST)).then(value).otherwise(made)
+    result = logarithm(inside, opts["base"], _Columns(here))
+    return nw.when(value > real(_MOST)).then(value).otherwise(result)
 
 
-def _log1p(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
-    value, real = here.hold(as_float(args[0], known[0])), here.engine.real
+def _log1p(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+    value, real = here.hold(as_float(args[0], domains[0])), here.engine.real
     (inside,) = here.held_all([nw.when((value > real(-1.0)) & (value <= real(_MOST))).then(value)])
     return nw.when(value > real(_MOST)).then(value).otherwise(log1p(inside, _Columns(here)))
 
 
-def _exp(here: Lowering, args: Sequence[nw.Expr], known: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+def _exp(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
     """Infinite above all powers that a float holds, and 0 below."""
-    value, real = here.hold(as_float(args[0], known[0])), here.engine.real
+    value, real = here.hold(as_float(args[0], domains[0])), here.engine.real
     (inside,) = here.held_all([nw.when((value >= real(LEAST_POWER)) & (value <= real(LARGEST_POWER))).then(value)])
-    made = exponential(inside, _Columns(here))
-    beyond = nw.when(value > real(LARGEST_POWER)).then(real(math.inf)).otherwise(made)
+    result = exponential(inside, _Columns(here))
+    beyond = nw.when(value > real(LARGEST_POWER)).then(real(math.inf)).otherwise(result)
     return nw.when(value < real(LEAST_POWER)).then(real(0.0)).otherwise(beyond)
 
 

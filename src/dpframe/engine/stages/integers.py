@@ -1,4 +1,4 @@
-"""Stage 1: a row's value as an integer, on the grid of a total or as the number of a candidate."""
+"""Stage 1: a row's value as an integer, which is a point on the grid of a total or the number of a candidate."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from dpframe.plan import TIMES, Candidates, Kind, Total, TotalKind, integer_rang
 
 __all__ = ["candidate_number", "row_integer"]
 
-_LOG_TERMS = 8  # of the series of log(1 + t): with |t| < 0.19 the rest is below 4e-8
-_WIDER = 2**10  # a unit's rows may be this much larger than its clipped total: far from wrapping (see plan.grid)
+_LOG_TERMS = 8  # terms of the series of log(1 + t): for |t| < 0.19 the terms left out are below 4e-8
+_WIDER = 2**10  # a row's integer may be so many times the bound of the unit's total: sums do not wrap (see plan.grid)
 
 
 def row_integer(total: Total) -> nw.Expr:
-    """A row's value as an integer on the total's grid, 0 where it is missing; the last clip makes the bound true."""
+    """A row's value as an integer on the total's grid, 0 where the value is missing.
+
+    The last operation clips the integer to the grid, so the bound does not rest on the computation before it.
+    """
     if total.column is None:
         return nw.lit(1).cast(nw.Int64)
     value, grid = nw.col(total.column.id), total.grid
@@ -31,10 +34,9 @@ def row_integer(total: Total) -> nw.Expr:
     if family in (Kind.BOOLEAN, *TIMES):
         value = value.cast(nw.Int64)
     centre = int(grid.centre) if grid.step == 1 else 0
-    transformed = total.kind in (TotalKind.SQUARE, TotalKind.LOG)
     fits = centre + lower >= -(2**63) and centre + upper < 2**63
-    if family not in (Kind.FLOAT, Kind.DECIMAL) and grid.step == 1 and fits and not transformed:
-        if family == Kind.INTEGER:  # in the column's own type, so that a limit outside of it cannot wrap
+    if family not in (Kind.FLOAT, Kind.DECIMAL) and grid.step == 1 and fits and total.computed is None:
+        if family == Kind.INTEGER:  # clip within the column's own type, so that a limit outside of it cannot wrap
             first, last = integer_range(total.column.domain.dtype)
             value = value.clip(min(max(lower + centre, first), last), min(max(upper + centre, first), last))
         whole = value.cast(nw.Int64) - centre
@@ -43,6 +45,8 @@ def row_integer(total: Total) -> nw.Expr:
         value = to_float(value)
         if total.kind == TotalKind.SQUARE:
             value = (value - float(total.about)) * (value - float(total.about))
+        if total.kind == TotalKind.CUBE:
+            value = _cube(value - float(total.about), ends[1])
         if total.kind == TotalKind.LOG:
             value = _logarithm(value, *ends)
         exact = value.clip(*ends) - float(grid.centre)
@@ -50,17 +54,28 @@ def row_integer(total: Total) -> nw.Expr:
     return whole.clip(lower, upper).fill_null(0)
 
 
+def _cube(distance: nw.Expr, largest: float) -> nw.Expr:
+    """The cube of a distance from the middle of the bounds, at most a little more than the largest cube in size.
+
+    The distance is cut first, so that no engine has to multiply numbers beyond floats, which PostgreSQL refuses. The
+    place of the cut is a little beyond the largest distance, so that the integer does not depend on it.
+    """
+    reach = float(largest) ** (1 / 3) * (1 + 1e-9)
+    distance = distance.clip(-reach, reach)
+    return distance * distance * distance
+
+
 def _logarithm(value: nw.Expr, low: float, high: float) -> nw.Expr:
     """The natural logarithm of a float, clipped to [e^low, e^high] first; null where it is missing.
 
     Input:  low <= high: the ends of the logarithms, at most 64 octaves apart
     Output: a float, within 4e-8 of the logarithm
-    Bound:  an engine's own logarithm may differ from another's in the last digit, so none is called. The value is
+    Bound:  logarithms of two engines may differ in the last digit, so no engine's logarithm is called. The value is
             compared with a public table of edges, half an octave apart, and multiplied by the reciprocal of the middle
             m of its half octave. For v = m·(1 + t), log v = log m + t - t²/2 + … to eight terms; t lies in
-            [2^(-1/4) - 1, 2^(1/4) - 1], so the terms left out are below 0.1893⁹/9 < 3.5e-8. Comparing, adding and
-            multiplying floats is the same on every engine that follows IEEE 754, and so is the integer of a row.
-            Privacy rests on none of this: the integer is clipped to the grid afterwards
+            [2^(-1/4) - 1, 2^(1/4) - 1], so the terms left out are below 0.1893⁹/9 < 3.5e-8. Every engine that follows
+            IEEE 754 compares, adds and multiplies floats alike, and so gives a row the same integer. Privacy does not
+            rest on this argument: the integer is clipped to the grid afterwards
     Source: the Taylor series; argument reduction by a table is Tang 1990, ACM TOMS 16
     """
     logs = [low + math.log(2) / 2 * (i + 0.5) for i in range(max(math.ceil((high - low) / (math.log(2) / 2)), 1))]
@@ -74,7 +89,7 @@ def _logarithm(value: nw.Expr, low: float, high: float) -> nw.Expr:
 
 
 def _by_edges(value: nw.Expr, edges: Sequence[float], constants: Sequence[float]) -> nw.Expr:
-    """The constant of the interval between growing edges that holds a value; by halving, so that it stays shallow."""
+    """The constant of the interval between growing edges that holds a value. Bisection keeps the expression shallow."""
     if not edges:
         return nw.lit(constants[0])
     middle = len(edges) // 2
@@ -84,10 +99,10 @@ def _by_edges(value: nw.Expr, edges: Sequence[float], constants: Sequence[float]
 
 
 def candidate_number(total: Total, candidates: Candidates, engine: Backend) -> nw.Expr:
-    """The number of the candidate nearest to a row's value, -1 where it is missing: see `Candidates.nearest`.
+    """The number of the candidate nearest to a row's value, -1 where the value is missing: see `Candidates.nearest`.
 
-    Floats are subtracted once, multiplied by powers of two and rounded down, which all engines do alike. A division of
-    floats is not alike everywhere: Polars multiplies by the reciprocal, and a tie then goes to another candidate.
+    Floats are subtracted once, multiplied by powers of two and rounded down. All engines do these operations alike.
+    They do not divide floats alike: Polars multiplies by the reciprocal, and a tie would then go to another candidate.
     """
     assert total.column is not None
     value, last = nw.col(total.column.id), candidates.count - 1
@@ -95,13 +110,13 @@ def candidate_number(total: Total, candidates: Candidates, engine: Backend) -> n
     inside = value.clip(candidates.lower, candidates.point(last)) - candidates.lower
     if not candidates.extent:
         return (inside * 0.0).cast(nw.Int64).fill_null(-1)
-    scaled = _scaled(inside, candidates.power).floor().cast(nw.Int64)
-    nearest = engine.quotient(scaled * (2 * last) + candidates.extent, 2 * candidates.extent)
+    position = _scaled(inside, candidates.power).floor().cast(nw.Int64)
+    nearest = engine.quotient(position * (2 * last) + candidates.extent, 2 * candidates.extent)
     return nearest.clip(0, last).fill_null(-1)
 
 
 def _scaled(value: nw.Expr, power: int) -> nw.Expr:
-    """A float of at least 0 times 2^power, exactly; 0 where that is less than 1, so that nothing is too small."""
+    """A float of at least 0 times 2^power, exactly. A product below 1 becomes 0, so that no product underflows."""
     if power < 0:
         value = nw.when(value < 2.0**-power).then(value * 0.0).otherwise(value)
     if power <= 1000:

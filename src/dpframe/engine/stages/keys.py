@@ -1,7 +1,8 @@
 """The groups of a table of totals: the key columns of rows, and the listed keys in the order of release.
 
-A key column that may be null is held as two, its value with something in place of null and a flag, because null matches
-nothing in a join. "k0", "k1", … are the values, "k0n", … the flags.
+A key column that may be null becomes two columns inside the engine, because null matches nothing in a join: the value,
+with some key of the column's type in place of null, and a flag that is true for null. The values are called "k0", "k1",
+…, the flags "k0n", "k1n", ….
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["among", "group_names", "held_keys", "key_frame", "keyed", "listed", 
 
 
 def group_names(question: Question) -> list[str]:
-    """The columns that make the groups inside the engine."""
+    """The names of the columns that define the groups inside the engine."""
     names = []
     for i in range(len(question.by)):
         names += [f"k{i}", f"k{i}n"] if _may_be_null(question, i) else [f"k{i}"]
@@ -34,40 +35,41 @@ def _may_be_null(question: Question, i: int) -> bool:
 
 
 def keyed(question: Question, frame: Frame) -> Frame:
-    """Rows with their key columns; those of groups that are not listed go first, so that no unit wastes a slot on them.
+    """Rows with their key columns, without the rows of groups that are not listed.
 
-    A null key is a group only where it is listed.
+    These rows are removed before the limits are applied, so that none of the groups that a unit keeps is one of them. A
+    null key is a group only where null is listed.
     """
     if not question.by:
         return frame
-    kept, made, engine = [], [], backend_of(frame)
+    filters, keys, engine = [], [], backend_of(frame)
     for i, column in enumerate(question.group_columns):
         value, level = nw.col(column.id), None if question.keys is None else question.keys.levels[i]
         values = None if level is None else [v for v in level if v is not None]
         if not values:
-            known = ~value.is_null()
+            is_listed = ~value.is_null()
         else:
-            frame, known = _known(engine, frame, column, values, f"l{i}")
+            frame, is_listed = _known(engine, frame, column, values, f"l{i}")
         if not _may_be_null(question, i):
-            kept.append(known)
-            made.append(_one_zero(value, column).alias(f"k{i}"))
+            filters.append(is_listed)
+            keys.append(_one_zero(value, column).alias(f"k{i}"))
         else:
-            kept.append((known | value.is_null()) if values else value.is_null())
+            filters.append((is_listed | value.is_null()) if values else value.is_null())
             (some,) = engine.texts(frame, [_some(question, i)])
-            filled = nw.lit(0, nw.Int32) if _only_null(question, i) else _filled(engine, value, column, some)
-            made += [filled.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
-    return frame.filter(*kept).with_columns(*made)
+            stand_in = nw.lit(0, nw.Int32) if _only_null(question, i) else _filled(engine, value, column, some)
+            keys += [stand_in.alias(f"k{i}"), value.is_null().alias(f"k{i}n")]
+    return frame.filter(*filters).with_columns(*keys)
 
 
 def _known(engine: Backend, frame: Frame, column: Column, values: Sequence[Any], into: str) -> tuple[Frame, nw.Expr]:
-    """Rows, and whether their key is one of those listed, perhaps in a column of its own."""
+    """Rows, perhaps with a new column, and the expression that says whether a row's key is listed."""
     plain = kind(column.domain.dtype) not in TIMES
-    made = engine.membership(frame, column.id, values, into) if plain else None
-    return (frame, listed(frame, column, values)) if made is None else (made, nw.col(into))
+    rows = engine.membership(frame, column.id, values, into) if plain else None
+    return (frame, listed(frame, column, values)) if rows is None else (rows, nw.col(into))
 
 
 def listed(frame: Frame, column: Column, values: Sequence[Any]) -> nw.Expr:
-    """Whether a key is one of those listed; times are compared by their ticks, which are the same on every engine."""
+    """Whether a key is one of the listed values. Times are compared by their ticks, which all engines share."""
     value, dtype = nw.col(column.id), column.domain.dtype
     if not isinstance(dtype, (nw.Date, nw.Datetime)):
         return backend_of(frame).is_one_of(frame, value, values)
@@ -75,13 +77,13 @@ def listed(frame: Frame, column: Column, values: Sequence[Any]) -> nw.Expr:
 
 
 def _in_milliseconds(dtype: DType) -> DType:
-    """The type in which a time is held: what comes in seconds is held in milliseconds."""
+    """The type in which the engine holds a time: a column in seconds is held in milliseconds."""
     seconds = isinstance(dtype, nw.Datetime) and dtype.time_unit == "s"
     return nw.Datetime("ms", getattr(dtype, "time_zone", None)) if seconds else dtype
 
 
 def _filled(engine: Backend, value: nw.Expr, column: Column, some: Any) -> nw.Expr:
-    """A key column with a key where null was."""
+    """A key column with the key `some` in place of null."""
     dtype = _in_milliseconds(column.domain.dtype)
     if kind(dtype) not in TIMES:
         return _one_zero(value, column).fill_null(typed(some))
@@ -97,20 +99,20 @@ def _only_null(question: Question, i: int) -> bool:
 
 
 def _some(question: Question, i: int) -> Any:
-    """A key of the column's type, to stand where null was; 0 where the column is only ever null."""
+    """A listed key that takes the place of null; 0 where null is the only listed key."""
     assert question.keys is not None
     return next((v for v in question.keys.levels[i] if v is not None), 0)
 
 
 def listed_only(question: Question, frame: Frame) -> Frame:
-    """Only the listed combinations, when they are fewer than all combinations of the listed values."""
+    """The rows whose combination of keys is listed. Without a list of combinations, each combination is."""
     if question.keys is None or question.keys.rows is None:
         return frame
     return frame.join(backend_of(frame).bring(frame, key_frame(question)), on=group_names(question), how="semi")
 
 
 def among(rows: Frame, total: Total) -> Frame:
-    """The rows with one of a total's listed values, and its number in the list as "b"."""
+    """The rows whose value is one of a total's listed values, with the value's position in the list as "b"."""
     column, values = total.column, total.values
     assert column is not None
     value, listed_ones = nw.col(column.id), [(i, v) for i, v in enumerate(values) if v is not None]
@@ -129,7 +131,7 @@ def among(rows: Frame, total: Total) -> Frame:
 
 
 def key_frame(question: Question) -> pl.DataFrame:
-    """The listed keys as the engine holds them, one row each, in the order listed."""
+    """The listed keys as the engine holds them, one row per group, in the order in which they are listed."""
     assert question.keys is not None
     types = [
         pl.Int32() if _only_null(question, i) else _held(c.domain.dtype) for i, c in enumerate(question.group_columns)
@@ -157,7 +159,7 @@ def key_frame(question: Question) -> pl.DataFrame:
 
 
 def public_keys(question: Question, table: pl.DataFrame) -> pl.DataFrame:
-    """The key columns as they are released: their names, types and nulls."""
+    """The key columns as they are released: under the user's names, in the columns' types, with their nulls."""
     columns = []
     for i, (name, column) in enumerate(zip(question.by, question.group_columns, strict=True)):
         value = pl.col(f"k{i}")
@@ -168,7 +170,7 @@ def public_keys(question: Question, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def held_keys(question: Question, table: pl.DataFrame) -> pl.DataFrame:
-    """A table of totals with its keys in the types of `key_frame`, whatever its engine held them in."""
+    """A table of totals with its keys cast to the types of `key_frame`, since engines return them in other types."""
     types = {
         f"k{i}": _held(c.domain.dtype) for i, c in enumerate(question.group_columns) if not _only_null(question, i)
     }

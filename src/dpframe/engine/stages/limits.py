@@ -1,21 +1,25 @@
-"""Stages 2 and 3: one row per unit and group, and weights that make the limits true.
+"""Stages 2 and 3: one row per unit and group, and weights that enforce the limits on each unit's contribution.
 
-Neighbouring tables differ in the rows of one unit, so they differ in that unit's partials only: the weights of a unit
-are computed from its own partials and from nothing else. What is claimed of them, in integers, for one unit:
+A row per unit and group is called a partial. The weights of a unit are computed from its own partials alone.
+Neighbouring tables differ in the rows of one unit, so they differ in the partials and weights of that unit alone. Let a
+unit have n rows in a group, and let the limits be m groups, k rows in a group and K rows in all (max_groups,
+max_rows_per_group, max_rows). Then for one unit, in integers:
 
-- it keeps at most m groups: those whose hash has rank("max") at most m. Groups with equal hashes share the highest of
-  their ranks, so a tie at the border drops all of them, and more than m are never kept, whatever the hash does;
-- its row weight in a group is c = min(n, k)·2^f, and where Σ min(n, k) > K it is ⌊2^f · min(n, k)·K / Σ min(n, k)⌋, so
-  c ≤ k·2^f and Σ c ≤ K·2^f, exactly, since rounding down never adds;
-- a count is at most c, a sum lies in [c·min(L, 0), c·max(U, 0)]: it is computed in floats and then clipped to these
-  integers, so the bound does not rest on the float.
+- It keeps at most m groups: those whose hash has rank("max") at most m. Groups with equal hashes share the highest of
+  their ranks. So a tie at the border drops all groups of the tie, and a unit never keeps more than m, whatever the hash
+  function is.
+- Its row weight c in a group is min(n, k)·2^f. Where Σ min(n, k) > K, it is ⌊2^f · min(n, k)·K / Σ min(n, k)⌋. So
+  c ≤ k·2^f and Σ c ≤ K·2^f, exactly, since rounding down never adds.
+- Its count in a group is at most c, and its sum lies in [c·min(L, 0), c·max(U, 0)] for values in [L, U]. The sum is
+  computed in floats and then clipped to these integers, so the bound does not rest on the float.
 
-Hence a group moves by at most k·max(|L|, |U|) and all of them together by K·max(|L|, |U|), in units of 2^-f steps. A
-weighted partial is what cutting the unit's rows at random would give on average, so it has the same bound and no
-variance; it does not depend on the order of rows, and is the same on every engine and at every retry.
+Hence the total of one group changes by at most k·max(|L|, |U|), and the totals of all groups together by at most
+K·max(|L|, |U|), in units of 2^-f steps. A weighted partial is the expectation of a partial of k rows that are chosen at
+random. So it obeys the bound of such a choice and has no variance. It does not depend on the order of rows, on the
+engine or on the run.
 
-Nothing wraps: limits are below 2^31, value bits plus limit bits are at most 42 (`plan.grid`), f = 20, so every product
-of integers here is below 2^63; where one of more bits would be needed, the quotient is taken first.
+No integer wraps: limits are below 2^31, value bits plus limit bits are at most 42 (`plan.grid`), and f = 20. So every
+product of integers here is below 2^63. Where a product would need more bits, the quotient is taken first.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ _BLOCKS = 8
 
 @dataclass(frozen=True)
 class Partial:
-    """A total's columns on the way: `rows` per row, `units` per unit and group."""
+    """A total and the names of its columns: `rows` in the rows, `units` in the partials."""
 
     total: Total
     rows: str
@@ -46,12 +50,9 @@ class Partial:
 
 
 def partials(frame: Frame, units: Sequence[str], groups: Sequence[str], columns: Sequence[Partial]) -> Frame:
-    """Stage 2: per unit and group, the number of rows and the sum of each integer column."""
-    sums = [
-        nw.col(p.rows).sum().fill_null(0).cast(nw.Int64).alias(p.units)
-        for p in columns
-        if p.total.kind in (TotalKind.VALUES, TotalKind.SUM, TotalKind.SQUARE, TotalKind.LOG, TotalKind.UNIT_SUM)
-    ]
+    """Stage 2: for each unit and group, the number of rows "n" and the sum of each integer column."""
+    summed = [p for p in columns if p.total.sums_rows]
+    sums = [nw.col(p.rows).sum().fill_null(0).cast(nw.Int64).alias(p.units) for p in summed]
     return frame.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"), *sums)
 
 
@@ -67,14 +68,15 @@ def enforced(
     *,
     alone: bool = False,
 ) -> Frame:
-    """Stage 3: the same partials, with at most m groups of a unit, weighted down to k rows each and K in all.
+    """Stage 3: partials of at most m groups for each unit, weighted down to k rows in a group and K rows in all.
 
-    The row weight is "w", in units of 2^-f, where some total counts rows; alone: nothing is asked but the keys.
+    Input:  alone: whether the question asks for keys and for no statistic
+    Output: the partials, with the row weight "w" in units of 2^-f where some total needs it
     """
     if limits.max_groups is not None and _chosen(groups, limits, cells):
         frame = _preferred(frame, units, groups, salt, alone)
         frame = backend_of(frame).lowest(frame, "h", units, limits.max_groups)
-    if any(total.kind not in (TotalKind.UNITS, TotalKind.UNIT_SUM, TotalKind.DISTINCT) for total in totals):
+    if any(total.weighs_rows for total in totals):
         frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
         frame = _row_weights(frame, units, limits)
     engine = backend_of(frame)
@@ -82,13 +84,14 @@ def enforced(
 
 
 def _preferred(frame: Frame, units: Sequence[str], groups: Sequence[str], salt: int, alone: bool) -> Frame:
-    """The hash "h", lowest in the groups that a unit keeps first.
+    """Partials with a hash "h". A unit keeps the groups with the lowest hashes.
 
-    Each unit has an order of its own, so that a group loses as much as any other, and its numbers no more than they
-    must. Where keys are asked for alone, there are no numbers, and a key is shown when enough units keep it: then all
-    units of a block, one of eight, have one order, and meet in the groups that are first in it. Of units with 68 groups
-    each that keep three, 671 show 10 keys so, and 4 with orders of their own; of units with five groups each, 31 and
-    32 (`benchmarks/results/compare.md`). Either way it is a function of the unit's own rows and the salt.
+    Usually each unit has a random order of groups of its own, so that all groups lose the same share of their units.
+    Where the question asks for keys alone, no statistic can be biased, and a key is shown when enough units keep it.
+    Then units share their orders: there are eight blocks of units, and the units of a block have one order. So they
+    keep the same groups, and more keys reach the threshold. With 671 units of 68 groups each, of which three are kept,
+    shared orders show 10 keys and separate orders 4; with units of five groups each, 31 and 32
+    (`benchmarks/results/compare.md`). In both cases the hash is a function of the unit's own rows and the salt.
     """
     engine = backend_of(frame)
     if not alone:
@@ -98,9 +101,12 @@ def _preferred(frame: Frame, units: Sequence[str], groups: Sequence[str], salt: 
     return engine.keyed_hash(frame.with_columns(block.alias("o")), ["o", *groups], salt, "h")
 
 
-def _lowest(frame: Frame, hashed: Sequence[str], within: Sequence[str], most: int, salt: int) -> Frame:
-    """At most `most` rows of each of the groups `within`: those with the lowest hashes, and none of a tie beyond."""
-    frame = backend_of(frame).keyed_hash(frame, hashed, salt, "h")
+def _lowest(frame: Frame, columns: Sequence[str], within: Sequence[str], most: int, salt: int) -> Frame:
+    """At most `most` rows for each combination of the columns `within`: those with the lowest hashes.
+
+    Of rows that tie at the border none is kept.
+    """
+    frame = backend_of(frame).keyed_hash(frame, columns, salt, "h")
     return backend_of(frame).lowest(frame, "h", within, most)
 
 
@@ -119,20 +125,20 @@ def sifted(
     *,
     alone: bool = False,
 ) -> Frame:
-    """Stage 1, for speed: the rows of an ask, perhaps without some of groups that stage 3 will not keep.
+    """Stage 1, for speed: remove some of the rows of groups that stage 3 will not keep.
 
-    Every row must be of a group that is listed: one that is not would take another's place here, too.
+    Every row must belong to a listed group. A group that is not listed would take the place of a listed one.
     """
     if limits.max_groups is None or not _chosen(groups, limits, cells) or not backend_of(rows).sifts:
         return rows
-    hashed = _preferred(rows, units, groups, salt, alone)
-    return backend_of(rows).sifted(hashed, "h", units, limits.max_groups)
+    with_hashes = _preferred(rows, units, groups, salt, alone)
+    return backend_of(rows).sifted(with_hashes, "h", units, limits.max_groups)
 
 
 def distinct(pairs: Frame, units: Sequence[str], groups: Sequence[str], value: str, limits: Limits, salt: int) -> Frame:
-    """At most k distinct values of a unit in a group, and K (group, value) pairs of it in all, chosen by hash.
+    """Pairs of group and value: for each unit at most k values in a group and K pairs in all, chosen by hash.
 
-    Without one unit, each value that only this unit brought is missing: at most k in a group and K in all.
+    When a unit leaves, the values that no other unit has disappear: at most k in a group and K in all.
     """
     frame = _lowest(pairs, [*units, *groups, value], [*units, *groups], _rows_per_group(limits), salt)
     if limits.max_rows is None:
@@ -141,10 +147,10 @@ def distinct(pairs: Frame, units: Sequence[str], groups: Sequence[str], value: s
 
 
 def spread(engine: Backend, count: str) -> nw.Expr:
-    """⌊d · w / n⌋ for a part of d of a unit's n rows in a group; the parts together are at most the row weight w.
+    """The weight ⌊d · w / n⌋ of d of a unit's n rows in a group, where w is the row weight of all n.
 
-    With w = q·n + r it is d·q + ⌊d·r / n⌋, in integers: d·q <= w, and d·r < n² fits while a unit has fewer than 2^31
-    rows in a group.
+    The weights of disjoint sets of rows add up to at most w. With w = q·n + r the result is d·q + ⌊d·r / n⌋, and no
+    product wraps: d·q <= w, and d·r < n² fits in 64 bits while a unit has fewer than 2^31 rows in a group.
     """
     d, w, n = nw.col(count), nw.col("w"), nw.col("n")
     quotient = engine.quotient(w, n)
@@ -152,28 +158,28 @@ def spread(engine: Backend, count: str) -> nw.Expr:
 
 
 def _rows_per_group(limits: Limits) -> int:
-    given = [x for x in (limits.max_rows, limits.max_rows_per_group) if x is not None]
-    return min(given)
+    limits_in_rows = [x for x in (limits.max_rows, limits.max_rows_per_group) if x is not None]
+    return min(limits_in_rows)
 
 
 def _row_weights(frame: Frame, units: Sequence[str], limits: Limits) -> Frame:
-    """The row weight "w" with fraction bits: c·2^f, scaled by K / Σ c where a unit has more than K rows left."""
-    one = 2**FRACTION_BITS
-    whole = nw.col("c") * one
+    """Add the row weight "w" = c·2^f for c = min(n, k), scaled by K / Σ c where a unit's Σ c is more than K."""
+    scale = 2**FRACTION_BITS
+    whole = nw.col("c") * scale
     groups, most = limits.max_groups or 1, limits.max_rows
     if most is None or Contribution(groups, _rows_per_group(limits), most).rows == groups * _rows_per_group(limits):
         return frame.with_columns(whole.alias("w"))
     engine = backend_of(frame)
     frame = frame.with_columns(nw.col("c").sum().over(*units).cast(nw.Int64).alias("a"))
-    product = nw.col("c") * most  # both below 2^31
+    product = nw.col("c") * most  # both factors are below 2^31
     quotient = engine.quotient(product, nw.col("a"))
-    rest = product - quotient * nw.col("a")
-    scaled = quotient * one + engine.quotient(rest * one, nw.col("a"))  # = ⌊2^f · c·K / a⌋
-    return frame.with_columns(nw.when(nw.col("a") > most).then(scaled).otherwise(whole).alias("w"))
+    remainder = product - quotient * nw.col("a")
+    reduced_weight = quotient * scale + engine.quotient(remainder * scale, nw.col("a"))  # = ⌊2^f · c·K / a⌋
+    return frame.with_columns(nw.when(nw.col("a") > most).then(reduced_weight).otherwise(whole).alias("w"))
 
 
 def _partial(engine: Backend, p: Partial) -> nw.Expr:
-    """A total's partial from the unit's rows, sums and row weight; the bound holds by the last clip."""
+    """The weighted partial of a total. The last operation clips it, so the bound holds whatever was computed before."""
     total, grid = p.total, p.total.grid
     if total.kind == TotalKind.UNITS:
         return nw.lit(1).cast(nw.Int64)
@@ -188,7 +194,10 @@ def _partial(engine: Backend, p: Partial) -> nw.Expr:
 
 
 def partial_bits(total: Total) -> int:
-    """Bits of the largest partial of a total: its change of one cell, or more where one row takes another's place."""
+    """Number of bits of the largest partial of a total.
+
+    A partial is at most the change of one cell of the total, or the value of one row, whichever is larger.
+    """
     change: int = math.ceil(total.sensitivity.exact_linf)
     row: int = total.grid.magnitude << total.fraction
     return max(change, row).bit_length()

@@ -1,4 +1,4 @@
-"""The rows of one part of a partition. Which parts a unit is in is the same in every release, on every machine."""
+"""The rows of one part of a partition. The parts of a unit do not change between releases or machines."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def _(step: PartitionPart, live: frozenset[str], empty: bool) -> Frame:
     if not units or step.max_groups >= len(step.keys):
         return here
     pairs = frame.filter(listed(frame, column, step.keys)).select(*units, column.id).unique()
-    kept = backend_of(pairs).kept(pairs, units, column.id, step.max_groups, step.salt)
-    return here.join(kept.filter(listed(kept, column, [step.key])).select(*units), on=units, how="semi")
+    memberships = backend_of(pairs).kept(pairs, units, column.id, step.max_groups, step.salt)
+    return here.join(memberships.filter(listed(memberships, column, [step.key])).select(*units), on=units, how="semi")

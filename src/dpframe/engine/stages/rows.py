@@ -1,7 +1,7 @@
-"""Stage 1: the rows that reach an ask, with only the columns it needs, under names that nothing else can have.
+"""Stage 1: the rows on which a question is computed, with only the columns that it needs.
 
-A column is called by its version ("v3"), never by the user's name, so that no two can collide on an engine that
-ignores case. Identifier columns travel as "u0", "u1", ….
+A column is called by its version ("v3"), never by the user's name, so that no two names can collide on an engine that
+ignores case. Identifier columns are called "u0", "u1", ….
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def unit_names(table: Table) -> list[str]:
 
 
 def lower(step: steps.Step, live: AbstractSet[str], *, empty: bool = False) -> Frame:
-    """The rows after a step, with the live column versions and the identifier."""
+    """The rows after a step, with the column versions `live` and the identifier columns."""
     frame = lowered(step, frozenset(live), empty)
     names = [*unit_names(step.table), *sorted(live)]
     return frame.select(*names) if names else frame
@@ -37,39 +37,42 @@ def lower(step: steps.Step, live: AbstractSet[str], *, empty: bool = False) -> F
 
 @singledispatch
 def lowered(step: steps.Step, live: frozenset[str], empty: bool) -> Frame:
-    """Steps that change no value: select, drop, rename, bound."""
+    """The rows after a step that changes no value (select, drop, rename, bound): those before it.
+
+    Each other step has a function of its own, registered for its class.
+    """
     if not isinstance(step, (steps.Select, steps.Drop, steps.Rename, steps.Bound)) or step.parent is None:
-        raise UnsupportedOperation(f"{step.shown}: no engine can run this step.")  # and its rows pass through none
+        raise UnsupportedOperation(f"{step.shown}: no engine can run this step.")
     return lowered(step.parent, live, empty)
 
 
 @lowered.register
 def _(step: steps.Source, live: frozenset[str], empty: bool) -> Frame:
     table = step.table
-    wanted = [(name, column) for name, column in table.columns.items() if column.id in live]
-    names = dict.fromkeys(name for name, _ in wanted)
+    columns = [(name, column) for name, column in table.columns.items() if column.id in live]
+    names = dict.fromkeys(name for name, _ in columns)
     names.update(dict.fromkeys(step.unit if isinstance(step.unit, tuple) else ()))
     if not names:  # counting rows needs a column to count along
         names = dict.fromkeys(_narrowest(table))
     frame: Frame = nw.from_native(step.data.scan(list(names), empty=empty))
-    called = step.data.called
-    if not wanted and not table.unit:
+    scan_name = step.data.called
+    if not columns and not table.unit:
         return frame
     engine = backend_of(frame)
-    texts = as_bytes(frame, [column for _, column in [*_unit(step), *wanted]])
+    texts = as_bytes(frame, [column for _, column in [*_unit(step), *columns]])
     source = frame
     frame = source.select(
-        *(_identifier(called(name), column, texts).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
+        *(_identifier(scan_name(name), column, texts).alias(f"u{i}") for i, (name, column) in enumerate(_unit(step))),
         *(
-            readable(source, nw.col(called(name)), column.domain, bytewise=texts).alias(column.id)
-            for name, column in wanted
+            readable(source, nw.col(scan_name(name)), column.domain, bytewise=texts).alias(column.id)
+            for name, column in columns
         ),
     )
     for i, (_, column) in enumerate(_unit(step)):
-        if kind(column.domain.dtype) == Kind.DECIMAL and engine.bytewise(frame):  # whose digits are a text now
+        if kind(column.domain.dtype) == Kind.DECIMAL and engine.bytewise(frame):  # `_identifier` made it a text
             frame = engine.to_bytes(frame, f"u{i}", f"u{i}")
-    missing = [~nw.col(name).is_null() for name in unit_names(table)]
-    return frame.filter(*missing) if missing else frame
+    present = [~nw.col(name).is_null() for name in unit_names(table)]
+    return frame.filter(*present) if present else frame
 
 
 def _unit(step: steps.Source) -> list[tuple[str, Column]]:
@@ -78,20 +81,20 @@ def _unit(step: steps.Source) -> list[tuple[str, Column]]:
 
 
 def _narrowest(table: Table) -> list[str]:
-    """Some readable column, if there is one."""
+    """The first readable column, in a list; an empty list where no column is readable."""
     return [name for name, column in table.columns.items() if kind(column.domain.dtype) != Kind.OTHER][:1]
 
 
 def as_bytes(frame: Frame, columns: Sequence[Column]) -> bool:
-    """Whether texts among some columns of a table are there as bytes."""
+    """Whether some of the columns are texts and the engine holds texts as bytes."""
     return any(kind(column.domain.dtype) == Kind.STRING for column in columns) and backend_of(frame).bytewise(frame)
 
 
 def readable(frame: Frame, value: nw.Expr, domain: ColumnDomain, *, bytewise: bool = False) -> nw.Expr:
     """A column of a frame as the engine holds it: floats and decimals as Float64 without NaN, categories as text.
 
-    Where texts are held as bytes, they are scanned so. A date or time outside of the years 1 to 9999 is null: engines
-    differ there, and some fail.
+    With `bytewise`, the scan already gives texts as bytes, so they are not cast. A date or time outside of the years 1
+    to 9999 becomes null, because engines disagree there and some fail.
     """
     family = kind(domain.dtype)
     if family in (Kind.FLOAT, Kind.DECIMAL):
@@ -102,9 +105,9 @@ def readable(frame: Frame, value: nw.Expr, domain: ColumnDomain, *, bytewise: bo
 
 
 def _identifier(name: str, column: Column, bytewise: bool) -> nw.Expr:
-    """An identifier, exactly: whatever could tell two units apart is kept, NaN is null, -0.0 is 0.0.
+    """An identifier, exactly: no two identifiers become one, but NaN becomes null and -0.0 becomes 0.0.
 
-    A date or time outside of the years 1 to 9999 identifies nobody, as it is no value elsewhere: some engines lack it.
+    A date or time outside of the years 1 to 9999 becomes null too, as in any other column: some engines lack it.
     """
     value = nw.col(name)
     family = kind(column.domain.dtype)
@@ -121,15 +124,15 @@ def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
     table = step.before.table
     here = Lowering(table, lowered(step.before, live | _read(step.condition._node, table), empty))
     condition = here.expr(step.condition._node)
-    if not nodes.names(step.condition._node):  # a constant is one value until it stands in a column
+    if not nodes.names(step.condition._node):  # a constant has one value; as a column it has one for each row
         return here.frame.with_columns(condition.alias("t")).filter(nw.col("t"))
     return here.frame.filter(condition)
 
 
 @lowered.register
 def _(step: steps.WithColumns, live: frozenset[str], empty: bool) -> Frame:
-    made = [(step.table.columns[name].id, expr._node) for name, expr in step.columns]
-    return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
+    nodes_by_version = [(step.table.columns[name].id, expr._node) for name, expr in step.columns]
+    return _computed(step, [(into, node) for into, node in nodes_by_version if into in live], live, empty)
 
 
 @lowered.register
@@ -145,18 +148,18 @@ def _(step: steps.FillNull, live: frozenset[str], empty: bool) -> Frame:
 
 @lowered.register
 def _(step: steps.Cast, live: frozenset[str], empty: bool) -> Frame:
-    made = [
+    nodes_by_version = [
         (step.table.columns[name].id, nodes.Call("cast", (nodes.Name(name),), (("dtype", dtype),)))
         for name, dtype in step.types
     ]
-    return _computed(step, [(into, node) for into, node in made if into in live], live, empty)
+    return _computed(step, [(into, node) for into, node in nodes_by_version if into in live], live, empty)
 
 
 @lowered.register
 def _(step: steps.DropNulls, live: frozenset[str], empty: bool) -> Frame:
-    needed = {step.before.table.columns[name].id for name in step.names}
-    frame = lowered(step.before, live | needed, empty)
-    return frame.filter(*(~nw.col(column).is_null() for column in sorted(needed))) if needed else frame
+    columns = {step.before.table.columns[name].id for name in step.names}
+    frame = lowered(step.before, live | columns, empty)
+    return frame.filter(*(~nw.col(column).is_null() for column in sorted(columns))) if columns else frame
 
 
 @lowered.register
@@ -187,15 +190,17 @@ def _one_call(
 
 def _computed(
     step: steps.WithColumns | steps.Clip | steps.FillNull | steps.Cast,
-    made: list[tuple[str, Node]],
+    nodes_by_version: list[tuple[str, Node]],
     live: frozenset[str],
     empty: bool,
 ) -> Frame:
-    """The rows with some new versions, each computed from the versions before the step."""
+    """The rows with some new column versions, each computed from the versions before the step."""
     table = step.before.table
-    needed = (live - {into for into, _ in made}).union(*(_read(node, table) for _, node in made))
-    here = Lowering(table, lowered(step.before, needed, empty))
-    columns = [here.expr(node).alias(into) for into, node in made]
+    inputs = (live - {into for into, _ in nodes_by_version}).union(
+        *(_read(node, table) for _, node in nodes_by_version)
+    )
+    here = Lowering(table, lowered(step.before, inputs, empty))
+    columns = [here.expr(node).alias(into) for into, node in nodes_by_version]
     return here.frame.with_columns(*columns) if columns else here.frame
 
 
@@ -204,14 +209,14 @@ def _read(node: Node, table: Table) -> frozenset[str]:
 
 
 def _labelled(value: nw.Expr, intervals: Intervals, edges: Sequence[float], labels: Sequence[Any]) -> nw.Expr:
-    """The label of the interval that holds a value, found by halving, so that hundreds of bins stay shallow.
+    """The label of the interval that holds a value. Bisection keeps the expression shallow with hundreds of bins.
 
-    The labels are as the engine holds texts.
+    Input:  labels: texts in the form in which the engine holds texts
     """
     last = len(edges) - 1
 
     def beyond(i: int) -> nw.Expr:
-        """Whether a value lies to the right of an edge. The edge itself does not where an interval ends in it."""
+        """Whether a value lies to the right of edge i. An edge that belongs to the interval on its left does not."""
         if i == 0:
             strict = intervals.right and not intervals.closed_ends
         elif i == last:
@@ -220,7 +225,7 @@ def _labelled(value: nw.Expr, intervals: Intervals, edges: Sequence[float], labe
             strict = intervals.right
         return value > edges[i] if strict else value >= edges[i]
 
-    def search(first: int, after: int) -> nw.Expr:  # the value is known to be beyond `first`, and not beyond `after`
+    def search(first: int, after: int) -> nw.Expr:  # for a value beyond edge `first`, and not beyond edge `after`
         if after - first == 1:
             return nw.lit(labels[first])
         middle = (first + after) // 2

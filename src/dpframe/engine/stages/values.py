@@ -1,4 +1,4 @@
-"""Values in narwhals, as all stages make them: numbers without NaN, whole numbers of 64 bits, years that exist."""
+"""Values in narwhals that all stages share: numbers without NaN, whole numbers of 64 bits, dates in years 1 to 9999."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpframe.plan import ColumnDomain, Kind, integer_range, kind
 
 __all__ = ["TICKS", "WITHIN", "in_calendar", "int64", "not_nan", "to_float", "typed"]
 
-WITHIN = 9.2e18  # a float sum, difference or product below this in size is surely inside int64: 2^63 is 9.223e18
+WITHIN = 9.2e18  # a result whose float is smaller than this in magnitude fits in int64: 2^63 is 9.223e18
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -27,12 +27,15 @@ def to_float(value: nw.Expr) -> nw.Expr:
 
 
 def typed(value: Any) -> Any:
-    """A value as it stands in an expression: by itself, Ibis takes a whole number for one of 64 bits with a sign."""
+    """A constant of an expression. A whole number from 2^63 on gets its type: Ibis takes plain ones for int64."""
     return nw.lit(value, nw.UInt64()) if isinstance(value, int) and value >= 2**63 else value
 
 
 def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)) -> nw.Expr:
-    """Null in place of a date or time outside of the years given; a zone's clock needs a day at either end besides."""
+    """Null in place of a date or time outside of the years.
+
+    For a time with a zone the range is a day shorter at each end, since the zone's clock may be a day off.
+    """
     spare = 0 if getattr(dtype, "time_zone", None) is None else 1
     epoch, ticks = dt.date(1970, 1, 1), value.cast(nw.Int64)
     per_day = 1 if kind(dtype) == Kind.DATE else TICKS[getattr(dtype, "time_unit", "us")] * 86_400

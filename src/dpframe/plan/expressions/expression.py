@@ -328,7 +328,9 @@ def node_of(value: object) -> Node:
     if family in (Kind.INTEGER, Kind.FLOAT):
         check_bound(value, "A number in an expression")
     if family == Kind.INTEGER and not -(2**63) <= value < 2**63:  # type: ignore[operator]
-        raise InvalidArgument("A whole number in an expression must fit in a signed 64-bit integer.")
+        raise InvalidArgument(
+            "A whole number in an expression is below 2**63 in size; is_in([...]) takes those below 2**64."
+        )
     return Literal(float(value) if family == Kind.DECIMAL else value)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 from dpframe.errors import InvalidArgument
 from dpframe.plan.hints import CALENDAR, PIECES, TEXT, Hints
 from dpframe.plan.operations import Every
-from dpframe.plan.types import real
+from dpframe.plan.types import check_text, real
 
 if TYPE_CHECKING:
     from dpframe.plan.expressions.expression import Expr
@@ -24,6 +24,7 @@ _LONG = 100  # times the characters that are replaced
 def _word(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise InvalidArgument(f"{what} takes a text, such as 'a'.")
+    check_text(value, what)
     return value
 
 

@@ -8,7 +8,7 @@ import polars as pl
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.accuracy.interval_columns import interval_column, low_and_high
-from dpframe.release.answer import Numbers, known_nonnegative, rounding_of
+from dpframe.release.answer import Numbers, known_nonnegative, rounding_of, shrunk_interval
 from dpframe.release.estimators import estimator_of
 
 __all__ = ["intervals", "known", "with_intervals"]
@@ -31,6 +31,11 @@ def intervals(
     low, high = estimator_of(output).interval(output, numbers.noise, alpha, value / factor, numbers.parts, values)
     if factor > 1:
         low, high = low * factor - rounding_of(output), high * factor + rounding_of(output)
+    if output.name in numbers.shrunk:
+        low, high = (
+            np.append(ends, old[len(ends) :])
+            for ends, old in zip(shrunk_interval(numbers, output, alpha), (low, high), strict=True)
+        )
     rest = numbers.noise.collected
     if rest is not None:  # the last row has noise of its own
         parts = {name: totals[-1:] for name, totals in numbers.parts.items()}

@@ -14,6 +14,12 @@ from dpframe.release.answer.postprocess import (
     nonnegative,
     rounded,
 )
+from dpframe.release.answer.shrinking import (
+    compared_groups,
+    has_noisy_differences,
+    shrunk_interval,
+    shrunk_numbers,
+)
 from dpframe.release.answer.upscaling import (
     RemainingRows,
     is_scaled,
@@ -26,7 +32,9 @@ from dpframe.release.answer.upscaling import (
 __all__ = [
     "Numbers",
     "RemainingRows",
+    "compared_groups",
     "drawn_table",
+    "has_noisy_differences",
     "is_scaled",
     "is_scaled_by",
     "is_total",
@@ -38,4 +46,6 @@ __all__ = [
     "rounded",
     "rounding_of",
     "scaled",
+    "shrunk_interval",
+    "shrunk_numbers",
 ]

@@ -12,7 +12,7 @@ from dpframe.arrays import Floats
 from dpframe.plan import Formula, Layout, ReleasedColumn
 from dpframe.release.answer.postprocess import adds_up, table_of
 from dpframe.release.answer.upscaling import is_scaled
-from dpframe.release.estimators import estimator_of
+from dpframe.release.estimators import Shrunk, estimator_of
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["Numbers", "keys_beside"]
@@ -43,7 +43,8 @@ class Numbers:
     `long` has the keys `by` and a column for each of the `outputs`. `parts` are the noisy totals of derived columns
     (column unit). `before` is the table as drawn, if post-processing has changed it. `lifted` says whether
     post-processing has removed negative numbers. Groups with a count less than `below` are not shown. Counts and sums
-    have been multiplied by `factor`: see `release.answer.upscaling`.
+    have been multiplied by `factor`: see `release.answer.upscaling`. `shrunk` has the columns that were moved towards a
+    common value: see `release.answer.shrinking`.
     """
 
     long: pl.DataFrame
@@ -56,6 +57,7 @@ class Numbers:
     lifted: bool = False
     below: float | None = None
     factor: float = 1.0
+    shrunk: Mapping[str, Shrunk] = field(default_factory=dict)
 
     def factor_of(self, output: ReleasedColumn) -> float:
         """The factor by which the numbers of a column have been multiplied."""

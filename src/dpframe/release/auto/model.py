@@ -101,7 +101,7 @@ class Model:
     # Units in one bin, per scale of its noise, that are taken for real: noise alone is that large with probability
     # e^-8 / 2, about 0.0002.
     clear_bin: float = 8.0
-    false_alarm: float = 0.01  # probability that a histogram of an empty table is taken for one with units
+    false_alarm: float = 0.01  # probability that values are taken for most of all that are not
 
     # Clipping bounds.
     groups_unlisted: float = 10.0  # assumed number of groups, if none are listed. By hand

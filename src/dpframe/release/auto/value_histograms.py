@@ -18,7 +18,7 @@ from dpframe.engine import EXPONENTS
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.posterior import draw_curves, nobody_there
 
-__all__ = ["Scales", "find_scales", "read_values", "somebody_between"]
+__all__ = ["Scales", "find_scales", "most_between", "read_values"]
 
 
 _WIDE = len(EXPONENTS)
@@ -110,24 +110,29 @@ def read_values(counts: Floats, scale: float, scales: Scales) -> Floats:
     return cases
 
 
-def somebody_between(counts: Floats, scale: float) -> bool:
-    """Whether the second histogram, between its edges, differs significantly from that of an empty table.
+def most_between(counts: Floats, scale: float) -> bool:
+    """Whether the second histogram significantly has more units between its edges than beyond them.
 
-    Input:  as in `read_values`; the bins below and above all edges are left out, whoever is there is not between them
-    Output: true with a probability of at most 1% where nobody is between the edges. It follows from the noisy counts
-            and the edges, which follow from the first noisy histogram, so it is post-processing and has no price
-    Bound:  with nobody there, k bins next to one another have the sum of k independent Laplace noises, which is above t
-            scales with a probability of at most exp(-s·t) / (1 - s²)^k for any s in (0, 1). There are fewer than
+    If so, the median of the values lies between the edges. If the table is empty, or noise hides where most units are,
+    nothing can be said.
+
+    Input:  as in `read_values`: the first bin is below all edges, the last above
+    Output: true with a probability of at most 1% where at most half of the units are between the edges. It follows from
+            the noisy counts and the edges, which follow from the first noisy histogram, so it is post-processing and
+            has no price
+    Bound:  with at most half between the edges, k bins next to one another have no more units than the two beyond. Then
+            their sum, less these two, is at most the sum of k + 2 independent Laplace noises, which is above t scales
+            with a probability of at most exp(-s·t) / (1 - s²)^(k + 2) for any s in (0, 1). There are fewer than
             bins · (1 + log2(bins)) runs of 1, 2, 4, … bins, and each may be above its t once in 100 times so many
     Source: Chernoff's bound with the moment generating function of Laplace noise, and Boole's inequality
     """
-    inner = counts[1:-1]
+    inner, beyond = counts[1:-1], counts[0] + counts[-1]
     lengths = 2 ** np.arange(int(np.log2(len(inner))) + 1)
     runs = len(inner) * len(lengths)
     cumulative = np.concatenate([[0.0], np.cumsum(inner)])
     for length in lengths.tolist():
-        most = float((cumulative[length:] - cumulative[:-length]).max()) / scale
-        nats = -_RATES * most - length * np.log1p(-(_RATES**2))
+        most = float((cumulative[length:] - cumulative[:-length]).max() - beyond) / scale
+        nats = -_RATES * most - (length + 2) * np.log1p(-(_RATES**2))
         if nats.min() <= math.log(MODEL.false_alarm / runs):
             return True
     return False

@@ -14,8 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.plan import Formula, ReleasedColumn, Total
+from dpframe.release.estimators.binned_values import BinnedValues
+from dpframe.release.estimators.compared import Compared
 from dpframe.release.pricing import NoisePlan
 
 __all__ = ["Estimator", "Interval", "Noisy", "Parts", "half_width", "in_ticks", "real", "shown"]
@@ -29,11 +31,13 @@ class Estimator(ABC):
     """One statistic.
 
     `adds_up` says whether the number of several groups together is the sum of their numbers, so that it has margins.
-    `is_number` says whether the statistic is a number, which has an interval and can be charted.
+    `is_number` says whether the statistic is a number, which has an interval and can be charted. `shrinks` says whether
+    groups can be `compared`, so that their values can be moved towards a common one.
     """
 
     adds_up: ClassVar[bool] = False
     is_number: ClassVar[bool] = True
+    shrinks: ClassVar[bool] = False
 
     @abstractmethod
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
@@ -50,6 +54,14 @@ class Estimator(ABC):
         """
         return np.full(numbers.shape, math.nan), np.full(numbers.shape, math.nan)
 
+    def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared | None:
+        """The groups beside the value that they have in common; None for a statistic that cannot be shrunk."""
+        return None
+
+    def from_ratio(self, output: ReleasedColumn, ratios: Floats, parts: Parts) -> Floats:
+        """The statistic (column unit) from the ratio that `compared` is about."""
+        return ratios
+
     @abstractmethod
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """An error that is exceeded with probability at most alpha, before a release (unit of the released column).
@@ -57,6 +69,19 @@ class Estimator(ABC):
         Input:  rows: how many values each group is assumed to have; None without an assumption
         Output: the error; None if it depends on the data and rows is None
         """
+
+    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
+        """An error for each pair of bounds that dp.Auto() may choose, from clipping and noise together.
+
+        Input:  values: cases of what the column may hold; low, high: pairs of its edges, by number; noise: standard
+                deviation of a total's noise, divided by its sensitivity and by the number of units, in each case
+        Output: cases by pairs (unit of the statistic); None where bounds do not matter, or are refused as dp.Auto()
+        """
+        return None
+
+    def reach(self, output: ReleasedColumn) -> float:
+        """The unit in which dp.Auto() compares errors: here half the width of the bounds, or 1 without bounds."""
+        return 1.0 if output.bounds is None else half_width(output) * output.ticks
 
 
 def real(total: Total, noisy: Noisy) -> Any:

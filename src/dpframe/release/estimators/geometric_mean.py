@@ -11,6 +11,7 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.plan import Bounds, ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts
+from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.mean import MeanEstimator
 from dpframe.release.pricing import NoisePlan
 
@@ -22,6 +23,8 @@ _LOGS = MeanEstimator()
 class GeometricMeanEstimator(Estimator):
     """e to the mean of the logarithms, kept inside the bounds; the exponential is post-processing."""
 
+    shrinks = True
+
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         return _exponential(output, _LOGS.value(_of_logs(output), noisy, plan))
 
@@ -31,6 +34,14 @@ class GeometricMeanEstimator(Estimator):
         """Exponentials of the ends of the interval of the mean of logarithms; it holds as often, for they only grow."""
         low, high = _LOGS.interval(_of_logs(output), plan, alpha, np.log(released), parts, rows)
         return np.minimum(_exponential(output, low), released), np.maximum(_exponential(output, high), released)
+
+    def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
+        """Means of logarithms beside that of all groups together."""
+        return _LOGS.compared(_of_logs(output), plan, parts)
+
+    def from_ratio(self, output: ReleasedColumn, ratios: Floats, parts: Parts) -> Floats:
+        """The exponential of the mean of logarithms."""
+        return np.asarray(_exponential(output, ratios))
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """Whatever the values in their bounds are.

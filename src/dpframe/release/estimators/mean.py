@@ -8,18 +8,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
-from dpframe.plan import ReleasedColumn
+from dpframe.arrays import Floats, Integers
+from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.binned_values import BinnedValues
+from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, reaches, scales
-from dpframe.release.pricing import Gaussian, Noise, NoisePlan
+from dpframe.release.pricing import Gaussian, Noise, NoisePlan, NoNoise
 from dpframe.theory.formulas.error import sum_error
 
-__all__ = ["MeanEstimator", "bounded_mean", "mean_interval", "mean_of", "merged_mean_interval"]
+__all__ = [
+    "MeanEstimator",
+    "bounded_mean",
+    "compared_means",
+    "is_heavy",
+    "mean_interval",
+    "mean_of",
+    "merged_mean_interval",
+]
 
 
 class MeanEstimator(Estimator):
     """Centre + sum / count, shrunk towards the centre if the count is small, and kept inside the bounds."""
+
+    shrinks = True
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         (_, total), (_, count) = output.totals
@@ -31,6 +43,10 @@ class MeanEstimator(Estimator):
         """Fieller's set, widened to hold the released number, which may be shrunk towards the centre."""
         low, high = (end * output.ticks for end in mean_interval(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
+
+    def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
+        """Means beside the mean of all groups together: n·(m - μ) + z - (μ - centre)·w, with the noises z and w."""
+        return compared_means(output, plan, parts)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error for any values inside their bounds.
@@ -52,6 +68,34 @@ class MeanEstimator(Estimator):
         pull = (plan.of(total).deviation / half) ** 2 / least
         pull_error = expected(plan, [(1.0, total)], count, half, rows, alpha * (1 - ASIDE), 2 * half, pull)
         return min(pull_error, max(mean, half)) * output.ticks
+
+    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
+        return np.hypot(values.lost(low, high), noise * (values.highs[high] - values.edges[low]) / 2)
+
+
+def compared_means(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
+    """The means of groups beside the mean of all groups together, of a column whose totals begin with a sum."""
+    assert output.bounds is not None
+    (name, total), (size, count) = output.totals[0], output.totals[-1]
+    noise, sizes = plan.of(total).deviation, parts[size]
+    common = float(mean_of(output, parts[name].sum(), sizes.sum(), noise * len(sizes) ** 0.5))
+    distance = common - float(total.grid.centre)
+    variance = noise**2 + (distance * plan.of(count).deviation) ** 2
+    return Compared(
+        common,
+        parts[name] - distance * sizes,
+        sizes,
+        np.full(len(sizes), variance),
+        float(output.bounds.lower),
+        float(output.bounds.upper),
+        half_width(output),
+        heavy=is_heavy(plan, total, count),
+    )
+
+
+def is_heavy(plan: NoisePlan, *totals: Total) -> bool:
+    """Whether some noise has heavier tails than normal noise."""
+    return any(not isinstance(plan.of(total).mechanism, Gaussian | NoNoise) for total in totals)
 
 
 def mean_of(output: ReleasedColumn, total: Any, count: Any, deviation: float) -> Any:

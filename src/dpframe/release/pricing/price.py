@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from dpframe.budget import Loss, Terms, read_delta, read_epsilon, read_rho, typed_number
+from dpframe.budget import Loss, Terms, read_delta, read_epsilon, read_rho, written_number
 from dpframe.errors import DeltaRequired, InvalidPrice, UnsupportedOperation
 from dpframe.plan import Marginals, Question, check_choice
 from dpframe.release.pricing.allocation import (
@@ -40,7 +40,7 @@ __all__ = ["EpsilonFromRho", "EpsilonPrice", "Price", "RhoPrice", "described_pri
 class Price(ABC):
     """What a release may cost: an amount of ε or ρ, a δ, and the noise that is wanted.
 
-    A part of a price has all of its δ, which is charged once. `typed` holds the exact typed numbers, for the
+    A part of a price has all of its δ, which is charged once. `typed` holds the numbers as they were typed, for the
     description under a release's name.
     """
 
@@ -231,7 +231,7 @@ def read_price(
         amount, kind = read_epsilon(epsilon), EpsilonFromRho
     else:
         amount, kind = read_rho(rho), RhoPrice
-    text = tuple((name, str(typed_number(value, name))) for name, value in amounts.items() if value is not None)
+    text = tuple((name, written_number(value, name)) for name, value in amounts.items() if value is not None)
     return kind(amount, read_delta(delta), read_noise(noise), text)
 
 

@@ -1,4 +1,4 @@
-"""Ibis' compiler for PostgreSQL, with each operation that a value could make fail written so that none can."""
+"""Ibis' compiler for PostgreSQL, with other SQL for each operation that could fail on a value."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ Equals NotEquals Less LessEqual Greater GreaterEqual And Or Not IsNull NotNull I
 Coalesce Greatest Least Clip IfElse SearchedCase Count CountStar CountDistinct Sum Min Max Any
 WindowFunction WindowBoundary RowNumber MinRank SortKey Hash HexDigest
 StringLength StringContains StartsWith EndsWith Substring StringConcat RegexSearch"""
-_TOTAL = frozenset(f"{_TABLES} {_VALUES}".split())  # the operations that no cell makes fail, as they are written here
+_TOTAL = frozenset(f"{_TABLES} {_VALUES}".split())  # the operations that no cell makes fail, with the SQL written here
 
 
-_LARGEST_BASE = 2.0**100  # of a logarithm
-_DIGITS_OF_WHOLE = 20  # more than any whole number of 64 bits has
+_LARGEST_BASE = 2.0**100  # upper limit for the base of a logarithm
+_DIGITS_OF_WHOLE = 20  # a whole number of 64 bits has fewer digits
 
 
 class Compiler(PostgresCompiler):  # type: ignore[misc]
-    """Ibis' own compiler, with each operation that a value could make fail written so that none can."""
+    """Ibis' own compiler, with other SQL for each operation that could fail on a value."""
 
     def visit_node(self, op: Any, **parts: Any) -> Any:
         name = type(op).__name__
         if name not in _TOTAL:
-            raise UnsupportedOperation(f"PostgreSQL: nobody has shown that no cell makes {name} fail there.")
+            raise UnsupportedOperation(f"PostgreSQL: {name} is refused, because it could fail on a cell.")
         return super().visit_node(op, **parts)
 
     def cast(self, arg: Any, to: Any) -> Any:
-        """PostgreSQL has no whole numbers without a sign."""
+        """A cast. PostgreSQL has no unsigned integers, so a cast to one becomes a cast to int64."""
         return super().cast(arg, types.int64 if to.is_unsigned_integer() else to)
 
     # Tables
 
     def visit_Select(self, op: Any, **parts: Any) -> Any:  # noqa: N802
-        """Columns that are computed stay apart from what reads them, which may be more than one."""
+        """With OFFSET 0, columns are computed once, even if several expressions of the query around them read them."""
         rows = super().visit_Select(op, **parts)
-        computed = not all(isinstance(value, ops.Field) for value in op.selections.values())
-        return rows.offset(0, copy=False) if computed and isinstance(rows, sge.Select) else rows
+        has_expressions = not all(isinstance(value, ops.Field) for value in op.selections.values())
+        return rows.offset(0, copy=False) if has_expressions and isinstance(rows, sge.Select) else rows
 
     # Values
 
@@ -78,7 +78,7 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
         if to.is_string():
             return bytewise(self.cast(arg, to))
         if have.is_string():
-            raise UnsupportedOperation(f"cast: a text as {to}, in PostgreSQL, could fail on a cell.")
+            raise UnsupportedOperation(f"cast: PostgreSQL's cast of text to {to} could fail on a cell.")
         if have.is_decimal() and to.is_floating():
             return once(sql.FROM_DECIMAL, a=arg)
         if to.is_float32() and not have.is_float32():
@@ -94,7 +94,7 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
             return self.cast(once(f"CASE WHEN a BETWEEN {low} AND {high} THEN a END", a=wide), to)
         if to.is_floating() and (have.is_integer() or have.is_floating()):
             return self.cast(arg, to)
-        raise UnsupportedOperation(f"cast: nobody has shown that no cell makes {have} as {to} fail in PostgreSQL.")
+        raise UnsupportedOperation(f"cast: PostgreSQL's cast of {have} to {to} could fail on a cell.")
 
     def visit_Add(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
         return self._sum(op, left, right, "+")
@@ -111,14 +111,14 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
 
     def visit_Divide(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
         if not op.left.dtype.is_floating() or not op.right.dtype.is_floating():
-            raise UnsupportedOperation("PostgreSQL: only floats are divided there, since whole numbers lose the rest.")
+            raise UnsupportedOperation("PostgreSQL: only floats are divided; its integer division drops the remainder.")
         (low, high), (lower, higher) = reach(op.left), reach(op.right)
         safe = low - higher > LEAST and high - lower < MOST
         return once("a / NULLIF(b, 0)" if safe else sql.QUOTIENT, a=left, b=right)
 
     def visit_Modulus(self, op: Any, *, left: Any, right: Any) -> Any:  # noqa: N802
         if not op.dtype.is_integer():
-            raise UnsupportedOperation("PostgreSQL: only whole numbers leave a rest there.")
+            raise UnsupportedOperation("PostgreSQL: a remainder is only taken of whole numbers.")
         return once("a % NULLIF(b, 0)", a=self.cast(left, types.int64), b=self.cast(right, types.int64))
 
     def visit_Negate(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
@@ -133,17 +133,17 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
 
     def visit_Log(self, op: Any, *, arg: Any, base: Any) -> Any:  # noqa: N802
         if not isinstance(op.base, ops.Literal) or not 1 < op.base.value < _LARGEST_BASE:
-            raise UnsupportedOperation("PostgreSQL: only logarithms to a listed base are total there.")
+            raise UnsupportedOperation("PostgreSQL: the base of a logarithm must be a constant between 1 and 2^100.")
         return once(sql.LOGARITHM.replace("{base}", sql.literal(float(op.base.value))), a=arg)
 
     def visit_Clip(self, op: Any, *, arg: Any, lower: Any, upper: Any) -> Any:  # noqa: N802
-        """GREATEST and LEAST pass over what is missing, which must stay so."""
+        """A clip as a CASE, which keeps null: GREATEST and LEAST ignore null and would return the limit."""
         ends = [("a > c", upper, "c"), ("a < b", lower, "b")]
         cases = " ".join(f"WHEN {when} THEN {end}" for when, limit, end in ends if limit is not None)
         return once(f"CASE {cases} ELSE a END", a=arg, b=lower, c=upper)
 
     def visit_IsNan(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
-        return once("a = 'NaN'", a=arg)  # which is equal to itself there
+        return once("a = 'NaN'", a=arg)  # in PostgreSQL NaN is equal to NaN
 
     def visit_SearchedCase(self, op: Any, *, cases: Any, results: Any, default: Any) -> Any:  # noqa: N802
         if _not_nan(op):
@@ -151,13 +151,13 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
         return super().visit_SearchedCase(op, cases=cases, results=results, default=default)
 
     def visit_Sum(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802
-        """Sums of whole numbers fit (see `limits`); PostgreSQL makes decimals of them."""
+        """A sum of whole numbers, cast to int64. It fits (see `limits`), although PostgreSQL makes it a decimal."""
         if not op.arg.dtype.is_integer():
-            raise UnsupportedOperation("PostgreSQL: only whole numbers are added up there, which rounds nothing.")
+            raise UnsupportedOperation("PostgreSQL: only whole numbers are summed, because their sums are exact.")
         return self.cast(super().visit_Sum(op, arg=arg, where=where), types.int64)
 
     def visit_WindowFunction(self, op: Any, *, func: Any, **parts: Any) -> Any:  # noqa: N802
-        """A cast of a sum stands around the window."""
+        """A window function. The cast around a sum (see `visit_Sum`) must stand around the whole window function."""
         if not isinstance(func, sge.Cast):
             return super().visit_WindowFunction(op, func=func, **parts)
         return self.cast(super().visit_WindowFunction(op, func=func.this, **parts), types.int64)
@@ -165,7 +165,7 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
     # Texts
 
     def visit_RegexSearch(self, op: Any, *, arg: Any, pattern: Any) -> Any:  # noqa: N802
-        """The end of a text is called differently by others."""
+        r"""A regular expression. PostgreSQL writes the end of a text as \Z, Ibis as \z."""
         assert isinstance(op.pattern, ops.Literal)
         regex = str(op.pattern.value).replace(r"\z", r"\Z").replace("'", "''")
         return raw(f"({sql_of(arg)} ~ '{regex}')")
@@ -173,18 +173,20 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
     def visit_Substring(self, op: Any, *, arg: Any, start: Any, length: Any) -> Any:  # noqa: N802
         first, most = _constant(op.start), _constant(op.length)
         if first is None or most is None or first < 0 or most < 0:
-            raise UnsupportedOperation("PostgreSQL: only a part of a text of listed ends is total there.")
+            raise UnsupportedOperation(
+                "PostgreSQL: the start and length of a part of a text must be constants from 0 on."
+            )
         return bytewise(raw(f"SUBSTR({sql_of(arg)}, {first + 1}, {min(most, 2**31 - 2 - first)})"))
 
     def visit_StringConcat(self, op: Any, *, arg: Any) -> Any:  # noqa: N802
-        """Null where one of them is."""
+        """The concatenation of texts, null where one of them is null."""
         return bytewise(raw(f"({' || '.join(map(sql_of, arg))})"))
 
-    # What several operations share
+    # Shared by several operations
 
     def _plain(self, op: Any, sign: str, left: Any, right: Any) -> Any:
         if not op.dtype.is_integer():
-            raise UnsupportedOperation(f"PostgreSQL: nobody has shown that no cell makes {op.dtype} {sign} fail there.")
+            raise UnsupportedOperation(f"PostgreSQL: {sign} on {op.dtype} is refused, because it could fail on a cell.")
         return once(f"a {sign} b", a=self.cast(left, types.int64), b=self.cast(right, types.int64))
 
     def _sum(self, op: Any, left: Any, right: Any, sign: str) -> Any:
@@ -197,13 +199,16 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
 
 
 def check_held(dtype: Any) -> None:
-    """Refuses whole numbers of 64 bits without a sign: in PostgreSQL's widest type a cell would not fit, and fail."""
+    """Refuse uint64: PostgreSQL's widest integer has a sign, so a cast could fail on a cell.
+
+    Errors: UnsupportedOperation
+    """
     if dtype.is_uint64():
         raise UnsupportedOperation("cast: PostgreSQL has no uint64. Take 'int64', or 'float64'.")
 
 
 def _constant(op: Any) -> int | None:
-    """A whole number that is written out, or the difference of two."""
+    """The value of an integer constant, or of a difference of two; None for another expression."""
     if isinstance(op, ops.Subtract):
         left, right = _constant(op.left), _constant(op.right)
         return None if left is None or right is None else left - right
@@ -211,7 +216,7 @@ def _constant(op: Any) -> int | None:
 
 
 def _not_nan(op: Any) -> bool:
-    """Whether a case is what narwhals makes of "null in place of NaN"."""
+    """Whether a CASE is the expression for "null in place of NaN" as narwhals writes it (see `not_nan`)."""
     if len(op.cases) != 1 or not isinstance(op.cases[0], ops.Not):
         return False
     if not isinstance(op.default, ops.Literal) or op.default.value is not None:

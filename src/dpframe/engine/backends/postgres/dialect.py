@@ -1,4 +1,4 @@
-"""What differs in PostgreSQL from other databases of Ibis."""
+"""The operations in which PostgreSQL differs from other databases of Ibis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["DIALECT"]
 
 class _PostgresDialect(Dialect):
     def opened(self, table: Any) -> Any:
-        """The user's own steps, as Ibis writes them: their meaning is the user's."""
+        """The user's table with the user's own steps as a finished SQL query, as Ibis writes it."""
         if isinstance(table.op(), ops.DatabaseTable):
             return table
         backend = server.database_of(table)
@@ -34,34 +34,37 @@ class _PostgresDialect(Dialect):
         return ops.SQLQueryResult(str(backend.compile(table)), table.schema(), backend).to_expr()
 
     def types(self, table: Any) -> dict[str, DType]:
-        """A decimal may have a thousand digits there, of which dpframe reads what it needs."""
+        """UUIDs are texts. A decimal with more than 38 digits, of which PostgreSQL allows thousands, is a decimal."""
         schema = table.schema().items()
         texts = [name for name, dtype in schema if dtype.is_uuid()]
         decimals = [name for name, dtype in schema if is_wide(dtype)]
         return super().types(table) | dict.fromkeys(texts, nw.String()) | dict.fromkeys(decimals, nw.Decimal(38, 9))
 
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
-        """A type that neither Ibis nor dpframe has a word for is read as text, where that is asked for."""
+        """Columns of unknown types can be read as text, and unsigned integers as decimals, after a cast by the user.
+
+        Errors: UnsupportedOperation for a database that is not in UTF-8, or a session with functions of others
+        """
         encoding = server.database_of(table).con.info.parameter_status("server_encoding")
         if encoding != "UTF8":
             raise UnsupportedOperation(
-                f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that is no Unicode could "
-                "make a query fail. Bring one in UTF8: CREATE DATABASE study ENCODING 'UTF8' TEMPLATE template0."
+                f"dp.protect: this PostgreSQL database holds texts in {encoding}, and a text that is not Unicode could "
+                "make a query fail. Use a database in UTF8: CREATE DATABASE study ENCODING 'UTF8' TEMPLATE template0."
             )
         server.check_path(server.database_of(table))
         odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
         large = [name for name, dtype in types.items() if isinstance(dtype, nw.UInt64)]
         cast = "cast it before, table.mutate(x=table[{!r}].cast('{}'))"
         return {
-            **{name: f"it is not read: {cast.format(name, 'string')}" for name in odd},
-            **{name: f"there is none: {cast.format(name, 'decimal')}" for name in large},
+            **{name: f"dpframe does not read it: {cast.format(name, 'string')}" for name in odd},
+            **{name: f"this type does not exist: {cast.format(name, 'decimal')}" for name in large},
         }
 
     def held(self, value: Any, dtype: DType) -> Any:
         family = kind(dtype)
         if family == Kind.STRING:
             return written(value, sql.TEXT, "string")
-        if family == Kind.DECIMAL:  # 1.0 and 1.00 are one number, and must be one text where it identifies a unit
+        if family == Kind.DECIMAL:  # 1.0 and 1.00 are equal, so they must have one text if the column identifies a unit
             return written(value, "TRIM_SCALE(CAST(a AS NUMERIC))", "decimal")
         if family == Kind.DATE:
             return written(value, sql.DAYS, "int64")
@@ -70,24 +73,29 @@ class _PostgresDialect(Dialect):
         return _as_said(value) if family in (Kind.INTEGER, Kind.FLOAT) else value
 
     def bytewise(self, rows: Any) -> bool:
-        """Every text has the collation "C", which compares bytes."""
+        """Texts are held as texts: each has the collation "C", which compares bytes."""
         return False
 
     def decimal(self, value: nw.Expr) -> nw.Expr:
-        """PostgreSQL rounds once, and a number that no float holds is infinite or 0."""
+        """A cast to float, in which PostgreSQL rounds once. A number beyond the floats becomes infinite or 0."""
         return value.cast(nw.Float64)
 
     def brought(self, table: pl.DataFrame) -> Any:
         wide = [name for name, dtype in table.schema.items() if dtype.is_unsigned_integer()]
-        held = table.with_columns(pl.col(wide).cast(pl.Int64, strict=False))
-        large = [name for name in wide if held.get_column(name).null_count() > table.get_column(name).null_count()]
+        signed = table.with_columns(pl.col(wide).cast(pl.Int64, strict=False))
+        large = [name for name in wide if signed.get_column(name).null_count() > table.get_column(name).null_count()]
         if large:
             raise UnsupportedOperation(
-                "join: PostgreSQL has no whole numbers beyond 64 bits with a sign, as in the public column "
-                f"{large[0]!r}: cast it to pl.Float64."
+                f"join: the public column {large[0]!r} has numbers of 2^63 or more, and PostgreSQL's integers are "
+                "smaller. Cast the column to pl.Float64."
             )
-        rows = super().brought(held)
         texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
+        if any(table.get_column(name).str.contains("\0", literal=True).any() for name in texts):
+            raise UnsupportedOperation(
+                "PostgreSQL holds no text with a zero byte, and one is in a public table or in a list of keys: leave "
+                "it out, as with public.filter(~pl.col('s').str.contains('\\0', literal=True))."
+            )
+        rows = super().brought(signed)
         return rows.mutate(**{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
@@ -125,18 +133,19 @@ class _PostgresDialect(Dialect):
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         if kind(dtype) == Kind.DATE:
             day = "(DATE '1970-01-01' + CAST(a AS INTEGER))"
-            shown = (
+            expression = (
                 f"TO_CHAR(CAST({day} AS TIMESTAMP), 'YYYY-MM-DD')" if part == "text" else sql.OF_DAY[part].format(day)
             )
-            return written(value, sql.ON_DAY.format(shown), "string" if part == "text" else "int64")
+            return written(value, sql.ON_DAY.format(expression), "string" if part == "text" else "int64")
         if part in sql.OF_CLOCK:
             return written(value, sql.AT_TIME.format(sql.OF_CLOCK[part].replace("a", f"(a + {sql.YEARS})", 1)), "int64")
-        # Of whole numbers: PostgreSQL multiplies an interval by a float, which rounds the last microsecond of a day up.
+        # Whole numbers are used because PostgreSQL multiplies an interval by a float: that would round the last
+        # microsecond of a day up to the next day.
         day = f"(DATE '1970-01-01' + CAST((a + {sql.YEARS}) / 86400000000 - 730000 AS INTEGER))"
         return written(value, sql.AT_TIME.format(sql.OF_DAY[part].format(day)), "int64")
 
     def read(self, rows: Any) -> pl.DataFrame:
-        """The rows of a query, in the types that it says."""
+        """The rows of a query, in the types that Ibis states."""
         backend = server.database_of(rows)
         assert backend is not None
         backend._run_pre_execute_hooks(rows)
@@ -149,10 +158,10 @@ class _PostgresDialect(Dialect):
 
 
 def _as_said(value: Any) -> Any:
-    """A column of numbers in the type that Ibis says it has, null where it does not fit.
+    """A column of numbers, cast to the type that Ibis states for it; null where a number does not fit.
 
-    The type of a table's column is that of the catalog, but for an oid. What the user's own steps computed may be of
-    another type than Ibis says, and of a wider one.
+    Ibis states the type of a table's own column correctly, except for an oid. A column that the user's own steps
+    compute may have another type than Ibis states, and a wider one.
     """
     dtype = value.type()
     if not isinstance(value.op().rel, ops.SQLQueryResult):

@@ -1,6 +1,6 @@
 """Operations of PostgreSQL, each as SQL that no value of its operands makes fail.
 
-The operands are called a, b and c. `written.once` puts them in.
+The SQL calls the operands a, b and c. `written.once` replaces these names by the operands.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def literal(value: float) -> str:
-    """A float as PostgreSQL reads it, exactly; a plain number would be a decimal there."""
+    """SQL of a float, exactly. PostgreSQL would read a plain number as a decimal."""
     return f"CAST('{value!r}' AS DOUBLE PRECISION)".replace("inf", "Infinity")
 
 
@@ -51,17 +51,19 @@ _SIGNED = "CASE WHEN (a > 0) = (b > 0) THEN {0} ELSE -{0} END"
 _INFINITE, _NOTHING = _SIGNED.format(_INF), _SIGNED.format(literal(0.0))
 _UP, _DOWN, _TINY = literal(2.0**537), literal(2.0**-537), literal(2.0**-530)
 
-# Operations on floats a and b. What is compared is a result times a power of two, which is exact and neither too large
-# nor too small, so that it is rounded just as the result would be.
+# Operations on floats a and b. To see whether a result overflows, the operation is done on operands that are multiplied
+# by a power of two. That multiplication is exact, and the scaled result is neither too large nor too small, so it is
+# rounded just as the result would be.
 
 SUM = f"""CASE WHEN ABS(a) > 1e290 AND ABS(b) > 1e290 AND ABS(a) < {_INF} AND ABS(b) < {_INF}
 THEN CASE WHEN ABS(a * 0.5 {{0}} b * 0.5) >= {literal(2.0**1023)}
     THEN CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END ELSE a {{0}} b END
 ELSE a {{0}} b END"""
 
-# A product is 0 where it is at most half of the least float, 2^-1075: that half itself is rounded to even. Times 2^1074
-# it is compared with 1/2. Where it is rounded to 1/2, what was rounded away decides. The product of T. J. Dekker
-# (Numerische Mathematik 18, 1971) finds it, which adds up products of halves of the operands: each of these is exact.
+# A product is rounded to 0 if it is at most 2^-1075, half of the smallest float (a tie is rounded to even). So the
+# product times 2^1074 is compared with 1/2. Where that scaled product is rounded to exactly 1/2, its rounding error
+# decides. The algorithm of T. J. Dekker (Numerische Mathematik 18, 1971) computes this error: it splits the operands
+# into halves and adds up the products of the halves, each of which is exact.
 _EXACT = f"""(SELECT CASE WHEN ((h * k - 0.5) + h * (q - k) + (p - h) * k) + (p - h) * (q - k) > 0
     THEN r ELSE CASE WHEN r > 0 THEN {literal(0.0)} ELSE -{literal(0.0)} END END
 FROM (SELECT p, q, r, p * 134217729.0 - (p * 134217729.0 - p) AS h, q * 134217729.0 - (q * 134217729.0 - q) AS k
@@ -74,7 +76,8 @@ THEN CASE WHEN (ABS(a) * {_UP}) * (ABS(b) * {_UP}) < 0.5 THEN {_NOTHING}
     WHEN (ABS(a) * {_UP}) * (ABS(b) * {_UP}) > 0.5 THEN a * b ELSE {_EXACT} END
 ELSE a * b END"""
 
-# A quotient of two floats is never so near to 1/2 from above, that it is rounded to 1/2: there the operands decide.
+# A quotient is rounded to 0 if it is at most 2^-1075. The scaled operands are compared, which is exact: a quotient of
+# two floats above 2^-1075 is never so close to it that it would be rounded to it.
 QUOTIENT = f"""CASE WHEN b = 0 THEN NULL
 WHEN ABS(b) < 1 AND ABS(a) > {literal(2.0**-60)} AND ABS(a) < {_INF}
 THEN CASE WHEN ABS(b) < ABS(a) * {literal(2.0**-500)}
@@ -90,14 +93,15 @@ SINGLE = f"""CASE WHEN ABS(a) <= {literal(2.0**-150)} THEN CAST(a * {literal(0.0
 WHEN ABS(a) >= {literal(3.4028235677973366e38)} AND ABS(a) < {_INF}
 THEN CAST(CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END AS REAL) ELSE CAST(a AS REAL) END"""
 TRUNCATED = f"CASE WHEN a >= {literal(-(2.0**63))} AND a < {literal(2.0**63)} THEN CAST(TRUNC(a) AS BIGINT) END"
-# A decimal, which is read as the nearest float, as a text would be: 0 or infinite beyond the first and last float.
+# A decimal becomes the nearest float: 0 where it is too small for a float, infinite where it is too large.
 FROM_DECIMAL = f"""CASE WHEN a = 'NaN' THEN {literal(math.nan).replace("nan", "NaN")}
 WHEN ABS(a) >= {2**1024 - 2**970} THEN CASE WHEN a > 0 THEN {_INF} ELSE -{_INF} END
 WHEN ABS(a) <= 2.4703282292062327208e-324 THEN CASE WHEN a >= 0 THEN {literal(0.0)} ELSE -{literal(0.0)} END
 ELSE CAST(a AS DOUBLE PRECISION) END"""
 
-# Ibis says of a sum of whole numbers that it has 64 bits, and of 1.5 that it is a float: both are decimals there. Of an
-# oid, which PostgreSQL compares with negative numbers by failing, it says that it is a whole number of 64 bits.
+# Ibis states types that PostgreSQL does not use: it states 64 bits for a sum of whole numbers and a float for 1.5, and
+# both are decimals in PostgreSQL. It states a 64-bit integer for an oid, and PostgreSQL fails when it compares an oid
+# with a negative number.
 _TYPES = "CAST('{}' AS REGTYPE)"
 _IS_WHOLE = f"PG_TYPEOF(a) IN ({', '.join(map(_TYPES.format, ('smallint', 'integer', 'bigint', 'oid')))})"
 _IS_FLOAT = f"PG_TYPEOF(a) IN ({', '.join(map(_TYPES.format, ('real', 'double precision')))})"
@@ -109,7 +113,7 @@ FLOAT_OF = f"CASE WHEN {_IS_FLOAT} THEN CAST(a AS DOUBLE PRECISION) ELSE {_NUMER
 
 FROM_TRUTH = "CASE WHEN a THEN 1 WHEN NOT a THEN 0 END"
 
-# Texts that are converted are all of some form, which they must have here too: what is cast cannot fail.
+# Conversions of texts. Each checks the form of the text before it casts, so the cast cannot fail.
 _DIGITS = "LTRIM(a, '+-0')"
 INTEGER = f"""CASE WHEN a ~ '^[+-]?[0-9]+$' THEN CASE WHEN LENGTH({_DIGITS}) <= 20
 THEN CAST((CASE WHEN a LIKE '-%' THEN '-0' ELSE '0' END) || {_DIGITS} AS NUMERIC) END END"""
@@ -133,16 +137,16 @@ THEN ({DATE}) * 86400000000 + CAST(SUBSTR(a, 12, 2) AS BIGINT) * 3600000000
     + CAST(SUBSTR(a, 15, 2) AS BIGINT) * 60000000 + CAST(SUBSTR(a, 18, 2) AS BIGINT) * 1000000
     + CAST(RPAD(SUBSTR(a, 21, 6), 6, '0') AS BIGINT) END"""
 
-# PostgreSQL's functions of texts fail on what takes them beyond 1 GiB, some of them with 4 bytes for each letter.
-_LONGEST = 2**24  # bytes of a text; a longer one is missing
+# PostgreSQL's functions of texts fail if their result needs more than 1 GiB, and some reserve 4 bytes for each letter.
+_LONGEST = 2**24  # largest length of a text in bytes; a longer text becomes null
 TEXT = f"CASE WHEN OCTET_LENGTH(CAST(a AS TEXT)) <= {_LONGEST} THEN CAST(a AS TEXT) END"
 
-# Letters are looked up in our table, in a short one where it does; what is in ASCII needs none.
+# Letters are looked up in our table: for a text of Latin letters in a short part of it, for ASCII not at all.
 CASED = """CASE WHEN a ~ '^[\\u0001-\\u007f]*$' THEN {function}(a COLLATE "C")
 WHEN a ~ '^[{near}]*$' THEN TRANSLATE(a, '{near_have}', '{near_want}') ELSE TRANSLATE(a, '{have}', '{want}') END"""
 
-# What is looked for, and what comes in its place, stand there as `text` writes them. A piece is there if the text has
-# enough separators before it, which are counted by what is lost without them.
+# The old text, the new one and the separator are written by `text`. A piece exists if the text has enough separators
+# before it. Their number is the length that the text loses without them, divided by the length of one.
 REPLACED = "REPLACE(a, {old}, {new})"
 REPLACED_ONCE = """CASE WHEN STRPOS(a, {old}) > 0
 THEN LEFT(a, STRPOS(a, {old}) - 1) || {new} || SUBSTR(a, STRPOS(a, {old}) + {size}) ELSE a END"""
@@ -162,7 +166,7 @@ def text(value: str) -> str:
     return "(U&'" + "".join(f"\\+{ord(character):06x}" for character in value) + '\' COLLATE "C")'
 
 
-# Times as their ticks, and back.
+# Times as their ticks, and parts of times from ticks.
 DAYS = "CASE WHEN a BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN CAST(a - DATE '1970-01-01' AS BIGINT) END"
 MICROSECONDS = """CASE WHEN a BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'
 THEN CAST(EXTRACT(EPOCH FROM a) * 1000000 AS BIGINT) END"""
@@ -175,5 +179,5 @@ OF_DAY = {
     "weekday": "EXTRACT(ISODOW FROM {0})",
     "ordinal_day": "EXTRACT(DOY FROM {0})",
 }
-OF_CLOCK = {"hour": "a / 3600000000 % 24", "minute": "a / 60000000 % 60"}  # of microseconds that are not negative
-YEARS = 63072000000000000  # microseconds in 2,000 years of 365 days: whole days, so that the clock stays
+OF_CLOCK = {"hour": "a / 3600000000 % 24", "minute": "a / 60000000 % 60"}  # for a >= 0, in microseconds
+YEARS = 63072000000000000  # microseconds in 2,000 years of 365 days: adding whole days does not change the hour

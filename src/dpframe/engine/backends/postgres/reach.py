@@ -1,4 +1,4 @@
-"""How large and how small a float can be, read off its expression: arithmetic that stays inside needs no case."""
+"""Bounds on the size of a float, from its expression. Arithmetic that cannot overflow or underflow needs no CASE."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import ibis.expr.operations as ops
 
 __all__ = ["LEAST", "MOST", "Reach", "listed_float", "reach"]
 
-Reach = tuple[int, int]  # the exponents of two between which all values of a float lie that are not 0
+Reach = tuple[int, int]  # (l, h): every value of a float that is not 0 has a magnitude between 2^l and 2^h
 
-LEAST, MOST = -1074, 1023  # those of all floats
+LEAST, MOST = -1074, 1023  # exponents of the smallest and the largest floats
 _ANY: Reach = (LEAST, MOST + 1)
-_WHOLE: Reach = (0, 100)  # those of any whole number, also of a sum of many
+_WHOLE: Reach = (0, 100)  # bounds for a whole number, also for a sum of many
 
 
 def reach(op: Any) -> Reach:
-    """The exponents of two between which the values of a float lie, if they are not 0: at least their ranges.
+    """Exponents (l, h) such that each value of an expression is 0 or has a magnitude between 2^l and 2^h.
 
-    A sum of two floats that are multiples of 2^(l - 52) is one, so it is 0 or not below that.
+    The range may be wider than needed. A sum of two floats that are multiples of 2^(l - 52) is a multiple of 2^(l - 52)
+    too, so it is 0 or at least 2^(l - 52) in magnitude.
     """
     if op.dtype.is_integer():
         return _WHOLE
@@ -57,7 +58,7 @@ def reach(op: Any) -> Reach:
 
 
 def listed_float(op: Any) -> float | None:
-    """A float that the question lists, which comes as the cast of its text: no cell is in it."""
+    """The value of a float constant, which arrives as the cast of a text literal; None for another expression."""
     if not isinstance(op, ops.Cast) or not isinstance(op.arg, ops.Literal) or not op.arg.dtype.is_string():
         return None
     return float(op.arg.value) if op.to.is_float64() and op.arg.value is not None else None

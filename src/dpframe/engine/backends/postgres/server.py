@@ -1,4 +1,4 @@
-"""The database behind an Ibis table: its connection, and the rows of a query."""
+"""The database of an Ibis table: its connection, checks of the session, and the rows of a query."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ __all__ = ["check_path", "column_of", "database_of", "fetch_rows"]
 
 
 def database_of(rows: Any) -> Any:
-    """The database that an Ibis table is in, as Ibis holds it; None where it is in none."""
+    """Ibis' backend of an Ibis table; None for a table without a database."""
     backends, _ = rows._find_backends()
     return backends[0] if backends else None
 
 
 def check_path(backend: Any) -> None:
-    """Refuses a session where other functions take the place of PostgreSQL's. Errors: UnsupportedOperation."""
+    """Refuse a session in which other functions can replace PostgreSQL's own. Errors: UnsupportedOperation."""
     with backend.con.cursor() as cursor, backend.con.transaction():
         (schemas,) = cursor.execute("SELECT pg_catalog.current_schemas(true)").fetchone()
-    first = next((name for name in schemas if not name.startswith("pg_temp")), "")  # which is no place of functions
+    first = next((name for name in schemas if not name.startswith("pg_temp")), "")  # never searched for functions
     if first != "pg_catalog":
         raise UnsupportedOperation(
-            f"dp.protect: this session looks for functions in {first!r} before it looks in PostgreSQL's own, so what "
-            "dpframe computes could be something else. SET search_path to schemas of yours, without pg_catalog."
+            f"dp.protect: this session looks for functions in {first!r} before pg_catalog, so another function could "
+            "replace one that dpframe uses. SET search_path to schemas of yours, without pg_catalog."
         )
 
 
-_SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # what texts are read and written by
+_SETTINGS = ("client_encoding TO 'UTF8'", "standard_conforming_strings TO on")  # how texts are read and written
 
 
-def fetch_rows(connection: Any, written: str) -> list[Any]:
-    """The rows of a query, as the server holds them: as texts, floats could lose digits."""
+def fetch_rows(connection: Any, query: str) -> list[Any]:
+    """The rows of a query, in the server's binary format: in its text format, floats could lose digits."""
     with connection.transaction(), connection.cursor(binary=True) as cursor:
         for setting in _SETTINGS:
             cursor.execute(f"SET LOCAL {setting}")
-        rows: list[Any] = cursor.execute(written).fetchall()
+        rows: list[Any] = cursor.execute(query).fetchall()
     return rows
 
 
 def column_of(name: str, cells: Any, dtype: Any) -> pl.Series:
-    """One column of a query's rows, in the type that Ibis says it has."""
+    """One column of a query's rows, in the type that Ibis states."""
     if dtype.is_integer() or dtype.is_uint64():
         return pl.Series(name, [None if cell is None else int(cell) for cell in cells], pl.Int64)
     if dtype.is_floating() or dtype.is_decimal():

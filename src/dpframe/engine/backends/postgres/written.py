@@ -1,4 +1,4 @@
-"""SQL around operands: each operand is written once, and nothing around it takes it apart."""
+"""SQL of an operation with its operands: each operand is written once, in brackets where it needs them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Written", "bytewise", "once", "raw", "sendable", "sql_of", "written"
 
 
 class Written(ops.Value):  # type: ignore[misc]
-    """SQL of our own, total, around one value, which is called `a` in it."""
+    """An Ibis operation with SQL of our own, which cannot fail. The SQL calls its operand `a`."""
 
     arg: ops.Value
     text: str
@@ -29,44 +29,44 @@ class Written(ops.Value):  # type: ignore[misc]
 
 
 def written(value: Any, text: str, dtype: str) -> Any:
-    """An Ibis column that the compiler writes as this SQL, with the value as `a`."""
+    """An Ibis column that the compiler writes as this SQL, with the value in place of `a`."""
     return Written(value.op(), text, ibis.dtype(dtype)).to_expr()
 
 
-_SHORT = 80  # characters of an operand that may stand in several places
+_SHORT = 80  # an operand of at most this many characters may be repeated
 _OPERANDS = re.compile(r"(?<![\w'\"])([abc])(?![\w'\"])")
 
 
 @cache
 def _pieces(text: str) -> Sequence[str]:
-    """SQL in pieces, every second of which is an operand's name."""
+    """SQL in pieces: text, the name of an operand, text, …."""
     return _OPERANDS.split(" ".join(text.split()))
 
 
 def once(text: str, **operands: Any) -> Any:
-    """SQL around some operands, each of which is computed once, however often it stands in it."""
+    """SQL of an operation with its operands. Each operand is computed once, however often the SQL names it."""
     texts = {name: sql_of(operand) for name, operand in operands.items() if operand is not None}
     pieces = _pieces(text)
-    named = pieces[1::2]
-    if any(len(texts[name]) > _SHORT and named.count(name) > 1 for name in texts):
+    names = pieces[1::2]
+    if any(len(texts[name]) > _SHORT and names.count(name) > 1 for name in texts):
         inner = ", ".join(f"{operand} AS {name}" for name, operand in texts.items())
         return raw(f"(SELECT {''.join(pieces)} FROM (SELECT {inner} OFFSET 0) AS o)")
     return raw("(" + "".join(texts[x] if i % 2 else x for i, x in enumerate(pieces)) + ")")
 
 
 def raw(text: str) -> Any:
-    """SQL text as a node of sqlglot, which writes it as it is."""
+    """SQL text as a node of sqlglot, which writes it unchanged."""
     return sge.Var(this=text)
 
 
 def sql_of(value: Any) -> str:
-    """An operand as it is written, so that nothing around it takes it apart."""
+    """The SQL of an operand, in brackets unless it is a name or a cast."""
     text: str = value.sql(PostgresCompiler.dialect, copy=False)
     return text if isinstance(value, (sge.Column, sge.Var, sge.Cast)) else f"({text})"
 
 
 def bytewise(text: Any) -> Any:
-    """A text whose comparisons are those of its bytes."""
+    """A text that is compared by its bytes."""
     return raw(f'({sql_of(text)} COLLATE "C")')
 
 
@@ -74,7 +74,7 @@ def sendable(text: str) -> str:
     """A text that PostgreSQL can hold."""
     if "\0" in text or text.encode("utf-8", "replace").decode() != text:
         raise UnsupportedOperation(
-            "PostgreSQL holds no text with a zero byte, or one that is no Unicode: leave it out, as with "
+            "PostgreSQL cannot hold a text with a zero byte, or one that is not Unicode: change it, as with "
             r"text.replace('\0', '')."
         )
     return text

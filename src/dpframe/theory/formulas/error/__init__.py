@@ -22,6 +22,12 @@ from dpframe.theory.formulas.error.quantile_interval import (
 from dpframe.theory.formulas.error.selection import (
     choice_error,
 )
+from dpframe.theory.formulas.error.shrinkage import (
+    GroupSpread,
+    average_critical,
+    group_spread,
+    shrunk_differences,
+)
 from dpframe.theory.formulas.error.sums import (
     gaussian_sum_reaches,
     laplace_sum_reaches,
@@ -33,13 +39,16 @@ from dpframe.theory.formulas.error.sums import (
 
 __all__ = [
     "Attributes",
+    "GroupSpread",
     "Source",
+    "average_critical",
     "cell_variance",
     "choice_error",
     "distances",
     "estimators",
     "fitted",
     "gaussian_sum_reaches",
+    "group_spread",
     "interaction",
     "laplace_sum_reaches",
     "laplace_total_error",
@@ -49,6 +58,7 @@ __all__ = [
     "normal_error",
     "rounding_reach",
     "shares",
+    "shrunk_differences",
     "sum_error",
     "unimodal_error",
     "whole_total_error",

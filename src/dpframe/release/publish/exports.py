@@ -1,0 +1,101 @@
+"""A release as other kinds of tables, as files and as markup."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from dpframe.engine import Kind
+from dpframe.release.answer import Numbers
+from dpframe.release.publish.files import check_installed, write_excel, write_parquet
+from dpframe.release.publish.report import Report
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Exports"]
+
+
+class Exports:
+    """What is written of a released table, and its conversions."""
+
+    _numbers: Numbers
+
+    @abstractmethod
+    def _laid_out(self, kind: Kind) -> Any:
+        """The released table as a table of this kind, in the layout that was asked for."""
+
+    @abstractmethod
+    def report(self) -> Report:
+        """The privacy statement."""
+
+    def to_polars(self) -> pl.DataFrame:
+        """The released table as a Polars DataFrame."""
+        return self._laid_out("polars")  # type: ignore[no-any-return]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The released table as a pandas DataFrame."""
+        return self._laid_out("pandas")  # type: ignore[no-any-return]
+
+    def to_arrow(self) -> Any:
+        """The released table as a PyArrow Table."""
+        return self._laid_out("pyarrow")
+
+    def to_csv(self, path: Any = None) -> str | None:
+        """The released table as CSV: a text, or a file if there is a path. A crosstab has one line of names.
+
+        Durations are written as in ISO 8601: PT5H is five hours.
+
+        >>> import polars as pl, dpframe as dp
+        >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.histogram("city", keys=["Bonn", "Kiel"]).release(epsilon=0.5)
+        >>> out.to_csv().splitlines()[0]
+        'city,count'
+        """
+        table = self.to_polars().with_columns(pl.selectors.duration().dt.to_string("iso"))
+        if path is None:
+            return table.write_csv()
+        table.write_csv(path)
+        return None
+
+    def to_parquet(self, path: Any) -> None:
+        """The released table as a Parquet file, with the privacy statement as JSON in its metadata.
+
+        It is under the key `dpframe.privacy_statement`: `pyarrow.parquet.read_schema(path).metadata`.
+        """
+        write_parquet(self.to_arrow(), path, self.report().to_dict())
+
+    def to_excel(self, path: Any) -> None:
+        """The released table as an Excel file, with the privacy statement on a second sheet; needs the extra `excel`.
+
+        Excel has no zones: a time with one is written as text, in ISO 8601. Durations are in hours, minutes, seconds.
+
+        Errors: UnsupportedOperation without it
+        """
+        write_excel({"table": (self.to_pandas(), self._numbers.layout.form == "crosstab")}, path, self.report())
+
+    def to_latex(self, path: Any = None, **options: Any) -> str | None:
+        """The released table in LaTeX: a text, or a file where a path is given; needs the extra `latex`.
+
+        The options are those of pandas' `DataFrame.to_latex`.
+
+        Errors: UnsupportedOperation without the extra
+        """
+        check_installed("jinja2", "to_latex() needs Jinja2", "latex")
+        options.setdefault("index", self._numbers.layout.form == "crosstab")
+        return self._to_text().to_latex(path, **options)  # type: ignore[no-any-return]
+
+    def to_html(self, path: Any = None, **options: Any) -> str | None:
+        """The released table in plain HTML: a text, or a file where a path is given.
+
+        The options are those of pandas' `DataFrame.to_html`. The privacy statement is `report().to_html()`.
+        """
+        options.setdefault("index", self._numbers.layout.form == "crosstab")
+        return self._to_text().to_html(path, **options)  # type: ignore[no-any-return]
+
+    def _to_text(self) -> Any:
+        """The pandas table with an empty text for each suppressed number."""
+        table = self.to_pandas()
+        return table.astype(object).where(table.notna(), "") if self._numbers.below is not None else table

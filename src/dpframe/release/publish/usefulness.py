@@ -1,0 +1,62 @@
+"""Whether released numbers say more than one constant would: told from the numbers and the law of their noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from dpframe.plan import Formula, ReleasedColumn
+from dpframe.release.answer import Numbers
+from dpframe.release.estimators import estimator_of
+from dpframe.release.publish.error_tables import error_table
+
+__all__ = ["mostly_noise"]
+
+_GROUPS = 4  # fewer say too little of how far groups lie apart
+_GROUPED = (
+    "{names}: noise is at least as large as what the groups differ by, so one constant for all groups would be about "
+    "as exact. Ask for fewer or larger groups, or pay a higher price."
+)
+_ALONE = "{names}: noise is at least as large as the number, so 0 would be about as exact. Pay a higher price."
+_ANYTHING = "{names}: any value within the bounds fits. Ask about more rows, or pay a higher price."
+
+
+def mostly_noise(numbers: Numbers) -> list[str]:
+    """Sentences for columns that are no more exact than a constant; free, from what was released alone.
+
+    Of four groups or more the variance of the released numbers is about the variance between groups and the variance of
+    the noise together. Where it is at most twice the latter, the mean of all groups would err by no more than the noise
+    does. The deviation of the noise is taken to be half of a 95% margin of error. Columns that `shrink()` can help have
+    a sentence of their own.
+
+    Input:  numbers as released
+    Bound:  none is needed: it is post-processing
+    """
+    columns: dict[str, list[str]] = {_GROUPED: [], _ALONE: [], _ANYTHING: []}
+    errors = error_table(numbers, 0.05)
+    for output in numbers.outputs:
+        own = errors.filter(pl.col("column") == output.name).drop_nulls(["value", "error"])
+        words = _verdict(numbers, output, own[: numbers.long.height]) if estimator_of(output).is_number else ""
+        if words:
+            columns[words].append(output.name)
+    return [words.format(names=", ".join(names)) for words, names in columns.items() if names]
+
+
+def _verdict(numbers: Numbers, output: ReleasedColumn, errors: pl.DataFrame) -> str:
+    """The sentence for one column, or an empty text."""
+    estimator = estimator_of(output)
+    values, deviations = errors["value"].to_numpy(), errors["error"].to_numpy() / 2
+    if not len(values) or output.name in numbers.shrunk or not np.all(deviations > 0):
+        return ""
+    if estimator.shrinks:
+        return _ANYTHING if output.formula is Formula.MEAN and _is_unbounded(output, errors) else ""
+    if len(values) >= _GROUPS:
+        return _GROUPED if np.var(values, ddof=1) <= 2 * np.mean(deviations**2) else ""
+    return _ALONE if estimator.adds_up and bool(np.all(np.abs(values) <= deviations)) else ""
+
+
+def _is_unbounded(output: ReleasedColumn, errors: pl.DataFrame) -> bool:
+    """Whether the interval of each group's mean reaches from one bound to the other."""
+    assert output.bounds is not None
+    low, high = (float(end) * output.ticks for end in output.bounds)
+    return bool((errors["lower"] <= low).all() and (errors["upper"] >= high).all())
