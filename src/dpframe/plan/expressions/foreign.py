@@ -67,8 +67,8 @@ def read_polars(expr: pl.Expr) -> Expr:
     """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
     tree = _tree(expr)
     name = polars_name(tree)
-    made: Expr = _read(tree)
-    return made if name is None else made.alias(name)
+    result: Expr = _read(tree)
+    return result if name is None else result.alias(name)
 
 
 def is_len(expr: pl.Expr) -> bool:
