@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.engine.stages.expressions import Lowering
 from dpframe.engine.stages.rows import lower
 from dpframe.plan.nodes import domain
 
@@ -374,3 +375,18 @@ def test_bounds_of_a_truncated_time_hold_the_start_of_its_window():
         epoch = dt.date(1970, 1, 1)
         assert all(known.bounds.lower <= (day - epoch).days <= known.bounds.upper for day in made)
         assert known.bounds.upper == (limits[1] - epoch).days
+
+
+def test_many_expressions_nest_as_deep_as_the_deepest_of_them():
+    frame = dp.protect(pl.DataFrame({"u": [1], "x": [2.0]}), unit="u", budget=dp.Budget(epsilon=1))
+    table = frame._step.table
+
+    def depth(*exprs):
+        here = Lowering(table, lower(frame._step, {column.id for column in table.columns.values()}))
+        here.exprs(expr._node for expr in exprs)
+        return len(here._levels)
+
+    logs = [(dp.col("x") + i).log() for i in range(5)]
+    assert depth(*logs) == depth(logs[0]) > 1
+    assert depth(logs[0] + logs[1]) == depth(logs[0])
+    assert depth(logs[0].exp()) > depth(logs[0])  # the exponential reads the logarithm

@@ -6,7 +6,7 @@ could fail on. Inside the engine a number of type float is always Float64, and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -43,10 +43,31 @@ class Lowering:
 
     def __init__(self, table: Table, frame: Frame) -> None:
         self.table = table
-        self.frame = frame
+        self._frame = frame
+        self._levels: dict[int, dict[str, nw.Expr]] = {}  # new columns; each level reads the frame and lower levels
+        self._level = 0
         self.engine = backend_of(frame)
         self._temporaries = 0
         self._columns: list[nw.Expr] = []  # expressions that are a column of the frame as it is
+
+    @property
+    def frame(self) -> Frame:
+        """The rows with all columns that are held so far."""
+        for level in sorted(self._levels):
+            self._frame = self._frame.with_columns(**self._levels[level])
+        self._levels = {}
+        return self._frame
+
+    def exprs(self, nodes: Iterable[Node]) -> list[nw.Expr]:
+        """Several nodes, none of which reads another. They share levels, so a query of many nodes nests no deeper."""
+        start = end = self._level
+        values = []
+        for node in nodes:
+            self._level = start
+            values.append(self.expr(node))
+            end = max(end, self._level)
+        self._level = end
+        return values
 
     def expr(self, node: Node) -> nw.Expr:
         """The narwhals expression that computes a node."""
@@ -59,27 +80,26 @@ class Lowering:
                 return nw.lit(self.constant(self.engine.constant(value, nodes.domain(node, self.table, "").dtype)))
             case Call(operation, args, options):
                 domains = [nodes.domain(a, self.table, operation) for a in args]
-                expressions = [self.expr(a) for a in args]
-                return LOWERED[operation](self, expressions, domains, dict(options))
+                return LOWERED[operation](self, self.exprs(args), domains, dict(options))
 
     def constant(self, value: Any) -> Any:
         """A constant in a query: a text in the form in which the rows hold texts, any other value as it is."""
-        return self.engine.texts(self.frame, [value])[0]
+        return self.engine.texts(self._frame, [value])[0]
 
     def read(self, value: nw.Expr) -> nw.Expr:
         """A text in the form that functions of texts read."""
-        return self._through(value, self.engine.to_text) if self.engine.bytewise(self.frame) else value
+        return self._through(value, self.engine.to_text) if self.engine.bytewise(self._frame) else value
 
     def held(self, value: nw.Expr) -> nw.Expr:
         """A text that the engine computed, in the form in which the rows hold texts."""
-        return self._through(value, self.engine.to_bytes) if self.engine.bytewise(self.frame) else value
+        return self._through(value, self.engine.to_bytes) if self.engine.bytewise(self._frame) else value
 
     def hold(self, value: nw.Expr) -> nw.Expr:
         """A value that is read more than once, as a column. It is computed once, and a query states it once."""
         return self.held_all([value])[0]
 
     def held_all(self, values: Sequence[nw.Expr]) -> list[nw.Expr]:
-        """Several values that are read more than once, as columns of one step. None of them reads another."""
+        """Several values that are read more than once, as columns of one level. None of them reads another."""
         new, columns = {}, []
         for value in values:
             if any(value is held for held in self._columns):
@@ -89,7 +109,9 @@ class Lowering:
             self._temporaries += 1
             new[name] = value
             columns.append(self._column(name))
-        self.frame = self.frame.with_columns(**new) if new else self.frame
+        if new:
+            self._levels.setdefault(self._level, {}).update(new)
+            self._level += 1
         return columns
 
     def _column(self, name: str) -> nw.Expr:
@@ -135,7 +157,7 @@ class Lowering:
             text, (whole, foreign) = nw.col(before), form
             fits = text.str.contains(whole) & ~text.str.contains(foreign)
             frame = frame.with_columns(nw.when(fits).then(text).alias(before))
-        self.frame = compute(frame, before, after)
+        self._frame = compute(frame, before, after)
         return self._column(after)
 
 

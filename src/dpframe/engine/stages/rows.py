@@ -200,7 +200,8 @@ def _computed(
         *(_read(node, table) for _, node in nodes_by_version)
     )
     here = Lowering(table, lowered(step.before, inputs, empty))
-    columns = [here.expr(node).alias(into) for into, node in nodes_by_version]
+    values = here.exprs(node for _, node in nodes_by_version)
+    columns = [value.alias(into) for (into, _), value in zip(nodes_by_version, values, strict=True)]
     return here.frame.with_columns(*columns) if columns else here.frame
 
 
