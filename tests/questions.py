@@ -152,6 +152,15 @@ AREAS = {
             b8=c("i") // 1,
         ),
         "rounding": _results(d1=c("x").floor(), d2=c("x").ceil(), d3=c("x").sqrt(), d4=c("d").floor()),
+        "functions": _results(
+            d5=c("x").log(),
+            d6=c("x").log1p(),
+            d7=c("x").exp(),
+            d8=c("x").round(1),
+            d9=c("x") ** 3,
+            d10=c("x").sign(),
+            d11=c("i") ** 2,
+        ),
         "comparison": _results(
             e1=c("x") > 0.5,
             e2=c("x") == 0,
@@ -192,6 +201,8 @@ AREAS = {
             j5=c("s").str.contains("."),
         ),
         "text made": _texts(c("city").str.to_uppercase().str.head(3)),
+        "text pieces": _texts(c("s").str.split("-").list.get(1)),
+        "text replaced": _texts(c("city").str.replace_all("n", "nn").str.slice(1, 4)),
         "text small": _texts(c("s").str.to_lowercase()),
         "calendar": _results(
             k1=c("day").dt.year(),
@@ -204,6 +215,10 @@ AREAS = {
             k8=c("time").dt.minute(),
             k9=c("milli").dt.weekday(),
             k10=c("time").dt.ordinal_day(),
+            k11=c("time").dt.week(),
+            k12=c("day").dt.quarter(),
+            k13=c("time").dt.truncate("1q").dt.ordinal_day(),
+            k14=c("time").dt.date().dt.month_start().dt.weekday(),
         ),
     },
     "Steps: filter, clip, cast, cut, fill_null, drop_nulls": {

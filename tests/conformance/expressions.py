@@ -45,6 +45,11 @@ PIECES = (
     "--",
     "{}",
 )
+CHANGES = (
+    *(("a", "b"), ("a", ""), ("0", "00"), ("-", "' --"), ("1", "\\1$&"), ("aa", "a"), ("\x00", "zero"), ("e", "\x00")),
+    *(("é", "e"), ("e\u0301", "é"), ("👩", "👨"), ("'", "''"), (".", "x"), ("\\", "/"), ("%", "%%"), (" ", "a b c")),
+)
+SEPARATORS = ("-", "0", "00", ".", " ", "a", "\x00", "👩", "\u0301", "'", "\n", "|", "::")
 DAY, MOMENT = dt.date(2020, 2, 29), dt.datetime(2021, 3, 28, 1)
 EARLY, LATE = dt.date(1, 1, 1), dt.date(9999, 12, 31)
 BERLIN = dt.datetime(2021, 3, 28, 1, tzinfo=dt.UTC)
@@ -74,7 +79,9 @@ def on_one(a: dp.Expr, kind: str) -> list[dp.Expr]:
 
 
 def _numbers(a: dp.Expr) -> list[dp.Expr]:
-    made = [-a, a.abs(), a.floor(), a.ceil(), a.sqrt()]
+    made = [-a, a.abs(), a.floor(), a.ceil(), a.sqrt(), a.sign()]
+    made += [*(a**x for x in (0, 1, 2, 5, 64)), *(a.round(x) for x in (0, 2, 15))]
+    made += [a.log(), a.log(10), a.log1p(), a.exp()]
     made += [op(a, x) for op in (*ARITHMETIC, *COMPARISONS) for x in (*WHOLE, *REAL)]
     made += [op(x, a) for op in ARITHMETIC for x in (*WHOLE, *REAL)]
     made += [op(a, by) for op in (operator.floordiv, operator.mod) for by in (*DIVISORS, 0, -1, 2**62)]
@@ -117,6 +124,9 @@ def _texts(a: dp.Expr) -> list[dp.Expr]:
     made = [a.str.to_lowercase(), a.str.to_uppercase(), a.str.len_chars()]
     made += [part for x in PIECES for part in (a.str.contains(x), a.str.starts_with(x), a.str.ends_with(x))]
     made += [a.str.head(n) for n in (0, 1, 2, 3, 2**31 - 1)]
+    made += [a.str.slice(*x) for x in ((0,), (1,), (2, 3), (0, 0), (1, 2**31 - 2), (2**31 - 2, 2**31 - 2))]
+    made += [change for old, new in CHANGES for change in (a.str.replace(old, new), a.str.replace_all(old, new))]
+    made += [a.str.split(x).list.get(i) for x in SEPARATORS for i in (0, 1, -1, 1 - 2**20)]
     made += [op(a, x) for op in COMPARISONS for x in ("", "a", "A", "é", "'", "\\", "12\n", "\x00", "ß", "👩")]
     made += [a.is_in(x) for x in ([], ["a"], ["A", "ß", "'"], ["", "\\", "a\x00"], ["%", "_"], ["e\u0301"])]
     made += [a.fill_null(x) for x in ("", "'", "\\", "a\x00", "ß")]
@@ -141,7 +151,9 @@ def _truths(a: dp.Expr) -> list[dp.Expr]:
 
 
 def _parts(a: dp.Expr) -> list[dp.Expr]:
-    return [getattr(a.dt, part)() for part in ("year", "month", "day", "weekday", "ordinal_day", "hour", "minute")]
+    parts = ("year", "month", "day", "weekday", "ordinal_day", "hour", "minute", "date", "week", "quarter")
+    made = [getattr(a.dt, part)() for part in (*parts, "month_start")]
+    return made + [a.dt.truncate(every) for every in ("1w", "1mo", "1q", "1y", "1d", "7d", "1h", "15m", "7s")]
 
 
 def _times(*values: object) -> list:

@@ -21,6 +21,7 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.plan.nodes import Call, Literal, Name
+from dpframe.plan.operations import series
 
 __all__ = ["Typed", "family", "held", "value", "whole_range"]
 
@@ -202,6 +203,57 @@ def of_float(function):
 def root(args, options):
     x = float64(args[0])
     return Typed(nw.Float64(), None if x is None or x < 0 else math.sqrt(x))
+
+
+def power(args, options):
+    """Products in a fixed order; of whole numbers, one that is too large makes all that follows missing."""
+    whole = family(args[0].dtype) == "integer"
+    x = int64(args[0]) if whole else float64(args[0])
+
+    def made(exponent):
+        if x is None or exponent < 2:
+            return x if x is None or exponent else type(x)(1)
+        half = made(exponent // 2)
+        square = product(half, half)
+        return product(square, x) if exponent % 2 else square
+
+    def product(a, b):
+        if a is None or (whole and not abs(float(a) * float(b)) < GUARD):
+            return None
+        return a * b
+
+    return Typed(nw.Int64() if whole else nw.Float64(), made(options["exponent"]))
+
+
+def sign(args, options):
+    x = args[0].value if family(args[0].dtype) == "integer" else float64(args[0])
+    made = None if x is None else (x > 0) - (x < 0)
+    return Typed(nw.Int64(), made) if isinstance(x, int) else Typed(nw.Float64(), None if made is None else float(made))
+
+
+def rounded(args, options):
+    if family(args[0].dtype) == "integer":
+        return args[0]
+    x, scale = float64(args[0]), 10.0 ** options["decimals"]
+    whole = x is not None and abs(x * scale) < 2.0**52
+    return Typed(nw.Float64(), round(x * scale) / scale if whole else x)
+
+
+def logarithm(args, options):
+    """The algorithm of the library on Python's floats; how far it is from the logarithm is held elsewhere."""
+    x, base = float64(args[0]), options.get("base")
+    if x is None or not x > (-1.0 if base is None else 0.0):
+        return Typed(nw.Float64(), None)
+    if math.isinf(x):
+        return Typed(nw.Float64(), x)
+    return Typed(nw.Float64(), series.log1p(x) if base is None else series.logarithm(x, base, series.Floats()))
+
+
+def exponential(args, options):
+    x = float64(args[0])
+    if x is None or not series.LEAST_POWER <= x <= series.LARGEST_POWER:
+        return Typed(nw.Float64(), None if x is None else math.inf if x > 0 else 0.0)
+    return Typed(nw.Float64(), series.exponential(x, series.Floats()))
 
 
 # Comparison and logic
@@ -427,6 +479,20 @@ def text(dtype, function):
     return rule
 
 
+def replaced(x: str, options: dict[str, Any]) -> str | None:
+    """Null where a text that grows could become longer than 2^24 characters."""
+    old, new = options["old"], options["new"]
+    growth = math.ceil(Fraction(len(new), len(old)))
+    if growth > 1 and len(x) > 2**24 // growth:
+        return None
+    return x.replace(old, new, -1 if options["every"] else 1)
+
+
+def piece(x: str, options: dict[str, Any]) -> str | None:
+    pieces, index = x.split(options["by"]), options["index"]
+    return pieces[index] if -len(pieces) <= index < len(pieces) else None
+
+
 def cased(written: str, other: Callable[[str], str]) -> str:
     """Replace a letter by its other case; a letter whose other case is several letters stays."""
     return "".join(y if len(y := other(x)) == 1 else x for x in written)
@@ -448,6 +514,47 @@ def clock(x: Typed) -> dt.datetime:
     return shown.astimezone(zoneinfo.ZoneInfo(x.dtype.time_zone)) if x.dtype.time_zone else shown
 
 
+def date(args, options):
+    x = args[0]
+    return Typed(nw.Date(), None if x.value is None else clock(x).date().toordinal() - EPOCH.toordinal())
+
+
+def since(day: dt.date, unit: str) -> int:
+    """Days since a week, month, quarter or year began."""
+    if unit == "w":
+        return day.weekday()
+    month = {"mo": day.month, "q": (day.month - 1) // 3 * 3 + 1, "y": 1}[unit]
+    return (day - day.replace(month=month, day=1)).days
+
+
+def truncated(args, options):
+    """Windows of the calendar begin at midnight; others are counted from 1970."""
+    x = args[0]
+    if x.value is None:
+        return Typed(x.dtype, None)
+    number, unit = re.fullmatch("([0-9]+)([a-z]+)", options["every"]).groups()
+    nano = x.value * DAY if isinstance(x.dtype, nw.Date) else x.value
+    seconds = {"s": 1, "m": 60, "h": 3600, "d": 86_400}.get(unit)
+    if seconds:
+        return time_or_none(nano - nano % (int(number) * seconds * 10**9), x.dtype)
+    return time_or_none((nano // DAY - since(clock(x).date(), unit)) * DAY, x.dtype)
+
+
+def month_start(args, options):
+    x = args[0]
+    if x.value is None:
+        return Typed(x.dtype, None)
+    nano = x.value * DAY if isinstance(x.dtype, nw.Date) else x.value
+    return time_or_none(nano - (clock(x).day - 1) * DAY, x.dtype)
+
+
+def time_or_none(nano: int, dtype: Any) -> Typed:
+    """A time, where there is one: of the years from 1 on, and where 64 bits are nanoseconds, one that they hold."""
+    least = max(FIRST * DAY, -(2**63)) if getattr(dtype, "time_unit", "") == "ns" else FIRST * DAY
+    made = nano // DAY if isinstance(dtype, nw.Date) else nano
+    return Typed(dtype, made if nano >= least else None)
+
+
 RULES: dict[str, Callable[..., Typed]] = {
     "add": arithmetic(operator.add),
     "subtract": arithmetic(operator.sub),
@@ -460,6 +567,12 @@ RULES: dict[str, Callable[..., Typed]] = {
     "floor": of_float(math.floor),
     "ceil": of_float(math.ceil),
     "sqrt": root,
+    "power": power,
+    "log": logarithm,
+    "log1p": logarithm,
+    "exp": exponential,
+    "sign": sign,
+    "round": rounded,
     "equal": compare(operator.eq),
     "not_equal": compare(operator.ne),
     "less": compare(operator.lt),
@@ -482,9 +595,17 @@ RULES: dict[str, Callable[..., Typed]] = {
     "str.starts_with": text(nw.Boolean(), lambda x, o: x.startswith(o["literal"])),
     "str.ends_with": text(nw.Boolean(), lambda x, o: x.endswith(o["literal"])),
     "str.head": text(nw.String(), lambda x, o: x[: o["n"]]),
+    "str.slice": text(nw.String(), lambda x, o: x[o["offset"] :][: len(x) if o["length"] is None else o["length"]]),
+    "str.replace": text(nw.String(), replaced),
+    "str.split": text(nw.String(), piece),
     "dt.year": part(lambda t: t.year),
     "dt.month": part(lambda t: t.month),
     "dt.day": part(lambda t: t.day),
+    "dt.date": date,
+    "dt.week": part(lambda t: t.isocalendar().week),
+    "dt.quarter": part(lambda t: (t.month + 2) // 3),
+    "dt.month_start": month_start,
+    "dt.truncate": truncated,
     "dt.weekday": part(lambda t: t.isoweekday()),
     "dt.ordinal_day": part(lambda t: t.timetuple().tm_yday),
     "dt.hour": part(lambda t: t.hour),

@@ -22,7 +22,7 @@ from dpframe.errors import DpFrameError, EngineError
 from dpframe.plan.nodes import Call, names, text
 from dpframe.plan.types import kind
 
-__all__ = ["TALLY", "Tally", "check", "refused", "wanted"]
+__all__ = ["TALLY", "Tally", "check", "refused", "takes_steps", "wanted"]
 
 # What to type: a call, an argument, a type, a word of SQL, a column; or which values or names to give.
 _CALLS, _TYPES = r"[a-z_]\w*\(|\b[a-z_]+=|[a-z]\w*\.[a-z]\w+|\['", r"'(u?int|float)\d+'"
@@ -156,11 +156,39 @@ def check(engine: Engine, table: Mapping[str, Cells], exprs: Sequence[dp.Expr], 
                 accepted.append(expr)
             except DpFrameError as error:
                 failures += refused(engine.name, _operation(expr), error, text(expr._node))
-    for start in range(0, len(accepted), engine.batch):
-        failures += _values(engine, brought, frame, nothing, accepted[start : start + engine.batch])
+    for batch in _batches(accepted, engine.batch):
+        failures += _values(engine, brought, frame, nothing, batch)
     operations = {word for expr in accepted for word in _operations(expr._node)}
     TALLY.add(engine.name, operations, brought.height, len(accepted))
     assert not failures, f"{len(failures)} failures on {engine.name}\n" + "\n".join(failures[:most])
+
+
+_LONG = {
+    "log",
+    "log1p",
+    "exp",
+    "power",
+    "round",
+    "dt.truncate",
+    "dt.month_start",
+    "dt.week",
+    "str.replace",
+    "str.split",
+}
+_FEW, _DATAFRAMES = 4, 100
+
+
+def takes_steps(expr: dp.Expr) -> bool:
+    """Whether an expression is computed in several steps."""
+    return bool(_operations(expr._node) & _LONG)
+
+
+def _batches(exprs: Sequence[dp.Expr], most: int) -> list[list[dp.Expr]]:
+    """Expressions that one query asks: few of those that are computed in several steps, each a query in a query."""
+    long = [expr for expr in exprs if takes_steps(expr)]
+    short = [expr for expr in exprs if not takes_steps(expr)]
+    sizes = ((short, most), (long, most if most >= _DATAFRAMES else _FEW))
+    return [list(part[i : i + size]) for part, size in sizes for i in range(0, len(part), size)]
 
 
 def _operation(expr: dp.Expr) -> str:

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpframe as dp
+from dpframe.engine.stages.expressions import Lowering
 from dpframe.engine.stages.rows import lower
 from dpframe.plan.nodes import domain
 
@@ -47,7 +48,7 @@ def computed(frame: pl.DataFrame, expr: dp.Expr) -> tuple[list, object]:
     for value in made:
         assert value is not None or known.nullable
         assert not (isinstance(value, float) and math.isnan(value))
-        if value is not None and known.bounds is not None:
+        if isinstance(value, (int, float)) and known.bounds is not None:
             assert known.bounds.lower <= value <= known.bounds.upper
     return made, known
 
@@ -320,3 +321,72 @@ def test_facts_of_an_expression_refuse_what_is_not_row_wise():
     frame = dp.protect(pl.DataFrame({"a": [1]}), unit=dp.Rows(1))
     assert not {"sum", "mean", "max", "shift", "cum_sum", "over", "rank", "map"} & set(dir(dp.col("a")))
     assert domain(dp.col("a")._node, frame._step.table, "test").bounds is None
+
+
+BOUNDED = {
+    "log": lambda x: x.log(),
+    "log10": lambda x: x.log(10),
+    "log1p": lambda x: x.log1p(),
+    "exp": lambda x: x.exp(),
+    "round": lambda x: x.round(),
+    "round to two": lambda x: x.round(2),
+    "sign": lambda x: x.sign(),
+    "square": lambda x: x**2,
+    "cube": lambda x: x**3,
+    "none": lambda x: x**0,
+    "root": lambda x: x.sqrt(),
+}
+
+
+LIMITS = [(-2.5, 3.25), (1.0, 500.0), (0.001, 0.3), (0.0, 50.0), (-700.5, 709.5), (-3.0, 0.0)]
+
+
+@pytest.mark.parametrize("function", BOUNDED.values(), ids=BOUNDED)
+@pytest.mark.parametrize("limits", LIMITS)
+def test_values_lie_in_the_bounds_that_follow_from_a_clip(function, limits):
+    """`computed` holds each value against them. Both ends are among the values, and so are floats beside them."""
+    low, high = limits
+    near = [math.nextafter(low, high), math.nextafter(high, low), (low + high) / 2, low * 0.7 + high * 0.3, 0.125, 1.0]
+    made, domain_of_made = computed(pl.DataFrame({"x": [low, high, *near]}), function(dp.col("x").clip(low, high)))
+    bounds = domain_of_made.bounds
+    if bounds is not None:
+        values = [value for value in made if value is not None]
+        assert max(values) <= bounds.upper
+        assert math.isclose(max(values), bounds.upper, rel_tol=1e-12) or high > 0 > low or bounds == (-1, 1)
+
+
+def test_bounds_of_a_logarithm_are_those_of_its_ends():
+    _, known = computed(pl.DataFrame({"x": [1.0, 500.0]}), dp.col("x").clip(0, 500).log1p())
+    assert known.bounds.lower == 0
+    assert known.bounds.upper == pytest.approx(math.log(501), rel=1e-15)
+    assert known.bounds.upper >= math.log(501)
+    _, open_ends = computed(pl.DataFrame({"x": [1.0]}), dp.col("x").clip(0, 500).log())
+    assert open_ends.bounds is None  # of 0 there is no logarithm
+    assert open_ends.nullable
+    _, whole = computed(pl.DataFrame({"x": [1, 5]}), dp.col("x").clip(-4, 3) ** 2)
+    assert whole.bounds == (0, 16)
+
+
+def test_bounds_of_a_truncated_time_hold_the_start_of_its_window():
+    days = [dt.date(2024, 1, 1) + dt.timedelta(days=n) for n in range(0, 800, 13)]
+    limits = dt.date(2024, 2, 10), dt.date(2025, 11, 3)
+    for every in ("1w", "1mo", "1q", "1y", "10d"):
+        made, known = computed(pl.DataFrame({"t": days}), dp.col("t").clip(*limits).dt.truncate(every))
+        epoch = dt.date(1970, 1, 1)
+        assert all(known.bounds.lower <= (day - epoch).days <= known.bounds.upper for day in made)
+        assert known.bounds.upper == (limits[1] - epoch).days
+
+
+def test_many_expressions_nest_as_deep_as_the_deepest_of_them():
+    frame = dp.protect(pl.DataFrame({"u": [1], "x": [2.0]}), unit="u", budget=dp.Budget(epsilon=1))
+    table = frame._step.table
+
+    def depth(*exprs):
+        here = Lowering(table, lower(frame._step, {column.id for column in table.columns.values()}))
+        here.exprs(expr._node for expr in exprs)
+        return len(here._levels)
+
+    logs = [(dp.col("x") + i).log() for i in range(5)]
+    assert depth(*logs) == depth(logs[0]) > 1
+    assert depth(logs[0] + logs[1]) == depth(logs[0])
+    assert depth(logs[0].exp()) > depth(logs[0])  # the exponential reads the logarithm

@@ -7,25 +7,34 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, kind_of
+import polars as pl
+
+from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, WrongCall, kind_of
 from dpframe.plan import (
     Auto,
     Bounds,
     Expr,
     Limits,
+    Name,
     check_interval,
     col,
     in_order,
     lit,
+    output_name,
     plain,
+    read_polars,
     warn_of_computed_bounds,
     warn_of_computed_keys,
 )
-from dpframe.plan.steps import check_limit
+from dpframe.plan.steps import Step, check_limit
+from dpframe.plan.steps.basic import WithColumns
+from dpframe.usage import STEPS
 
 __all__ = [
     "Pair",
     "read_bounds",
+    "read_by",
+    "read_columns",
     "read_expr",
     "read_limits",
     "read_mapping",
@@ -149,8 +158,48 @@ def read_rank(value: object) -> Fraction:
     return rank
 
 
+def read_columns(call: str, unnamed: Iterable[object], columns: Mapping[str, object]) -> tuple[tuple[str, Expr], ...]:
+    """Expressions with the names of the columns that they write: keywords, aliases, or the name of their own column."""
+    flat = [x for value in unnamed for x in (value if isinstance(value, (list, tuple)) else [value])]
+    if wrong := [value for value in flat if not isinstance(value, (Expr, pl.Expr))]:
+        raise WrongCall(
+            f"{call}: what has no name is an expression, such as (dp.col('x') * 2).alias('double'), not "
+            f"{kind_of(wrong[0])}. Type {call}({STEPS[call]})."
+        )
+    exprs = [read_expr(value, call) for value in flat]
+    named = [(output_name(expr, call), expr) for expr in exprs]
+    named += [(name, _written(value)) for name, value in columns.items()]
+    if len({name for name, _ in named}) < len(named):
+        raise InvalidArgument(f"{call}: two expressions have one name; give one of them another: .alias('y').")
+    return tuple(named)
+
+
+def _written(value: object) -> Expr:
+    return value if isinstance(value, Expr) else read_polars(value) if isinstance(value, pl.Expr) else lit(value)
+
+
+def read_by(step: Step, by: Iterable[object]) -> tuple[Step, tuple[str, ...], frozenset[str]]:
+    """The columns of a grouping, some of them expressions of the row, which are written first.
+
+    Output: the step that writes them; the names of all; the names of columns that are keys now, and were others before
+    """
+    flat = [x for value in by for x in (value if isinstance(value, (list, tuple)) else [value])]
+    if not flat:
+        raise InvalidArgument("group_by: name at least one column.")
+    computed = dict(read_columns("group_by", [x for x in flat if isinstance(x, (Expr, pl.Expr))], {}))
+    typed = [x for x in flat if not isinstance(x, (Expr, pl.Expr))]
+    texts = iter(read_names([typed], "group_by", list(step.table.columns)))
+    wholes = iter(computed)
+    names = tuple(next(wholes if isinstance(x, (Expr, pl.Expr)) else texts) for x in flat)
+    new = {name: expr for name, expr in computed.items() if expr._node != Name(name)}
+    written = frozenset(new) & frozenset(step.table.columns)
+    return (WithColumns(step, tuple(new.items())) if new else step), names, written
+
+
 def read_expr(value: object, call: str) -> Expr:
-    """A row expression; a name stands for its column."""
+    """A row expression, of Polars too; a name stands for its column."""
+    if isinstance(value, pl.Expr):
+        return read_polars(value)
     if isinstance(value, Expr):
         return value
     if isinstance(value, str):

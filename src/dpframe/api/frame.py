@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from dpframe import engine
-from dpframe.api.arguments import read_expr, read_limits, read_mapping, read_name, read_names
+from dpframe.api.arguments import read_columns, read_expr, read_limits, read_mapping, read_name, read_names
 from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
@@ -28,7 +28,6 @@ from dpframe.plan import (
     check_interval,
     describe,
     kind,
-    lit,
     plain,
     render_html,
     render_text,
@@ -216,8 +215,11 @@ class PrivateFrame(Questions[Table_co]):
             frame = frame._then(steps.Filter(frame._step, read_expr(condition, "filter")))
         return frame
 
-    def with_columns(self, **columns: Any) -> PrivateFrame[Table_co]:
+    def with_columns(self, *unnamed: Any, **columns: Any) -> PrivateFrame[Table_co]:
         """Write columns, each computed from its own row: `with_columns(weekly=dp.col("wage") / dp.col("weeks"))`.
+
+        An expression without a keyword has the name of its `.alias("weekly")`, or else of its first column. Expressions
+        of Polars, `pl.col("wage") / 52`, are read as ours where each part of them has a counterpart.
 
         Old bounds do not reach new values; they are derived anew where the expression allows. The columns that identify
         the unit cannot be rewritten.
@@ -230,10 +232,9 @@ class PrivateFrame(Questions[Table_co]):
         >>> richer.sum("double", max_rows=1).sensitivity["double"].l1  # its bounds follow from those of the wage
         20
         """
-        if not columns:
+        if not columns and not unnamed:
             raise InvalidArgument("with_columns: name a column, such as with_columns(double=dp.col('x') * 2).")
-        expressions = tuple((name, value if isinstance(value, Expr) else lit(value)) for name, value in columns.items())
-        return self._then(steps.WithColumns(self._step, expressions))
+        return self._then(steps.WithColumns(self._step, read_columns("with_columns", unnamed, columns)))
 
     def select(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
         """Keep these columns, in this order. The unit's identifier travels on, hidden.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+import polars as pl
+
 from dpframe.api.query import Query
 from dpframe.api.statistics.choices import GroupChoices
-from dpframe.api.statistics.counts import GroupCounts
+from dpframe.api.statistics.counts import GroupCounts, count
 from dpframe.api.statistics.moments import GroupMoments
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import GROUPS, Aggregate
+from dpframe.plan import GROUPS, Aggregate, is_len
 from dpframe.usage import explains
 
 __all__ = ["PrivateGroupBy", "named"]
@@ -84,10 +86,12 @@ def named(
     aggregates: Mapping[str, Any], verb: str = "agg", unnamed: tuple[object, ...] = ()
 ) -> tuple[tuple[str, Aggregate], ...]:
     """Aggregates with their names, checked. An aggregate without a name is refused."""
-    if unnamed:
+    counts = {x.meta.output_name(): count() for x in unnamed if isinstance(x, pl.Expr) and is_len(x)}
+    if len(counts) < len(unnamed):
         raise InvalidArgument(
             f"{verb}: name each aggregate, as in {verb}(n=dp.count(), m=dp.mean('x', bounds=(0, 1)))."
         )
+    aggregates = counts | {name: _counted(aggregate) for name, aggregate in aggregates.items()}
     if not aggregates:
         raise InvalidArgument(f"{verb}: name at least one aggregate, such as {verb}(n=dp.count()).")
     for name, aggregate in aggregates.items():
@@ -98,3 +102,8 @@ def named(
                 f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend', bounds=(0, 100))."
             )
     return tuple(aggregates.items())
+
+
+def _counted(aggregate: Any) -> Any:
+    """`dp.count()` in place of `pl.len()`; any other aggregate as it is."""
+    return count() if isinstance(aggregate, pl.Expr) and is_len(aggregate) else aggregate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dpframe.api.arguments import Pair, read_limits, read_names
+from dpframe.api.arguments import Pair, read_by, read_limits, read_names
 from dpframe.api.cells import cell_of, check_cells, intervals_of, parts_of
 from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.marginals import MarginalsQuery, listed_levels, marginals_of, workload_of
@@ -57,7 +57,7 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
 
     def group_by(
         self,
-        *by: str | Sequence[str],
+        *by: Any,
         keys: Any = None,
         max_groups: int | None = None,
         max_rows_per_group: int | None = None,
@@ -67,14 +67,15 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
     ) -> PrivateGroupBy[Table_co]:
         """Groups of rows, and how much one unit may be in them.
 
-        Input:  by: columns; keys: the groups to release, listed without looking at the data: a list, a dict of lists
-                (every combination), a list of tuples or a public dataframe. In a column of times a date stands for its
-                midnight. Without keys, groups are found in the data, and a group is released if it has enough units
-                (needs δ). Columns of type Enum or Boolean, and those made by `cut`, bring their keys. max_groups,
-                max_rows_per_group, max_rows: limits on one unit, counts. other: the key, such as "(other)", of one more
-                row, always the last. It has the counts, sums, means and variances of all suppressed groups together; a
-                unit counts once in each of its groups. A group that has this key is part of that row too. For several
-                columns, a tuple has a label for each; None stands for null
+        Input:  by: columns, or expressions such as dp.col("when").dt.date(), named by .alias or their column; keys: the
+                groups to release, listed without looking at the data: a list, a dict of lists (every combination), a
+                list of tuples or a public dataframe. In a column of times a date stands for its midnight. Without keys,
+                groups are found in the data, and a group is released if it has enough units (needs δ). Columns of type
+                Enum or Boolean, and those made by `cut`, bring their keys. max_groups, max_rows_per_group, max_rows:
+                limits on one unit, counts. other: the key, such as "(other)", of one more row, always the last. It has
+                the counts, sums, means and variances of all suppressed groups together; a unit counts once in each of
+                its groups. A group that has this key is part of that row too. For several columns, a tuple has a label
+                for each; None stands for null
         Bound:  rows in unlisted groups do not count. One unit counts in at most max_groups groups, chosen at random.
                 Its rows are weighted down to max_rows_per_group in each group and max_rows in total. The row of
                 suppressed groups is paid for with the others: see
@@ -88,14 +89,12 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
         >>> groups.count().release(epsilon=0.5).table["city"].to_list()  # all that are listed
         ['Bonn', 'Kiel', 'Trier']
         """
-        names = self._names(by, "group_by")
-        if not names:
-            raise InvalidArgument("group_by: name at least one column.")
+        step, names, written = read_by(self._step, by)
         unit_limits = read_limits(max_rows, max_groups, max_rows_per_group, limits)
-        rest = self._other(names, other, "group_by")
-        groups, verb = self._keys(names, keys, "group_by"), f"group_by({', '.join(map(repr, names))}, {{limit}})"
-        question = Question(self._step, names, groups, unit_limits, (), verb=verb, other=rest)
-        return PrivateGroupBy(question, self._budget)
+        frame, verb = self._then(step), f"group_by({', '.join(map(repr, names))}, {{limit}})"
+        rest, groups = frame._other(names, other, "group_by"), frame._keys(names, keys, "group_by")
+        question = Question(step, names, groups, unit_limits, (), verb=verb, other=rest)
+        return PrivateGroupBy(question, self._budget, written)
 
     def histogram(
         self,

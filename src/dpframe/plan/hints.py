@@ -18,6 +18,7 @@ __all__ = [
     "MARGINALS",
     "MODULE",
     "NO_ROWS",
+    "PIECES",
     "QUERY",
     "RELEASE",
     "TEXT",
@@ -61,14 +62,29 @@ FRAME = _table(
         "merge": "Type join(other, on='city').",
         "pivot_table pivot": "Type crosstab('region', 'sex', keys={...}, max_rows=1).",
         "value_counts": _COUNT_BY,
-        "resample": "A series lists its times: group_by('day', keys=pd.date_range('2026-01-01', '2026-01-14'), "
-        "max_groups=14, max_rows_per_group=2).count().",
-        "nlargest": "Release the counts, and sort them: group_by('city', max_groups=3, max_rows_per_group=2).count()"
-        ".release(epsilon=0.1, delta=1e-6).table.",
         "nunique": "Type n_unique('x', max_rows=5).",
         "size": "Type count(max_rows=5).release(epsilon=0.1): how many rows there are is private.",
         "dtypes schema info": "Print the frame: its columns and types are public.",
         "hist": "Type histogram('x', bins=[0, 10, 20], max_rows=5).",
+        "resample group_by_dynamic": "A series lists its times: group_by(dp.col('when').dt.truncate('1w'), "
+        "keys=pd.date_range('2026-01-05', '2026-01-26', freq='7D'), max_groups=4, max_rows_per_group=7).count().",
+        "nlargest nsmallest largest": "Rows are not shown. For the largest groups release the counts, and sort them: "
+        "group_by('city', max_groups=3, max_rows_per_group=2).count().release(epsilon=0.1, delta=1e-6).table. The most "
+        "frequent of listed values are top_k('x', 3, keys=[...], max_rows=5).",
+        "melt unpivot stack": "There is no melt: rows are not turned into several. Ask about several columns at once: "
+        "agg(a=dp.mean('a', bounds=(0, 1)), b=dp.mean('b', bounds=(0, 1)), max_rows=5).",
+        "drop_duplicates unique distinct duplicated": "Rows are not compared, so there is no drop_duplicates: make one "
+        "row of each unit with per_unit(city=dp.first('city', by='when')), or count values with n_unique('x').",
+        "explode": "There is no explode: one row would become several. Do it before the table is protected, with "
+        "max_rows= in mind.",
+        "shift diff rolling cumsum cum_sum pct_change rank": "Rows have no order here. Totals over time are those of "
+        "group_by(dp.col('when').dt.date(), keys=[...], max_groups=7, max_rows_per_group=5), added up after release.",
+        "append concat vstack extend union": "Type dp.concat([frame, other]).",
+        "isna isnull": "Type with_columns(missing=dp.col('x').is_null()).",
+        "replace": "Type with_columns(x=dp.when(dp.col('x') == 'a').then('b').otherwise(dp.col('x'))).",
+        "eval": "Type with_columns(double=dp.col('x') * 2).",
+        "round abs log exp": "Type with_columns(x=dp.col('x').round(1)); an expression has abs, log, exp and more.",
+        "set_index reset_index": "There is no index: columns have names, and group_by('city', keys=[...]) takes them.",
         "release": "Ask something first: count(max_rows=5).release(epsilon=0.1).",
         "sort sort_values": "Rows are not shown, so they need no order: release a table, and sort that.",
         "plot": "Release a table first: histogram('x', bins=[0, 10, 20], max_rows=5).release(epsilon=0.1).plot().",
@@ -126,7 +142,16 @@ EXPRESSION = _table(
         "fillna": "Type .fill_null(0).",
         "astype": "Type .cast('float64').",
         "mean sum count min max median std var quantile n_unique nunique len": _IN_AGG,
-        "alias name": "The keyword is the name: with_columns(weekly=dp.col('wage') / 52).",
+        "name": "Type .alias('weekly'), or the name as a keyword: with_columns(weekly=dp.col('wage') / 52).",
+        "log2": "Type .log(2).",
+        "cbrt": "Type (dp.col('x').log() / 3).exp().",
+        "truncate": "Of a time, type .dt.truncate('1w'). Of a number, type .floor() or .clip(0, 100).",
+        "cut qcut": "Type frame.cut('x', [0, 18, 65]).",
+        "replace map replace_strict apply map_elements": "Type dp.when(dp.col('x') == 'a').then('b').otherwise(...).",
+        "shift diff rank rolling rolling_mean cum_sum cumsum pct_change over": "An expression reads one row alone, so "
+        "nothing of other rows can be in it. What needs all rows of a unit is per_unit(total=dp.sum('x')).",
+        "nlargest nsmallest sort sort_by top_k": "An expression reads one row. The most frequent values are "
+        "frame.top_k('x', 3, keys=[...], max_rows=5).",
     }
 )
 BATCH = _table(
@@ -140,14 +165,34 @@ BATCH = _table(
 TEXT = _table(
     {
         "lower": "Type .str.to_lowercase().",
+        "get": "Type .str.split(',').list.get(0) for a piece, or .str.slice(0, 1) for a character.",
+        "strip strip_chars lstrip rstrip zfill cat title capitalize": "There is none. Do it before the table is "
+        "protected; of texts there are .str.to_lowercase(), .str.slice(0, 3) and .str.replace_all(' ', '').",
+        "replace_many extract findall match": "There are no patterns: type .str.replace_all('a', 'b'), "
+        ".str.contains('a') or .str.split(',').list.get(0).",
+        "tail": "Type .str.split(',').list.get(-1) for the last piece, or .str.ends_with('a').",
         "upper": "Type .str.to_uppercase().",
         "len": "Type .str.len_chars().",
         "startswith": "Type .str.starts_with('a').",
         "endswith": "Type .str.ends_with('a').",
     }
 )
+_PIECE = "Type .list.get(0) for the first piece, or -1 for the last."
+PIECES = _table({"len lengths explode join contains slice head tail to_struct arr struct cast alias": _PIECE})
 CALENDAR = _table(
-    {"dayofweek day_of_week": "Type .dt.weekday(): Monday is 1.", "dayofyear day_of_year": "Type .dt.ordinal_day()."}
+    {
+        "dayofweek day_of_week day_name": "Type .dt.weekday(): Monday is 1.",
+        "dayofyear day_of_year": "Type .dt.ordinal_day().",
+        "floor normalize round": "Type .dt.truncate('1d'), or '1h', '15m', '1w', '1mo'.",
+        "ceil offset_by month_end": "Type .dt.truncate('1mo'): the windows are named by their start.",
+        "to_period": "Type .dt.truncate('1mo'), or .dt.month().",
+        "isocalendar weekofyear iso_week": "Type .dt.week().",
+        "strftime to_string": "Type .dt.date(), or a part such as .dt.month().",
+        "time": "Type .dt.hour() and .dt.minute().",
+        "second": "Type .dt.truncate('1s'), or .dt.minute().",
+        "tz_convert convert_time_zone tz_localize": "Do it before the table is protected.",
+        "total_seconds total_days": "Bounds of durations are durations: dp.mean('x', bounds=(timedelta(0), ...)).",
+    }
 )
 ACCESSOR = _table(
     {
@@ -158,13 +203,16 @@ ACCESSOR = _table(
 )
 
 
+_ALIKE = 0.7  # of 1; with 0.6, "melt" would be taken for "select"
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """`" Did you mean 'wage'?"`, or an empty text if no name is similar.
 
     >>> nearest("wag", ["user", "wage"]), nearest("x", ["user", "wage"])
     (" Did you mean 'wage'?", '')
     """
-    near = get_close_matches(name, list(names), n=1)
+    near = get_close_matches(name, list(names), n=1, cutoff=_ALIKE)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 

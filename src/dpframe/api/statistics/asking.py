@@ -65,16 +65,23 @@ class AskedFrame(Hints, Generic[Table_co]):
 
 
 class AskedGroups(Hints, Generic[Table_co]):
-    """Groups of a protected frame: a question without aggregates, and what pays."""
+    """Groups of a protected frame: a question without aggregates, what pays, and which columns are keys now."""
 
-    __slots__ = ("_budget", "_groups")
+    __slots__ = ("_budget", "_groups", "_written")
 
-    def __init__(self, groups: Question, budget: Account | None) -> None:
-        """`groups` is a question without aggregates."""
+    def __init__(self, groups: Question, budget: Account | None, written: frozenset[str] = frozenset()) -> None:
+        """`groups` is a question without aggregates; `written` are columns whose values a key has replaced."""
         groups.unit_limits.groups("groups")  # columns, keys and the limit are checked as soon as they are named
-        self._groups, self._budget = groups, budget
+        self._groups, self._budget, self._written = groups, budget, written
 
     def _query(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query[Table_co]:
+        for _, aggregate in aggregates:
+            name = getattr(aggregate, "column", None)
+            if name in self._written:
+                raise InvalidArgument(
+                    f"{aggregate.typed}: the keys are written into {name!r}, in place of its values. Give the keys "
+                    f"another name: group_by((...).alias('{name}_key'), ...)."
+                )
         return Query(replace(self._groups, aggregates=aggregates), self._budget)
 
 

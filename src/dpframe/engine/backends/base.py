@@ -145,11 +145,19 @@ class Backend(ABC):
 
     @abstractmethod
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
-        """Add a part of a date or time: "year" to "minute" as Int64, or the "text" of a date."""
+        """Add a part of a date or time: "year" to "minute" or "days" since 1970 as Int64, or the "text" of a date."""
 
     @abstractmethod
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
         """Add the texts of a column in capital or in small letters, by the table of `dpframe.engine.letters`."""
+
+    @abstractmethod
+    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
+        """Text with the second of two texts in place of the first, each time or the first time; the first is not ""."""
+
+    @abstractmethod
+    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
+        """The piece of a text between separators, by its number from 0, or from -1 at the end; null where none is."""
 
     @abstractmethod
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:

@@ -13,7 +13,7 @@ from duckdb import ColumnExpression, DuckDBPyRelation, SQLExpression
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame
-from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
+from dpframe.engine.backends.sql import REPLACED, SqlBackend, our_names, piece_of, plain_table, schema_of, texts_read
 from dpframe.engine.letters import ALIKE, letters
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
@@ -30,6 +30,7 @@ _PARTS = {
     "ordinal_day": "dayofyear({0})",
     "hour": "hour({0})",
     "minute": "minute({0})",
+    "days": f"CAST({{0}} AS DATE) - {_DAY}",
     "text": "CAST({0} AS VARCHAR)",
 }
 _TYPES = {
@@ -140,6 +141,16 @@ class _DuckDB(SqlBackend):
         alike = f"regexp_full_match({column}, '{ALIKE}')"
         return _with(frame, f"CASE WHEN {alike} THEN {own} ELSE translate({column}, '{have}', '{want}') END", into)
 
+    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
+        old, new = map(_text, change)
+        if every:
+            return _with(frame, f"replace({column}, {old}, {new})", into)
+        first = REPLACED.format(text=column, old=old, new=new, size=len(change[0]), find="instr")
+        return _with(frame, first, into)
+
+    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
+        return _with(frame, piece_of(column, _text(by), len(by), index, "//"), into)
+
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         return _with(frame, f"{column} // {by} - CAST({column} % {by} < 0 AS BIGINT)", into)
 
@@ -190,6 +201,12 @@ WHERE NOT m.internal AND f.internal AND f.database_name = 'system'"""
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    """A text that stands in SQL, by its bytes."""
+    digits = "".join(rf"\x{byte:02x}" for byte in value.encode())
+    return f"decode('{digits}'::BLOB)"
 
 
 def _held(name: str, dtype: DType) -> str:

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from importlib import import_module
 from typing import Any
-from weakref import WeakSet
 
 import ibis
 import narwhals as nw
@@ -21,6 +19,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame
+from dpframe.engine.backends.ibis_checks import check_apart, check_numbers, check_tries, fetched, loose
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
@@ -41,18 +40,7 @@ _PARTS = {
     "minute": lambda x: x.minute(),
 }
 
-_TRYING = ("TRY_CAST", "SAFE_CAST", "accurateCastOrNull")  # names of casts that give null instead of failing
-
-_LOOSE = "its collation takes some different texts for equal: give the column a collation that compares bytes"
-# Different texts that some collation takes for equal: they differ in case, accent, form, space, width or letter.
-_APART = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u00ad", "\uff41", "ss", "\u00df")
-
-
-# Numbers whose sums, products and quotients are too large or too small for a float, and one ordinary number.
-_EXTREME = (1.7e308, -1.7e308, 1e-200, 5e-324, 3.0)
-
-
-_RELIABLE: WeakSet[Any] = WeakSet()  # connections to databases that computed with these numbers and did not fail
+_UNTRIED = "{}: nobody has tried it on this database. Change the texts before they come to dpframe: table.mutate(s={})."
 
 
 class Dialect:
@@ -67,10 +55,10 @@ class Dialect:
 
         Errors: UnsupportedOperation where the table as a whole cannot be held
         """
-        _check_numbers(table)
-        loose = _loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
+        check_numbers(table)
+        unsafe = loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
         schema = table.schema()
-        return loose | {name: _wide(name) for name in types if is_wide(schema[name])}
+        return unsafe | {name: _wide(name) for name in types if is_wide(schema[name])}
 
     def types(self, table: Any) -> dict[str, DType]:
         """The types of the columns as narwhals has them; Unknown where narwhals has no such type."""
@@ -89,7 +77,7 @@ class Dialect:
 
         Errors: UnsupportedOperation where it takes some different texts for equal
         """
-        _check_apart(rows)
+        check_apart(rows)
         return False
 
     def to_bytes(self, value: Any) -> Any:
@@ -117,6 +105,14 @@ class Dialect:
             "str.to_lowercase and str.to_uppercase: databases disagree on which letters have another case. Change the "
             "texts before dp.protect(...), as in table.mutate(s=table.s.lower())."
         )
+
+    def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
+        """A text with other characters in place of some. Errors: UnsupportedOperation where nobody has tried it."""
+        raise UnsupportedOperation(_UNTRIED.format("str.replace", "table.s.replace('a', 'b')"))
+
+    def piece(self, value: Any, by: str, index: int) -> Any:
+        """A piece of a text between separators. Errors: UnsupportedOperation where nobody has tried it."""
+        raise UnsupportedOperation(_UNTRIED.format("str.split", "table.s.split(',')[0]"))
 
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
@@ -228,6 +224,14 @@ class _Ibis(SqlBackend):
         rows = frame.to_native()
         return _with(rows, _dialect(rows).cased(rows[column], capital=capital), into)
 
+    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
+        rows = frame.to_native()
+        return _with(rows, _dialect(rows).replaced(rows[column], *change, every=every), into)
+
+    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
+        rows = frame.to_native()
+        return _with(rows, _dialect(rows).piece(rows[column], by, index), into)
+
     def part(self, frame: Frame, column: str, dtype: DType, part: str, into: str) -> Frame:
         if kind(dtype) == Kind.DATETIME:
             frame = frame.with_columns(self._microseconds(nw.col(column), dtype).alias(column))
@@ -296,7 +300,7 @@ def _held(value: Any, dtype: DType) -> Any:
 
 
 def _parsed(rows: Any, column: str, dtype: DType) -> Any:
-    _check_tries(rows)
+    check_tries(rows)
     text = rows[column]
     if isinstance(dtype, nw.Date):
         return _held(text.try_cast("date"), dtype)
@@ -313,108 +317,6 @@ def _part(value: Any, dtype: DType, part: str) -> Any:
     return value.strftime("%Y-%m-%d") if part == "text" else _PARTS[part](value).cast("int64")
 
 
-def _loose(table: Any, texts: Sequence[str]) -> dict[str, str]:
-    """The text columns whose collation takes some different texts for equal, each with that reason. No row is read.
-
-    In such a column "bonn" and "BONN" would form one group, and the spelling of one unit could be the released key.
-    """
-    backends, _ = table._find_backends()
-    if not texts or not backends:  # a table without a database cannot be read
-        return {}
-    columns = {f"c{i}": table[name].cast("string") for i, name in enumerate(texts)}
-    none = table.filter(ibis.literal(False)).select(**columns)
-    every = none.union(ibis.memtable(dict.fromkeys(columns, _APART)))
-    pairs = every.cross_join(every.view().rename({f"{name}d": name for name in columns}))
-    distinct = {name: pairs[name].nunique() for name in columns}  # some databases group texts by another rule than `=`
-    equal = {f"{name}d": (pairs[name] == pairs[f"{name}d"]).ifelse(1, 0).cast("int64").sum() for name in columns}
-    try:
-        (counts,) = fetched(pairs.aggregate(**distinct, **equal)).rows(named=True)
-    except Exception as error:  # a database that cannot run this check is taken to fail it
-        reason = f"dpframe's check that its collation tells all texts apart failed with {type(error).__name__}"
-        return dict.fromkeys(texts, f"{reason}: make it a number before dp.protect(...)")
-    apart = len(_APART)
-    return {
-        text: _LOOSE
-        for name, text in zip(columns, texts, strict=True)
-        if counts[name] < apart or counts[f"{name}d"] > apart
-    }
-
-
-def _check_apart(table: Any) -> None:
-    """Refuse a database that takes some different constants of a query for equal. Errors: UnsupportedOperation."""
-    backends, _ = table._find_backends()
-    if backends and not _apart(backends[0]):
-        raise UnsupportedOperation(
-            f"{backends[0].name}: the collation of the database takes some different texts for equal, and texts that "
-            "a question computes are compared by it. Give the database, or the session, one that compares bytes."
-        )
-
-
-def _apart(backend: Any) -> bool:
-    """Whether a database tells different text constants of a query apart. No row is read."""
-    pairs = [(ibis.literal(x) == ibis.literal(y)).ifelse(1, 0) for x in _APART for y in _APART]
-    try:
-        return int(backend.execute(sum(pairs[1:], pairs[0]))) == len(_APART)
-    except Exception:  # a database that cannot run this check is taken to fail it
-        return False
-
-
-def _check_numbers(table: Any) -> None:
-    """Refuse a database that fails where a number overflows. The check computes with numbers of ours.
-
-    Such a database could fail on a cell, after the charge, and the failure would tell that this cell exists.
-    Errors: UnsupportedOperation.
-    """
-    backends, _ = table._find_backends()
-    if not backends or backends[0] in _RELIABLE:  # a table without a database cannot be read
-        return
-    numbers = ibis.memtable({"x": list(_EXTREME)})
-    pairs = numbers.cross_join(numbers.view().rename(y="x"))
-    x, y = pairs.x, pairs.y
-    results = pairs.select(a=x + y, b=x - y, c=x * y, d=x / y, e=ibis.cases((x.abs() < 1, x)).cast("float32"))
-    for rows, failure in ((pairs, "takes in no table of numbers"), (results, "fails where a number overflows")):
-        if not _runs(backends[0], rows):
-            raise UnsupportedOperation(
-                f"dp.protect: {backends[0].name} {failure}, so one cell could make a query fail. Protect a Polars "
-                "table: dp.protect(table.to_polars(), ...)."
-            )
-    _RELIABLE.add(backends[0])
-
-
-def _runs(backend: Any, rows: Any) -> bool:
-    """Whether a database runs a query without an error."""
-    try:
-        backend.to_pyarrow(rows)
-    except Exception:
-        return False
-    return True
-
-
-def _check_tries(rows: Any) -> None:
-    """Refuse a database for which Ibis writes no cast that gives null for a text that is not a number.
-
-    Another cast could fail on a cell, after the charge, and the failure would tell that this cell exists.
-    Errors: UnsupportedOperation.
-    """
-    backends, _ = rows._find_backends()
-    if backends and not _tries(backends[0].name):
-        raise UnsupportedOperation(
-            f"cast: Ibis has no cast of text for {backends[0].name} that gives null where a text is no number, date or "
-            "time, so one cell could make the query fail. Convert the column in the database, before dp.protect(...)."
-        )
-
-
-@cache
-def _tries(dialect: str) -> bool:
-    """Whether Ibis writes casts that cannot fail in the SQL of a database; False for a database unknown to it."""
-    text = ibis.table({"s": "string"}, name="t").s
-    try:
-        statements = [str(ibis.to_sql(text.try_cast(to), dialect=dialect)) for to in ("int64", "date")]
-    except Exception:  # Ibis has no such dialect, or no such cast there
-        return False
-    return all(any(word in sql for word in _TRYING) for sql in statements)
-
-
 def _joined(rows: Any, columns: Sequence[str], salt: str) -> Any:
     """The values of some columns as one text. Different values give different texts."""
     text, dialect = ibis.literal(salt), _dialect(rows)
@@ -429,13 +331,6 @@ def _with(rows: Any, value: Any, into: str) -> Frame:
     """The frame of some rows with one more column."""
     frame: Frame = nw.from_native(rows.mutate(**{into: value}))
     return frame
-
-
-def fetched(rows: Any) -> pl.DataFrame:
-    """The rows of a query, as Ibis reads them."""
-    table = pl.from_arrow(rows.to_pyarrow())
-    assert isinstance(table, pl.DataFrame)
-    return table
 
 
 _PLAIN = Dialect()

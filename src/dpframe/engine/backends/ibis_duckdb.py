@@ -29,8 +29,22 @@ def _function(name: str, source: str, target: str) -> Callable[[Any], Any]:
     return function
 
 
+def _split_part(value: Any, by: Any, number: Any) -> Any:
+    raise NotImplementedError
+
+
+_PIECE = ibis.udf.scalar.builtin(
+    _split_part,
+    name="split_part",
+    signature=((ibis.dtype("string"), ibis.dtype("string"), ibis.dtype("int64")), ibis.dtype("string")),
+)
 _ENCODED, _DECODED = _function("encode", "string", "binary"), _function("decode", "binary", "string")
 _TRIED = _function("try", "string", "string")
+
+
+def _text(value: str) -> Any:
+    """A text that stands in a query, by its bytes: SQL has no zero byte."""
+    return _DECODED(ibis.literal(value.encode(), "binary"))
 
 
 class _DuckDBDialect(Dialect):
@@ -64,6 +78,21 @@ class _DuckDBDialect(Dialect):
         """See `duckdb.cased`: DuckDB's own function for most texts, the table of letters for the others."""
         own = value.upper().replace("ẞ", "ß") if capital else value.lower()
         return value.re_search(ALIKE).ifelse(own, value.translate(*letters(capital=capital)))
+
+    def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
+        have, want = _text(old), _text(new)
+        if every:
+            return value.replace(have, want)
+        place = value.find(have)
+        return (place >= 0).ifelse(value.left(place) + want + value.substr(place + len(old)), value)
+
+    def piece(self, value: Any, by: str, index: int) -> Any:
+        """A piece is there if the text has enough separators before it, which are counted by what is lost."""
+        separator = _text(by)
+        many = (value.length() - value.replace(separator, _text("")).length()) // len(by)
+        number = ibis.literal(index + 1, "int64") if index >= 0 else many + (index + 2)
+        least = index if index >= 0 else -index - 1
+        return ibis.cases((many >= least, _PIECE(value, separator, number)))
 
     def read(self, rows: Any) -> pl.DataFrame:
         """The rows of a query, with sums cast to 64 bits.

@@ -108,13 +108,25 @@ class PolarsBackend(Backend):
             native: pl.LazyFrame = frame.to_native()
             frame = nw.from_native(native.with_columns(_clock(pl.col(column), zone).alias(column)))
         value = nw.col(column)
-        number = value.cast(nw.String) if part == "text" else getattr(value.dt, part)().cast(nw.Int64)
+        wholes = {"text": value.cast(nw.String), "days": value.cast(nw.Date).cast(nw.Int64)}
+        number = wholes[part] if part in wholes else getattr(value.dt, part)().cast(nw.Int64)
         return frame.with_columns(number.alias(into))
 
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
         native: pl.LazyFrame = frame.to_native()
         have, want = map(list, letters(capital=capital))
         return nw.from_native(native.with_columns(pl.col(column).str.replace_many(have, want).alias(into)))
+
+    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
+        native: pl.LazyFrame = frame.to_native()
+        text = pl.col(column).str
+        result = text.replace_all(*change, literal=True) if every else text.replace(*change, literal=True)
+        return nw.from_native(native.with_columns(result.alias(into)))
+
+    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
+        native: pl.LazyFrame = frame.to_native()
+        result = pl.col(column).str.split(by).list.get(index, null_on_oob=True)
+        return nw.from_native(native.with_columns(result.alias(into)))
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         return frame.with_columns((nw.col(column) // by).alias(into))

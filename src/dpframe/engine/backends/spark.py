@@ -16,7 +16,7 @@ from narwhals.dtypes import DType
 from pyspark.sql import functions, types
 
 from dpframe.engine.backends.base import Frame
-from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of
+from dpframe.engine.backends.sql import REPLACED, SqlBackend, our_names, piece_of, plain_table, schema_of
 from dpframe.engine.letters import letters
 from dpframe.engine.tables import Data
 from dpframe.plan import Kind, integer_range, kind
@@ -33,6 +33,7 @@ _PARTS = {
     "ordinal_day": "dayofyear({0})",
     "hour": "hour({0})",
     "minute": "minute({0})",
+    "days": "unix_date(CAST({0} AS DATE))",
     "text": "CAST({0} AS STRING)",
 }
 _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types.BooleanType}
@@ -140,7 +141,7 @@ class _Spark(SqlBackend):
                 return _with(frame, " OR ".join(f"{column} BETWEEN {low}L AND {high}L" for low, high in runs), into)
             literals = [f"{value}L" for value in values]
         elif all(type(value) is str for value in values):
-            literals = [f"CAST(X'{value.encode().hex()}' AS STRING)" for value in values]
+            literals = [_text(value) for value in values]
         else:
             return None
         return _with(frame, f"{column} IN ({', '.join(literals)})", into)
@@ -164,6 +165,16 @@ class _Spark(SqlBackend):
     def cased(self, frame: Frame, column: str, capital: bool, into: str) -> Frame:
         have, want = letters(capital=capital)
         return _with(frame, f"translate({column}, '{have}', '{want}')", into)
+
+    def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
+        old, new = map(_text, change)
+        if every:
+            return _with(frame, f"replace({column}, {old}, {new})", into)
+        first = REPLACED.format(text=column, old=old, new=new, size=len(change[0]), find="instr")
+        return _with(frame, first, into)
+
+    def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
+        return _with(frame, piece_of(column, _text(by), len(by), index, "div"), into)
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         return _with(frame, f"{column} div {by} - CASE WHEN {column} % {by} < 0 THEN 1L ELSE 0L END", into)
@@ -196,6 +207,11 @@ class _Spark(SqlBackend):
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def _text(value: str) -> str:
+    """SQL for a text constant, written as its bytes."""
+    return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def _held(name: str, dtype: DType, has_zone: bool) -> str:

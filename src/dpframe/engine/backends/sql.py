@@ -26,13 +26,32 @@ from dpframe.engine.tables import domain_of
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, ColumnDomain, Kind, kind, show, ticks
 
-__all__ = ["SqlBackend", "our_names", "plain_table", "schema_of", "texts_read"]
+__all__ = ["REPLACED", "SqlBackend", "our_names", "piece_of", "plain_table", "schema_of", "texts_read"]
 
 _LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, every float is a whole number
 _DAY = 86_400_000_000  # microseconds
 _SINGLE = 3.4028235677973366e38  # from this number on, the nearest 32-bit float is infinite
 # Microseconds in one tick of a unit; a column in seconds is held in milliseconds.
 _MICRO: Mapping[str, int] = {"ms": 1000, "s": 1000, "us": 1}
+
+
+# Texts in SQL. What is looked for, of {size} characters, and what comes in its place are literals: {old}, {by}, {new}.
+# A piece is there if the text has enough separators before it, which are counted by what is lost without them.
+REPLACED = """CASE WHEN {find}({text}, {old}) > 0 THEN left({text}, {find}({text}, {old}) - 1) || {new}
+|| substr({text}, {find}({text}, {old}) + {size}) ELSE {text} END"""
+_LOST = "(length({text}) - length(replace({text}, {by}, '')))"
+PIECE = f"CASE WHEN {_LOST} >= {{least}} * {{size}} THEN split_part({{text}}, {{by}}, {{number}}) END"
+FROM_END = f"CAST({_LOST} {{div}} {{size}} AS INTEGER) + {{place}}"
+
+
+def piece_of(text: str, by: str, size: int, index: int, div: str) -> str:
+    """SQL for a piece of a text between separators, by its number from 0, or from -1 at the end.
+
+    Input:  text, by: SQL for the text and the separator; size: characters of the separator; div: whole division
+    """
+    place = {"text": text, "by": by, "size": size}
+    number = str(index + 1) if index >= 0 else FROM_END.format(**place, div=div, place=index + 2)
+    return PIECE.format(**place, least=index if index >= 0 else -index - 1, number=number)
 
 
 class SqlBackend(Backend):

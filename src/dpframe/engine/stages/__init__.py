@@ -3,9 +3,6 @@
 from dpframe.engine.stages.combine import (
     most_per_key,
 )
-from dpframe.engine.stages.expressions import (
-    to_float,
-)
 from dpframe.engine.stages.integers import (
     candidate_number,
     row_integer,
@@ -31,6 +28,9 @@ from dpframe.engine.stages.limits import (
 from dpframe.engine.stages.rows import (
     lower,
     unit_names,
+)
+from dpframe.engine.stages.values import (
+    to_float,
 )
 
 __all__ = [

@@ -6,14 +6,17 @@ could fail on. Inside the engine a number of type float is always Float64, and i
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
+from dpframe.engine.stages.calendar import CALENDAR
+from dpframe.engine.stages.functions import FUNCTIONS
+from dpframe.engine.stages.texts import TEXTS
+from dpframe.engine.stages.values import TICKS, WITHIN, in_calendar, int64, not_nan, to_float, typed
 from dpframe.errors import WrongType
 from dpframe.plan import (
     OPERATIONS,
@@ -32,40 +35,7 @@ from dpframe.plan import (
     ticks,
 )
 
-__all__ = ["LOWERED", "Lowering", "in_calendar", "int64", "not_nan", "to_float", "typed"]
-
-_WITHIN = 9.2e18  # a result whose float is smaller than this in magnitude fits in int64: 2^63 is 9.223e18
-
-
-def not_nan(value: nw.Expr) -> nw.Expr:
-    """Null in place of NaN."""
-    return nw.when(~value.is_nan()).then(value)
-
-
-def to_float(value: nw.Expr) -> nw.Expr:
-    """A number as Float64."""
-    return value.cast(nw.Float64)
-
-
-def typed(value: Any) -> Any:
-    """A constant of an expression. A whole number from 2^63 on gets its type: Ibis takes plain ones for int64."""
-    return nw.lit(value, nw.UInt64()) if isinstance(value, int) and value >= 2**63 else value
-
-
-def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)) -> nw.Expr:
-    """Null in place of a date or time outside of the years.
-
-    For a time with a zone the range is a day shorter at each end, since the zone's clock may be a day off.
-    """
-    spare = 0 if getattr(dtype, "time_zone", None) is None else 1
-    epoch, ticks = dt.date(1970, 1, 1), value.cast(nw.Int64)
-    per_day = 1 if kind(dtype) == Kind.DATE else _TICKS[getattr(dtype, "time_unit", "us")] * 86_400
-    low = ((dt.date(years[0], 1, 1) - epoch).days + spare) * per_day
-    high = ((dt.date(years[1], 12, 31) - epoch).days + 1 - spare) * per_day
-    return nw.when((ticks >= max(low, -(2**63))) & (ticks < min(high, 2**63 - 1))).then(value)
-
-
-_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+__all__ = ["LOWERED", "Lowering"]
 
 
 class Lowering:
@@ -73,35 +43,81 @@ class Lowering:
 
     def __init__(self, table: Table, frame: Frame) -> None:
         self.table = table
-        self.frame = frame
+        self._frame = frame
+        self._levels: dict[int, dict[str, nw.Expr]] = {}  # new columns; each level reads the frame and lower levels
+        self._level = 0
         self.engine = backend_of(frame)
         self._temporaries = 0
+        self._columns: list[nw.Expr] = []  # expressions that are a column of the frame as it is
+
+    @property
+    def frame(self) -> Frame:
+        """The rows with all columns that are held so far."""
+        for level in sorted(self._levels):
+            self._frame = self._frame.with_columns(**self._levels[level])
+        self._levels = {}
+        return self._frame
+
+    def exprs(self, nodes: Iterable[Node]) -> list[nw.Expr]:
+        """Several nodes, none of which reads another. They share levels, so a query of many nodes nests no deeper."""
+        start = end = self._level
+        values = []
+        for node in nodes:
+            self._level = start
+            values.append(self.expr(node))
+            end = max(end, self._level)
+        self._level = end
+        return values
 
     def expr(self, node: Node) -> nw.Expr:
         """The narwhals expression that computes a node."""
         match node:
             case Name(name):
-                return nw.col(self.table.columns[name].id)
+                return self._column(self.table.columns[name].id)
             case Literal(value) if isinstance(value, float):
                 return self.engine.real(value)
             case Literal(value):
                 return nw.lit(self.constant(self.engine.constant(value, nodes.domain(node, self.table, "").dtype)))
             case Call(operation, args, options):
                 domains = [nodes.domain(a, self.table, operation) for a in args]
-                expressions = [self.expr(a) for a in args]
-                return LOWERED[operation](self, expressions, domains, dict(options))
+                return LOWERED[operation](self, self.exprs(args), domains, dict(options))
 
     def constant(self, value: Any) -> Any:
         """A constant in a query: a text in the form in which the rows hold texts, any other value as it is."""
-        return self.engine.texts(self.frame, [value])[0]
+        return self.engine.texts(self._frame, [value])[0]
 
     def read(self, value: nw.Expr) -> nw.Expr:
         """A text in the form that functions of texts read."""
-        return self._through(value, self.engine.to_text) if self.engine.bytewise(self.frame) else value
+        return self._through(value, self.engine.to_text) if self.engine.bytewise(self._frame) else value
 
     def held(self, value: nw.Expr) -> nw.Expr:
         """A text that the engine computed, in the form in which the rows hold texts."""
-        return self._through(value, self.engine.to_bytes) if self.engine.bytewise(self.frame) else value
+        return self._through(value, self.engine.to_bytes) if self.engine.bytewise(self._frame) else value
+
+    def hold(self, value: nw.Expr) -> nw.Expr:
+        """A value that is read more than once, as a column. It is computed once, and a query states it once."""
+        return self.held_all([value])[0]
+
+    def held_all(self, values: Sequence[nw.Expr]) -> list[nw.Expr]:
+        """Several values that are read more than once, as columns of one level. None of them reads another."""
+        new, columns = {}, []
+        for value in values:
+            if any(value is held for held in self._columns):
+                columns.append(value)
+                continue
+            name = f"t{self._temporaries}"
+            self._temporaries += 1
+            new[name] = value
+            columns.append(self._column(name))
+        if new:
+            self._levels.setdefault(self._level, {}).update(new)
+            self._level += 1
+        return columns
+
+    def _column(self, name: str) -> nw.Expr:
+        column = nw.col(name)
+        self._columns.append(column)
+        return column
 
     def converted(self, value: nw.Expr, dtype: DType) -> nw.Expr:
         """A text converted to another type, null where it does not have that type's form (see `_FORMS`)."""
@@ -118,6 +134,14 @@ class Lowering:
         text = self._through(self.read(value), lambda frame, a, b: self.engine.cased(frame, a, capital, b))
         return self.held(text)
 
+    def replaced(self, value: nw.Expr, old: str, new: str, *, every: bool) -> nw.Expr:
+        """A text with other characters in place of some, through the engine's own function."""
+        return self._through(value, lambda frame, a, b: self.engine.replaced(frame, a, (old, new), every, b))
+
+    def piece(self, value: nw.Expr, by: str, index: int) -> nw.Expr:
+        """A piece of a text between separators, through the engine's own function."""
+        return self._through(value, lambda frame, a, b: self.engine.piece(frame, a, by, index, b))
+
     def divided(self, value: nw.Expr, by: int) -> nw.Expr:
         """A whole number divided by another, rounded down."""
         return self._through(value, lambda frame, a, b: self.engine.divided(frame, a, by, b))
@@ -133,8 +157,8 @@ class Lowering:
             text, (whole, foreign) = nw.col(before), form
             fits = text.str.contains(whole) & ~text.str.contains(foreign)
             frame = frame.with_columns(nw.when(fits).then(text).alias(before))
-        self.frame = compute(frame, before, after)
-        return nw.col(after)
+        self._frame = compute(frame, before, after)
+        return self._column(after)
 
 
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?"
@@ -154,22 +178,13 @@ Binary = Callable[[nw.Expr, nw.Expr], nw.Expr]
 Lower = Callable[[Lowering, Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
 
 
-def int64(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
-    """A whole number as Int64, null where it does not fit."""
-    if isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
-        low, high = integer_range(nw.Int64())
-        inside = value <= high if isinstance(domain.dtype, nw.UInt64) else (value <= high) & (value >= low)
-        value = nw.when(inside).then(value)
-    return value.cast(nw.Int64)
-
-
 def _arithmetic(name: str, op: Binary) -> Lower:
     def lower(_: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], __: Mapping[str, Any]) -> nw.Expr:
         if any(kind(f.dtype) != Kind.INTEGER for f in domains):
             return not_nan(op(to_float(args[0]), to_float(args[1])))
         a, b = (int64(x, f) for x, f in zip(args, domains, strict=True))
         if overflows(OPERATIONS[name].rule("", domains, {}).bounds):
-            a = nw.when(op(to_float(a), to_float(b)).abs() < _WITHIN).then(a)
+            a = nw.when(op(to_float(a), to_float(b)).abs() < WITHIN).then(a)
         return op(a, b)
 
     return lower
@@ -230,7 +245,7 @@ def _compare(op: Binary) -> Lower:
 
 def _nanoseconds(value: nw.Expr, unit: str) -> nw.Expr:
     """A time or a duration in whole nanoseconds. The years 1 to 9999 need more than 64 bits."""
-    return value.cast(nw.Int64).cast(nw.Int128) * (10**9 // _TICKS[unit])
+    return value.cast(nw.Int64).cast(nw.Int128) * (10**9 // TICKS[unit])
 
 
 def _is_in(
@@ -379,6 +394,9 @@ def _text(op: Texts) -> Lower:
 
 
 LOWERED: Mapping[str, Lower] = {
+    **FUNCTIONS,
+    **CALENDAR,
+    **TEXTS,
     "add": _arithmetic("add", lambda x, y: x + y),
     "subtract": _arithmetic("subtract", lambda x, y: x - y),
     "multiply": _arithmetic("multiply", lambda x, y: x * y),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import narwhals as nw
 
 from dpframe.engine.backends import Backend
-from dpframe.engine.stages.expressions import to_float
+from dpframe.engine.stages.values import to_float
 from dpframe.plan import TIMES, Candidates, Kind, Total, TotalKind, integer_range, kind
 
 __all__ = ["candidate_number", "row_integer"]

@@ -15,7 +15,7 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends import Backend, Frame, backend_of
-from dpframe.engine.stages.expressions import typed
+from dpframe.engine.stages.values import typed
 from dpframe.engine.tables import polars_dtype
 from dpframe.plan import TIMES, Column, Kind, Question, Total, kind, ticks
 

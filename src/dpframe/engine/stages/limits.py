@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import narwhals as nw
 
 from dpframe.engine.backends import Backend, Frame, backend_of
-from dpframe.engine.stages.expressions import to_float
+from dpframe.engine.stages.values import to_float
 from dpframe.plan import FRACTION_BITS, Limits, Total, TotalKind
 from dpframe.theory.formulas.sensitivity import Contribution
 

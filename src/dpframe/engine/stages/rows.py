@@ -14,7 +14,8 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.engine.backends import Frame, backend_of
-from dpframe.engine.stages.expressions import Lowering, in_calendar, not_nan, to_float
+from dpframe.engine.stages.expressions import Lowering
+from dpframe.engine.stages.values import in_calendar, not_nan, to_float
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, Column, ColumnDomain, Intervals, Kind, Node, Table, kind, nodes
 from dpframe.plan.steps import basic as steps
@@ -199,7 +200,8 @@ def _computed(
         *(_read(node, table) for _, node in nodes_by_version)
     )
     here = Lowering(table, lowered(step.before, inputs, empty))
-    columns = [here.expr(node).alias(into) for into, node in nodes_by_version]
+    values = here.exprs(node for _, node in nodes_by_version)
+    columns = [value.alias(into) for (into, _), value in zip(nodes_by_version, values, strict=True)]
     return here.frame.with_columns(*columns) if columns else here.frame
 
 

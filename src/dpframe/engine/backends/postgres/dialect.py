@@ -14,7 +14,7 @@ from dpframe.engine.backends.ibis import Dialect, is_wide
 from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
-from dpframe.engine.backends.postgres.written import written
+from dpframe.engine.backends.postgres.written import sendable, written
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
@@ -122,6 +122,13 @@ class _PostgresDialect(Dialect):
             want=want,
         )
         return written(value, text, "string")
+
+    def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
+        texts = {"old": sql.text(sendable(old)), "new": sql.text(sendable(new)), "size": len(old)}
+        return written(value, (sql.REPLACED if every else sql.REPLACED_ONCE).format(**texts), "string")
+
+    def piece(self, value: Any, by: str, index: int) -> Any:
+        return written(value, sql.piece(sql.text(sendable(by)), len(by), index), "string")
 
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         if kind(dtype) == Kind.DATE:

@@ -25,6 +25,8 @@ __all__ = [
     "PRODUCT",
     "QUOTIENT",
     "REAL",
+    "REPLACED",
+    "REPLACED_ONCE",
     "ROOT",
     "SINGLE",
     "SUM",
@@ -34,6 +36,8 @@ __all__ = [
     "WHOLE_OF",
     "YEARS",
     "literal",
+    "piece",
+    "text",
 ]
 
 
@@ -140,6 +144,27 @@ TEXT = f"CASE WHEN OCTET_LENGTH(CAST(a AS TEXT)) <= {_LONGEST} THEN CAST(a AS TE
 # Letters are looked up in our table: for a text of Latin letters in a short part of it, for ASCII not at all.
 CASED = """CASE WHEN a ~ '^[\\u0001-\\u007f]*$' THEN {function}(a COLLATE "C")
 WHEN a ~ '^[{near}]*$' THEN TRANSLATE(a, '{near_have}', '{near_want}') ELSE TRANSLATE(a, '{have}', '{want}') END"""
+
+# The old text, the new one and the separator are written by `text`. A piece exists if the text has enough separators
+# before it. Their number is the length that the text loses without them, divided by the length of one.
+REPLACED = "REPLACE(a, {old}, {new})"
+REPLACED_ONCE = """CASE WHEN STRPOS(a, {old}) > 0
+THEN LEFT(a, STRPOS(a, {old}) - 1) || {new} || SUBSTR(a, STRPOS(a, {old}) + {size}) ELSE a END"""
+_LOST = "(LENGTH(a) - LENGTH(REPLACE(a, {by}, '')))"
+
+
+def piece(by: str, size: int, index: int) -> str:
+    """A piece of a text between separators, by its number from 0, or from -1 at the end."""
+    lost = _LOST.format(by=by)
+    number = f"{index + 1}" if index >= 0 else f"{lost} / {size} + {index + 2}"
+    least = (index if index >= 0 else -index - 1) * size
+    return f"CASE WHEN {lost} >= {least} THEN SPLIT_PART(a, {by}, {number}) END"
+
+
+def text(value: str) -> str:
+    """A text by the numbers of its characters, in which no operand's name stands."""
+    return "(U&'" + "".join(f"\\+{ord(character):06x}" for character in value) + '\' COLLATE "C")'
+
 
 # Times as their ticks, and parts of times from ticks.
 DAYS = "CASE WHEN a BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN CAST(a - DATE '1970-01-01' AS BIGINT) END"

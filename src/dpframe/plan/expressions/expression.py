@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation, WrongType, kind_of
-from dpframe.plan.hints import CALENDAR, EXPRESSION, TEXT, Hints
+from dpframe.plan.expressions.foreign import read_polars
+from dpframe.plan.expressions.namespaces import CalendarNamespace, TextNamespace
+from dpframe.plan.hints import EXPRESSION, Hints
 from dpframe.plan.intervals import check_bound, check_interval
 from dpframe.plan.nodes import Call, Listed, Literal, Name, Node, text
 from dpframe.plan.types import (
     Kind,
     as_dtype,
-    check_text,
     in_order,
     is_finite,
     kind_of_scalar,
@@ -27,8 +31,15 @@ __all__ = [
     "When",
     "col",
     "lit",
+    "output_name",
     "when",
 ]
+
+
+_EXPONENTS = 64  # a larger power is null or infinite for nearly every number
+_SQUARE_ROOT = 0.5
+_LARGEST_BASE = 1e9  # of a logarithm
+_DECIMALS = 15  # floats have no more
 
 
 class Expr(Hints):
@@ -43,12 +54,12 @@ class Expr(Hints):
     dp.Expr: (wage / weeks)
     """
 
-    __slots__ = ("_node",)
+    __slots__ = ("_name", "_node")
     _habits = EXPRESSION
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, node: Node, name: str | None = None) -> None:
+        self._node, self._name = node, name
 
     def __repr__(self) -> str:
         return f"dp.Expr: {text(self._node, short=True)}"
@@ -64,7 +75,13 @@ class Expr(Hints):
 
     def _call(self, operation: str, *others: object, **options: Any) -> Expr:
         args = (self._node, *(node_of(o) for o in others))
-        return Expr(Call(operation, args, tuple(options.items())))
+        return Expr(Call(operation, args, tuple(options.items())), self._name)
+
+    def alias(self, name: str) -> Expr:
+        """A name for the column that it writes: `with_columns((dp.col("wage") / 52).alias("weekly"))`."""
+        if not isinstance(name, str) or not name:
+            raise InvalidArgument("alias takes a name that is not empty, as in (dp.col('wage') / 52).alias('weekly').")
+        return Expr(self._node, name)
 
     # Arithmetic
 
@@ -101,6 +118,28 @@ class Expr(Hints):
     def __neg__(self) -> Expr:
         return self._call("negative")
 
+    def __pow__(self, exponent: int) -> Expr:
+        return self.pow(exponent)
+
+    def __rpow__(self, base: object) -> Expr:
+        raise InvalidArgument("A power of a number: type (dp.col('x') * math.log(2)).exp() for 2 ** dp.col('x').")
+
+    def pow(self, exponent: int) -> Expr:
+        """A power with a whole exponent from 0 to 64: `dp.col("x") ** 2`. An exponent of 0.5 is a square root.
+
+        It is made of products in a fixed order, x³ as (x·x)·x, so its last digit may be another than that of numpy. A
+        whole number that does not fit in 64 bits is null.
+        """
+        times = real(exponent)
+        if times == _SQUARE_ROOT:
+            return self.sqrt()
+        if times is None or times != times // 1 or not 0 <= times <= _EXPONENTS:
+            raise InvalidArgument(
+                f"An exponent is a whole number from 0 to {_EXPONENTS}, or 0.5. For 1.5 type "
+                "(dp.col('x').log() * 1.5).exp(), and for -2 type 1 / dp.col('x') ** 2."
+            )
+        return self._call("power", exponent=int(times))
+
     def abs(self) -> Expr:
         """Absolute value."""
         return self._call("abs")
@@ -116,6 +155,47 @@ class Expr(Hints):
     def sqrt(self) -> Expr:
         """Square root; null below zero."""
         return self._call("sqrt")
+
+    def log(self, base: float = math.e) -> Expr:
+        """Logarithm, natural by default; null at zero and below. `log(10)` of 1000 is 3.
+
+        It is within 1.5 units of the last place, and the same on every engine. Input: base, e or from 2 to 1e9.
+        """
+        to = real(base)
+        if to is None or not (to == math.e or 2 <= to <= _LARGEST_BASE):
+            raise InvalidArgument("log takes a base from 2 to 1e9, such as log(10); without one it is natural.")
+        return self._call("log", base=float(to))
+
+    def log10(self) -> Expr:
+        """Logarithm to the base 10; null at zero and below."""
+        return self.log(10)
+
+    def log1p(self) -> Expr:
+        """Natural logarithm of 1 + x, exact for small x too; null at -1 and below. It is made as `log` is."""
+        return self._call("log1p")
+
+    def exp(self) -> Expr:
+        """E to the power of x, within 1.5 units of the last place, and the same on every engine.
+
+        Infinite above 709.79, as a float is.
+        """
+        return self._call("exp")
+
+    def round(self, decimals: int = 0) -> Expr:
+        """The nearest number of so many decimals, from 0 to 15, as numpy has it; a half goes to the even one.
+
+        Whole numbers stay as they are. The product with 10^decimals is rounded, and divided again.
+        """
+        digits = real(decimals)
+        if not isinstance(digits, int) or not 0 <= digits <= _DECIMALS:
+            raise InvalidArgument(
+                f"round takes a number of decimals from 0 to {_DECIMALS}. To hundreds, type (dp.col('x') // 100) * 100."
+            )
+        return self._call("round", decimals=digits)
+
+    def sign(self) -> Expr:
+        """-1 below zero, 0 at zero, 1 above."""
+        return self._call("sign")
 
     def clip(self, lower: float | None = None, upper: float | None = None) -> Expr:
         """Values moved into [lower, upper]; missing stays missing."""
@@ -210,88 +290,6 @@ def _whole(value: object, what: str) -> int:
     return whole
 
 
-def _word(value: object, what: str) -> str:
-    if not isinstance(value, str):
-        raise InvalidArgument(f"{what} takes a text.")
-    check_text(value, what)
-    return value
-
-
-@dataclass(frozen=True)
-class TextNamespace(Hints):
-    """`dp.col("city").str`: operations on text."""
-
-    _habits = TEXT
-    _expr: Expr
-
-    def to_lowercase(self) -> Expr:
-        """Small letters, a letter for a letter; "İ", whose small letter is two characters, stays as it is."""
-        return self._expr._call("str.to_lowercase")
-
-    def to_uppercase(self) -> Expr:
-        """Capital letters, a letter for a letter; "ß", whose capital would be two letters, stays as it is."""
-        return self._expr._call("str.to_uppercase")
-
-    def len_chars(self) -> Expr:
-        """Number of characters."""
-        return self._expr._call("str.len_chars")
-
-    def contains(self, literal: str) -> Expr:
-        """Whether the text contains these characters, literally (no pattern)."""
-        return self._expr._call("str.contains", literal=_word(literal, "str.contains"))
-
-    def starts_with(self, literal: str) -> Expr:
-        """Whether the text starts with these characters."""
-        return self._expr._call("str.starts_with", literal=_word(literal, "str.starts_with"))
-
-    def ends_with(self, literal: str) -> Expr:
-        """Whether the text ends with these characters."""
-        return self._expr._call("str.ends_with", literal=_word(literal, "str.ends_with"))
-
-    def head(self, n: int) -> Expr:
-        """The first n characters."""
-        first = real(n)
-        if not isinstance(first, int) or not 0 <= first < 2**31:
-            raise InvalidArgument("str.head takes a whole number of at least 0.")
-        return self._expr._call("str.head", n=first)
-
-
-@dataclass(frozen=True)
-class CalendarNamespace(Hints):
-    """`dp.col("when").dt`: parts of a date or a time."""
-
-    _habits = CALENDAR
-    _expr: Expr
-
-    def year(self) -> Expr:
-        """Year."""
-        return self._expr._call("dt.year")
-
-    def month(self) -> Expr:
-        """Month, 1 to 12."""
-        return self._expr._call("dt.month")
-
-    def day(self) -> Expr:
-        """Day of the month, 1 to 31."""
-        return self._expr._call("dt.day")
-
-    def weekday(self) -> Expr:
-        """Day of the week, Monday is 1."""
-        return self._expr._call("dt.weekday")
-
-    def ordinal_day(self) -> Expr:
-        """Day of the year, 1 to 366."""
-        return self._expr._call("dt.ordinal_day")
-
-    def hour(self) -> Expr:
-        """Hour, 0 to 23."""
-        return self._expr._call("dt.hour")
-
-    def minute(self) -> Expr:
-        """Minute, 0 to 59."""
-        return self._expr._call("dt.minute")
-
-
 @dataclass(frozen=True)
 class When:
     """`dp.when(condition)`: goes on with `.then(value)`."""
@@ -319,6 +317,8 @@ class Then(Expr):
 
 def node_of(value: object) -> Node:
     """An expression's node, or a literal of a plain value."""
+    if isinstance(value, pl.Expr):
+        value = read_polars(value)
     if isinstance(value, Expr):
         return value._node
     value = plain(value)
@@ -332,6 +332,19 @@ def node_of(value: object) -> Node:
             "A whole number in an expression is below 2**63 in size; is_in([...]) takes those below 2**64."
         )
     return Literal(float(value) if family == Kind.DECIMAL else value)  # type: ignore[arg-type]
+
+
+def output_name(expr: Expr, call: str) -> str:
+    """The name of the column that an expression writes: its alias, or that of its first column, as in Polars.
+
+    Errors: InvalidArgument where it begins with a constant
+    """
+    node: Node = expr._node
+    while isinstance(node, Call):
+        node = node.args[1 if node.operation == "case" else 0]
+    if expr._name is None and not isinstance(node, Name):
+        raise InvalidArgument(f"{call}: name the new column, as in (1 + dp.col('x')).alias('more').")
+    return expr._name or node.name  # type: ignore[union-attr]
 
 
 def col(name: str) -> Expr:

@@ -1,0 +1,137 @@
+"""Functions of numbers, from sums, products and comparisons of floats alone: so each value is the same on every engine.
+
+An engine's own logarithm, power or rounding may differ from another's in the last digit, and none is called.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from dpframe.engine.stages.values import WITHIN, int64, to_float
+from dpframe.plan import LARGEST_POWER, LEAST_POWER, ColumnDomain, Floats, Kind, exponential, kind, log1p, logarithm
+
+if TYPE_CHECKING:
+    from dpframe.engine.stages.expressions import Lowering
+
+__all__ = ["FUNCTIONS"]
+
+_WHOLE = 2.0**52  # from here on, floats are whole numbers
+
+_MOST = sys.float_info.max
+
+Function = Callable[["Lowering", Sequence[nw.Expr], Sequence[ColumnDomain], Mapping[str, Any]], nw.Expr]
+
+
+def as_float(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
+    """A number as Float64, which floats and decimals are already."""
+    return to_float(value) if kind(domain.dtype) == Kind.INTEGER else value
+
+
+def _power(
+    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
+) -> nw.Expr:
+    """Products in the order of `plan.operations.power_of`; of whole numbers null as soon as one does not fit."""
+    whole = kind(domains[0].dtype) == Kind.INTEGER
+    value = here.hold(int64(args[0], domains[0]) if whole else as_float(args[0], domains[0]))
+
+    def product(a: nw.Expr, b: nw.Expr) -> nw.Expr:
+        fits = nw.when((to_float(a) * to_float(b)).abs() < WITHIN).then(a) if whole else a
+        return here.hold(fits * b)
+
+    def power(exponent: int) -> nw.Expr:
+        if exponent == 1:
+            return value
+        half = power(exponent // 2)
+        square = product(half, half)
+        return product(square, value) if exponent % 2 else square
+
+    if opts["exponent"]:
+        return power(opts["exponent"])
+    one = nw.lit(1).cast(nw.Int64) if whole else here.engine.real(1.0)
+    return nw.when(~value.is_null()).then(one)
+
+
+def _sign(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+    value = here.hold(args[0])
+    below = nw.when(value < 0).then(nw.lit(-1)).otherwise(nw.lit(0))
+    sign = nw.when(value > 0).then(nw.lit(1)).otherwise(below).cast(nw.Int64)
+    signed = nw.when(~value.is_null()).then(sign)
+    return signed if kind(domains[0].dtype) == Kind.INTEGER else signed.cast(nw.Float64)
+
+
+def _round(
+    here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]
+) -> nw.Expr:
+    """A float below 2^52 plus 2^52 has no room for a fraction: the sum is rounded to a whole number, half to even."""
+    if kind(domains[0].dtype) == Kind.INTEGER:
+        return args[0]
+    real, decimals = here.engine.real, opts["decimals"]
+    value = here.hold(as_float(args[0], domains[0]))
+    scaled = here.hold(value * real(10.0**decimals)) if decimals else value
+    inside = here.hold(nw.when((scaled > -_WHOLE) & (scaled < _WHOLE)).then(scaled))
+    up, down = (inside + real(_WHOLE)) - real(_WHOLE), (inside - real(_WHOLE)) + real(_WHOLE)
+    nearest = nw.when(inside >= 0).then(up).otherwise(down)
+    quotient = here.engine.ratio(nearest, real(10.0**decimals)) if decimals else nearest
+    return nw.when(~inside.is_null()).then(quotient).otherwise(value)
+
+
+class _Columns(Floats):
+    """The floats of a table, on its engine."""
+
+    def __init__(self, here: Lowering) -> None:
+        self.here = here
+
+    def real(self, number: float) -> nw.Expr:
+        return self.here.engine.real(number)
+
+    def hold(self, *values: nw.Expr) -> list[nw.Expr]:
+        return self.here.held_all(values)
+
+    def floor(self, value: nw.Expr) -> nw.Expr:
+        return self.here.engine.floor(value)
+
+    def pick(self, value: nw.Expr, edges: Sequence[float], constants: Sequence[float]) -> nw.Expr:
+        """By halving, so that it stays shallow."""
+        if not edges:
+            return self.real(constants[0])
+        middle = len(edges) // 2
+        below = self.pick(value, edges[:middle], constants[: middle + 1])
+        above = self.pick(value, edges[middle + 1 :], constants[middle + 1 :])
+        return nw.when(value < self.real(edges[middle])).then(below).otherwise(above)
+
+
+def _log(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], opts: Mapping[str, Any]) -> nw.Expr:
+    value, real = here.hold(as_float(args[0], domains[0])), here.engine.real
+    (inside,) = here.held_all([nw.when((value > real(0.0)) & (value <= real(_MOST))).then(value)])
+    result = logarithm(inside, opts["base"], _Columns(here))
+    return nw.when(value > real(_MOST)).then(value).otherwise(result)
+
+
+def _log1p(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+    value, real = here.hold(as_float(args[0], domains[0])), here.engine.real
+    (inside,) = here.held_all([nw.when((value > real(-1.0)) & (value <= real(_MOST))).then(value)])
+    return nw.when(value > real(_MOST)).then(value).otherwise(log1p(inside, _Columns(here)))
+
+
+def _exp(here: Lowering, args: Sequence[nw.Expr], domains: Sequence[ColumnDomain], _: Mapping[str, Any]) -> nw.Expr:
+    """Infinite above all powers that a float holds, and 0 below."""
+    value, real = here.hold(as_float(args[0], domains[0])), here.engine.real
+    (inside,) = here.held_all([nw.when((value >= real(LEAST_POWER)) & (value <= real(LARGEST_POWER))).then(value)])
+    result = exponential(inside, _Columns(here))
+    beyond = nw.when(value > real(LARGEST_POWER)).then(real(math.inf)).otherwise(result)
+    return nw.when(value < real(LEAST_POWER)).then(real(0.0)).otherwise(beyond)
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "power": _power,
+    "sign": _sign,
+    "round": _round,
+    "log": _log,
+    "log1p": _log1p,
+    "exp": _exp,
+}

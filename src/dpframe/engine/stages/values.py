@@ -1,0 +1,53 @@
+"""Values in narwhals that all stages share: numbers without NaN, whole numbers of 64 bits, dates in years 1 to 9999."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import narwhals as nw
+from narwhals.dtypes import DType
+
+from dpframe.plan import ColumnDomain, Kind, integer_range, kind
+
+__all__ = ["TICKS", "WITHIN", "in_calendar", "int64", "not_nan", "to_float", "typed"]
+
+WITHIN = 9.2e18  # a result whose float is smaller than this in magnitude fits in int64: 2^63 is 9.223e18
+TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def not_nan(value: nw.Expr) -> nw.Expr:
+    """Null in place of NaN."""
+    return nw.when(~value.is_nan()).then(value)
+
+
+def to_float(value: nw.Expr) -> nw.Expr:
+    """A number as Float64."""
+    return value.cast(nw.Float64)
+
+
+def typed(value: Any) -> Any:
+    """A constant of an expression. A whole number from 2^63 on gets its type: Ibis takes plain ones for int64."""
+    return nw.lit(value, nw.UInt64()) if isinstance(value, int) and value >= 2**63 else value
+
+
+def in_calendar(value: nw.Expr, dtype: DType, years: tuple[int, int] = (1, 9999)) -> nw.Expr:
+    """Null in place of a date or time outside of the years.
+
+    For a time with a zone the range is a day shorter at each end, since the zone's clock may be a day off.
+    """
+    spare = 0 if getattr(dtype, "time_zone", None) is None else 1
+    epoch, ticks = dt.date(1970, 1, 1), value.cast(nw.Int64)
+    per_day = 1 if kind(dtype) == Kind.DATE else TICKS[getattr(dtype, "time_unit", "us")] * 86_400
+    low = ((dt.date(years[0], 1, 1) - epoch).days + spare) * per_day
+    high = ((dt.date(years[1], 12, 31) - epoch).days + 1 - spare) * per_day
+    return nw.when((ticks >= max(low, -(2**63))) & (ticks < min(high, 2**63 - 1))).then(value)
+
+
+def int64(value: nw.Expr, domain: ColumnDomain) -> nw.Expr:
+    """A whole number as Int64, null where it does not fit."""
+    if isinstance(domain.dtype, (nw.UInt64, nw.Int128, nw.UInt128)):
+        low, high = integer_range(nw.Int64())
+        inside = value <= high if isinstance(domain.dtype, nw.UInt64) else (value <= high) & (value >= low)
+        value = nw.when(inside).then(value)
+    return value.cast(nw.Int64)

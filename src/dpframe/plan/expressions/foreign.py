@@ -1,0 +1,221 @@
+"""Expressions of Polars, read node by node as expressions of ours: `pl.col("age") >= 18` wherever `dp.col` stands.
+
+What is read is the JSON that Polars 1.30 to 2 writes of an expression. A node that has no counterpart here is refused.
+Constants are computed by Polars itself.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from dpframe.errors import UnsupportedOperation
+
+if TYPE_CHECKING:
+    from dpframe.plan.expressions.expression import Expr
+
+__all__ = ["is_len", "polars_name", "read_polars"]
+
+Tree = Any  # of JSON
+
+_SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "Plus": operator.add,
+    "Minus": operator.sub,
+    "Multiply": operator.mul,
+    "Divide": operator.truediv,
+    "TrueDivide": operator.truediv,
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtEq": operator.le,
+    "Gt": operator.gt,
+    "GtEq": operator.ge,
+    "And": operator.and_,
+    "LogicalAnd": operator.and_,
+    "Or": operator.or_,
+    "LogicalOr": operator.or_,
+}
+_BY_CONSTANT = {"FloorDivide": operator.floordiv, "Modulus": operator.mod}
+
+# Functions without arguments: what Polars calls them, and what they are called here.
+_PLAIN = {
+    **{"Abs": "abs", "Sign": "sign", "Exp": "exp", "Log1p": "log1p", "Floor": "floor", "Ceil": "ceil"},
+    **{"Pow.Sqrt": "sqrt", "Negate": "__neg__", "Boolean.Not": "__invert__"},
+    **{"Boolean.IsNull": "is_null", "Boolean.IsNotNull": "is_not_null"},
+    **{"StringExpr.Lowercase": "str.to_lowercase", "StringExpr.Uppercase": "str.to_uppercase"},
+    **{"StringExpr.LenChars": "str.len_chars", "TemporalExpr.WeekDay": "dt.weekday"},
+    "TemporalExpr.OrdinalDay": "dt.ordinal_day",
+    "TemporalExpr.MonthStart": "dt.month_start",
+    **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("year", "month", "day", "hour", "minute", "date")},
+    **{f"TemporalExpr.{name.title()}": f"dt.{name}" for name in ("week", "quarter")},
+}
+# Functions whose arguments after the first are constants, and none of whose options matters.
+_LISTED = {
+    **{"Pow.Generic": "pow", "FillNull": "fill_null", "TemporalExpr.Truncate": "dt.truncate"},
+    **{"StringExpr.StartsWith": "str.starts_with", "StringExpr.EndsWith": "str.ends_with"},
+    **{"StringExpr.Slice": "str.slice", "StringExpr.Head": "str.head", "StringExpr.Split": "str.split"},
+    "ListExpr.Get": "get",
+}
+
+
+def read_polars(expr: pl.Expr) -> Expr:
+    """An expression of ours that is written like one of Polars, with its name. Errors: UnsupportedOperation."""
+    tree = _tree(expr)
+    name = polars_name(tree)
+    result: Expr = _read(tree)
+    return result if name is None else result.alias(name)
+
+
+def is_len(expr: pl.Expr) -> bool:
+    """Whether an expression is `pl.len()`, with a name or without."""
+    tree = _tree(expr)
+    while isinstance(tree, dict) and "Alias" in tree:
+        tree = tree["Alias"][0]
+    return bool(tree == "Len")
+
+
+def polars_name(tree: Tree) -> str | None:
+    """The last name that an expression was given; None for the name of its column."""
+    return str(tree["Alias"][1]) if isinstance(tree, dict) and "Alias" in tree else None
+
+
+def _tree(expr: pl.Expr) -> Tree:
+    try:
+        return json.loads(expr.meta.serialize(format="json"))
+    except Exception:  # of a Python function, for example, which Polars cannot write down
+        tree = None
+    if tree is None:
+        raise _unknown("a Python function")
+    return tree
+
+
+def _unknown(what: str) -> UnsupportedOperation:
+    return UnsupportedOperation(
+        f"Of this Polars expression, {what} has no counterpart among row expressions. Type it with dp.col('x'), whose "
+        "methods have Polars' names, as in dp.col('x').log(); or compute the column before dp.protect(...)."
+    )
+
+
+def _read(tree: Tree) -> Any:
+    """An expression; the pieces of a text on the way to one of them."""
+    from dpframe.plan.expressions.expression import Expr, col, lit  # which imports this module
+
+    assert Expr is not None
+    match tree:
+        case {"Column": str(name)}:
+            return col(name)
+        case {"Literal": _}:
+            return lit(_constant(tree))
+        case {"Alias": [inner, _]}:
+            return _read(inner)
+        case {"BinaryExpr": {"left": left, "op": str(sign), "right": right}}:
+            return _signed(sign, left, right)
+        case {"Cast": {"expr": inner, "dtype": _}}:
+            return lit(_constant(tree)) if _is_constant(inner) else _read(inner).cast(_dtype(tree))
+        case {"Ternary": {"predicate": condition, "truthy": yes, "falsy": no}}:
+            return _choice(*map(_read, (condition, yes, no)))
+        case {"Function": {"input": [first, *rest], "function": function}}:
+            name, options = _called(function)
+            return _function(name, options, _read(first), rest)
+        case {"Agg": _} | "Len":
+            raise UnsupportedOperation(
+                "A row expression reads one row; aggregates have bounds and a name: agg(n=dp.count(), "
+                "m=dp.mean('x', bounds=(0, 100)))."
+            )
+    raise _unknown(next(iter(tree)) if isinstance(tree, dict) and tree else "a part")
+
+
+def _signed(sign: str, left: Tree, right: Tree) -> Any:
+    if sign in _BY_CONSTANT:
+        return _BY_CONSTANT[sign](_read(left), _constant(right))
+    if sign not in _SIGNS:
+        raise _unknown(sign)
+    return _SIGNS[sign](_read(left), _read(right))
+
+
+def _choice(condition: Any, yes: Any, no: Any) -> Any:
+    from dpframe.plan.expressions.expression import when
+
+    return when(condition).then(yes).otherwise(no)
+
+
+def _called(function: Tree) -> tuple[str, Mapping[str, Any]]:
+    """A function's name, with its family before it, and its options."""
+    parts: list[str] = []
+    while isinstance(function, dict) and len(function) == 1 and next(iter(function))[:1].isupper():
+        ((name, function),) = function.items()
+        parts.append(name)
+    if isinstance(function, str):
+        parts.append(function)
+    return ".".join(parts), function if isinstance(function, dict) else {}
+
+
+def _function(name: str, options: Mapping[str, Any], value: Any, rest: Sequence[Tree]) -> Any:
+    if name in _PLAIN and not rest:
+        return operator.attrgetter(_PLAIN[name])(value)()
+    if name in _LISTED:
+        return operator.attrgetter(_LISTED[name])(value)(*map(_constant, rest))
+    return _optional(name, options, value, [_constant(tree) for tree in rest])
+
+
+def _optional(name: str, options: Mapping[str, Any], value: Any, rest: list[Any]) -> Any:
+    """Functions whose options matter; with others than those that are known here they are refused."""
+    match name, dict(options), rest:
+        case "Log", {"base": base}, []:
+            return value.log(base)
+        case "Log", _, [base]:
+            return value.log(base)
+        case "Round", {"decimals": decimals, **mode}, [] if mode.get("mode", "HalfToEven") == "HalfToEven":
+            return value.round(decimals)
+        case "Clip", {"has_min": low, "has_max": high}, ends:
+            return value.clip(ends[0] if low else None, ends[-1] if high else None)
+        case "Boolean.IsIn", {"nulls_equal": True}, _:
+            raise _unknown("is_in(nulls_equal=True)")
+        case "Boolean.IsIn", _, [values]:
+            return value.is_in(list(values))
+        case "Boolean.IsBetween", {"closed": "Both"}, [low, high]:
+            return value.is_between(low, high)
+        case "StringExpr.Contains", {"literal": True}, [text]:
+            return value.str.contains(text)
+        case "StringExpr.Replace", {"literal": True, "n": n}, [old, new]:
+            return value.str.replace(old, new, n=n)
+    raise _unknown(f"{name.rpartition('.')[2]}, as it is asked," if name else "a function")
+
+
+def _is_constant(tree: Tree) -> bool:
+    match tree:
+        case {"Literal": _}:
+            return True
+        case {"Alias": [inner, _]} | {"Cast": {"expr": inner}}:
+            return _is_constant(inner)
+    return False
+
+
+def _constant(tree: Tree) -> Any:
+    """The value of a node that reads no column, as Polars computes it."""
+    if not _is_constant(tree):
+        raise _unknown("an argument that is no constant")
+    value = pl.select(_expression(tree)).to_series()[0]
+    return value.to_list() if isinstance(value, pl.Series) else value
+
+
+def _dtype(tree: Tree) -> Any:
+    """The type that a cast is to, by that of a constant that is cast so."""
+    one = {"Cast": {**tree["Cast"], "expr": {"Literal": {"Dyn": {"Int": 1}}}}}
+    return next(iter(pl.LazyFrame().select(_expression(one)).collect_schema().values()))
+
+
+def _expression(tree: Tree) -> pl.Expr:
+    """A node as Polars reads it again, which some versions do not do with every constant."""
+    try:
+        read = pl.Expr.deserialize(io.StringIO(json.dumps(tree)), format="json")
+    except pl.exceptions.PolarsError:
+        read = None
+    if read is None:
+        raise _unknown("a constant")
+    return read

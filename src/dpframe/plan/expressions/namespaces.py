@@ -1,0 +1,217 @@
+"""Operations on texts and on times, as `dp.col("city").str` and `dp.col("when").dt` have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from dpframe.errors import InvalidArgument
+from dpframe.plan.hints import CALENDAR, PIECES, TEXT, Hints
+from dpframe.plan.operations import Every
+from dpframe.plan.types import check_text, real
+
+if TYPE_CHECKING:
+    from dpframe.plan.expressions.expression import Expr
+
+__all__ = ["CalendarNamespace", "Pieces", "TextNamespace"]
+
+
+_PLACES = 2**31 - 1  # of a character, as engines count them
+_PIECES = 2**20  # of a text that are looked at
+_LONG = 100  # times the characters that are replaced
+
+
+def _word(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{what} takes a text, such as 'a'.")
+    check_text(value, what)
+    return value
+
+
+@dataclass(frozen=True)
+class TextNamespace(Hints):
+    """`dp.col("city").str`: operations on text."""
+
+    _habits = TEXT
+    _expr: Expr
+
+    def to_lowercase(self) -> Expr:
+        """Small letters, a letter for a letter; "İ", whose small letter is two characters, stays as it is."""
+        return self._expr._call("str.to_lowercase")
+
+    def to_uppercase(self) -> Expr:
+        """Capital letters, a letter for a letter; "ß", whose capital would be two letters, stays as it is."""
+        return self._expr._call("str.to_uppercase")
+
+    def len_chars(self) -> Expr:
+        """Number of characters."""
+        return self._expr._call("str.len_chars")
+
+    def contains(self, literal: str) -> Expr:
+        """Whether the text contains these characters, literally (no pattern)."""
+        return self._expr._call("str.contains", literal=_word(literal, "str.contains"))
+
+    def starts_with(self, literal: str) -> Expr:
+        """Whether the text starts with these characters."""
+        return self._expr._call("str.starts_with", literal=_word(literal, "str.starts_with"))
+
+    def ends_with(self, literal: str) -> Expr:
+        """Whether the text ends with these characters."""
+        return self._expr._call("str.ends_with", literal=_word(literal, "str.ends_with"))
+
+    def head(self, n: int) -> Expr:
+        """The first n characters."""
+        first = real(n)
+        if not isinstance(first, int) or not 0 <= first < 2**31:
+            raise InvalidArgument("str.head takes a whole number of at least 0.")
+        return self._expr._call("str.head", n=first)
+
+    def slice(self, offset: int, length: int | None = None) -> Expr:
+        """Some characters: from the place `offset`, counted from 0, so many, or all that follow."""
+        first, most = real(offset), None if length is None else real(length)
+        if not _place(first) or not (most is None or _place(most)) or (length is not None and most is None):
+            raise InvalidArgument(
+                "str.slice takes two whole numbers of at least 0: str.slice(2, 3) is the third to the fifth character. "
+                "The end of a text is in str.ends_with('a') and str.split(',').list.get(-1)."
+            )
+        return self._expr._call("str.slice", offset=first, length=most)
+
+    def replace(self, old: str, new: str, *, literal: bool = True, n: int = 1) -> Expr:
+        """Other characters in place of some, literally (no pattern): the first time, as in Polars; n=-1 for each time.
+
+        Null where the text, of n characters, could become longer than 2^24: n times the growth, rounded up.
+        """
+        if literal is not True or n not in (1, -1):
+            raise InvalidArgument(
+                "str.replace has no patterns: type str.replace('a', 'b') for the first 'a', and "
+                "str.replace_all('a', 'b') for each of them."
+            )
+        return self._replaced("str.replace", old, new, every=n == -1)
+
+    def replace_all(self, old: str, new: str, *, literal: bool = True) -> Expr:
+        """Other characters in place of some, literally (no pattern), each time; see `replace`."""
+        return self.replace(old, new, literal=literal, n=-1)
+
+    def _replaced(self, call: str, old: str, new: str, *, every: bool) -> Expr:
+        have, want = _word(old, call), _word(new, call)
+        if not have or len(want) > _LONG * len(have):
+            raise InvalidArgument(
+                f"{call}: the first text has at least one character, and the second at most {_LONG} times as many, as "
+                "in str.replace('St.', 'Street')."
+            )
+        return self._expr._call("str.replace", old=have, new=want, every=every)
+
+    def split(self, by: str) -> Pieces:
+        """The pieces of a text between separators, literally: `str.split(",").list.get(0)` is the first piece."""
+        if not _word(by, "str.split"):
+            raise InvalidArgument("str.split takes a separator of at least one character, as in str.split(',').")
+        return Pieces(self._expr, by)
+
+
+def _place(value: float | None) -> bool:
+    return isinstance(value, int) and 0 <= value < _PLACES
+
+
+@dataclass(frozen=True)
+class Pieces(Hints):
+    """`dp.col("s").str.split(",")`: go on with `.list.get(0)`, or with `.str[0]` as in pandas."""
+
+    _habits = PIECES
+    _expr: Expr
+    _by: str
+
+    @property
+    def list(self) -> Pieces:
+        """As Polars has it: `.list.get(0)`."""
+        return self
+
+    @property
+    def str(self) -> Pieces:
+        """As pandas has it: `.str[0]` or `.str.get(0)`."""
+        return self
+
+    def get(self, index: int, null_on_oob: bool = True) -> Expr:
+        """The piece of a number, counted from 0, or from -1 at the end; null where there is none."""
+        number = real(index)
+        if not isinstance(number, int) or abs(number) >= _PIECES or null_on_oob is not True:
+            raise InvalidArgument(
+                f"list.get takes a whole number below {_PIECES}, as in str.split(',').list.get(0); a piece that is "
+                "not there is null."
+            )
+        return self._expr._call("str.split", by=self._by, index=number)
+
+    def first(self) -> Expr:
+        """The first piece, which every text has."""
+        return self.get(0)
+
+    def last(self) -> Expr:
+        """The last piece."""
+        return self.get(-1)
+
+    def __getitem__(self, index: int) -> Expr:
+        return self.get(index)
+
+    def __iter__(self) -> NoReturn:
+        raise InvalidArgument("The pieces of a text are no list before they meet a row: take one, .list.get(0).")
+
+
+@dataclass(frozen=True)
+class CalendarNamespace(Hints):
+    """`dp.col("when").dt`: parts of a date or a time."""
+
+    _habits = CALENDAR
+    _expr: Expr
+
+    def year(self) -> Expr:
+        """Year."""
+        return self._expr._call("dt.year")
+
+    def month(self) -> Expr:
+        """Month, 1 to 12."""
+        return self._expr._call("dt.month")
+
+    def day(self) -> Expr:
+        """Day of the month, 1 to 31."""
+        return self._expr._call("dt.day")
+
+    def weekday(self) -> Expr:
+        """Day of the week, Monday is 1."""
+        return self._expr._call("dt.weekday")
+
+    def date(self) -> Expr:
+        """The day, on the clock of the column's zone if it has one."""
+        return self._expr._call("dt.date")
+
+    def week(self) -> Expr:
+        """Number of the week as ISO 8601 counts them, 1 to 53: a week belongs to the year of its Thursday."""
+        return self._expr._call("dt.week")
+
+    def quarter(self) -> Expr:
+        """Quarter of the year, 1 to 4."""
+        return self._expr._call("dt.quarter")
+
+    def month_start(self) -> Expr:
+        """The first day of the month; a time keeps its clock, as in Polars. `dt.truncate("1mo")` is its midnight."""
+        return self._expr._call("dt.month_start")
+
+    def truncate(self, every: str) -> Expr:
+        """The start of the window that holds a date or time: `dt.truncate("1w")` is the Monday of its week.
+
+        Input:  every: "1w", "1mo", "1q" or "1y"; or a number of days, hours, minutes or seconds, such as "1d", "6h",
+                "15m" or "30s", in windows that are counted from 1970-01-01
+        Output: the column's type. Null where the window begins before the year 1
+        """
+        Every.read(every)
+        return self._expr._call("dt.truncate", every=every)
+
+    def ordinal_day(self) -> Expr:
+        """Day of the year, 1 to 366."""
+        return self._expr._call("dt.ordinal_day")
+
+    def hour(self) -> Expr:
+        """Hour, 0 to 23."""
+        return self._expr._call("dt.hour")
+
+    def minute(self) -> Expr:
+        """Minute, 0 to 59."""
+        return self._expr._call("dt.minute")

@@ -1,0 +1,36 @@
+"""The row operations, and the domain of each one's result.
+
+Each operation reads a single row, so a row stays with its unit. Each operation is total: a result that does not exist
+(overflow, division by zero, a text that is no number) is null, on every engine. So no cell makes an operation fail, and
+no failure reveals a row. Missing means null or NaN; both are null once a column is read.
+"""
+
+from collections.abc import Mapping
+
+from dpframe.plan.operations.elementary import ELEMENTARY
+from dpframe.plan.operations.numbers import OF_NUMBERS
+from dpframe.plan.operations.parts import LONGEST_TEXT, OF_PARTS
+from dpframe.plan.operations.rules import Operation, overflows
+from dpframe.plan.operations.series import LARGEST_POWER, LEAST_POWER, Floats, exponential, log1p, logarithm
+from dpframe.plan.operations.values import OF_VALUES, cast_domain, clip_domain, fill_domain
+from dpframe.plan.operations.windows import OF_WINDOWS, Every, Window
+
+__all__ = [
+    "LARGEST_POWER",
+    "LEAST_POWER",
+    "LONGEST_TEXT",
+    "OPERATIONS",
+    "Every",
+    "Floats",
+    "Operation",
+    "Window",
+    "cast_domain",
+    "clip_domain",
+    "exponential",
+    "fill_domain",
+    "log1p",
+    "logarithm",
+    "overflows",
+]
+
+OPERATIONS: Mapping[str, Operation] = {**OF_NUMBERS, **ELEMENTARY, **OF_VALUES, **OF_PARTS, **OF_WINDOWS}

@@ -1,0 +1,109 @@
+"""Arithmetic: the domain of each result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+
+from dpframe.errors import WrongType
+from dpframe.plan.columns import Bounds, ColumnDomain
+from dpframe.plan.operations.rules import (
+    NUMBERS,
+    Operation,
+    Options,
+    Rule,
+    as_floats,
+    corner_bounds,
+    need,
+    nullable,
+    overflows,
+)
+from dpframe.plan.types import Kind, kind
+
+__all__ = ["OF_NUMBERS"]
+
+
+def _arithmetic(op: Callable[[Any, Any], Any]) -> Rule:
+    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+        for a in args:
+            need(call, a, *NUMBERS)
+        if all(kind(a.dtype) == Kind.INTEGER for a in args):
+            bounds = corner_bounds(args[0].bounds, args[1].bounds, op)
+            wide = any(isinstance(a.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for a in args)
+            return ColumnDomain(nw.Int64(), nullable(args) or overflows(bounds) or wide, bounds)
+        return ColumnDomain(nw.Float64(), True, corner_bounds(as_floats(args[0].bounds), as_floats(args[1].bounds), op))
+
+    return rule
+
+
+def _divide(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    for a in args:
+        need(call, a, *NUMBERS)
+    top, bottom = (as_floats(a.bounds) for a in args)
+    if top and bottom and (bottom.lower > 0 or bottom.upper < 0):
+        bounds = corner_bounds(top, bottom, lambda x, y: x / y)
+        return ColumnDomain(nw.Float64(), bounds is None or nullable(args), bounds)
+    return ColumnDomain(nw.Float64(), True)
+
+
+def _by_constant(bounds_of: Callable[[Bounds, int], Bounds]) -> Rule:
+    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+        need(call, args[0], "integer")
+        by = options["by"]
+        if isinstance(by, bool) or not isinstance(by, int) or not 1 <= by < 2**62:
+            raise WrongType(f"{call}: the divisor must be a whole number of at least 1, as in dp.col('x') // 10.")
+        wide = isinstance(args[0].dtype, (nw.UInt64, nw.Int128, nw.UInt128))
+        return ColumnDomain(nw.Int64(), args[0].nullable or wide, args[0].bounds and bounds_of(args[0].bounds, by))
+
+    return rule
+
+
+def _negative(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    zero = ColumnDomain(nw.Int64() if kind(args[0].dtype) == Kind.INTEGER else nw.Float64(), False, Bounds(0, 0))
+    return _arithmetic(lambda x, y: x - y)(call, [zero, args[0]], options)
+
+
+def _absolute(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    domain = _negative(call, args, options)
+    bounds = args[0].bounds
+    if bounds is None:
+        return ColumnDomain(domain.dtype, domain.nullable)
+    low = 0 if bounds.lower <= 0 <= bounds.upper else min(abs(bounds.lower), abs(bounds.upper))
+    return ColumnDomain(domain.dtype, domain.nullable, Bounds(low, bounds.magnitude))
+
+
+def _monotone(function: Callable[[Any], float]) -> Rule:
+    def rule(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+        need(call, args[0], *NUMBERS)
+        bounds = as_floats(args[0].bounds)
+        return ColumnDomain(
+            nw.Float64(), args[0].nullable, bounds and Bounds(function(bounds.lower), function(bounds.upper))
+        )
+
+    return rule
+
+
+def _root(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    need(call, args[0], *NUMBERS)
+    bounds = as_floats(args[0].bounds)
+    if bounds is None or bounds.lower < 0:
+        return ColumnDomain(nw.Float64(), True)
+    return ColumnDomain(nw.Float64(), args[0].nullable, Bounds(math.sqrt(bounds.lower), math.sqrt(bounds.upper)))
+
+
+OF_NUMBERS: Mapping[str, Operation] = {
+    "add": Operation("({0} + {1})", _arithmetic(lambda x, y: x + y)),
+    "subtract": Operation("({0} - {1})", _arithmetic(lambda x, y: x - y)),
+    "multiply": Operation("({0} * {1})", _arithmetic(lambda x, y: x * y)),
+    "divide": Operation("({0} / {1})", _divide),
+    "floor_divide": Operation("({0} // {by})", _by_constant(lambda b, by: Bounds(b.lower // by, b.upper // by))),
+    "modulo": Operation("({0} % {by})", _by_constant(lambda b, by: Bounds(0, by - 1))),
+    "negative": Operation("(-{0})", _negative),
+    "abs": Operation("{0}.abs()", _absolute),
+    "floor": Operation("{0}.floor()", _monotone(lambda x: float(math.floor(x)))),
+    "ceil": Operation("{0}.ceil()", _monotone(lambda x: float(math.ceil(x)))),
+    "sqrt": Operation("{0}.sqrt()", _root),
+}

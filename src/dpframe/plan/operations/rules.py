@@ -1,0 +1,78 @@
+"""What the rules of all row operations share: an operation, what it refuses, and bounds of floats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpframe.errors import WrongType
+from dpframe.plan.columns import Bounds, ColumnDomain
+from dpframe.plan.types import Kind, cast_first, cast_to, kind, show
+
+__all__ = [
+    "NUMBERS",
+    "Operation",
+    "Options",
+    "Rule",
+    "as_floats",
+    "corner_bounds",
+    "finite",
+    "need",
+    "nullable",
+    "overflows",
+]
+
+Options = Mapping[str, Any]
+Rule = Callable[[str, Sequence[ColumnDomain], Options], ColumnDomain]
+
+NUMBERS = ("integer", "float", "decimal")
+_SAFE = 2.0**62  # integers below this in absolute value stay inside int64, even where bounds are rounded floats
+
+
+@dataclass(frozen=True)
+class Operation:
+    """How an operation is written, and the rule that gives the domain of its result or refuses its arguments."""
+
+    text: str  # a format string over the arguments' texts ({0}, {1}) and the options
+    rule: Rule
+
+
+def nullable(args: Sequence[ColumnDomain]) -> bool:
+    """Whether one of the arguments can be missing."""
+    return any(a.nullable for a in args)
+
+
+def need(call: str, domain: ColumnDomain, *kinds: str) -> None:
+    """Refuse an argument of another kind. Errors: WrongType."""
+    if kind(domain.dtype) not in kinds:
+        number = cast_first(domain.dtype) if Kind.FLOAT in kinds else ""
+        typed = number or cast_to(domain.dtype, *kinds)
+        raise WrongType(f"{call}: needs {' or '.join(kinds)}, not a column of type {show(domain.dtype)}.{typed}")
+
+
+def overflows(bounds: Bounds | None) -> bool:
+    """Whether an integer result with these bounds could leave int64 (and then has to be checked row by row)."""
+    return bounds is None or not bounds.magnitude < _SAFE
+
+
+def finite(lower: float, upper: float) -> Bounds | None:
+    """Bounds of two ends; None where one of them is infinite."""
+    return Bounds(lower, upper) if math.isfinite(lower) and math.isfinite(upper) else None
+
+
+def as_floats(bounds: Bounds | None) -> Bounds | None:
+    """Bounds of a value that was converted to float. The conversion rounds values, so the bounds are rounded too."""
+    return bounds and Bounds(float(bounds.lower), float(bounds.upper))
+
+
+def corner_bounds(a: Bounds | None, b: Bounds | None, op: Callable[[Any, Any], Any]) -> Bounds | None:
+    """Bounds of +, -, · and /. The extremes are at the corners; rounding is monotone, so they stay the extremes."""
+    if a is None or b is None:
+        return None
+    try:
+        corners = [op(x, y) for x in a for y in b]
+    except OverflowError:
+        return None
+    return finite(min(corners), max(corners))

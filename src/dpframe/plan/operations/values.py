@@ -1,0 +1,214 @@
+"""Comparisons, logic, missing values, casts and choices: the domain of each result."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+
+from dpframe.errors import WrongType
+from dpframe.plan.columns import Bounds, ColumnDomain
+from dpframe.plan.operations.rules import NUMBERS, Operation, Options, as_floats, finite, need, nullable
+from dpframe.plan.types import (
+    GIVE,
+    TIMES,
+    Kind,
+    Null,
+    Scalar,
+    cast_to,
+    check_cast,
+    check_scalar,
+    integer_range,
+    kind,
+    show,
+    ticks,
+)
+
+__all__ = ["OF_VALUES", "cast_domain", "clip_domain", "fill_domain"]
+
+
+def _compare(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    first, second = (kind(a.dtype) for a in args)
+    if Kind.OTHER in (first, second) or not (first == second or (first in NUMBERS and second in NUMBERS)):
+        types = " with ".join(show(a.dtype) for a in args)
+        raise WrongType(f"{call}: cannot compare {types}.{_comparison({first, second})}")
+    if len({getattr(a.dtype, "time_zone", None) is None for a in args}) > 1:
+        raise WrongType(
+            f"{call}: a time with a zone does not compare with one that has none; that of a time as typed is "
+            "tzinfo=datetime.timezone.utc."
+        )
+    return ColumnDomain(nw.Boolean(), nullable(args), Bounds(0, 1))
+
+
+def _comparison(families: set[str]) -> str:
+    """What to type to compare values of two families, as the end of a message."""
+    if families == {Kind.DATE, Kind.DATETIME}:
+        return " Cast one before, as in dp.col('x').cast('datetime')."
+    if Kind.STRING in families and families & set(NUMBERS):
+        return " Cast one before, as in dp.col('x').cast('float64')."
+    kinds = sorted(families & {*TIMES, "boolean"})
+    if not kinds or Kind.OTHER in families:
+        return ""
+    cast = (
+        f", or cast the texts before: dp.col('x').cast({kinds[0]!r})"
+        if families < {Kind.DATE, Kind.DATETIME, Kind.STRING}
+        else ""
+    )
+    return f" Compare with {' or '.join(GIVE[family] for family in kinds)}{cast}."
+
+
+def _logic(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    for a in args:
+        need(call, a, "boolean")
+    return ColumnDomain(nw.Boolean(), nullable(args), Bounds(0, 1))
+
+
+def _is_null(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    return ColumnDomain(nw.Boolean(), False, Bounds(0, 1))
+
+
+def _is_in(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    for value in options["values"]:
+        if check_scalar(value, args[0].dtype, call) is None:
+            raise WrongType(f"{call}: null is not a value; ask is_null() beside it.")
+    return ColumnDomain(nw.Boolean(), args[0].nullable, Bounds(0, 1))
+
+
+def clip_domain(call: str, domain: ColumnDomain, lower: Any, upper: Any, origin: str = "") -> ColumnDomain:
+    """The domain after clip: missing stays missing, other values lie in [lower, upper]; one end may be open.
+
+    The bounds of a time are held in its ticks.
+    """
+    if kind(domain.dtype) in TIMES:
+        low, high = (None if x is None else ticks(x, domain.dtype, call) for x in (lower, upper))
+        inside = Bounds(-math.inf if low is None else low, math.inf if high is None else high)
+        old = domain.bounds or Bounds(-math.inf, math.inf)
+        bounds = finite(inside.clamp(old.lower), inside.clamp(old.upper))
+        return ColumnDomain(domain.dtype, domain.nullable, bounds, origin=origin)
+    if kind(domain.dtype) == Kind.BOOLEAN:
+        raise WrongType(
+            f"{call}: true and false lie between 0 and 1 as they are; leave it out, or .cast('int64') before."
+        )
+    need(call, domain, *NUMBERS)
+    if any(isinstance(x, (dt.date, dt.timedelta)) for x in (lower, upper)):
+        raise WrongType(f"{call}: a column of type {show(domain.dtype)} goes with numbers, not with times.")
+    dtype = domain.dtype if kind(domain.dtype) == Kind.INTEGER else nw.Float64()
+    if kind(dtype) == Kind.INTEGER:  # the whole numbers in the interval, and in the type
+        first, last = integer_range(dtype)
+        lower = None if lower is None else min(max(math.ceil(lower), first), last)
+        upper = None if upper is None else min(max(math.floor(upper), first), last)
+        if lower is not None and upper is not None and lower > upper:
+            raise WrongType(f"{call}: there is no whole number between the two limits, and the column holds integers.")
+    else:
+        lower, upper = None if lower is None else float(lower), None if upper is None else float(upper)
+    old = (domain.bounds if kind(dtype) == Kind.INTEGER else as_floats(domain.bounds)) or Bounds(-math.inf, math.inf)
+    limit = Bounds(-math.inf if lower is None else lower, math.inf if upper is None else upper)
+    bounds = finite(limit.clamp(old.lower), limit.clamp(old.upper))
+    return ColumnDomain(dtype, domain.nullable, bounds, origin=origin)
+
+
+def _clip(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    return clip_domain(call, args[0], options["lower"], options["upper"])
+
+
+def fill_domain(call: str, domain: ColumnDomain, value: object, origin: str = "") -> ColumnDomain:
+    """The domain after missing values are replaced by a constant. No value is missing; bounds cover the constant."""
+    value = check_scalar(value, domain.dtype, call)
+    if value is None:
+        raise WrongType(f"{call}: fill with a value, not with null.")
+    dtype = domain.dtype
+    if kind(dtype) == Kind.INTEGER:
+        first, last = integer_range(dtype)
+        if not isinstance(value, int) or not first <= value <= last:
+            raise WrongType(
+                f"{call}: the value is not a whole number of type {show(dtype)}. Give one from {first} to {last}, or "
+                "cast the column before, as in dp.col('x').cast('float64')."
+            )
+    if kind(dtype) in (Kind.FLOAT, Kind.DECIMAL):
+        dtype, value = nw.Float64(), float(value)  # type: ignore[arg-type]
+    number = ticks(value, dtype, call) if kind(dtype) in TIMES else value
+    bounds = domain.bounds and (domain.bounds.cover(number) if isinstance(number, (int, float)) else domain.bounds)
+    keys = domain.keys if domain.keys is None or value in domain.keys else (*domain.keys, value)
+    if isinstance(dtype, nw.Enum):
+        dtype = nw.Enum([str(key) for key in keys or ()])
+    return ColumnDomain(dtype, False, bounds, keys, origin or domain.origin)
+
+
+def _fill_null(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    return fill_domain(call, args[0], options["value"])
+
+
+def cast_domain(call: str, domain: ColumnDomain, target: nw.dtypes.DType, origin: str = "") -> ColumnDomain:
+    """The domain after a conversion. A value that does not convert is null."""
+    check_cast(domain.dtype, target, call)
+    keys: tuple[Scalar, ...] | None = tuple(target.categories) if isinstance(target, nw.Enum) else None
+    have, want = kind(domain.dtype), kind(target)
+    bounds, nullable = None, True
+    if have in (*NUMBERS, Kind.BOOLEAN) and want in NUMBERS and domain.bounds:
+        lower, upper = (
+            domain.bounds if have in (Kind.INTEGER, Kind.BOOLEAN) else as_floats(domain.bounds) or domain.bounds
+        )
+        if want == Kind.INTEGER:
+            first, last = integer_range(target)
+            whole = Bounds(math.trunc(lower), math.trunc(upper))
+            bounds = Bounds(min(max(whole.lower, first), last), min(max(whole.upper, first), last))
+            nullable = domain.nullable or bounds != whole
+        elif isinstance(target, nw.Float64):  # Float32 rounds, perhaps out of the old bounds
+            bounds, nullable = finite(float(lower), float(upper)), domain.nullable
+    if want == Kind.BOOLEAN:
+        bounds, nullable = Bounds(0, 1), domain.nullable
+    if want == Kind.STRING and keys is None:
+        target, keys, nullable = nw.String(), domain.keys if have == Kind.STRING else None, domain.nullable
+    return ColumnDomain(target, nullable, bounds, keys, origin)
+
+
+def _cast(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    return cast_domain(call, args[0], options["dtype"])
+
+
+def _case(call: str, args: Sequence[ColumnDomain], options: Options) -> ColumnDomain:
+    condition, yes, no = args
+    need(call, condition, "boolean")
+    nulls = [f for f in (yes, no) if isinstance(f.dtype, Null)]
+    branches = [f for f in (yes, no) if not isinstance(f.dtype, Null)]
+    if not branches:
+        raise WrongType(f"{call}: one of the two branches must have a type.")
+    for f in branches:
+        need(call, f, *GIVE)
+    kinds = {kind(f.dtype) for f in branches}
+    numbers = kinds <= set(NUMBERS)
+    times = {str(f.dtype) for f in branches if kind(f.dtype) in (Kind.DATETIME, Kind.DURATION)}
+    if (len(kinds) > 1 and not numbers) or len(times) > 1:
+        types = " and ".join(show(f.dtype) for f in branches)
+        typed = cast_to(branches[-1].dtype, kind(branches[0].dtype))
+        raise WrongType(f"{call}: the branches have different types, {types}.{typed}")
+    whole = kinds == {Kind.INTEGER}
+    limits = [f.bounds if whole or not numbers else as_floats(f.bounds) for f in branches]
+    corners = [edge for limit in limits if limit for edge in limit]
+    bounds = Bounds(min(corners), max(corners)) if all(limits) else None
+    dtype = nw.Int64() if whole else nw.Float64() if numbers else branches[0].dtype
+    dtype = nw.String() if kind(dtype) == Kind.STRING else dtype
+    wide = whole and any(isinstance(f.dtype, (nw.UInt64, nw.Int128, nw.UInt128)) for f in branches)
+    return ColumnDomain(dtype, bool(nulls) or wide or nullable(branches), bounds)
+
+
+OF_VALUES: Mapping[str, Operation] = {
+    "equal": Operation("({0} == {1})", _compare),
+    "not_equal": Operation("({0} != {1})", _compare),
+    "less": Operation("({0} < {1})", _compare),
+    "less_equal": Operation("({0} <= {1})", _compare),
+    "greater": Operation("({0} > {1})", _compare),
+    "greater_equal": Operation("({0} >= {1})", _compare),
+    "and": Operation("({0} & {1})", _logic),
+    "or": Operation("({0} | {1})", _logic),
+    "not": Operation("(~{0})", _logic),
+    "is_null": Operation("{0}.is_null()", _is_null),
+    "is_in": Operation("{0}.is_in({values})", _is_in),
+    "fill_null": Operation("{0}.fill_null({value!r})", _fill_null),
+    "clip": Operation("{0}.clip({lower}, {upper})", _clip),
+    "cast": Operation("{0}.cast({dtype})", _cast),
+    "case": Operation("when({0}).then({1}).otherwise({2})", _case),
+}

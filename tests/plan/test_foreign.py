@@ -1,0 +1,191 @@
+"""Expressions of Polars, wherever one of ours stands: read node by node, or refused with what to type."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.errors import DpFrameError, InvalidArgument, UnknownColumn, UnsupportedOperation
+from dpframe.plan import read_polars
+from dpframe.plan.nodes import text
+
+A, S, T = (pl.col(x) for x in "ast")
+OURS = {"a": dp.col("a"), "s": dp.col("s"), "t": dp.col("t")}
+CALENDAR = [
+    "year",
+    "month",
+    "day",
+    "weekday",
+    "ordinal_day",
+    "hour",
+    "minute",
+    "date",
+    "week",
+    "quarter",
+    "month_start",
+]
+
+
+def pairs():
+    """Each operation as it is typed with `pl.col`, and with `dp.col`."""
+    a, s, t = OURS["a"], OURS["s"], OURS["t"]
+    one = [
+        (name, getattr(A, name)(), getattr(a, name)())
+        for name in ["log", "log1p", "exp", "sqrt", "floor", "ceil", "abs", "sign"]
+    ]
+    one += [(name, getattr(A, name)(), getattr(a, name)()) for name in ("is_null", "is_not_null", "round", "log10")]
+    one += [(name, getattr(T.dt, name)(), getattr(t.dt, name)()) for name in CALENDAR]
+    return [
+        *one,
+        ("arithmetic", (1 - A * 2.5 + A) / 2, (1 - a * 2.5 + a) / 2),
+        ("whole", -(A // 2) % 3, -(a // 2) % 3),
+        ("power", A**2 + A**0.5, a**2 + a**0.5),
+        ("rounded", A.round(2), a.round(2)),
+        ("base", A.log(2), a.log(2)),
+        ("logic", (A >= 1) & (A < 5) | ~(A == 3), (a >= 1) & (a < 5) | ~(a == 3)),
+        ("compared", (A != 2) & (A <= 4) & (A > 0), (a != 2) & (a <= 4) & (a > 0)),
+        ("between", A.is_between(1, 2), a.is_between(1, 2)),
+        ("among", A.is_in([1, 2]) & S.is_in(["x", "y"]), a.is_in([1, 2]) & s.is_in(["x", "y"])),
+        ("clipped", A.clip(0, 10), a.clip(0, 10)),
+        ("above", A.clip(upper_bound=3), a.clip(None, 3)),
+        ("below", A.clip(lower_bound=3), a.clip(3)),
+        ("filled", A.fill_null(0), a.fill_null(0)),
+        ("cast", A.cast(pl.Int64), a.cast("int64")),
+        ("cast time", S.cast(pl.Datetime("us"), strict=False), s.cast("datetime")),
+        ("choice", pl.when(A > 1).then(pl.lit("x")).otherwise(S), dp.when(a > 1).then("x").otherwise(s)),
+        ("no otherwise", pl.when(A > 1).then(1), dp.when(a > 1).then(1)),
+        ("cases", S.str.to_lowercase() == S.str.to_uppercase(), s.str.to_lowercase() == s.str.to_uppercase()),
+        ("length", S.str.len_chars(), s.str.len_chars()),
+        ("contains", S.str.contains("a.", literal=True), s.str.contains("a.")),
+        ("ends", S.str.starts_with("a") | S.str.ends_with("b"), s.str.starts_with("a") | s.str.ends_with("b")),
+        ("head", S.str.head(3), s.str.head(3)),
+        ("slice", S.str.slice(1, 2), s.str.slice(1, 2)),
+        ("rest", S.str.slice(1), s.str.slice(1)),
+        ("replace", S.str.replace("a", "b", literal=True), s.str.replace("a", "b")),
+        ("replace all", S.str.replace_all("a", "b", literal=True), s.str.replace_all("a", "b")),
+        ("piece", S.str.split(",").list.get(-1, null_on_oob=True), s.str.split(",").list.get(-1)),
+        ("truncate", T.dt.truncate("1w"), t.dt.truncate("1w")),
+        ("date", dt.date(2020, 1, 1) <= T, t >= dt.date(2020, 1, 1)),
+        ("date of Polars", pl.date(2020, 1, 1) <= T, dp.lit(dt.date(2020, 1, 1)) <= t),
+        ("time", dt.datetime(2020, 1, 1, 2) < T, t > dt.datetime(2020, 1, 1, 2)),
+        ("mixed", OURS["a"] + A, a + a),
+    ]
+
+
+@pytest.mark.parametrize(("theirs", "ours"), [pair[1:] for pair in pairs()], ids=[pair[0] for pair in pairs()])
+def test_an_expression_of_polars_is_the_one_of_ours_that_is_typed_alike(theirs, ours):
+    try:
+        read = read_polars(theirs) if isinstance(theirs, pl.Expr) else theirs
+    except UnsupportedOperation:
+        if pl.__version__ >= "1.31" or "2020-01-01 02:00:00" not in str(theirs):
+            raise
+        pytest.skip("Polars 1.30 does not read a time again that it has written")
+    assert text(read._node) == text(ours._node)
+
+
+REFUSED = {
+    "mean": A.mean(),
+    "total": A + A.sum(),
+    "len": pl.len(),
+    "pattern": S.str.contains("a."),
+    "first pattern": S.str.replace("a.", "b"),
+    "function": A.map_elements(lambda x: x, return_dtype=pl.Int64),
+    "shift": A.shift(1),
+    "rank": A.rank(),
+    "window": A.over("s"),
+    "strip": S.str.strip_chars(),
+    "open": A.is_between(1, 2, closed="left"),
+    "forward": A.fill_null(strategy="forward"),
+    "column": T.dt.truncate(S),
+    "column of texts": S.str.starts_with(S),
+    "struct": pl.struct("a"),
+    "missing": A.eq_missing(1),
+    "xor": A ^ A,
+    "all": pl.all(),
+    "several": pl.col("a", "s"),
+    "types": pl.col(pl.Int64),
+}
+
+
+@pytest.mark.parametrize("typed", REFUSED)
+def test_what_has_no_counterpart_is_refused_with_what_to_type(typed):
+    with pytest.raises(UnsupportedOperation, match=r"dp\.col\('x'\)|agg\(n=dp\.count"):
+        read_polars(REFUSED[typed])
+
+
+TABLE = pl.DataFrame(
+    {
+        "user": [1, 1, 2, 3],
+        "a": [1.0, 2.0, 4.0, None],
+        "t": [dt.datetime(2024, 1, 1, 5), dt.datetime(2024, 1, 2), dt.datetime(2024, 1, 8), dt.datetime(2024, 2, 1)],
+    }
+)
+
+
+@pytest.fixture
+def frame():
+    return dp.protect(TABLE, unit="user", budget=dp.Budget(epsilon=5000))
+
+
+def test_it_stands_wherever_an_expression_does(frame):
+    kept = frame.filter(pl.col("a") >= 2, dp.when(pl.col("a") > 3).then(True).otherwise(pl.col("a") < 3))
+    assert kept.count(max_rows=5).release(epsilon=500).value == 2
+    made = frame.with_columns(
+        (pl.col("a") * 2).alias("b"), (dp.col("a") + 1).alias("c"), pl.col("a").log(), d=pl.lit(1)
+    )
+    assert made.columns == ["user", "a", "t", "b", "c", "d"]
+
+
+def test_an_expression_without_a_name_is_called_like_its_first_column(frame):
+    assert frame.with_columns(dp.when(dp.col("a") > 1).then(dp.col("t"))).columns == ["user", "a", "t"]
+    assert frame.with_columns([dp.col("a").alias("b") * 2]).columns == ["user", "a", "t", "b"]
+    with pytest.raises(InvalidArgument, match=r"\.alias\('more'\)"):
+        frame.with_columns(1 + dp.col("a"))
+    with pytest.raises(InvalidArgument, match=r"\.alias\('y'\)"):
+        frame.with_columns(dp.col("a") + 1, a=dp.col("a"))
+
+
+def test_rows_are_counted_by_the_name_that_polars_has_for_it(frame):
+    groups = frame.group_by(dp.col("t").dt.date(), keys=[dt.date(2024, 1, 1)], max_groups=1, max_rows_per_group=1)
+    assert groups.agg(pl.len()).release(epsilon=1).table.columns == ["t", "len"]
+    assert groups.agg(pl.len().alias("n"), m=pl.len()).release(epsilon=1).table.columns == ["t", "n", "m"]
+    assert frame.agg(n=pl.len(), max_rows=2).release(epsilon=1).table.columns == ["n"]
+    for wrong in (pl.col("a").mean(), pl.col("a")):
+        with pytest.raises(InvalidArgument, match=r"dp\.count\(\)"):
+            groups.agg(m=wrong)
+
+
+def test_expressions_are_keys(frame):
+    weeks = [dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 8), dt.datetime(2024, 1, 15)]
+    groups = frame.group_by(pl.col("t").dt.truncate("1w"), keys=weeks, max_groups=3, max_rows_per_group=5)
+    assert groups.count().release(epsilon=500).table["count"].to_list() == [2, 1, 0]
+    both = frame.group_by(
+        dp.col("t").dt.month().alias("month"),
+        "a",
+        keys={"month": [1, 2], "a": [1.0, 3.0]},
+        max_groups=2,
+        max_rows_per_group=5,
+    )
+    assert both.count().release(epsilon=500).table.columns == ["month", "a", "count"]
+    latest = both.max("t", bounds=(dt.datetime(2024, 1, 1), dt.datetime(2025, 1, 1)))
+    assert latest.release(epsilon=1).table.columns == ["month", "a", "t"]
+
+
+def test_a_key_that_took_the_name_of_a_column_is_not_what_is_asked_about(frame):
+    """`group_by(a // 10).mean("a")` would be the mean of the keys."""
+    groups = frame.group_by(dp.col("a").floor(), keys=[1.0], max_groups=1, max_rows_per_group=1)
+    with pytest.raises(InvalidArgument, match=r"alias\('a_key'\)"):
+        groups.mean("a", bounds=(0, 10))
+    with pytest.raises(InvalidArgument, match=r"alias\('a_key'\)"):
+        groups.agg(x=dp.sum("a", bounds=(0, 10)))
+    groups.count().release(epsilon=1)
+
+
+def test_a_column_that_is_not_there_is_refused(frame):
+    with pytest.raises(UnknownColumn, match="nothing"):
+        frame.filter(pl.col("nothing") > 1)
+    with pytest.raises(DpFrameError):
+        frame.group_by(dp.col("nothing").floor(), keys=[1.0], max_groups=1)
