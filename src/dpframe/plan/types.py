@@ -432,9 +432,9 @@ def check_key(dtype: DType, name: str, what: str) -> None:
 def check_cast(source: DType, target: DType, what: str) -> None:
     """Refuse a conversion whose result differs between engines, or that is impossible row by row. Errors: WrongType."""
     if kind(target) not in _MAY_CONVERT.get(kind(source), set()):
-        typed = cast_to(source, *sorted(_MAY_CONVERT.get(kind(source), {kind(target)})))
+        cast = cast_to(source, *sorted(_MAY_CONVERT.get(kind(source), {kind(target)})))
         raise WrongType(
-            f"{what}: {show(source)} does not convert to {show(target)} in the same way on every engine.{typed}"
+            f"{what}: {show(source)} does not convert to {show(target)} in the same way on every engine.{cast}"
         )
 
 
