@@ -10,9 +10,10 @@ from fractions import Fraction
 from typing import Literal
 
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
+from dpframe.plan.casts import cast_first
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, ValueGrid, grid_for
-from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, kind, show, ticks
+from dpframe.plan.types import TIMES, Kind, Scalar, kind, show, ticks
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.theory.formulas.sensitivity import grouped as maps

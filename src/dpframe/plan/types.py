@@ -24,9 +24,6 @@ __all__ = [
     "Unread",
     "as_dtype",
     "as_held",
-    "cast_first",
-    "cast_to",
-    "check_cast",
     "check_choice",
     "check_key",
     "check_scalar",
@@ -85,15 +82,6 @@ _PYTHON: Mapping[type, DType] = {
     str: nw.String(),
     dt.date: nw.Date(),
     dt.datetime: nw.Datetime(),
-}
-_MAY_CONVERT = {  # what Polars, SQL and Spark convert alike
-    "integer": {"integer", "float", "boolean", "string"},
-    "float": {"integer", "float"},
-    "decimal": {"integer", "float"},
-    "boolean": {"integer", "float", "boolean", "string"},
-    "string": {"integer", "float", "string", "date", "datetime"},
-    "date": {"date", "datetime", "string"},
-    "datetime": {"date", "datetime"},
 }
 
 
@@ -240,17 +228,6 @@ GIVE = {  # what to type for each family, in words
     "datetime": "times, such as datetime.datetime(2026, 1, 31, 12)",
     "duration": "durations, such as datetime.timedelta(hours=1)",
 }
-
-
-def cast_first(dtype: DType, name: str = "x") -> str:
-    """The end of a message about a column of texts where another type is needed; "" for other columns."""
-    if kind(dtype) != Kind.STRING:
-        return ""
-    return (
-        f" Numbers and times that are held as text: cast({name!r}, 'float64'), 'date' or 'datetime', before it. A "
-        "pandas column of other Python objects is read as text too: give it its type before the table is protected, as "
-        f"in astype({{{name!r}: 'float64'}}), or 'boolean' for True and False."
-    )
 
 
 def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
@@ -427,25 +404,3 @@ def check_key(dtype: DType, name: str, what: str) -> None:
             f"{what}: a column of type {show(dtype)} cannot be a key, since a released table holds whole numbers of 64 "
             f"bits at most. First: .cast({name!r}, 'int64'), which is null where a number does not fit."
         )
-
-
-def check_cast(source: DType, target: DType, what: str) -> None:
-    """Refuse a conversion whose result differs between engines, or that is impossible row by row. Errors: WrongType."""
-    if kind(target) not in _MAY_CONVERT.get(kind(source), set()):
-        cast = cast_to(source, *sorted(_MAY_CONVERT.get(kind(source), {kind(target)})))
-        raise WrongType(
-            f"{what}: {show(source)} does not convert to {show(target)} in the same way on every engine.{cast}"
-        )
-
-
-_CAST = {"integer": "int64", "float": "float64"}  # what to type for a kind that is no type
-
-
-def cast_to(source: DType, *kinds: str) -> str:
-    """What to type where a column of one of some kinds is needed, as the end of a message."""
-    typed = [repr(_CAST.get(name, name)) for name in kinds if name in _MAY_CONVERT.get(kind(source), set())]
-    if typed:
-        others = f", or to {' or '.join(typed[1:])}" if typed[1:] else ""
-        return f" Cast it, as in dp.col('x').cast({typed[0]}){others}."
-    told = isinstance(source, nw.Unknown) and type(source) is not nw.Unknown  # a type that says itself what to do
-    return "" if told else f" Make it {' or '.join(kinds)} before dp.protect(...)."

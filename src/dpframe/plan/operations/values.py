@@ -10,22 +10,10 @@ from typing import Any
 import narwhals as nw
 
 from dpframe.errors import WrongType
+from dpframe.plan.casts import cast_to, check_cast
 from dpframe.plan.columns import Bounds, ColumnDomain
 from dpframe.plan.operations.rules import NUMBERS, Operation, Options, as_floats, finite, need, nullable
-from dpframe.plan.types import (
-    GIVE,
-    TIMES,
-    Kind,
-    Null,
-    Scalar,
-    cast_to,
-    check_cast,
-    check_scalar,
-    integer_range,
-    kind,
-    show,
-    ticks,
-)
+from dpframe.plan.types import GIVE, TIMES, Kind, Null, Scalar, check_scalar, integer_range, kind, show, ticks
 
 __all__ = ["OF_VALUES", "cast_domain", "clip_domain", "fill_domain"]
 
