@@ -35,7 +35,7 @@ from dpframe.engine.backends import ibis_duckdb, lowest
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
-from dpframe.engine.stages import expressions, integers, keys, limits, rows
+from dpframe.engine.stages import expressions, integers, key_weights, keys, limits, rows
 from dpframe.engine.totals import _assembled, sealed
 from dpframe.errors import BudgetError, DpFrameError, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits
@@ -53,7 +53,7 @@ from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.pricing import allocation, mechanisms
-from dpframe.theory.formulas.loss import calibration
+from dpframe.theory.formulas.loss import calibration, key_rounds
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss import quantile_selection as ranks
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
@@ -581,7 +581,51 @@ def keys_are_paid_for_and_lost():
     return not raises(WrongType, lambda: frame.group_by("k", keys=[5], max_groups=1).count_units())
 
 
+def spread_lengths():
+    """A unit with four keys moves their weights by a length of 1 at most."""
+    query = protected({"u": [1, 1, 1, 1], "g": ["a", "b", "c", "d"]}).group_by("g").keys()
+    return sum(weight**2 for weight in exact(query)[0]) > 2**40
+
+
+def keys_in_rounds_out_of_bounds():
+    """Whatever is in play, a unit gives weights to at most a hundred of its keys over all rounds."""
+    query = protected({"u": [1] * 150, "g": range(150)}).group_by("g").keys()
+    totals = engine.totals(query._question, 1)
+    left_out = pl.DataFrame({"k0": range(150)}).join(totals.held, on="k0", how="anti")
+    return bool(len(engine.totals(query._question, 1, left_out).values[0]))
+
+
+def keys_in_rounds_too_often():
+    """One unit alone has each key: some key of one unit comes out with probability δ at most, here 0.01."""
+    number = 30_000
+    query = protected({"u": range(number), "g": range(number)}).group_by("g").keys()
+    shown = query.release(epsilon=2.0, delta=0.01).table.height
+    return at_least(shown, number, 1e-9) > 0.01 / 100  # with a hundred keys of one unit, some key at most 0.01
+
+
 PLANTS = [
+    Plant(
+        "units give each key a full weight",
+        key_weights.weighted_keys,
+        "spread_weight(t, 2**FRACTION_BITS)",
+        "spread_weight(1, 2**FRACTION_BITS)",
+        spread_lengths,
+    ),
+    Plant(
+        "other keys take the places of those that left",
+        compiler.compiled,
+        "keyed(question, lower(question.step, live, empty=empty))",
+        "keyed(question, lower(question.step, live, empty=empty))"
+        ".filter(*([] if in_play is None else [nw.col('k0').is_in(in_play['k0'].to_list())]))",
+        keys_in_rounds_out_of_bounds,
+    ),
+    Plant(
+        "thresholds of rounds forget how much noise has added up",
+        key_rounds.round_thresholds,
+        "square * j",
+        "square",
+        keys_in_rounds_too_often,
+    ),
     # What others shipped
     Plant(
         "a key is kept below the threshold δ is charged for",

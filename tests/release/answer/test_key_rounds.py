@@ -176,3 +176,67 @@ def test_weights_move_to_the_keys_that_are_still_in_play():
     assert readings[0]["other 3"] == 60 * math.isqrt(ONE**2 // 2)
     assert set(readings[1]) <= set(readings[0]) - {"common"}
     assert set(readings[1].values()) == {60 * ONE}
+
+
+class Settled:
+    """In place of noise: added to exact sums it notes the exact weights, and gives sums that were settled before."""
+
+    __array_ufunc__ = None
+    dtype = np.dtype(np.int64)
+
+    def __init__(self, keys, number, before, settled):
+        self.keys, self.number, self.before, self.settled, self.exact = keys, number, before, settled, {}
+
+    def __len__(self):
+        return 0
+
+    def __radd__(self, sums):
+        for key, total in zip(self.keys, sums.tolist(), strict=True):
+            self.exact[key] = total - self.before.get(key, 0)
+        return np.array([self.settled(key, self.number) for key in self.keys], np.int64)
+
+
+def transcript(monkeypatch, rows, settled):
+    """The released keys, and the exact weights of each round, where noisy sums are settled by key and round."""
+    query, rounds, now = words(rows), [], []
+    plan = priced(query._question, "epsilon", epsilon=1, delta=1e-6)
+
+    def read(in_play):
+        totals = engine.totals(query._question, 1, in_play)
+        now[:] = totals.keys["g"].to_list() if in_play is None else in_play["k0"].to_list()
+        return totals
+
+    def draw(self, size):
+        number = len(rounds)
+        before = {key: settled(key, number - 1) for key in now} if number else {}
+        rounds.append(Settled(list(now), number, before, settled))
+        assert size == len(now)
+        return rounds[-1]
+
+    monkeypatch.setattr(GaussianRounds, "draw", draw)
+    return set(keys_in_rounds(plan, read)["g"]), [noise.exact for noise in rounds]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_neighbours_with_the_same_noisy_sums_differ_by_a_length_of_one_in_each_round(monkeypatch, seed):
+    """What is in play follows from noisy sums, so both tables ask about the same shared keys in each round."""
+    draw = np.random.default_rng(seed)
+    rows = pl.DataFrame({"u": draw.integers(0, 6, 60), "g": draw.integers(0, 30, 60)})
+    fewer = rows.filter(pl.col("u") != 3)
+    thresholds = mechanism(priced(words(rows)._question, "epsilon", epsilon=1, delta=1e-6)).thresholds
+    heights = draw.integers(-thresholds[-1] // 9, thresholds[-1], (30, ROUNDS))
+
+    def settled(key, number):
+        return int(heights[key, number])
+
+    (more_keys, more), (fewer_keys, less) = (transcript(monkeypatch, table, settled) for table in (rows, fewer))
+    shared, lengths = set(fewer["g"]), []
+    assert more_keys & shared == fewer_keys
+    for here, there in zip(more, [*less, *({} for _ in range(len(more) - len(less)))], strict=True):
+        assert set(here) & shared == set(there)
+        gaps = [here[key] - there[key] for key in there]
+        lengths.append(sum(gap**2 for gap in gaps))
+        new = [here[key] for key in here if key not in shared]
+        assert max(new, default=0) <= ONE
+        assert lengths[-1] + sum(weight**2 for weight in new) <= ONE**2
+    assert max(lengths) > 0

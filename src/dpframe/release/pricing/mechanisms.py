@@ -235,7 +235,8 @@ class PairedLaplace(AddsNoise):
 class Gaussian(AddsNoise):
     """Real Gaussian noise, rounded; the scale is its standard deviation σ."""
 
-    label = family = "gaussian"
+    label: ClassVar[str] = "gaussian"
+    family = "gaussian"
     spread = 1.0
     by_l2 = True
 

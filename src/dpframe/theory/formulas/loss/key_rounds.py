@@ -51,17 +51,20 @@ def round_thresholds(delta: Number, keys: int, rounds: int, scale: float, one: i
             P(E).
             It remains that 1 - P(E) <= delta. Real noise is rounded by at most 1/2 a round. So the sum after j rounds
             is at least T_j - j·one only if normal noise of standard deviation σ√j is at least T_j - j·one - j/2. The
-            unit has at most `keys` new keys, with independent noise. Each round has an equal part of delta, and the
-            parts add up
+            unit has at most `keys` new keys, with independent noise. Round j has the part 2^(j-1)/(2^rounds - 1) of
+            delta, and the parts add up: the last round has half of it, since most keys are released there
     Source: Swanberg, Desfontaines, Haney 2023, arXiv:2301.01998, for rounds with removal; Chen, Cohen-Addad, Epasto,
             Zadimoghaddam 2025, arXiv:2502.08878, for weights that follow noisy weights; Dong, Roth, Su 2019,
             arXiv:1905.02383, Corollary 2 and Theorem 4, for adaptive Gaussian mechanisms. Sums over rounds are ours
     Errors: InvalidPrice for a delta outside (0, 1); InvalidArgument for counts below 1
 
     >>> round_thresholds(1e-6, 1, 2, 10.0, 3)
-    (53, 77)
+    (54, 76)
     """
-    part = probability("delta", delta) / whole("rounds", rounds, 1)
+    first = probability("delta", delta) / (2 ** whole("rounds", rounds, 1) - 1)
     square = Fraction(scale) ** 2
     # P[real noise >= T - j·one - j/2] is the tail of one rounded noise at T - j·one - (j - 1)/2.
-    return tuple(threshold(part, keys, "gaussian", root_up(square * j), j * one) + j // 2 for j in range(1, rounds + 1))
+    return tuple(
+        threshold(first * 2 ** (j - 1), keys, "gaussian", root_up(square * j), j * one) + j // 2
+        for j in range(1, rounds + 1)
+    )
