@@ -51,13 +51,13 @@ def test_one_round_is_the_threshold_of_one_noisy_number():
     assert round_thresholds(1e-6, 5, 1, 9.0, 2) == (calibration.threshold(1e-6, 5, "gaussian", 9.0, 2),)
 
 
-@pytest.mark.parametrize(("delta", "keys", "rounds"), [(0, 1, 1), (1, 1, 1), (0.1, 0, 1), (0.1, 1, 0)])
 def test_parts_of_delta_double_from_round_to_round():
     parts = [Fraction(1, 10**6) * 2**j / 7 for j in range(3)]
     alone = [calibration.threshold(part, 5, "gaussian", 9.0 * math.sqrt(j), 2 * j) for j, part in enumerate(parts, 1)]
     assert [t - j // 2 for j, t in enumerate(round_thresholds(Fraction(1, 10**6), 5, 3, 9.0, 2), 1)] == alone
 
 
+@pytest.mark.parametrize(("delta", "keys", "rounds"), [(0, 1, 1), (1, 1, 1), (0.1, 0, 1), (0.1, 1, 0)])
 def test_what_does_not_fit_is_refused(delta, keys, rounds):
     with pytest.raises((errors.InvalidPrice, errors.InvalidArgument)):
         round_thresholds(delta, keys, rounds, 1.0, 1)
