@@ -47,6 +47,7 @@ from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
 from dpframe.release import batch, failing, run
 from dpframe.release.answer import draw
+from dpframe.release.answer import key_rounds as rounds_of_keys
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
@@ -588,12 +589,12 @@ def spread_lengths():
     return sum(weight**2 for weight in exact(query)[0]) > 2**40
 
 
-def keys_in_rounds_out_of_bounds():
-    """Whatever is in play, a unit gives weights to at most a hundred of its keys over all rounds."""
-    query = protected({"u": [1] * 150, "g": range(150)}).group_by("g").keys()
-    totals = engine.totals(query._question, 1)
-    left_out = pl.DataFrame({"k0": range(150)}).join(totals.held, on="k0", how="anti")
-    return bool(len(engine.totals(query._question, 1, left_out).values[0]))
+def keys_in_rounds_share_their_noise():
+    """Of 400 keys that are each as likely released as not, some are released and others not."""
+    query = protected({"u": range(4000), "g": [u % 400 for u in range(4000)]}).group_by("g").keys()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpFrameWarning)  # no key may come out
+        return query.release(epsilon=2.0, delta=0.01).table.height in (0, 400)
 
 
 def keys_in_rounds_too_often():
@@ -615,12 +616,11 @@ PLANTS = [
         spread_lengths,
     ),
     Plant(
-        "other keys take the places of those that left",
-        compiler.compiled,
-        "keyed(question, lower(question.step, live, empty=empty))",
-        "keyed(question, lower(question.step, live, empty=empty))"
-        ".filter(nw.lit(True) if in_play is None else nw.col('k0').is_in(in_play['k0'].to_list()))",
-        keys_in_rounds_out_of_bounds,
+        "one noise for all keys of a round",
+        rounds_of_keys.keys_in_rounds,
+        "mechanism.draw(len(places))",
+        "mechanism.draw(1)[np.zeros(len(places), np.int64)]",
+        keys_in_rounds_share_their_noise,
     ),
     Plant(
         "thresholds of rounds forget how much noise has added up",
