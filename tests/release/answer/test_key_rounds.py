@@ -115,6 +115,8 @@ def test_typed_limits_have_the_rule_that_they_had():
     frame = dp.protect(crowd({"a": 30}), unit="u")
     for limits in ({"max_groups": 2}, {"max_rows": 3}):
         assert not frame.group_by("g", **limits).keys()._question.in_rounds
+    with pytest.raises(errors.UnboundedContribution, match="max_groups=3, max_rows_per_group=2"):
+        frame.group_by("g", max_rows_per_group=2)
     assert frame.group_by("g").keys()._question.in_rounds
     assert not dp.protect(crowd({"a": 30}), unit=dp.Rows(1)).group_by("g").keys()._question.in_rounds
 
