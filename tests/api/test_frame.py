@@ -49,7 +49,7 @@ REFUSED = [
     (lambda f: f.sum("spend", max_rows=2), errors.MissingBounds, r"clip\('spend', 0, 100\).*bounds=dp.Auto\(\)"),
     (lambda f: f.sum("spend", bounds=(0, 1)), errors.UnboundedContribution, r"sum\('spend'.*max_rows=20\);.*dp.Auto"),
     (
-        lambda f: f.group_by("city"),
+        lambda f: f.group_by("city").count(),
         errors.UnboundedContribution,
         r"group_by\('city', max_groups=3, max_rows_per_group=2\);.*limits=dp.Auto",
     ),

@@ -219,6 +219,26 @@ def test_no_claim_is_exceeded_after_any_three_operations(capsys):
     assert not more.broken
 
 
+def test_keys_in_rounds_move_by_no_more_than_a_weight_of_one(capsys):
+    """Keys alone without a limit, after every operation that leaves units to a table."""
+    tally = Tally()
+    for chain in chains(0, 1):
+        try:
+            frame = dp.protect(batches.frame(), unit=UNIT, budget=BUDGET)
+            for step in chain:
+                frame = OPERATIONS[step](frame)
+            query = frame.group_by("g").keys()
+        except DpFrameError:
+            continue
+        if query._question.in_rounds:
+            tally.hold(query, "add-remove", told=f"{chain}: in rounds")
+    with capsys.disabled():
+        print(f"\n  keys in rounds: {tally}")
+    assert not tally.broken
+    assert tally.questions > 5
+    assert tally.tight["l2"] == tally.claims["l2"]
+
+
 def test_a_claim_that_is_too_small_is_found(monkeypatch):
     real = sensitivity.change
     monkeypatch.setattr(sensitivity, "change", lambda *, groups, **rest: real(groups=max(groups - 1, 1), **rest))

@@ -46,6 +46,13 @@ def found(release):
     return table[table.columns[1]].to_list()
 
 
+def in_rounds(table, relation):
+    """Which keys come out where no limit is typed."""
+    frame = dp.protect(table, unit="u", budget=dp.Budget(epsilon=1e6, delta=0.5), neighbors=relation)
+    out = frame.group_by("g").keys().release(epsilon=1.0, delta=0.02)
+    return pl.Series(KEYS).is_in(out.table["g"].implode()).to_list()
+
+
 def batch(table, relation, **price):
     """Two questions that are priced and released together: what they say of each group."""
     budget = dp.Budget(epsilon=1e6, delta=0.5)
@@ -126,6 +133,12 @@ KINDS = {
     "found keys, counts": (
         ADD,
         lambda t, r: found(grouped(t, r, None).count().release(epsilon=1.0, delta=0.02)),
+        1.0,
+        0.02,
+    ),
+    "keys in rounds": (
+        ("add-remove", [(unit, [1]) for unit in range(9)], [(unit, [1]) for unit in range(8)]),
+        in_rounds,
         1.0,
         0.02,
     ),

@@ -6,6 +6,7 @@ import contextlib
 import pickle
 import threading
 import traceback
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -35,9 +36,9 @@ from dpframe.engine.backends import ibis_duckdb, lowest
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
-from dpframe.engine.stages import expressions, integers, keys, limits, rows
+from dpframe.engine.stages import expressions, integers, key_weights, keys, limits, rows
 from dpframe.engine.totals import _assembled, sealed
-from dpframe.errors import BudgetError, DpFrameError, EngineError, UnsupportedOperation, WrongType
+from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits
 from dpframe.plan import columns, operations, types
 from dpframe.plan import totals as measures
@@ -46,6 +47,7 @@ from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
 from dpframe.release import batch, failing, run
 from dpframe.release.answer import draw
+from dpframe.release.answer import key_rounds as rounds_of_keys
 from dpframe.release.answer import selection as choices
 from dpframe.release.answer.numbers import Numbers
 from dpframe.release.auto import choice as auto
@@ -53,7 +55,7 @@ from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.pricing import allocation, mechanisms
-from dpframe.theory.formulas.loss import calibration
+from dpframe.theory.formulas.loss import calibration, key_rounds
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss import quantile_selection as ranks
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
@@ -581,7 +583,52 @@ def keys_are_paid_for_and_lost():
     return not raises(WrongType, lambda: frame.group_by("k", keys=[5], max_groups=1).count_units())
 
 
+def spread_lengths():
+    """A unit with four keys moves their weights by a length of 1 at most."""
+    query = protected({"u": [1, 1, 1, 1], "g": ["a", "b", "c", "d"]}).group_by("g").keys()
+    return sum(weight**2 for weight in exact(query)[0]) > 2**40
+
+
+def keys_in_rounds_share_their_noise():
+    """Of 400 keys that are each as likely released as not, some are released and others not."""
+    query = protected({"u": range(4000), "g": [u % 400 for u in range(4000)]}).group_by("g").keys()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpFrameWarning)  # no key may come out
+        return query.release(epsilon=2.0, delta=0.01).table.height in (0, 400)
+
+
+def keys_in_rounds_too_often():
+    """One unit alone has each key: some key of one unit comes out with probability δ at most, here 0.01."""
+    number = 30_000
+    query = protected({"u": range(number), "g": range(number)}).group_by("g").keys()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DpFrameWarning)  # no key may come out
+        shown = query.release(epsilon=2.0, delta=0.01).table.height
+    return at_least(shown, number, 1e-9) > 0.01 / 100  # with a hundred keys of one unit, some key at most 0.01
+
+
 PLANTS = [
+    Plant(
+        "units give each key a full weight",
+        key_weights.weighted_keys,
+        "spread_weight(t, 2**FRACTION_BITS)",
+        "spread_weight(1, 2**FRACTION_BITS)",
+        spread_lengths,
+    ),
+    Plant(
+        "one noise for all keys of a round",
+        rounds_of_keys.keys_in_rounds,
+        "mechanism.draw(len(places))",
+        "mechanism.draw(1)[np.zeros(len(places), np.int64)]",
+        keys_in_rounds_share_their_noise,
+    ),
+    Plant(
+        "thresholds of rounds forget how much noise has added up",
+        key_rounds.round_thresholds,
+        "square * j",
+        "square",
+        keys_in_rounds_too_often,
+    ),
     # What others shipped
     Plant(
         "a key is kept below the threshold δ is charged for",

@@ -303,6 +303,7 @@ def _group_by(rng: random.Random, side: Side, limits: dict[str, Any]) -> Callabl
     groups = {"max_groups": limits["max_rows"], "max_rows_per_group": limits["max_rows"]} if limits else {}
     asked = _several(rng, side)
     if keys is None and rng.random() < 0.2:
+        groups = groups if rng.random() < 0.5 else {}
         return lambda to: to.frame.group_by(*by, **groups).keys()
     return lambda to: to.frame.group_by(*by, keys=keys, **groups).agg(**asked)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
+
 import numpy as np
 import polars as pl
 import pytest
@@ -68,3 +71,89 @@ def test_more_keys_are_shown_where_units_have_many():
     shown, own = query(rows).keys(), query(rows).count_units()
     few, many = (np.mean([q.release(epsilon=1, delta=1e-6).table.height for _ in range(10)]) for q in (own, shown))
     assert few < 8 < 11 < many
+
+
+# In rounds, where no limit is typed
+
+WORDS = pl.DataFrame(
+    {
+        "u": [1, 1, 1, 2, 2, 3, 3, 3, 3, 4, 5, 5, None],
+        "word": ["a", "a", "b", "a", "c", "a", "b", "c", "d", "É", None, "d", "e"],
+        "number": [0.0, -0.0, 1.5, 0.0, 2.0, 0.0, 1.5, 2.0, 7.0, 3.0, None, 7.0, 9.0],
+        "yes": [True, True, False, True, None, True, False, True, True, False, None, True, False],
+        "day": [dt.date(2024, 1, i) for i in (1, 1, 2, 1, 3, 1, 2, 3, 4, 5)] + [None, dt.date(2024, 1, 4), None],
+    },
+    schema_overrides={"u": pl.Int64},
+)
+ONE = 2**20
+
+
+def spread(rows, by, in_play=None):
+    """Weights of keys in plain Python, from (unit, key) pairs."""
+    lists, weights = {}, {}
+    for unit, *key in rows.select("u", *by).unique().iter_rows():
+        if None not in key:
+            lists.setdefault(unit, []).append(tuple(key))
+    for keys in lists.values():
+        mine = [key for key in keys if in_play is None or key in in_play]
+        for key in mine:
+            weights[key] = weights.get(key, 0) + math.isqrt(ONE * ONE // len(mine))
+    return weights
+
+
+def read(asked, in_play=None):
+    found = totals_of.totals(asked._question, 3, in_play)
+    return dict(zip(found.keys.rows(), found.values[0].tolist(), strict=True)), found.held
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "by", [("word", "number"), *(pytest.param(by, marks=pytest.mark.long) for by in (("word",), ("number",), ("day",)))]
+)
+def test_units_spread_the_same_weights_on_every_engine(engine, by):
+    asked = dp.protect(engine(WORDS), unit="u").group_by(*by).keys()
+    rows = WORDS.filter(pl.col("u").is_not_null())
+    weights, held = read(asked)
+    assert weights == spread(rows, by)
+    ranked = sorted(weights, key=str)
+    in_play = set(ranked[::2])
+    kept = held.filter(pl.Series([key in in_play for key in weights]))
+    assert read(asked, kept)[0] == spread(rows, by, in_play)
+    assert read(asked, kept.clear())[0] == {}
+
+
+def test_a_unit_keeps_a_hundred_keys(engine):
+    rows = pl.DataFrame({"u": [1] * 150 + [2] * 2, "g": [*range(150), 7, 8]})
+    asked = dp.protect(engine(rows), unit="u").group_by("g").keys()
+    weights, held = read(asked)
+    small = math.isqrt(ONE * ONE // 100)
+    assert sorted(n for key, n in weights.items() if key not in ((7,), (8,))) in ([small] * k for k in (98, 99, 100))
+    later, _ = read(asked, held.filter(pl.col("k0") < 75))  # the hundred do not grow by keys that were left out before
+    assert set(later) <= set(weights)
+
+
+def test_rounds_in_parts_of_the_units_add_up(monkeypatch):
+    from dpframe.engine.parts import buckets
+
+    draw = np.random.default_rng(5)
+    rows = pl.DataFrame({"u": draw.integers(0, 60, 900), "g": draw.integers(0, 40, 900)})
+    asked = dp.protect(rows, unit="u").group_by("g").keys()
+    whole, held = read(asked)
+    some = held[::3]
+    before = read(asked, some)[0]
+    monkeypatch.setattr(buckets, "_ROWS", 200)
+    assert (read(asked)[0], read(asked, some)[0]) == (whole, before)
+
+
+def test_a_unit_that_joins_moves_weights_by_a_length_of_one_at_most():
+    """Random tables, with and without one unit, at random keys in play; a weight that ignores t moves them by more."""
+    draw, lengths = np.random.default_rng(9), []
+    for _ in range(60):
+        rows = pl.DataFrame({"u": draw.integers(0, 5, 30), "g": draw.integers(0, 9, 30)})
+        asked, fewer = (dp.protect(r, unit="u").group_by("g").keys() for r in (rows, rows.filter(pl.col("u") != 2)))
+        held = pl.DataFrame({"k0": np.flatnonzero(draw.random(9) < 0.7)})
+        here, there = read(asked, held)[0], read(fewer, held)[0]
+        lengths.append(sum((here[key] - there.get(key, 0)) ** 2 for key in here))
+        assert set(there) <= set(here)
+    bound = asked._question.threshold.sensitivity
+    assert 0.9 * bound.l2_squared < max(lengths) <= bound.l2_squared

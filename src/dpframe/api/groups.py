@@ -43,12 +43,26 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
     def keys(self) -> Query[Table_co]:
         """The keys alone, of the groups that enough units are in: as many as the price allows, which needs a δ.
 
-        If units have more groups than the limit, many units keep the same ones. So fewer groups have any unit, and more
-        of these are released, than in a question that asks for numbers too.
+        Without a limit, `group_by("word").keys()`, keys are found in eight rounds. In each round, each unit spreads a
+        weight of length 1 over its keys: 1/√t to each of t keys. A key is released when its noisy weights are large
+        enough. It then leaves, and so do keys with little weight, so that units give more to the others. This nearly
+        always finds more keys than any limit. It takes eight readings of the rows, Gaussian noise, a unit column and
+        neighbors="add-remove". A unit with more than 100 keys keeps 100 of them.
 
-        Bound:  see `dpframe.theory.formulas.loss.key_selection.selection_scale`
+        With max_groups=, each unit has a full vote for as many keys. If units have more groups than the limit, many
+        units keep the same ones. So fewer groups have any unit, and more of these are released, than in a question that
+        asks for numbers too.
+
+        Bound:  without a limit see `dpframe.theory.formulas.loss.key_rounds.round_thresholds`; with one see
+                `dpframe.theory.formulas.loss.key_selection.selection_scale`
         Errors: UnsupportedOperation for listed keys, with other=, which adds up numbers, and with limits=dp.Auto(),
-                which weighs the errors of numbers
+                which weighs the errors of numbers; DeltaRequired at the release without a δ
+
+        >>> import polars as pl, dpframe as dp
+        >>> rows = pl.DataFrame({"user": range(400), "word": ["yes"] * 400})
+        >>> query = rows.dp(unit="user", budget=dp.Budget(epsilon=1.0, delta=1e-6)).group_by("word").keys()
+        >>> query.release(epsilon=1.0, delta=1e-6).table["word"].to_list()
+        ['yes']
         """
         if self._groups.keys is not None:
             raise UnsupportedOperation("keys(): these keys are listed, so there is nothing to find out about them.")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import narwhals as nw
+import polars as pl
 
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages import (
@@ -24,6 +25,7 @@ from dpframe.engine.stages import (
     sifted,
     spread,
     unit_names,
+    weighted_keys,
 )
 from dpframe.plan import Question, Total, TotalKind
 
@@ -56,11 +58,19 @@ def split_bits(total: Total) -> int:
     return 0 if bits <= _ROOM else (bits + 1) // 2
 
 
-def compiled(question: Question, salt: int, *, empty: bool = False, whole: bool = True) -> Compiled:
+def compiled(
+    question: Question,
+    salt: int,
+    *,
+    empty: bool = False,
+    whole: bool = True,
+    in_play: pl.DataFrame | None = None,
+) -> Compiled:
     """Lazy frames of the totals of a question.
 
     Input:  salt: 64 bits, for the choice of groups; empty: whether the tables are taken without their rows; whole:
-            whether the rows are those of all units, so that distinct values can be counted
+            whether the rows are those of all units, so that distinct values can be counted; in_play: the keys that
+            units spread their weight over, as the engine holds them, in a question that is answered in rounds
     """
     totals = {i: p.total for i, p in enumerate(question.read)}
     columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in totals.items() if m.additive}
@@ -82,6 +92,9 @@ def compiled(question: Question, salt: int, *, empty: bool = False, whole: bool 
         weights = enforced(
             weights, units, groups, totals.values(), additive, question.limits, question.cells, salt, alone=alone
         )
+        if question.in_rounds:
+            (one,) = columns.values()
+            weights = weighted_keys(weights, units, groups, one.units, question.unit_limits.groups("keys"), in_play)
         main = _totals(weights, groups, {i: (p.units, p.total) for i, p in columns.items()})
     else:
         rows, weights = listed_only(question, rows), None

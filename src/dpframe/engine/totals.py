@@ -28,27 +28,36 @@ T = TypeVar("T")
 class Totals:
     """Raw totals of a question, which are not private.
 
-    `keys` has one row per group. `values` has one array for each total of `question.allotments`: one integer per group
-    for an additive total or a number of distinct values, and for ranks a row of integers per group, namely the number
-    of rows at each candidate.
+    `keys` has one row per group, and `held` has these groups as the engine holds them. `values` has one array for each
+    total of `question.allotments`: one integer per group for an additive total or a number of distinct values, and for
+    ranks a row of integers per group, namely the number of rows at each candidate.
     """
 
     keys: pl.DataFrame = field(repr=False)
     values: tuple[WideIntegers, ...] = field(repr=False)
+    held: pl.DataFrame = field(repr=False)
 
 
-def totals(question: Question, salt: int) -> Totals:
+def totals(question: Question, salt: int, in_play: pl.DataFrame | None = None) -> Totals:
     """Read the rows and add them up.
 
-    Input:  the question; salt: 64 bits, for the choice of groups
+    Input:  the question; salt: 64 bits, for the choice of groups; in_play: in a question that is answered in rounds,
+            the groups that units spread their weight over, as an earlier round `held` them; None for all
     Errors: EngineError
     """
-    return guarded(lambda: _assembled(question, *_read(question, salt)))
+    return guarded(lambda: _assembled(question, *_read(question, salt, in_play)))
 
 
 def validate(question: Question) -> None:
     """Run the whole query on a table with the same columns and no row, so that it cannot fail after the charge."""
-    guarded(lambda: _assembled(question, *_empty(question)))
+    guarded(lambda: _validated(question))
+
+
+def _validated(question: Question) -> None:
+    """The query without rows; in rounds also that of a later round, where no key is in play."""
+    first = _assembled(question, *_empty(question))
+    if question.in_rounds:
+        _assembled(question, *_empty(question, first.held))
 
 
 def guarded(run: Callable[[], T]) -> T:
@@ -88,23 +97,23 @@ def sealed(run: Callable[[], T]) -> T:
     raise failure
 
 
-def _empty(question: Question) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
+def _empty(question: Question, in_play: pl.DataFrame | None = None) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
     """The tables of totals of a question, computed on its tables without their rows."""
-    frames = compiled(question, 0, empty=True)
+    frames = compiled(question, 0, empty=True, in_play=in_play)
     main, *apart = planned(question, [frames.main, *frames.apart.values()])
     return main, dict(zip(frames.apart, apart, strict=True))
 
 
-def _read(question: Question, salt: int) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
+def _read(question: Question, salt: int, in_play: pl.DataFrame | None) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
     """The tables of totals of a question, read at once or added up over parts of the units."""
-    main, *apart = added(question, partial(_sums, salt))
+    main, *apart = added(question, partial(_sums, salt, in_play))
     numbers = [i for i, allotment in enumerate(question.read) if not allotment.total.additive]
     return main, {i: _numbers(question, table) for i, table in zip(numbers, apart, strict=True)}
 
 
-def _sums(salt: int, question: Question, whole: bool) -> list[Sums]:
+def _sums(salt: int, in_play: pl.DataFrame | None, question: Question, whole: bool) -> list[Sums]:
     """The sums of a question. On a part of the units, distinct values are pairs of group and value, not yet counted."""
-    frames, groups = compiled(question, salt, whole=whole), group_names(question)
+    frames, groups = compiled(question, salt, whole=whole, in_play=in_play), group_names(question)
     columns = [(frame, frame.collect_schema().names()) for frame in frames.apart.values()]
     apart = [Sums(frame, tuple(name for name in names if name != "t")) for frame, names in columns]
     return [Sums(frames.main, tuple(groups)), *apart]
@@ -132,7 +141,8 @@ def _assembled(question: Question, table: pl.DataFrame, apart: dict[int, pl.Data
             values.append(joined(table, i, split_bits(allotment.total)))
         else:
             values.append(_placed(table.select(names), apart[i], names, allotment.total))
-    return Totals(public_keys(question, table) if names else pl.DataFrame(), tuple(values))
+    held = table.select(names)
+    return Totals(public_keys(question, table) if names else pl.DataFrame(), tuple(values), held)
 
 
 def joined(table: pl.DataFrame, i: int, low: int) -> WideIntegers:

@@ -12,6 +12,7 @@ from dpframe.plan.question import Allotment, Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
+from dpframe.theory.formulas.loss import ROUNDS
 
 __all__ = [
     "Derivation",
@@ -224,6 +225,13 @@ def _keys(question: Question) -> str:
 def _key_rule(question: Question) -> str:
     """The rule by which groups found in the data are released."""
     noun = "units" if question.table.unit else "rows"
+    if question.in_rounds:
+        return (
+            f"Keys are found in the data, in {ROUNDS} rounds (needs δ). In each round, each unit spreads a weight of 1 "
+            "over its keys that are still in play: 1/√t to each of t keys. Gaussian noise is added to the weights of "
+            "each key. A key is released when the sum of its noisy weights so far reaches a threshold, and drops out "
+            "when this sum is below a tenth of the threshold."
+        )
     if any(p.hidden and p.total.sensitivity.exact_linf == 1 for p in question.allotments):
         return (
             f"Keys are found in the data: the more {noun} a group has, the likelier it is released (needs δ). Either "
@@ -295,6 +303,8 @@ def open_bounds_of(question: Question, total: Total) -> Auto | None:
 def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.kind == TotalKind.INTERACTION:
         return f"rows by {titled(total.among)}, without what its margins say" if total.among else "rows", ""
+    if total.kind == TotalKind.KEY_WEIGHTS:
+        return f"weights of units, in each of {ROUNDS} rounds", ""
     if total.column is None:
         return total.kind, ""
     column = next((n for n, c in question.table.columns.items() if c.id == total.column.id), "")

@@ -19,11 +19,11 @@ from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_name
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.statistics import Aggregate, ReleasedColumn
 from dpframe.plan.steps import Step
-from dpframe.plan.totals import Total, units_total
+from dpframe.plan.totals import Total, units_total, weights_total
 from dpframe.plan.types import Kind, check_key, kind, show
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.error import margin_shares
-from dpframe.theory.formulas.sensitivity import Sensitivity, merged, pair_gains
+from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, merged, pair_gains
 
 __all__ = ["Allotment", "Layout", "Question"]
 
@@ -128,6 +128,14 @@ class Question:
         """Whether groups are found in the data. Each group must then pass a threshold."""
         return bool(self.by) and self.keys is None
 
+    @property
+    def in_rounds(self) -> bool:
+        """Whether keys alone are found in rounds, by weights: where no limit says how many groups a unit may have."""
+        limits = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
+        unlimited = limits == Limits()
+        alone = self.private_keys and not self.aggregates and self.other is None
+        return alone and unlimited and bool(self.table.unit) and self.table.relation == "add-remove"
+
     @cached_property
     def limits(self) -> Limits:
         """The limits of one unit: those of earlier steps, those typed here, and those that follow from them."""
@@ -144,6 +152,8 @@ class Question:
         if self.auto:  # until they are chosen, the strictest limits
             limits = Limits(limits.max_rows or 1, limits.max_groups or 1, limits.max_rows_per_group or 1)
         groups = 1 if not self.by else limits.max_groups if limits.max_groups is not None else limits.max_rows
+        if self.in_rounds:
+            groups = MOST_KEYS
         if groups is not None and limits.max_rows is not None:
             groups = min(groups, limits.max_rows)
         if groups is not None and cells is not None:
@@ -239,6 +249,8 @@ class Question:
         """
         if not self.private_keys:
             return None
+        if self.in_rounds:
+            return weights_total()
         return replace(units_total(self.unit_limits, "keys found in the data"), finds=self.other is not None)
 
     @cached_property
@@ -254,7 +266,7 @@ class Question:
                 shares[total.key] = new if old is None else old.and_also(new)
         if self.threshold is not None and self.threshold.key not in shares:
             names_in_use = {name for allotment in shares.values() for name in allotment.names} | set(self.by)
-            name = "units" if "units" not in names_in_use else "units of the keys"
+            name = "weights" if self.in_rounds else "units" if "units" not in names_in_use else "units of the keys"
             shares[self.threshold.key] = Allotment((name,), self.threshold, Fraction(1), hidden=True)
         if self.shape is not None:
             return self._with_margins(tuple(shares.values()), self.shape)

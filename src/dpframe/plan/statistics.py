@@ -399,9 +399,9 @@ class Mode(Aggregate):
         if keys is None:
             raise InvalidArgument(
                 f"{self.typed}: list the values to choose from, without looking at the data: "
-                f"{self.typed[:-1]}, keys=[...]). Where nobody can list them, release their counts and sort those: "
-                f"group_by({self.column!r}, max_groups=3, max_rows_per_group=2).count()"
-                ".release(epsilon=0.1, delta=1e-6)."
+                f"{self.typed[:-1]}, keys=[...]). Where nobody can list them, find them first: "
+                f"found = group_by({self.column!r}).keys().release(epsilon=0.1, delta=1e-6), then "
+                f"{self.typed[:-1]}, keys=list(found.table[{self.column!r}]))."
             )
         (values,) = keys.levels
         if self.most is not None and self.most > len(values):

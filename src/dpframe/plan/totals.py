@@ -15,7 +15,7 @@ from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, ValueGrid, grid_for
 from dpframe.plan.types import TIMES, Kind, Scalar, kind, show, ticks
 from dpframe.plan.unit_limits import UnitLimits
-from dpframe.theory.formulas.sensitivity import Sensitivity
+from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, key_weights
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "unit_sum_total",
     "units_total",
     "value_total",
+    "weights_total",
 ]
 
 
@@ -49,6 +50,7 @@ class TotalKind(StrEnum):
     SQUARE = "square"
     CUBE = "cube"
     LOG = "log"
+    KEY_WEIGHTS = "key_weights"
     UNIT_SUM = "unit_sum"
     DISTINCT = "distinct"
     RANKS = "ranks"
@@ -111,7 +113,7 @@ class Total:
     @property
     def of_units(self) -> bool:
         """Whether each unit brings one number to a group, however many rows it has there."""
-        return self.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM)
+        return self.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM, TotalKind.KEY_WEIGHTS)
 
     @property
     def of_different_values(self) -> bool:
@@ -121,7 +123,8 @@ class Total:
     @property
     def sums_rows(self) -> bool:
         """Whether the integers of a unit's rows in a group are added up: all additive totals but plain counts."""
-        return self.additive and self.kind not in (TotalKind.ROWS, TotalKind.UNITS, TotalKind.INTERACTION)
+        counts = (TotalKind.ROWS, TotalKind.UNITS, TotalKind.KEY_WEIGHTS, TotalKind.INTERACTION)
+        return self.additive and self.kind not in counts
 
     @property
     def weighs_rows(self) -> bool:
@@ -206,6 +209,12 @@ def units_total(unit_limits: UnitLimits, what: str) -> Total:
         0,
         maps.unit_counts(unit_limits.groups(what), unit_limits.table.relation, unit_limits.cells),
     )
+
+
+def weights_total() -> Total:
+    """Weights of the keys, where each unit spreads a weight of length 1 over its keys."""
+    one = 2**FRACTION_BITS
+    return Total(TotalKind.KEY_WEIGHTS, None, UNIT_GRID, FRACTION_BITS, key_weights(MOST_KEYS, one))
 
 
 def number_column(name: str, unit_limits: UnitLimits, what: str, *times: str, other: str = "") -> Column:

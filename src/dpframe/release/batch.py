@@ -117,6 +117,10 @@ def batch_of(
         raise UnsupportedOperation("budget.plan: release a crosstab with margins='measured' by itself.")
     if any(isinstance(question, Marginals) for question in asks):
         raise UnsupportedOperation("budget.plan: marginals share their noise; release them by themselves.")
+    if any(question.in_rounds for question in asks):
+        raise UnsupportedOperation(
+            "budget.plan: keys() without max_groups= takes several rounds; release it by itself, or say max_groups=3."
+        )
     if any(question.undecided for question in asks):
         raise UnsupportedOperation(
             "budget.plan: limits that are chosen inside a release (dp.Auto) need one of their own."

@@ -19,7 +19,7 @@ from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
 from dpframe.plan import Derivation, Marginals, Question, asked, derivation, described, unit_words
 from dpframe.plan.steps import source_of, sources_of
-from dpframe.release.answer import Numbers, drawn_table, is_scaled, scaled
+from dpframe.release.answer import Numbers, drawn_table, is_scaled, keys_in_rounds, scaled
 from dpframe.release.auto import check_choice, choose, restored
 from dpframe.release.empty import warn_if_empty
 from dpframe.release.failing import recorded
@@ -242,6 +242,8 @@ def _answer(question: Question, plan: NoisePlan) -> Answer:
     salt = int(bits.random_words(1)[0])
     if isinstance(question, Marginals):
         return Answer(drawn_interactions(question, plan, engine.marginal_totals(question, salt)), {})
+    if question.in_rounds:
+        return Answer(keys_in_rounds(plan, lambda in_play: engine.totals(question, salt, in_play)), {})
     return Answer(*drawn_table(question, plan, engine.totals(question, salt)))
 
 

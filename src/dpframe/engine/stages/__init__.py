@@ -7,6 +7,9 @@ from dpframe.engine.stages.integers import (
     candidate_number,
     row_integer,
 )
+from dpframe.engine.stages.key_weights import (
+    weighted_keys,
+)
 from dpframe.engine.stages.keys import (
     among,
     group_names,
@@ -54,4 +57,5 @@ __all__ = [
     "spread",
     "to_float",
     "unit_names",
+    "weighted_keys",
 ]

@@ -181,7 +181,7 @@ def _row_weights(frame: Frame, units: Sequence[str], limits: Limits) -> Frame:
 def _partial(engine: Backend, p: Partial) -> nw.Expr:
     """The weighted partial of a total. The last operation clips it, so the bound holds whatever was computed before."""
     total, grid = p.total, p.total.grid
-    if total.kind == TotalKind.UNITS:
+    if total.kind in (TotalKind.UNITS, TotalKind.KEY_WEIGHTS):
         return nw.lit(1).cast(nw.Int64)
     if total.kind == TotalKind.ROWS:
         return nw.col("w") if total.fraction else nw.col("c")

@@ -4,6 +4,9 @@ from dpframe.release.answer.draw import (
     drawn_table,
     plus,
 )
+from dpframe.release.answer.key_rounds import (
+    keys_in_rounds,
+)
 from dpframe.release.answer.numbers import (
     Numbers,
     keys_beside,
@@ -39,6 +42,7 @@ __all__ = [
     "is_scaled_by",
     "is_total",
     "keys_beside",
+    "keys_in_rounds",
     "known_nonnegative",
     "may_be_scaled",
     "nonnegative",

@@ -50,6 +50,7 @@ __all__ = [
     "allocate_rho",
     "choice_for_rho",
     "choice_of",
+    "delta_of_keys",
     "gaussians_of",
     "joint_plan",
     "laplace_of",
@@ -220,12 +221,7 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
 
     Errors: DeltaRequired for keys found in the data with δ = 0
     """
-    delta = allocation.key_delta
-    if question.private_keys and delta == 0:
-        raise DeltaRequired(
-            f"The keys of {', '.join(map(repr, question.by))} are found in the data, so a rare key is released with "
-            "some small probability: release(..., delta=1e-6). Or list them: group_by(..., keys=[...])."
-        )
+    delta = delta_of_keys(question, allocation.key_delta) if question.private_keys else allocation.key_delta
     noises = [
         noise for noise in allocation.noises if any(noise.allotment is allotment for allotment in question.allotments)
     ]
@@ -237,6 +233,16 @@ def planned(question: Question, allocation: Allocation, cost: Loss) -> NoisePlan
     )
     threshold, start = rule(decided_by, in_order, delta) if decided_by else (None, None)
     return NoisePlan(in_order, threshold, decided_by, cost, question.shape, start)
+
+
+def delta_of_keys(question: Question, delta: Fraction) -> Fraction:
+    """The δ for keys found in the data. Errors: DeltaRequired where it is 0."""
+    if delta == 0:
+        raise DeltaRequired(
+            f"The keys of {', '.join(map(repr, question.by))} are found in the data, so a rare key is released with "
+            "some small probability: release(..., delta=1e-6). Or list them: group_by(..., keys=[...])."
+        )
+    return delta
 
 
 def joint_plan(

@@ -36,6 +36,7 @@ __all__ = [
     "DiscreteLaplace",
     "Exponential",
     "Gaussian",
+    "GaussianRounds",
     "Laplace",
     "Mechanism",
     "NoNoise",
@@ -234,7 +235,8 @@ class PairedLaplace(AddsNoise):
 class Gaussian(AddsNoise):
     """Real Gaussian noise, rounded; the scale is its standard deviation σ."""
 
-    label = family = "gaussian"
+    label: ClassVar[str] = "gaussian"
+    family = "gaussian"
     spread = 1.0
     by_l2 = True
 
@@ -251,6 +253,27 @@ class Gaussian(AddsNoise):
 
     def tail(self, reach: float) -> float:
         return math.erfc(reach / self.scale / math.sqrt(2)) / 2
+
+
+@dataclass(frozen=True)
+class GaussianRounds(Gaussian):
+    """Gaussian noise on weights of keys in several rounds, each with a threshold on the sums of noisy weights so far.
+
+    The scale is the standard deviation in one round.
+    """
+
+    thresholds: tuple[int, ...] = ()
+
+    label = "gaussian_rounds"
+
+    def rho(self, bound: Sensitivity) -> Fraction:
+        """The rounds add up: rounds · l2² / 2σ²."""
+        return len(self.thresholds) * super().rho(bound)
+
+    def event(self, bound: Sensitivity) -> Event:
+        """All rounds together are one Gaussian mechanism."""
+        noise = float(Fraction(self.scale)) / bound.l2 / math.sqrt(len(self.thresholds))
+        return {"class_name": "GaussianDpEvent", "fields": {"noise_multiplier": noise}}
 
 
 @dataclass(frozen=True)

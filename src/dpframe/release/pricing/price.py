@@ -29,6 +29,7 @@ from dpframe.release.pricing.allocation import (
     rounded_laplace_of,
     split,
 )
+from dpframe.release.pricing.key_rounds import check_rounds, rounds_for_epsilon, rounds_for_rho
 from dpframe.release.pricing.noise import NoisePlan
 from dpframe.release.pricing.zcdp import rho_of_choice
 from dpframe.theory.formulas.loss import calibration
@@ -104,6 +105,8 @@ class EpsilonPrice(Price):
                 A total that no unit can change takes no part of the price, and no noise
         Source: Desfontaines et al. 2020, arXiv:2006.03684, for keys; and as `allocate_epsilon`
         """
+        if question.in_rounds:
+            return rounds_for_epsilon(question, self.amount, self.delta, self.noise)
         noise = _possible(question, self.noise)
         if noise is NoiseKind.GAUSSIAN and self.delta == 0:
             raise DeltaRequired("Gaussian noise needs a δ above 0: release(epsilon=..., delta=1e-6).")
@@ -139,6 +142,8 @@ class RhoPrice(Price):
 
         Choices are made by the exponential mechanism, or by permute-and-flip if its error is smaller.
         """
+        if question.in_rounds:
+            return rounds_for_rho(question, self.amount, self.delta, self.noise)
         noise = NoiseKind.GAUSSIAN if _gaussian_alone(question, self.noise) else self.noise
         allocations = allocate_rho(parts_of(question), self.amount, self.delta, noise)
         plans = (planned(question, allocation, self.cost(allocation, [question])) for allocation in allocations)
@@ -163,6 +168,7 @@ class EpsilonFromRho(Price):
     def plan(self, question: Question) -> NoisePlan:
         """Laplace noise of each part of ε, and choices by permute-and-flip, which cost `choices_rho`."""
         _gaussian_alone(question, NoiseKind.LAPLACE)
+        check_rounds(question, laplace=question.in_rounds)
         if self.noise is NoiseKind.GAUSSIAN:
             raise InvalidPrice(
                 "Gaussian noise has no ε of its own; from this budget it is paid in ρ: release(rho=0.01)."

@@ -17,7 +17,7 @@ from typing import Any
 
 from dpframe.budget import Loss
 from dpframe.plan import Derivation, render_html, render_text
-from dpframe.theory.formulas.loss import zcdp_to_epsilon
+from dpframe.theory.formulas.loss import ROUNDS, zcdp_to_epsilon
 
 __all__ = ["Report", "loss_json", "statement"]
 
@@ -278,6 +278,12 @@ def _about_keys(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
     if row["mechanism"] == "truncated_geometric":
         rule = "the optimal rule (truncated_geometric)"
         how = f"where {column!r} is {threshold} a group is as likely released as not, and likelier where it is more"
+    elif row["mechanism"] == "gaussian_rounds":
+        rule = f"noisy weights in {ROUNDS} rounds (gaussian_rounds)"
+        how = (
+            f"after the last round a key is released where the mean of its noisy {column!r} over the rounds is at "
+            f"least {threshold}; after earlier rounds it needs more"
+        )
     else:
         rule, how = "a noisy count", f"a group is released where {column!r} with its noise is at least {threshold}"
     return [f"Keys were found by {rule}: {how}."]

@@ -18,6 +18,7 @@ from dpframe.theory.formulas.loss.composition import (
     group_privacy,
     group_privacy_rho,
 )
+from dpframe.theory.formulas.loss.key_rounds import ROUNDS, dropped_below, round_thresholds
 from dpframe.theory.formulas.loss.key_selection import (
     as_likely_as_not,
     rest_scale,
@@ -59,6 +60,7 @@ from dpframe.theory.formulas.loss.renyi import (
 
 __all__ = [
     "PRIOR",
+    "ROUNDS",
     "Family",
     "amplification_by_sampling",
     "as_likely_as_not",
@@ -70,6 +72,7 @@ __all__ = [
     "count_scale_rho",
     "discrete_laplace_delta",
     "discrete_laplace_renyi",
+    "dropped_below",
     "fewer_rows",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -93,6 +96,7 @@ __all__ = [
     "renyi_to_epsilon",
     "rest_scale",
     "rho_within",
+    "round_thresholds",
     "rounded_error",
     "selection_scale",
     "selection_start",

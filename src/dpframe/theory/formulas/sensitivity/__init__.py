@@ -17,15 +17,22 @@ from dpframe.theory.formulas.sensitivity.pairs import (
 from dpframe.theory.formulas.sensitivity.periods import (
     period_totals,
 )
+from dpframe.theory.formulas.sensitivity.spread import (
+    MOST_KEYS,
+    key_weights,
+    spread_weight,
+)
 from dpframe.theory.formulas.sensitivity.vectors import (
     tight_l1,
     tight_l2,
 )
 
 __all__ = [
+    "MOST_KEYS",
     "Contribution",
     "Relation",
     "Sensitivity",
+    "key_weights",
     "merged",
     "pair_gains",
     "pair_scale",
@@ -33,6 +40,7 @@ __all__ = [
     "period_totals",
     "rounding",
     "row_counts",
+    "spread_weight",
     "tight_l1",
     "tight_l2",
     "unit_counts",
