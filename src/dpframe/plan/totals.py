@@ -21,6 +21,7 @@ __all__ = [
     "Total",
     "TotalKind",
     "bounds_of",
+    "candidates_of",
     "cube_total",
     "distinct_total",
     "in_ticks",
@@ -32,6 +33,7 @@ __all__ = [
     "row_total",
     "square_total",
     "sum_total",
+    "tree_total",
     "unit_sum_total",
     "units_total",
     "value_total",
@@ -52,6 +54,7 @@ class TotalKind(StrEnum):
     DISTINCT = "distinct"
     RANKS = "ranks"
     MODES = "modes"
+    TREE = "tree"
     INTERACTION = "interaction"
 
     def __repr__(self) -> str:
@@ -75,15 +78,16 @@ _COMPUTED = {
 
 @dataclass(frozen=True)
 class Total:
-    """One number for each group: an integer that noise is added to, or scores by which a candidate is chosen.
+    """One number for each group that noise is added to, or a tree of them, or scores by which a candidate is chosen.
 
     `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
     which adds (value - about)² instead of the value; its cube for "cube"; 1 for "log",
     which adds the natural logarithm). "distinct" is the number of different values; "ranks" chooses the
     candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
-    also how far from it the quantile may be, at that confidence. "modes" chooses the most frequent of the listed
-    `values`, or the first of them, in as many `rounds`.
+    also how far from it the quantile may be, at that confidence. "tree" is the number of rows in each block of a tree
+    over the candidates; its sensitivity is that of one level. "modes" chooses the most frequent of the listed `values`,
+    or the first of them, in as many `rounds`.
     """
 
     kind: TotalKind
@@ -105,7 +109,12 @@ class Total:
     @property
     def additive(self) -> bool:
         """Whether it is a sum over units. One pass over the rows adds up all of these totals."""
-        return self.kind not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES)
+        return self.kind not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES, TotalKind.TREE)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether it is a tree of rows over candidates, see `theory.formulas.rank_trees`."""
+        return self.kind == TotalKind.TREE
 
     @property
     def of_units(self) -> bool:
@@ -398,13 +407,37 @@ def rank_total(column: Column, bounds: Bounds, rank: Fraction, unit_limits: Unit
 
     Errors: InvalidBounds if the distance between the bounds is too large for a float
     """
-    if Fraction(bounds.upper) - Fraction(bounds.lower) > 10**300:
-        raise InvalidBounds(f"{what}: values this far apart are beyond floats; keep bounds 1e300 apart.")
+    candidates = candidates_of(column, bounds, what)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
     bound = maps.row_places(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
-    candidates = Candidates.between(bounds, whole=is_whole(column))
     bound, ci = bound.scaled(2**fraction), unit_limits.ci if 0 < rank < 1 else None
     return Total(TotalKind.RANKS, column, UNIT_GRID, fraction, bound, candidates=candidates, rank=rank, ci=ci)
+
+
+def tree_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
+    """The rows in each block of a tree over the candidates, per group, for quantiles and distribution functions.
+
+    Input:  column; bounds (column unit); what was asked
+    Output: a total whose sensitivity is that of one level of the tree; see `theory.formulas.rank_trees.RankTree` for
+            all of them
+    Bound:  the blocks of one level are disjoint, so a group's rows are divided over them. Under add-remove one unit
+            adds at most k rows to a block and K to all blocks of all groups. Under replace one unit's rows leave and
+            another's enter. Both may be in other blocks, of any number of groups: so blocks, unlike groups, have no
+            number that the change is limited to. A block changes by at most k, and all blocks by at most 2K
+    Source: `dpframe.theory.formulas.sensitivity.grouped.row_counts`, without a number of cells
+    Errors: InvalidBounds if the distance between the bounds is too large for a float
+    """
+    fraction = FRACTION_BITS if unit_limits.weighted else 0
+    bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation).scaled(2**fraction)
+    candidates = candidates_of(column, bounds, what)
+    return Total(TotalKind.TREE, column, UNIT_GRID, fraction, bound, candidates=candidates)
+
+
+def candidates_of(column: Column, bounds: Bounds, what: str) -> Candidates:
+    """The candidates of a quantile. Errors: InvalidBounds if the distance between the bounds is too large."""
+    if Fraction(bounds.upper) - Fraction(bounds.lower) > 10**300:
+        raise InvalidBounds(f"{what}: values this far apart are beyond floats; keep bounds 1e300 apart.")
+    return Candidates.between(bounds, whole=is_whole(column))
 
 
 def mode_total(

@@ -60,6 +60,7 @@ class AskedFrame(Hints, Generic[Table_co]):
         layout: Layout | None = None,
         other: Key | None = None,
     ) -> Query[Table_co]:
+        aggregates = tuple(part for name, aggregate in aggregates for part in aggregate.columns(name))
         asked = Question(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb, other=other)
         return Query(asked, self._budget)
 
@@ -75,7 +76,8 @@ class AskedGroups(Hints, Generic[Table_co]):
         self._groups, self._budget = groups, budget
 
     def _query(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query[Table_co]:
-        return Query(replace(self._groups, aggregates=aggregates), self._budget)
+        columns = tuple(part for name, aggregate in aggregates for part in aggregate.columns(name))
+        return Query(replace(self._groups, aggregates=columns), self._budget)
 
 
 class _Whose(TypedDict, total=False):
