@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import Literal
@@ -115,6 +115,14 @@ class Total:
     def is_tree(self) -> bool:
         """Whether it is a tree of rows over candidates, see `theory.formulas.rank_trees`."""
         return self.kind == TotalKind.TREE
+
+    @property
+    def group_square(self) -> Fraction:
+        """The largest sum of squared changes in one group; a tree's is that of one level.
+
+        In a tree one unit's rows may leave a block of at most linf rows, and another's enter one.
+        """
+        return self.sensitivity.exact_linf**2 * (2 if self.is_tree else 1)
 
     @property
     def of_units(self) -> bool:
@@ -422,13 +430,14 @@ def tree_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: st
             all of them
     Bound:  the blocks of one level are disjoint, so a group's rows are divided over them. Under add-remove one unit
             adds at most k rows to a block and K to all blocks of all groups. Under replace one unit's rows leave and
-            another's enter. Both may be in other blocks, of any number of groups: so blocks, unlike groups, have no
-            number that the change is limited to. A block changes by at most k, and all blocks by at most 2K
+            another's enter, in other blocks of one group or in other groups. A block changes by at most k, and all
+            blocks by at most 2K. l0 counts groups, as for ranks
     Source: `dpframe.theory.formulas.sensitivity.grouped.row_counts`, without a number of cells
     Errors: InvalidBounds if the distance between the bounds is too large for a float
     """
     fraction = FRACTION_BITS if unit_limits.weighted else 0
     bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation).scaled(2**fraction)
+    bound = replace(bound, l0=bound.l0 if unit_limits.cells is None else min(bound.l0, unit_limits.cells))
     candidates = candidates_of(column, bounds, what)
     return Total(TotalKind.TREE, column, UNIT_GRID, fraction, bound, candidates=candidates)
 

@@ -44,7 +44,7 @@ class QuantileEstimator(Estimator):
         least, most = (float(end) * output.ticks for end in output.bounds)
         total = output.totals[0][1]
         if total.is_tree:
-            return tree_interval(output, alpha, parts, least, most)
+            return tree_interval(output, alpha, numbers, parts, (least, most))
         if total.ci is None:
             return _likely(output, plan, alpha, numbers, rows)
         low, high = (np.clip(parts[name] * output.ticks, least, most) for name in end_names(output.name))

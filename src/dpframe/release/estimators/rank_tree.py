@@ -31,7 +31,7 @@ class CdfEstimator(Estimator):
     def interval(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
-        return tree_interval(output, alpha, parts, 0.0, 1.0)
+        return tree_interval(output, alpha, numbers, parts, (0.0, 1.0))
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error of a share for this many values, at most 1."""
@@ -69,14 +69,19 @@ def tree_ends(output: ReleasedColumn, noisy: Noisy) -> dict[str, Floats]:
     return ends
 
 
-def tree_interval(output: ReleasedColumn, alpha: float, parts: Parts, least: float, most: float) -> Interval:
-    """The kept interval of at least this confidence, inside [least, most]; all of that beyond the confidences kept."""
+def tree_interval(
+    output: ReleasedColumn, alpha: float, numbers: Floats, parts: Parts, ends: tuple[float, float]
+) -> Interval:
+    """The kept interval of at least this confidence, inside the ends; all between these beyond the confidences kept.
+
+    It is widened to the released number, which may be beside it, since that follows from other estimates too.
+    """
+    least, most = ends
     kept = [tried for tried in _ALPHAS if tried <= alpha * (1 + 1e-9)]
     if kept:
         low, high = (np.clip(parts[name] * output.ticks, least, most) for name in _names(output, kept[0]))
-        return low, high
-    size = parts[_names(output, _ALPHAS[0])[0]].shape
-    return np.full(size, least), np.full(size, most)
+        return np.minimum(low, numbers), np.maximum(high, numbers)
+    return np.full(numbers.shape, least), np.full(numbers.shape, most)
 
 
 def tree_expected_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float) -> float:

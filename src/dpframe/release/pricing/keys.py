@@ -48,17 +48,17 @@ def rule(decided_by: Allotment, noises: Sequence[Noise], delta: Fraction) -> tup
 def joint_threshold(decided_by: Allotment, noises: Sequence[Noise], epsilon: Fraction, delta: Fraction) -> int | None:
     """The threshold on a Gaussian number that shares δ with the noise; see `threshold_beside_noise`.
 
-    Bound: in at most j groups the square of a total's move is at most j·linf², and at most l2²
+    Bound: in at most j groups the square of a total's move is at most j·`group_square`, and at most l2²
     """
-    bounds = [noise.allotment.total.sensitivity for noise in noises]
+    totals = [noise.allotment.total for noise in noises]
     scales = [noise.scale for noise in noises]
 
     def mu(groups: int) -> float:
-        return gaussian_mu([min(b.l2_squared, groups * b.exact_linf**2) for b in bounds], scales)
+        return gaussian_mu([min(m.sensitivity.l2_squared, groups * m.group_square) for m in totals], scales)
 
     scale = next(noise.scale for noise in noises if noise.allotment is decided_by)
     step = int(decided_by.total.sensitivity.exact_linf)
-    return threshold_beside_noise(delta, epsilon, max(b.l0 for b in bounds), scale, step, mu)
+    return threshold_beside_noise(delta, epsilon, max(m.sensitivity.l0 for m in totals), scale, step, mu)
 
 
 def of_the_rest(allotment: Allotment, noises: Sequence[Noise]) -> Noise:

@@ -38,7 +38,7 @@ class Noise:
 
     @property
     def tree(self) -> RankTree | None:
-        """The tree whose blocks are measured; None for one number. The scale is that of a level with the whole price."""
+        """The tree whose blocks are measured; None for one number. The scale is a level's at the whole price."""
         total = self.allotment.total
         if not total.is_tree or total.candidates is None:
             return None
