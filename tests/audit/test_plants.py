@@ -53,6 +53,7 @@ from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.pricing import allocation, mechanisms
+from dpframe.theory.formulas import rank_trees
 from dpframe.theory.formulas.loss import calibration
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss import quantile_selection as ranks
@@ -492,6 +493,31 @@ def a_sum_of_the_users_own_fails():
     return raises(Exception, lambda: exact(frame.sum("w", (0, 9), max_rows=1)))
 
 
+def levels_of_a_tree_do_not_add_up():
+    """The scales of the noise that a tree draws, beside the ε that is charged."""
+    frame, drawn = protected({"u": [1, 2], "n": [1, 3]}), []
+    real = mechanisms.rounded_laplace
+    mechanisms.rounded_laplace = lambda scale, size: drawn.append(Fraction(scale)) or real(scale, size)
+    try:
+        query = frame.quantile("n", [0.2, 0.5, 0.8], (0, 99), max_rows=1)
+        query.release(epsilon=1.0)
+    finally:
+        mechanisms.rounded_laplace = real
+    size = query._question.allotments[0].total.sensitivity.exact_l1
+    return sum(size / scale for scale in drawn) > 1
+
+
+def blocks_move_by_more_than_claimed():
+    """Under replace, one row leaves a place and another enters a second place of the only group."""
+    frames = [
+        dp.protect(pl.DataFrame({"u": [1], "n": [n]}), unit="u", neighbors="replace", budget=dp.Budget(epsilon=1.0))
+        for n in (0, 9)
+    ]
+    queries = [frame.cdf("n", [5], (0, 9), max_rows=1) for frame in frames]
+    here, there = (np.array(exact(query)[0]) for query in queries)
+    return np.abs(here - there).sum() > queries[0]._question.allotments[0].total.sensitivity.exact_l1
+
+
 def quantiles_end_at_64_bits():
     """Of a hundred people with 2^64 - 1, the median is in the upper half of the numbers that are asked about."""
     frame = protected({"u": range(100), "x": pl.Series([2**64 - 1] * 100, dtype=pl.UInt64)})
@@ -749,6 +775,22 @@ PLANTS = [
         "rho / total.choices",
         "rho",
         choices_in_rho_do_not_add_up,
+        14,
+    ),
+    Plant(
+        "each level of a tree has the noise of the whole price",
+        rank_trees.RankTree.scale_of,
+        "float_up(Fraction(scale) / part)",
+        "float_up(Fraction(scale))",
+        levels_of_a_tree_do_not_add_up,
+        14,
+    ),
+    Plant(
+        "blocks of a tree move as groups do",
+        measures.tree_total,
+        "unit_limits.table.relation)",
+        "unit_limits.table.relation, unit_limits.cells)",
+        blocks_move_by_more_than_claimed,
         14,
     ),
     Plant(

@@ -83,7 +83,7 @@ def fitted_tree(noise: Noise, counts: NDArray[Any]) -> FittedRanks:
     for level, (exact, part) in enumerate(zip(tree.levels(counts), tree.parts, strict=True)):
         if part:
             noises = replace(mechanism, scale=tree.scale_of(level, mechanism.scale)).draw(exact.size)
-            noisy.append(plus(exact, noises.reshape(exact.shape)))
+            noisy.append(plus(exact.ravel(), noises).reshape(exact.shape))
         else:
             noisy.append(np.zeros(exact.shape))
     return tree.fitted(noisy, float(noise.allotment.total.unit), mechanism.variance, counts.shape[1])
@@ -197,7 +197,7 @@ def _nearest(values: Any, divisor: int) -> Any:
 
 
 def _large(values: Any) -> bool:
-    return bool(values.size) and max(int(values.max()), -int(values.min())) >= _LARGEST
+    return bool(len(values)) and max(int(values.max()), -int(values.min())) >= _LARGEST
 
 
 # What is suppressed
