@@ -339,8 +339,9 @@ def tree_is_better(ranks: tuple[Fraction, ...], places: int) -> bool:
     Output: whether the tree of Laplace noise has the smaller mean error
     Bound:  with ε and l1 = 1, the choice of each of r ranks q = a/b is permute-and-flip of scale
             2·max(a, b - a)/b·r rows (`rank_scale`). It is off by about one scale, and public rows move it by
-            PRIOR·|q - s| scales at a part s of the range, in the mean PRIOR/3 (`rank_prior`). The mean error of the
-            tree is at most `RankTree.error` times the deviation √2 of Laplace noise. Both errors are in inverse
+            PRIOR·|q - s| scales at a part s of the range, in the mean PRIOR/3 (`rank_prior`). The error of
+            the tree is a sum of many noises, nearly normal: in the mean √(2/π) times `RankTree.error` times the
+            deviation √2 of Laplace noise. Both errors are in inverse
             proportion to ε, and both grow with l1, so that price and limits do not matter. Under ρ the choices grow
             with √r and the tree needs less noise; the choice of ε is taken there too
     Source: ours
@@ -352,4 +353,4 @@ def tree_is_better(ranks: tuple[Fraction, ...], places: int) -> bool:
         return False
     scales = [2 * rank_terms(rank)[0] / rank_terms(rank)[1] * len(ranks) for rank in ranks]
     choices = sum(scales) / len(scales) * (1 + PRIOR / 3)
-    return rank_tree(places, normal=False).error * math.sqrt(2) < choices
+    return rank_tree(places, normal=False).error * math.sqrt(2) * math.sqrt(2 / math.pi) < choices
