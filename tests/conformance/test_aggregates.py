@@ -152,7 +152,7 @@ def hold(engine, names, unit, *, each):
             read = [held(cells.dtype, x).value for x in cells.cells]
             wrong = unlike(measure, values, (dtype, read))
             failures += [
-                f"{paid.names} {measure.total} of {at}: {values[r]}, for {cells.cells[r]!r:.80}" for r in wrong[:2]
+                f"{paid.names} {measure.kind} of {at}: {values[r]}, for {cells.cells[r]!r:.80}" for r in wrong[:2]
             ]
     TALLY.add(engine.name, {f"aggregate {type(a).__name__.lower()}" for a in accepted}, many, len(accepted))
     assert not failures, f"{len(failures)} failures on {engine.name}\n" + "\n".join(failures[:20])

@@ -40,6 +40,7 @@ from dpframe.theory.formulas.loss.loss import (
     zcdp_to_delta,
     zcdp_to_epsilon,
 )
+from dpframe.theory.formulas.loss.partitions import Spread, partition_delta, partition_threshold
 from dpframe.theory.formulas.loss.quantile_selection import (
     PRIOR,
     choices_rho,
@@ -60,6 +61,7 @@ from dpframe.theory.formulas.loss.renyi import (
 __all__ = [
     "PRIOR",
     "Family",
+    "Spread",
     "amplification_by_sampling",
     "as_likely_as_not",
     "basic_composition",
@@ -84,6 +86,8 @@ __all__ = [
     "laplace_rho",
     "laplace_scale",
     "noise_error",
+    "partition_delta",
+    "partition_threshold",
     "pure_to_zcdp",
     "rank_prior",
     "rank_scale",
