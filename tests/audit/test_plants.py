@@ -38,8 +38,8 @@ from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import expressions, integers, keys, limits, rows
 from dpframe.engine.totals import _assembled, sealed
 from dpframe.errors import BudgetError, DpFrameError, EngineError, UnsupportedOperation, WrongType
-from dpframe.noise import bits
-from dpframe.plan import columns, operations, types
+from dpframe.noise import bits, family_tail
+from dpframe.plan import choice_totals, columns, operations, types
 from dpframe.plan import totals as measures
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
@@ -54,7 +54,7 @@ from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.pricing import allocation, mechanisms
 from dpframe.theory.formulas import rank_trees
-from dpframe.theory.formulas.loss import calibration
+from dpframe.theory.formulas.loss import calibration, partitions
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss import quantile_selection as ranks
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
@@ -493,6 +493,13 @@ def a_sum_of_the_users_own_fails():
     return raises(Exception, lambda: exact(frame.sum("w", (0, 9), max_rows=1)))
 
 
+def a_threshold_is_below_the_worst_spread():
+    """One unit alone in three groups, with 30, 30 and 29 rows of at most 89 in all."""
+    limit = partitions.partition_threshold(1e-3, partitions.Spread(3, 30, 89), "laplace", 20.0)
+    hidden = [1 - family_tail("laplace", 20.0, limit - rows) for rows in (30, 30, 29)]
+    return 1 - hidden[0] * hidden[1] * hidden[2] > 1e-3
+
+
 def levels_of_a_tree_do_not_add_up():
     """The scales of the noise that a tree draws, beside the ε that is charged."""
     frame, drawn = protected({"u": [1, 2], "n": [1, 3]}), []
@@ -786,8 +793,16 @@ PLANTS = [
         14,
     ),
     Plant(
+        "a unit has rows in all of its groups but one",
+        partitions.Spread.of,
+        "(self.least + rest, 1)",
+        "(self.least, 1)",
+        a_threshold_is_below_the_worst_spread,
+        3,
+    ),
+    Plant(
         "blocks of a tree move as groups do",
-        measures.tree_total,
+        choice_totals.tree_total,
         "unit_limits.table.relation)",
         "unit_limits.table.relation, unit_limits.cells)",
         blocks_move_by_more_than_claimed,

@@ -37,11 +37,12 @@ class RankTree:
             its children, …, for the leaves. They add up to 1, and a level with part 0 is not measured. normal: whether
             the noise is Gaussian, so that parts are of ρ or μ²; else it is Laplace, and parts are of ε
     Output: `leaves` is the product of the degrees. Where the column has fewer places, the last leaves are empty
-    Bound:  one level is a histogram. It divides a group's rows, so one unit moves it by at most the l1 and l2 of the
-            rows per group and place (`row_counts`, see `plan.totals.tree_total`). Level i gets a part p_i of the price.
-            Laplace noise of scale b/p_i has the ε of l1·p_i/b, and the levels add up to l1/b: that of noise of scale b
-            on one level. Gaussian noise of σ/√p_i has the μ² of l2²·p_i/σ², and the levels add up to l2²/σ². So a tree
-            costs as much as one number of that sensitivity
+    Bound:  one level is a histogram. It divides a group's rows, so one unit moves it by at most the l1 and l2 of
+            `plan.choice_totals.tree_total`. Level i gets a part p_i of the price. Laplace noise of scale b/p_i has the
+            ε of l1·p_i/b, and the levels add up to l1/b: that of noise of scale b on one level. Gaussian noise of
+            σ/√p_i has the μ² of l2²·p_i/σ², and the levels add up to l2²/σ². So a tree costs as much as one number of
+            that sensitivity, in ε and in ρ: the ρ of Laplace noise is a convex function of its ε that is 0 at 0, so
+            the parts cost no more than the whole
     Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942; Dwork and Roth 2014, theorem 3.16, for adding up
 
     >>> tree = RankTree((2, 2), (Fraction(0), Fraction(1, 2), Fraction(1, 2)), normal=False)
@@ -291,7 +292,7 @@ def _shapes(places: int) -> list[tuple[int, ...]]:
     """The degrees of the trees to try, from the root down."""
     if places == 1:
         return [(1,)]
-    shapes = {(places,)} if places <= _MOST_CHILDREN else set()
+    shapes: set[tuple[int, ...]] = {(places,)} if places <= _MOST_CHILDREN else set()
     for children in range(2, min(_MOST_CHILDREN, places) + 1):
         below = 1
         while children ** (below + 1) < places:
