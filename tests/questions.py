@@ -322,6 +322,11 @@ AREAS = {
         "ranks": lambda f: f.group_by("yes", max_groups=2, max_rows_per_group=3).agg(
             q=dp.median("x", bounds=(-3, 10)), m=dp.min("a", bounds=(-5, 9)), n=dp.quantile("i", 0.9, bounds=(-9, 9))
         ),
+        "trees": lambda f: f.group_by("yes", max_groups=2, max_rows_per_group=3).agg(
+            q=dp.quantile("x", [0.1, 0.5, 0.9], bounds=(-3, 10)),
+            c=dp.cdf("i", [-2, 0, 5], bounds=(-9, 9)),
+            t=dp.cdf("time", [TIME(2020, 1, 1)], bounds=(TIME(2019, 1, 1), TIME(2022, 1, 1))),
+        ),
         "distinct": lambda f: f.group_by("yes", max_groups=2, max_rows_per_group=99).agg(
             c=dp.n_unique("city"), d=dp.n_unique("day"), x=dp.n_unique("a")
         ),

@@ -27,6 +27,7 @@ from dpframe.plan.question import Question
 from dpframe.plan.steps.basic import source_of
 from dpframe.release.answer.selection import rank_scores, reach_scores
 from dpframe.theory.formulas.loss.quantile_selection import rank_terms
+from dpframe.theory.formulas.rank_trees import rank_tree
 from strategies import hashed_by
 
 # The universe: 12 kinds of rows, and all tables of up to 4 of them.
@@ -167,6 +168,27 @@ def rank_cost(measure: Any, moved: np.ndarray) -> Fraction:
     """What choices on scores that moved so cost, in rows: the largest move of each group, added over the groups."""
     change, _ = rank_terms(measure.rank)
     return Fraction(int(np.abs(moved).max(axis=2).sum(axis=1).max()), change)
+
+
+def tree_sizes(measure: Any, counts: np.ndarray, here: np.ndarray, there: np.ndarray) -> dict[str, tuple[Any, Any]]:
+    """How far every level of the trees moves, beside the claim: all levels of Laplace and of Gaussian noise."""
+    claim, sizes = measure.sensitivity, []
+    for normal in (False, True):
+        for level in rank_tree(measure.candidates.count, normal=normal).levels(counts.reshape(-1, counts.shape[-1])):
+            blocks = level.reshape(*counts.shape[:2], -1)
+            moved = blocks[there] - blocks[here]
+            _, l1, l2, linf = reached(moved.reshape(len(moved), -1))
+            groups = int((moved != 0).any(axis=2).sum(axis=1).max())
+            square = int((moved.astype(object) ** 2).sum(axis=2).max())
+            sizes.append((groups, l1, l2, linf, square))
+    l0, l1, l2, linf, square = (max(size) for size in zip(*sizes, strict=True))
+    return {
+        "tree l0": (l0, claim.l0),
+        "tree l1": (l1, claim.exact_l1),
+        "tree l2": (l2, claim.l2_squared),
+        "tree linf": (linf, claim.exact_linf),
+        "tree group": (square, measure.group_square),
+    }
 
 
 def mode_cost(moved: np.ndarray) -> int:

@@ -149,6 +149,7 @@ QUESTIONS = [
     lambda f: f.count_units(),
     lambda f: f.sum("x", (0, 1), **limited(f, max_rows=2)),
     lambda f: f.agg(d=dp.n_unique("shop"), m=dp.median("day", SPAN), s=dp.sum("n", (0, 5)), **limited(f, max_rows=2)),
+    lambda f: f.agg(q=dp.quantile("x", [0.2, 0.5, 0.8], (0, 9)), c=dp.cdf("day", SPAN, SPAN), **limited(f, max_rows=2)),
     lambda f: f.group_by("city", keys=KEYS["city"], **limited(f, max_groups=1, max_rows_per_group=2)).std("n", (0, 5)),
     lambda f: f.skew("x", (0, 9), **limited(f, max_rows=2)),
     lambda f: f.geometric_mean("x", (1, 9), **limited(f, max_rows=2)),

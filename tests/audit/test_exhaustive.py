@@ -86,6 +86,7 @@ AGGREGATES = {
     "upper": dp.quantile("i", 0.75, bounds=(-1, 3)),
     "high": dp.max("i", bounds=(-1, 3)),
     "common": dp.mode("i", keys=[-1, 3, 7]),
+    "upto": dp.cdf("i", [0, 2], bounds=(-1, 3)),
 }
 
 
@@ -134,6 +135,8 @@ class Tally:
                 if 0 < measure.rank < 1:
                     scores = batches.all_reach_scores(measure, values[measure.key])
                     found["reach l1"] = (batches.reach_cost(measure, scores[there] - scores[here]), claim.exact_l1)
+            elif measure.is_tree:
+                found = batches.tree_sizes(measure, values[measure.key], here, there)
             else:
                 cells = values.get(measure.key)
                 if cells is None:  # a margin of a crosstab, made of its cells

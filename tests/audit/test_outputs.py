@@ -116,6 +116,18 @@ KINDS = {
         0.0,
     ),
     "median": (ADD, lambda t, r: numbers(grouped(t, r).median("n", (0, 15)).release(epsilon=1.0)), 1.0, 0.0),
+    "quantiles of a tree": (
+        ADD,
+        lambda t, r: numbers(grouped(t, r).quantile("n", [0.25, 0.5, 0.75], (0, 15)).release(epsilon=1.0)),
+        1.0,
+        0.0,
+    ),
+    "distribution function": (
+        REPLACE,
+        lambda t, r: numbers(grouped(t, r).cdf("n", [1, 7], (0, 15)).release(epsilon=1.0)),
+        1.0,
+        0.0,
+    ),
     "maximum": (REPLACE, lambda t, r: numbers(grouped(t, r).max("n", (0, 15)).release(epsilon=1.0)), 1.0, 0.0),
     "most frequent": (ADD, lambda t, r: numbers(grouped(t, r).mode("n", FEW).release(epsilon=1.0)), 1.0, 0.0),
     "two most frequent": (

@@ -39,8 +39,8 @@ from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import expressions, integers, key_weights, keys, limits, rows
 from dpframe.engine.totals import _assembled, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
-from dpframe.noise import bits
-from dpframe.plan import columns, operations, types
+from dpframe.noise import bits, family_tail
+from dpframe.plan import choice_totals, columns, operations, types
 from dpframe.plan import totals as measures
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
@@ -55,7 +55,8 @@ from dpframe.release.auto import clipping_bounds as clipping
 from dpframe.release.auto import noisy_histograms
 from dpframe.release.auto import value_histograms as values
 from dpframe.release.pricing import allocation, mechanisms
-from dpframe.theory.formulas.loss import calibration, key_rounds
+from dpframe.theory.formulas import rank_trees
+from dpframe.theory.formulas.loss import calibration, key_rounds, partitions
 from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.loss import quantile_selection as ranks
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
@@ -494,6 +495,38 @@ def a_sum_of_the_users_own_fails():
     return raises(Exception, lambda: exact(frame.sum("w", (0, 9), max_rows=1)))
 
 
+def a_threshold_is_below_the_worst_spread():
+    """One unit alone in three groups, with 30, 30 and 29 rows of at most 89 in all."""
+    limit = partitions.partition_threshold(1e-3, partitions.Spread(3, 30, 89), "laplace", 20.0)
+    hidden = [1 - family_tail("laplace", 20.0, limit - rows) for rows in (30, 30, 29)]
+    return 1 - hidden[0] * hidden[1] * hidden[2] > 1e-3
+
+
+def levels_of_a_tree_do_not_add_up():
+    """The scales of the noise that a tree draws, beside the ε that is charged."""
+    frame, drawn = protected({"u": [1, 2], "n": [1, 3]}), []
+    real = mechanisms.rounded_laplace
+    mechanisms.rounded_laplace = lambda scale, size: drawn.append(Fraction(scale)) or real(scale, size)
+    try:
+        query = frame.quantile("n", [0.2, 0.5, 0.8], (0, 99), max_rows=1)
+        query.release(epsilon=1.0)
+    finally:
+        mechanisms.rounded_laplace = real
+    size = query._question.allotments[0].total.sensitivity.exact_l1
+    return sum(size / scale for scale in drawn) > 1
+
+
+def blocks_move_by_more_than_claimed():
+    """Under replace, one row leaves a place and another enters a second place of the only group."""
+    frames = [
+        dp.protect(pl.DataFrame({"u": [1], "n": [n]}), unit="u", neighbors="replace", budget=dp.Budget(epsilon=1.0))
+        for n in (0, 9)
+    ]
+    queries = [frame.cdf("n", [5], (0, 9), max_rows=1) for frame in frames]
+    here, there = (np.array(exact(query)[0]) for query in queries)
+    return np.abs(here - there).sum() > queries[0]._question.allotments[0].total.sensitivity.exact_l1
+
+
 def quantiles_end_at_64_bits():
     """Of a hundred people with 2^64 - 1, the median is in the upper half of the numbers that are asked about."""
     frame = protected({"u": range(100), "x": pl.Series([2**64 - 1] * 100, dtype=pl.UInt64)})
@@ -796,6 +829,30 @@ PLANTS = [
         "rho / total.choices",
         "rho",
         choices_in_rho_do_not_add_up,
+        14,
+    ),
+    Plant(
+        "each level of a tree has the noise of the whole price",
+        rank_trees.RankTree.scale_of,
+        "float_up(Fraction(scale) / part)",
+        "float_up(Fraction(scale))",
+        levels_of_a_tree_do_not_add_up,
+        14,
+    ),
+    Plant(
+        "a unit has rows in all of its groups but one",
+        partitions.Spread.of,
+        "(self.least + rest, 1)",
+        "(self.least, 1)",
+        a_threshold_is_below_the_worst_spread,
+        3,
+    ),
+    Plant(
+        "blocks of a tree move as groups do",
+        choice_totals.tree_total,
+        "unit_limits.table.relation)",
+        "unit_limits.table.relation, unit_limits.cells)",
+        blocks_move_by_more_than_claimed,
         14,
     ),
     Plant(

@@ -24,12 +24,12 @@ CLASSES = {
         "facts": "budget columns neighbors unit",
         "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
         "groups": "group_by partition",
-        "questions": "agg count count_units crosstab geometric_mean histogram marginals max mean median min mode "
+        "questions": "agg cdf count count_units crosstab geometric_mean histogram marginals max mean median min mode "
         "n_unique quantile skew std sum top_k var",
     },
     dp.PrivateGroupBy: {
-        "questions": "agg count count_units geometric_mean keys max mean median min mode n_unique quantile skew std "
-        "sum top_k var"
+        "questions": "agg cdf count count_units geometric_mean keys max mean median min mode n_unique quantile skew "
+        "std sum top_k var"
     },
     dp.Query: {
         "facts": "accuracy epsilon_for explain plot sensitivity unit_columns",
@@ -51,12 +51,12 @@ CLASSES = {
         "to_parquet to_polars values when"
     },
     FrameAccessor: {
-        "pays": "agg count count_units crosstab geometric_mean histogram marginals max mean median min mode n_unique "
-        "quantile skew std sum top_k var"
+        "pays": "agg cdf count count_units crosstab geometric_mean histogram marginals max mean median min mode "
+        "n_unique quantile skew std sum top_k var"
     },
     SeriesAccessor: {
-        "pays": "count count_units geometric_mean histogram max mean median min mode n_unique quantile skew std sum "
-        "top_k var"
+        "pays": "cdf count count_units geometric_mean histogram max mean median min mode n_unique quantile skew std "
+        "sum top_k var"
     },
 }
 PROTECTED = (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, Batch)
@@ -138,6 +138,7 @@ STEPS = {
 ONE = {"max_rows": 2}
 QUESTIONS = {
     "agg": lambda f: f.agg(a=dp.count(), **ONE),
+    "cdf": lambda f: f.cdf("x", [1, 5], (0, 9), **ONE),
     "count": lambda f: f.count(**ONE),
     "count_units": lambda f: f.count_units(),
     "crosstab": lambda f: f.crosstab("city", "yes", keys={"city": ["Bonn"]}, **ONE),
@@ -158,6 +159,7 @@ QUESTIONS = {
 }
 GROUPED = {
     "agg": lambda g: g.agg(a=dp.count()),
+    "cdf": lambda g: g.cdf("x", [1, 5], (0, 9)),
     "count": lambda g: g.count(),
     "count_units": lambda g: g.count_units(),
     "geometric_mean": lambda g: g.geometric_mean("x", (1, 9)),

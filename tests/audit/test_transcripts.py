@@ -125,6 +125,13 @@ QUESTIONS = {
     "intervals": lambda f, p: [
         f.group_by("g", keys=KEYS["g"], **LIMITED).agg(m=dp.median("n", (0, 9)), k=dp.count()).release(**p, ci=0.9)
     ],
+    "several quantiles": alone(
+        lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).quantile("n", [0.2, 0.5, 0.7], bounds=(0, 9))
+    ),
+    "bounds of several quantiles": alone(lambda f: f.quantile("x", [0.3, 0.6, 0.9], bounds=dp.Auto(), max_rows=2)),
+    "a distribution function beside counts": alone(
+        lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).agg(c=dp.cdf("n", [2, 5], bounds=(0, 9)), k=dp.count())
+    ),
     "a row for each unit": alone(lambda f: f.per_unit(t=dp.sum("x", bounds=(-3, 9))).mean("t", bounds=dp.Auto())),
     "a batch": batch,
     "parts": parts,

@@ -56,6 +56,9 @@ def aggregates(name: str, dtype: Any) -> list[Any]:
     made.append(dp.geometric_mean(name, bounds=(0.5, 1000.0)))
     for keys in (KEYS[family_of], [*KEYS[family_of], None]):
         made.append(dp.mode(name, keys=[utc(key) for key in keys]))
+    for low, high in BOUNDS.get(family_of, []):
+        bounds = (utc(low), utc(high))
+        made += [dp.quantile(name, [0.25, 0.5, 0.75], bounds=bounds), dp.cdf(name, [bounds[0]], bounds=bounds)]
     return made
 
 

@@ -70,7 +70,7 @@ def unlike(measure, totals, column):
     """The rows whose totals are wrong. Input: `column`: the cell of each row."""
     dtype, cells = column
     values = [ticks(dtype, cell) for cell in cells]
-    if measure.kind in ("ranks", "modes"):
+    if measure.kind in ("ranks", "tree", "modes"):
         return [
             row
             for row, (x, many) in enumerate(zip(values, totals, strict=True))

@@ -224,6 +224,7 @@ VERBS: Mapping[str, Ask] = {
     "skew()": lambda f: f.skew("items", bounds=(0, 12), max_rows=5),
     "geometric_mean()": lambda f: f.geometric_mean("items", bounds=(1, 12), max_rows=5),
     "quantile(several)": lambda f: f.quantile("spend", [0.1, 0.5, 0.99], bounds=(0, 150), max_rows=5),
+    "cdf()": lambda f: f.cdf("spend", [10, 50, 100], bounds=(0, 150), max_rows=5),
     "median()": lambda f: f.median("age", bounds=(18, 90), max_rows=1),
     "min()": lambda f: f.min("age", bounds=(0, 120), max_rows=5),
     "max()": lambda f: f.max("age", bounds=(0, 120), max_rows=5),
@@ -243,6 +244,7 @@ VERBS: Mapping[str, Ask] = {
         s=dp.sum("items", bounds=(0, 12), share=0.5),
     ),
     "group_by().top_k()": lambda f: f.group_by("home", **HOME).top_k("shop", 2, keys=list(SHOPS)),
+    "group_by().cdf()": lambda f: f.group_by("home", **HOME).cdf("age", [30, 60], bounds=(18, 90)),
     "group_by().quantile(several)": lambda f: f.group_by("home", **HOME).quantile("age", [0.25, 0.75], bounds=(18, 90)),
 }
 for _name, _ask in VERBS.items():

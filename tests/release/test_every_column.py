@@ -44,6 +44,7 @@ def aggregates(kind):
         "mean": (dp.mean("x", bounds), pl.Datetime("us") if kind == "date" else same),
         "median": (dp.median("x", bounds), ranked),
         "q": (dp.quantile("x", 0.9, bounds), ranked),
+        "q5": (dp.quantile("x", [0.1, 0.3, 0.5, 0.7, 0.9], bounds), ranked),
         "least": (dp.min("x", bounds), ranked),
         "most": (dp.max("x", bounds), ranked),
     }
@@ -57,6 +58,11 @@ def aggregates(kind):
         asked["skew"] = (dp.skew("x", bounds), pl.Float64)
         asked["geometric"] = (dp.geometric_mean("x", (0.5, 100)), pl.Float64)
     return asked
+
+
+def columns(kind):
+    """The released columns, each with its type."""
+    return {name: dtype for n, (made, dtype) in aggregates(kind).items() for name, _ in made.columns(n)}
 
 
 def rows_of(kind, *, without=(), empty=False):
@@ -93,7 +99,7 @@ def test_every_aggregate_runs_to_the_end_whatever_the_rows(kind, place):
     """Of a table, a neighbour, and none; at a low price, so that every value is far from the truth. Groups that must be
     found are so at a high one."""
     epsilon, noise = 1000 if place == "found" else 0.1, PLACES[place]
-    expected = {name: dtype for name, (_, dtype) in aggregates(kind).items()}
+    expected = columns(kind)
     for rows in (rows_of(kind), rows_of(kind, without=(3,)), rows_of(kind, empty=True)):
         query = asked_of(rows, kind, place)
         before = query.accuracy(epsilon=epsilon, delta=1e-6, noise=noise, assume_rows=50)
@@ -115,7 +121,7 @@ def test_every_aggregate_runs_to_the_end_whatever_the_rows(kind, place):
         bounds = KINDS[kind][2] or (0, 1)
         if kind == "date":  # the mean of dates is a time
             bounds = tuple(dt.datetime(day.year, day.month, day.day) for day in bounds)
-        names = ["mean", "median", "q", "least", "most"]
+        names = ["mean", "median", "q", "q5_0.1", "q5_0.9", "least", "most"]
         for column in (f"{name}{end}" for name in names for end in ("", "_low", "_high")):
             values = table[column].cast(pl.Datetime("us")) if kind == "date" else table[column]
             assert inside(values.to_list(), bounds), column
@@ -132,7 +138,7 @@ def test_every_aggregate_runs_to_the_end_whatever_the_rows(kind, place):
 def test_the_same_types_from_every_kind_of_table(kind, engine):
     asked = asked_of(brought(rows_of(kind), engine), kind, "listed")
     out = asked.release(epsilon=1, ci=0.9).to_polars()
-    assert {name: out.schema[name] for name in aggregates(kind)} == {n: d for n, (_, d) in aggregates(kind).items()}
+    assert {name: out.schema[name] for name in columns(kind)} == columns(kind)
 
 
 def test_counts_are_signed():

@@ -40,6 +40,7 @@ __all__ = [
     "read_mapping",
     "read_name",
     "read_names",
+    "read_points",
     "read_rank",
     "read_share",
     "read_values",
@@ -194,6 +195,24 @@ def read_by(step: Step, by: Iterable[object]) -> tuple[Step, tuple[str, ...], fr
     new = {name: expr for name, expr in computed.items() if expr._node != Name(name)}
     written = frozenset(new) & frozenset(step.table.columns)
     return (WithColumns(step, tuple(new.items())) if new else step), names, written
+
+
+def read_points(values: object, call: str) -> list[tuple[str, Any]]:
+    """Different numbers or times in a list, each with its label: `50`, `2.5`, `2024-01-31`. Errors: InvalidArgument."""
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable) or hasattr(values, "columns"):
+        raise InvalidArgument(f"{call}: points= is a list of values, such as points=[10, 20, 50].")
+    points = [plain(value) for value in in_order(values)]
+    if not points:
+        raise InvalidArgument(f"{call}: list at least one point, such as points=[10, 20, 50].")
+    if any(isinstance(point, bool) for point in points) or None in points:
+        raise InvalidArgument(f"{call}: points= are numbers or times, such as points=[10, 20, 50].")
+    for point in points:
+        check_interval(point, point, call)
+    labels = [f"{point:g}" if isinstance(point, (int, float)) else str(point) for point in points]
+    if len(set(labels)) != len(labels):
+        raise InvalidArgument(f"{call}: points= are different values, and differ in their first six digits.")
+    warn_of_computed_bounds(values, call)
+    return list(zip(labels, points, strict=True))
 
 
 def read_expr(value: object, call: str) -> Expr:

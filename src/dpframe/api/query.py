@@ -88,7 +88,7 @@ class Query(Hints, Generic[Table_co]):
         """The totals of this question, without noise, on a made-up table: to check `sensitivity`.
 
         Input:  table: any kind of table that can be protected, with the columns of the protected one
-        Output: for each noisy total its exact value per group (column unit); choices of ranks have none
+        Output: for each noisy total its exact value per group (column unit); choices of ranks and trees have none
         Errors: UnsupportedOperation for what is no table; EngineError where a column is missing
 
         `dpframe.theory.empirical_sensitivity(query, rows, size)` calls this on every small table there is.
@@ -96,7 +96,7 @@ class Query(Hints, Generic[Table_co]):
         question = replace(self._question, step=rebased(self._question.step, engine.adopt(table)))
         totals = engine.totals(question, 0)
         keys = [key[0] if len(key) == 1 else key for key in totals.keys.rows()] if question.by else [()]
-        sums = [(p, values) for p, values in zip(question.read, totals.values, strict=True) if not p.total.chosen]
+        sums = [(p, values) for p, values in zip(question.read, totals.values, strict=True) if p.total.width is None]
         return {
             name: {key: int(value) * p.total.unit for key, value in zip(keys, values, strict=True)}
             for p, values in sums

@@ -45,7 +45,7 @@ class Compiled:
 
     - distinct values: the group columns and their number "t". Where only a part of the units is read, the frame holds
       the distinct pairs of group and value instead;
-    - ranks: the group columns, the number "b" of the candidate, and the number of rows "t".
+    - ranks and trees: the group columns, the number "b" of the candidate, and the number of rows "t".
     """
 
     main: Frame
@@ -101,7 +101,7 @@ def compiled(
         main = _totals(_integers(rows, columns, every=True), groups, {i: (p.rows, p.total) for i, p in columns.items()})
     apart = {}
     for i, total in totals.items():
-        if total.kind == TotalKind.RANKS:
+        if total.kind in (TotalKind.RANKS, TotalKind.TREE):
             assert total.candidates is not None
             number = candidate_number(total, total.candidates, backend_of(rows))
             candidates = rows.with_columns(number.alias("b"))

@@ -300,6 +300,13 @@ def open_bounds_of(question: Question, total: Total) -> Auto | None:
     )
 
 
+def _candidates_in_words(total: Total) -> str:
+    """The candidates of a quantile: how many, and from where to where."""
+    assert total.candidates is not None
+    first, last = total.candidates.point(0), total.candidates.point(total.candidates.count - 1)
+    return f"{total.candidates.count} values from {_value_in_words(first, total)} to {_value_in_words(last, total)}"
+
+
 def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.kind == TotalKind.INTERACTION:
         return f"rows by {titled(total.among)}, without what its margins say" if total.among else "rows", ""
@@ -319,11 +326,11 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if auto is not None:
         what = total.computed.noun if total.computed else "rank" if total.candidates is not None else "sum"
         return f"{what} of {column}", f"chosen privately inside the release, for {float(auto.share):.0%} of its price"
+    if total.is_tree and total.candidates is not None:
+        return f"rows of {column} in blocks of a tree, one level", f"over {_candidates_in_words(total)}"
     if total.candidates is not None:
-        first, last = total.candidates.point(0), total.candidates.point(total.candidates.count - 1)
-        ends = f"from {_value_in_words(first, total)} to {_value_in_words(last, total)}"
         reach = "" if total.ci is None else f"; and a distance that reaches the true one (ci={total.ci:g})"
-        return f"rank of {column}", f"one of {total.candidates.count} values {ends}{reach}"
+        return f"rank of {column}", f"one of {_candidates_in_words(total)}{reach}"
     grid = total.grid
     low, high = (float(grid.centre + end * grid.step) for end in (grid.lower, grid.upper))
     centre = f", measured from {_value_in_words(float(grid.centre), total)}" if grid.centre else ""

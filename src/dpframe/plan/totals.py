@@ -27,9 +27,7 @@ __all__ = [
     "in_ticks",
     "is_whole",
     "log_total",
-    "mode_total",
     "number_column",
-    "rank_total",
     "row_total",
     "square_total",
     "sum_total",
@@ -55,6 +53,7 @@ class TotalKind(StrEnum):
     DISTINCT = "distinct"
     RANKS = "ranks"
     MODES = "modes"
+    TREE = "tree"
     INTERACTION = "interaction"
 
     def __repr__(self) -> str:
@@ -78,15 +77,16 @@ _COMPUTED = {
 
 @dataclass(frozen=True)
 class Total:
-    """One number for each group: an integer that noise is added to, or scores by which a candidate is chosen.
+    """One number for each group that noise is added to, or a tree of them, or scores by which a candidate is chosen.
 
     `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
     which adds (value - about)² instead of the value; its cube for "cube"; 1 for "log",
     which adds the natural logarithm). "distinct" is the number of different values; "ranks" chooses the
     candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
-    also how far from it the quantile may be, at that confidence. "modes" chooses the most frequent of the listed
-    `values`, or the first of them, in as many `rounds`.
+    also how far from it the quantile may be, at that confidence. "tree" is the number of rows in each block of a tree
+    over the candidates; its sensitivity is that of one level. "modes" chooses the most frequent of the listed `values`,
+    or the first of them, in as many `rounds`.
     """
 
     kind: TotalKind
@@ -108,7 +108,20 @@ class Total:
     @property
     def additive(self) -> bool:
         """Whether it is a sum over units. One pass over the rows adds up all of these totals."""
-        return self.kind not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES)
+        return self.kind not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES, TotalKind.TREE)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether it is a tree of rows over candidates, see `theory.formulas.rank_trees`."""
+        return self.kind == TotalKind.TREE
+
+    @property
+    def group_square(self) -> Fraction:
+        """The largest sum of squared changes in one group; a tree's is that of one level.
+
+        In a tree one unit's rows may leave a block of at most linf rows, and another's enter one.
+        """
+        return self.sensitivity.exact_linf**2 * (2 if self.is_tree else 1)
 
     @property
     def of_units(self) -> bool:
@@ -401,26 +414,3 @@ def distinct_total(column: Column, unit_limits: UnitLimits, what: str) -> Total:
     """Number of different values per group. One unit moves it by at most k in a group, and by K in all groups."""
     bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.DISTINCT, column, UNIT_GRID, 0, bound)
-
-
-def rank_total(column: Column, bounds: Bounds, rank: Fraction, unit_limits: UnitLimits, what: str) -> Total:
-    """The rows below and above each candidate, per group, for the choice of a quantile.
-
-    Errors: InvalidBounds if the distance between the bounds is too large for a float
-    """
-    if Fraction(bounds.upper) - Fraction(bounds.lower) > 10**300:
-        raise InvalidBounds(f"{what}: values this far apart are beyond floats; keep bounds 1e300 apart.")
-    fraction = FRACTION_BITS if unit_limits.weighted else 0
-    bound = maps.row_places(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
-    candidates = Candidates.between(bounds, whole=is_whole(column))
-    bound, ci = bound.scaled(2**fraction), unit_limits.ci if 0 < rank < 1 else None
-    return Total(TotalKind.RANKS, column, UNIT_GRID, fraction, bound, candidates=candidates, rank=rank, ci=ci)
-
-
-def mode_total(
-    column: Column, values: tuple[Scalar | None, ...], rounds: int, unit_limits: UnitLimits, what: str
-) -> Total:
-    """The rows at each listed value, per group, for the choice of the most frequent ones."""
-    fraction = FRACTION_BITS if unit_limits.weighted else 0
-    bound = maps.row_places(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
-    return Total(TotalKind.MODES, column, UNIT_GRID, fraction, bound.scaled(2**fraction), values=values, rounds=rounds)

@@ -97,7 +97,7 @@ def test_a_rank_near_an_end_is_not_the_extreme():
     """Ten of 40,000 values on either side are a part of 0.00025."""
     rows = {"id": range(40_000), "x": [0.0] * 10 + [500.0] * 39_980 + [1000.0] * 10}
     query = protect(rows).quantile("x", [0.0002, 0.0003, 0.9997, 0.9998], (0, 1023), max_rows=1)
-    assert query.release(epsilon=CERTAIN).table.row(0) == (0.0, 500.0, 500.0, 1000.0)
+    assert query.release(epsilon=CERTAIN).table.row(0) == pytest.approx((0.0, 500.0, 500.0, 1000.0), abs=0.5)
 
 
 @pytest.mark.parametrize(("q", "said"), [(1e-7, "min("), (1 - 1e-9, "max("), (np.float32(1e-8), "min(")])

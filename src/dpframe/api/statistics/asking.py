@@ -60,6 +60,7 @@ class AskedFrame(Hints, Generic[Table_co]):
         layout: Layout | None = None,
         other: Key | None = None,
     ) -> Query[Table_co]:
+        aggregates = tuple(part for name, aggregate in aggregates for part in aggregate.columns(name))
         asked = Question(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb, other=other)
         return Query(asked, self._budget)
 
@@ -82,7 +83,8 @@ class AskedGroups(Hints, Generic[Table_co]):
                     f"{aggregate.typed}: the keys are written into {name!r}, in place of its values. Give the keys "
                     f"another name: group_by((...).alias('{name}_key'), ...)."
                 )
-        return Query(replace(self._groups, aggregates=aggregates), self._budget)
+        columns = tuple(part for name, aggregate in aggregates for part in aggregate.columns(name))
+        return Query(replace(self._groups, aggregates=columns), self._budget)
 
 
 class _Whose(TypedDict, total=False):

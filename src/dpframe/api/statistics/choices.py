@@ -1,38 +1,52 @@
-"""Quantiles and most frequent values: a value that is chosen among candidates."""
+"""Quantiles, distribution functions and most frequent values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Unpack
 
-from dpframe.api.arguments import Pair, read_bounds, read_limits, read_name, read_rank, read_share, read_values
+from dpframe.api.arguments import (
+    Pair,
+    read_bounds,
+    read_limits,
+    read_name,
+    read_points,
+    read_rank,
+    read_share,
+    read_values,
+)
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, Once
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
 from dpframe.plan import Aggregate, Auto
-from dpframe.plan.statistics import Mode, Quantile
+from dpframe.plan.statistics import Cdf, Mode, Quantile, Several
 from dpframe.plan.steps import check_limit
 from dpframe.release import Release
 from dpframe.usage import statistic
 
-__all__ = ["FrameChoices", "GroupChoices", "TableChoices", "max", "median", "min", "mode", "quantile"]
+__all__ = ["FrameChoices", "GroupChoices", "TableChoices", "cdf", "max", "median", "min", "mode", "quantile"]
 
 
 @statistic("'wage', 0.9, bounds=(0, 100)", elsewhere="percentile")
-def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
-    """The value that a part q of a column's values does not exceed.
+def quantile(column: str, q: float | Sequence[float], bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+    """The value that a part q of a column's values does not exceed; or several, for a list of q.
 
-    Input:  q in [0, 1], to six decimals; bounds (column unit) as in `sum`
+    Input:  q in [0, 1], to six decimals, or a list of different ones; bounds (column unit) as in `sum`
     Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
-            fewer); dates, times and durations keep their type; a float where bounds reach beyond 64 bits
+            fewer); dates, times and durations keep their type; a float where bounds reach beyond 64 bits. For a list
+            there is one column for each q: `agg(wage=dp.quantile("wage", [0.25, 0.75]))` has `wage_0.25`, `wage_0.75`
     Bound:  the value is chosen among these candidates, by the numbers of rows below and above each. Permute-and-flip
             costs what l1 calls for; the exponential mechanism needs a δ or a ρ and costs what l2 calls for. The one
             with less noise is taken: see `dpframe.theory.formulas.loss.quantile_selection`. Beside the rows of each
             group there are 8 · scale public rows, spread evenly between the bounds (not for q of 0 and 1). So a group
             with too few rows gets a value near the part q of the way between its bounds. `release(..., ci=0.95)`
-            spends half of the price on an interval: see `dpframe.theory.formulas.error.quantile_interval`
+            spends half of the price on an interval: see `dpframe.theory.formulas.error.quantile_interval`. Several q
+            between 0 and 1 together follow from one tree of noisy counts if its expected error is smaller than that of
+            a choice for each: see `dpframe.theory.formulas.rank_trees`. The number of q and of candidates decides, and
+            no row is read for it. The values of a tree grow with q, may lie between candidates, and have free intervals
     Errors: as in `sum`; InvalidArgument for q
 
     >>> import polars as pl, dpframe as dp
@@ -42,7 +56,39 @@ def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float 
     >>> 0 <= query.release(epsilon=0.5).value <= 10
     True
     """
-    return _quantile(column, read_rank(q), bounds, share, "quantile")
+    if not isinstance(q, (list, tuple)):
+        return _quantile(column, read_rank(q), bounds, share, "quantile")
+    ranks = [read_rank(x) for x in q]
+    if not ranks or len(set(ranks)) != len(ranks):
+        raise InvalidArgument(f"quantile({column!r}): q= is a number, or a list of different numbers, from 0 to 1.")
+    beside = tuple(rank for rank in ranks if 0 < rank < 1)
+    one = _quantile(column, ranks[0], bounds, share, "quantile")
+    parts = ((f"{float(rank):g}", replace(one, q=rank, beside=beside)) for rank in ranks)
+    return Several(one.share, tuple(parts))
+
+
+@statistic("'wage', points=[10, 20, 50], bounds=(0, 100)", elsewhere="ecdf")
+def cdf(column: str, points: Sequence[Any], bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+    """The part of a column's values that are at most each point: its distribution function.
+
+    Input:  points: different values between the bounds, of the column's type; bounds (column unit) as in `sum`
+    Output: parts from 0 to 1 that grow with the points, one column for each: `agg(wage=dp.cdf("wage", [10, 20]))` has
+            `wage_10` and `wage_20`. A group whose rows are hidden by noise gets the parts of evenly spread values
+    Bound:  all points, and several quantiles with these bounds, follow from one tree of noisy counts, for one price:
+            see `dpframe.theory.formulas.rank_trees`. Intervals are free, and right for any values
+    Errors: as in `sum`; InvalidArgument for points; InvalidBounds for points outside the bounds, and for dp.Auto()
+
+    >>> import polars as pl, dpframe as dp
+    >>> wages = pl.DataFrame({"user": [1, 1, 2], "wage": [3.0, 4.0, 5.0]})
+    >>> frame = wages.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> out = frame.cdf("wage", [2, 4.5], bounds=(0, 10), max_rows=2).release(epsilon=0.5)
+    >>> out.table.columns
+    ['wage_2', 'wage_4.5']
+    """
+    name = read_name(column, "cdf")
+    listed, read = read_points(points, f"cdf({name!r})"), read_bounds(bounds, f"cdf({name!r})")
+    weight = read_share(share)
+    return Several(weight, tuple((label, Cdf(weight, name, point, read)) for label, point in listed))
 
 
 @statistic("'wage', bounds=(0, 100)")
@@ -82,7 +128,7 @@ def max(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggrega
     return _quantile(column, Fraction(1), bounds, share, "max")
 
 
-def _quantile(column: str, q: Fraction, bounds: Pair | None, share: float, verb: str) -> Aggregate:
+def _quantile(column: str, q: Fraction, bounds: Pair | None, share: float, verb: str) -> Quantile:
     name = read_name(column, verb)
     return Quantile(read_share(share), name, q, read_bounds(bounds, f"{verb}({name!r})"), verb)
 
@@ -112,17 +158,8 @@ def _top_k(column: str, k: int, keys: Iterable[Any] | None = None) -> Aggregate:
     return Mode(Fraction(1), name, read_values(keys, f"top_k({name!r})"), check_limit(k, "k"))
 
 
-def _quantiles(name: str, q: Any, bounds: Pair | None) -> tuple[tuple[str, Aggregate], ...]:
-    """One quantile, or several that are named after column and rank."""
-    if not isinstance(q, (list, tuple)):
-        return ((name, quantile(name, q, bounds)),)
-    if not q or len({read_rank(x) for x in q}) != len(q):
-        raise InvalidArgument(f"quantile({name!r}): q= is a number, or a list of different numbers, from 0 to 1.")
-    return tuple((f"{name}_{x:g}", quantile(name, x, bounds)) for x in q)
-
-
 class FrameChoices(AskedFrame[Table_co]):
-    """Methods of a protected frame: quantiles and most frequent values."""
+    """Methods of a protected frame: quantiles, distribution functions and most frequent values."""
 
     __slots__ = ()
 
@@ -140,9 +177,25 @@ class FrameChoices(AskedFrame[Table_co]):
         Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
         """
         name = self._only(column, "quantile")
-        return self._query(
-            _quantiles(name, q, bounds), read_limits(max_rows, limits=limits), verb=f"quantile({name!r}, {{limit}})"
-        )
+        asked = ((name, quantile(name, q, bounds)),)
+        return self._query(asked, read_limits(max_rows, limits=limits), verb=f"quantile({name!r}, {{limit}})")
+
+    def cdf(
+        self,
+        column: str,
+        points: Sequence[Any],
+        bounds: Pair | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query[Table_co]:
+        """The part of a column's values that are at most each point; see `dp.cdf`.
+
+        Columns are named after the column and the point: `spend_10`, `spend_50`.
+        """
+        name = read_name(column, "cdf")
+        asked = ((name, cdf(name, points, bounds)),)
+        return self._query(asked, read_limits(max_rows, limits=limits), verb=f"cdf({name!r}, {{limit}})")
 
     def median(
         self,
@@ -218,7 +271,11 @@ class GroupChoices(AskedGroups[Table_co]):
 
     def quantile(self, column: str, q: float | Sequence[float] = 0.5, bounds: Pair | None = None) -> Query[Table_co]:
         """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
-        return self._query(_quantiles(column, q, bounds))
+        return self._query(((column, quantile(column, q, bounds)),))
+
+    def cdf(self, column: str, points: Sequence[Any], bounds: Pair | None = None) -> Query[Table_co]:
+        """The part of a column's values that are at most each point, per group; see `dp.cdf`."""
+        return self._query(((column, cdf(column, points, bounds)),))
 
     def median(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
         """Median of a column per group; see `dp.median`."""
@@ -253,6 +310,10 @@ class TableChoices(AskedTable):
     ) -> Release:
         """`PrivateFrame.quantile`, released at once."""
         return self._once("quantile", column, q, bounds, **once)
+
+    def cdf(self, column: str, points: Any, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.cdf`, released at once."""
+        return self._once("cdf", column, points, bounds, **once)
 
     def median(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
         """`PrivateFrame.median`, released at once."""

@@ -16,8 +16,9 @@ from dpframe.noise import keep_at_least
 from dpframe.plan import Key, Question, ReleasedColumn
 from dpframe.release.answer.measured_margins import margin_totals, reconciled
 from dpframe.release.answer.selection import chosen, reached
-from dpframe.release.estimators import Noisy, end_names, estimator_of, in_ticks, real, source_of
+from dpframe.release.estimators import Noisy, end_names, estimator_of, in_ticks, real, source_of, tree_ends
 from dpframe.release.pricing import AddsNoise, Noise, NoisePlan, TruncatedGeometric
+from dpframe.theory.formulas.rank_trees import FittedRanks
 
 __all__ = ["drawn_table", "plus"]
 
@@ -30,7 +31,8 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
     Input:  the question, its noise, its raw totals
     Bound:  each additive total is an integer, moved by at most its sensitivity, plus integer noise of the planned
             scale; or it is part of a pair (`_pair_totals`). Each rank, and each distance from a rank to the ends of its
-            interval, is a choice by the planned mechanism at the planned rate. Groups found in the data pass the
+            interval, is a choice by the planned mechanism at the planned rate. The nodes of a tree have noise of their
+            level's scale (`fitted_tree`). Groups found in the data pass the
             planned threshold or rule first. All else is post-processing
     """
     keys = raw.keys
@@ -38,8 +40,8 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
     rest = [noise for noise in plan.noises if noise.allotment.total.collects]
     read = (noise for noise in plan.noises if not noise.allotment.total.merged and not noise.allotment.total.collects)
     pairs = list(zip(read, raw.values, strict=True))
-    noisy = _with_noise([(noise, totals) for noise, totals in pairs if noise.adds])
-    choices = {noise: counts for noise, counts in pairs if noise.allotment.total.chosen}
+    noisy = _with_noise([(noise, totals) for noise, totals in pairs if noise.adds and noise.tree is None])
+    choices = {noise: counts for noise, counts in pairs if noise.allotment.total.width is not None}
     if plan.decided_by is not None:
         exact = {noise.allotment.total.key: totals for noise, totals in pairs}
         keep = _keep(plan, noisy, exact)
@@ -52,14 +54,39 @@ def drawn_table(question: Question, plan: NoisePlan, raw: Totals) -> tuple[pl.Da
         if question.other is not None:
             keys = pl.concat([keys, label])
             noisy |= _with_rest(rest, exact, ~keep, noisy)
-    noisy |= {noise.allotment.total.key: chosen(noise, counts) for noise, counts in choices.items()}
+    noisy |= {
+        noise.allotment.total.key: chosen(noise, counts) if noise.tree is None else fitted_tree(noise, counts)
+        for noise, counts in choices.items()
+    }
     if plan.shape is not None and margins:
         for noise in margins:
             totals = margin_totals(source_of(noise), raw.values[0], plan.shape)
             noisy[noise.allotment.total.key] = plus(totals, _fresh_noise(noise, len(totals)))
         return _crosstab(question, plan, keys, noisy), {}
     table, parts = _columns(question, plan, keys, noisy)
+    for output in question.outputs:
+        if output.totals[0][1].is_tree:
+            parts |= tree_ends(output, noisy)
     return table, parts | _ends(choices, noisy)
+
+
+def fitted_tree(noise: Noise, counts: NDArray[Any]) -> FittedRanks:
+    """The fit of a tree of noisy counts; see `theory.formulas.rank_trees`.
+
+    Input:  the noise of a tree; the rows at each candidate, of shape (groups, candidates)
+    Bound:  each node of each measured level has fresh noise of the level's scale. The fit is post-processing
+    """
+    tree, mechanism = noise.tree, noise.mechanism
+    assert tree is not None
+    assert isinstance(mechanism, AddsNoise)
+    noisy = []
+    for level, (exact, part) in enumerate(zip(tree.levels(counts), tree.parts, strict=True)):
+        if part:
+            noises = replace(mechanism, scale=tree.scale_of(level, mechanism.scale)).draw(exact.size)
+            noisy.append(plus(exact.ravel(), noises).reshape(exact.shape))
+        else:
+            noisy.append(np.zeros(exact.shape))
+    return tree.fitted(noisy, float(noise.allotment.total.unit), mechanism.variance, counts.shape[1])
 
 
 def _crosstab(question: Question, plan: NoisePlan, keys: pl.DataFrame, noisy: Noisy) -> pl.DataFrame:

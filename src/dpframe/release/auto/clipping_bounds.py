@@ -104,7 +104,7 @@ def _best(question: Question, column: Column, values: BinnedValues, rest: Price)
     for output in question.outputs:
         if not any(m.column is not None and m.column.id == column.id for _, m in output.totals):
             continue
-        rank = output.totals[0][1].rank
+        rank = output.rank
         errors = estimator_of(output).clipping_error(values, first, last, noise[:, None])
         if rank is not None:
             errors = (

@@ -16,6 +16,7 @@ from dpframe.release.estimators.margins import error_of_part, source_of, varianc
 from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
 from dpframe.release.estimators.mode import ModeEstimator, rows_fewer
 from dpframe.release.estimators.quantile import QuantileEstimator, end_names
+from dpframe.release.estimators.rank_tree import CdfEstimator, tree_ends
 from dpframe.release.estimators.skew import SkewEstimator
 from dpframe.release.estimators.total import CountEstimator, SumEstimator, error_of_sum
 from dpframe.release.estimators.variance import StandardDeviationEstimator, VarianceEstimator
@@ -38,6 +39,7 @@ __all__ = [
     "rows_fewer",
     "shown",
     "source_of",
+    "tree_ends",
     "variances",
 ]
 
@@ -51,6 +53,7 @@ _ESTIMATORS: Mapping[Formula, Estimator] = {
     Formula.GEOMETRIC_MEAN: GeometricMeanEstimator(),
     Formula.QUANTILE: QuantileEstimator(),
     Formula.MODE: ModeEstimator(),
+    Formula.CDF: CdfEstimator(),
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from dpframe.arrays import Floats
 from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts
+from dpframe.release.estimators.rank_tree import tree_expected_error, tree_interval, tree_values
 from dpframe.release.pricing import Chooses, NoisePlan
 from dpframe.theory.formulas.loss import PRIOR
 
@@ -24,7 +25,10 @@ class QuantileEstimator(Estimator):
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         ((_, total),) = output.totals
         assert total.candidates is not None
-        values = total.candidates.lower + noisy[total.key] * total.candidates.step
+        if total.is_tree:
+            values = tree_values(total.candidates, noisy[total.key].quantiles(float(output.rank or 0)))
+        else:
+            values = total.candidates.lower + noisy[total.key] * total.candidates.step
         return np.clip(np.rint(values), *_WHOLE).astype(np.int64) if output.whole else values
 
     def interval(
@@ -32,12 +36,15 @@ class QuantileEstimator(Estimator):
     ) -> Interval:
         """The interval that was paid for, see `formulas.error.quantile_interval`; else that of `_choice_error`.
 
-        The interval of `_choice_error` holds only for values as dense as that function assumes. It is never narrower
-        than an interval that was paid for at a lower confidence. If the number of values is unknown, it is the bounds.
+        The interval of a tree is free, see `FittedRanks.reach`. The interval of `_choice_error` holds only for values
+        as dense as that function assumes. It is never narrower than an interval that was paid for at a lower
+        confidence. If the number of values is unknown, it is the bounds.
         """
         assert output.bounds is not None
         least, most = (float(end) * output.ticks for end in output.bounds)
         total = output.totals[0][1]
+        if total.is_tree:
+            return tree_interval(output, alpha, numbers, parts, (least, most))
         if total.ci is None:
             return _likely(output, plan, alpha, numbers, rows)
         low, high = (np.clip(parts[name] * output.ticks, least, most) for name in end_names(output.name))
@@ -47,9 +54,11 @@ class QuantileEstimator(Estimator):
         return np.minimum(low, lower), np.maximum(high, upper)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
-        """The error for values as dense as `_choice_error` assumes."""
+        """The error for values as dense as `_choice_error` assumes; for a tree, as dense as evenly spread values."""
         if rows is None:
             return None
+        if output.totals[0][1].is_tree:
+            return tree_expected_error(output, plan, alpha, rows)
         assert output.bounds is not None
         reach = float(output.bounds.upper - output.bounds.lower)
         if rows <= _least_rows(output, plan, alpha):

@@ -13,9 +13,10 @@ from dpframe.plan import Allotment
 from dpframe.release.pricing.mechanisms import AddsNoise, TruncatedGeometric
 from dpframe.release.pricing.noise import Noise, NoisePlan
 from dpframe.theory.formulas.loss import (
+    Spread,
     as_likely_as_not,
-    calibration,
     gaussian_mu,
+    partition_threshold,
     rest_scale,
     selection_start,
     threshold_beside_noise,
@@ -32,33 +33,40 @@ def finds_keys(allotment: Allotment) -> bool:
 
 
 def rule(decided_by: Allotment, noises: Sequence[Noise], delta: Fraction) -> tuple[int, Fraction | None]:
-    """The smallest threshold T on a noisy count whose cost is at most delta; for the optimal rule, its two parameters.
-
-    One unit alone in a group puts at most linf there, and it has at most l0 such groups.
-    """
+    """The smallest threshold T on a noisy count that costs at most delta; for the optimal rule, its two parameters."""
     mechanism = next(noise for noise in noises if noise.allotment is decided_by).mechanism
     bound = decided_by.total.sensitivity
     if isinstance(mechanism, TruncatedGeometric):
         start = selection_start(delta, bound.l0)
         return as_likely_as_not(mechanism.scale, start), start
     assert isinstance(mechanism, AddsNoise)  # a count that one unit always moves
-    return calibration.threshold(delta, bound.l0, mechanism.family, mechanism.scale, int(bound.exact_linf)), None
+    return partition_threshold(delta, spread_of(decided_by), mechanism.family, mechanism.scale), None
+
+
+def spread_of(decided_by: Allotment) -> Spread:
+    """What one unit may have in groups where it is alone: at most linf in each of at most l0 groups, and l1 in all.
+
+    A number with fraction bits adds weights, and a weight may be rounded to 0.
+    """
+    bound, least = decided_by.total.sensitivity, int(decided_by.total.fraction == 0)
+    return Spread(bound.l0, int(bound.exact_linf), int(bound.exact_l1), least)
 
 
 def joint_threshold(decided_by: Allotment, noises: Sequence[Noise], epsilon: Fraction, delta: Fraction) -> int | None:
     """The threshold on a Gaussian number that shares δ with the noise; see `threshold_beside_noise`.
 
-    Bound: in at most j groups the square of a total's move is at most j·linf², and at most l2²
+    Bound: in at most j groups the square of a total's move is at most j·`group_square`, and at most l2²
     """
-    bounds = [noise.allotment.total.sensitivity for noise in noises]
+    totals = [noise.allotment.total for noise in noises]
     scales = [noise.scale for noise in noises]
 
     def mu(groups: int) -> float:
-        return gaussian_mu([min(b.l2_squared, groups * b.exact_linf**2) for b in bounds], scales)
+        return gaussian_mu([min(m.sensitivity.l2_squared, groups * m.group_square) for m in totals], scales)
 
-    scale = next(noise.scale for noise in noises if noise.allotment is decided_by)
+    scale, most = next(n.scale for n in noises if n.allotment is decided_by), max(m.sensitivity.l0 for m in totals)
     step = int(decided_by.total.sensitivity.exact_linf)
-    return threshold_beside_noise(delta, epsilon, max(b.l0 for b in bounds), scale, step, mu)
+    spread = replace(spread_of(decided_by), groups=most)
+    return threshold_beside_noise(delta, epsilon, most, scale, step, mu, spread=spread)
 
 
 def of_the_rest(allotment: Allotment, noises: Sequence[Noise]) -> Noise:

@@ -14,6 +14,7 @@ from typing import Any
 from dpframe.budget import Loss
 from dpframe.plan import Allotment, Total
 from dpframe.release.pricing.mechanisms import AddsNoise, Chooses, Mechanism, NoNoise, PairedLaplace
+from dpframe.theory.formulas.rank_trees import RankTree, rank_tree
 
 __all__ = ["Noise", "NoisePlan"]
 
@@ -33,7 +34,15 @@ class Noise:
     @property
     def label(self) -> str:
         """The mechanism's name, for tables."""
-        return self.mechanism.label
+        return self.mechanism.label if self.tree is None else f"{self.mechanism.label}_tree"
+
+    @property
+    def tree(self) -> RankTree | None:
+        """The tree whose blocks are measured; None for one number. The scale is a level's at the whole price."""
+        total = self.allotment.total
+        if not total.is_tree or total.candidates is None:
+            return None
+        return rank_tree(total.candidates.count, normal=self.mechanism.by_l2)
 
     @property
     def adds(self) -> bool:
@@ -58,8 +67,12 @@ class Noise:
 
     @property
     def deviation(self) -> float:
-        """Standard deviation (column unit) of the real noise, before it is rounded to the grid."""
-        return self.mechanism.deviation * float(self.allotment.total.unit)
+        """Standard deviation (column unit) of the real noise, before it is rounded to the grid.
+
+        For a tree it is the expected error of a rank (rows).
+        """
+        tree = self.tree
+        return self.mechanism.deviation * float(self.allotment.total.unit) * (1.0 if tree is None else tree.error)
 
     def error(self, alpha: float) -> float:
         """An error (column unit) that the noise exceeds with probability at most alpha; NaN for a choice.

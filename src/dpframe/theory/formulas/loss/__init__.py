@@ -41,6 +41,7 @@ from dpframe.theory.formulas.loss.loss import (
     zcdp_to_delta,
     zcdp_to_epsilon,
 )
+from dpframe.theory.formulas.loss.partitions import Spread, partition_delta, partition_threshold
 from dpframe.theory.formulas.loss.quantile_selection import (
     PRIOR,
     choices_rho,
@@ -62,6 +63,7 @@ __all__ = [
     "PRIOR",
     "ROUNDS",
     "Family",
+    "Spread",
     "amplification_by_sampling",
     "as_likely_as_not",
     "basic_composition",
@@ -87,6 +89,8 @@ __all__ = [
     "laplace_rho",
     "laplace_scale",
     "noise_error",
+    "partition_delta",
+    "partition_threshold",
     "pure_to_zcdp",
     "rank_prior",
     "rank_scale",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -16,8 +17,9 @@ from dpframe.noise import (
     rounded_gaussian_tail,
     whole,
 )
-from dpframe.theory.formulas.loss.calibration import laplace_scale, threshold
-from dpframe.theory.formulas.loss.loss import gaussian_delta, price, probability, threshold_delta
+from dpframe.theory.formulas.loss.calibration import laplace_scale
+from dpframe.theory.formulas.loss.loss import gaussian_delta, price, probability
+from dpframe.theory.formulas.loss.partitions import Spread, partition_delta, partition_threshold
 from dpframe.theory.formulas.sensitivity import Sensitivity
 
 __all__ = ["as_likely_as_not", "rest_scale", "selection_scale", "selection_start", "threshold_beside_noise"]
@@ -115,13 +117,21 @@ def as_likely_as_not(scale: float, start: Number) -> int:
 
 
 def threshold_beside_noise(
-    delta: Number, epsilon: Number, groups: int, scale: Number, step: int, mu: Callable[[int], Number]
+    delta: Number,
+    epsilon: Number,
+    groups: int,
+    scale: Number,
+    step: int,
+    mu: Callable[[int], Number],
+    *,
+    spread: Spread | None = None,
 ) -> int | None:
     """The smallest threshold on noisy values that stays within δ together with the Gaussian noise of the shown groups.
 
     Input:  delta in (0, 1) and epsilon >= 0 of threshold and noise together; groups that one unit touches; scale of the
             Gaussian noise on the integer that the threshold is compared with; step: how far one unit moves this integer
-            in one group; mu(j): the μ of all totals with Gaussian noise, if at most j groups change
+            in one group; mu(j): the μ of all totals with Gaussian noise, if at most j groups change; spread: what one
+            unit may have in groups where it is alone, by default `step` in each of them
     Output: T (units of that integer): groups are shown if the noisy number is at least T. None if the noise alone
             needs more than δ, or if no T up to twice the threshold alone is large enough
     Bound:  of the groups that change, some t have only this unit, so they exist in one of the two tables only. Let q be
@@ -133,25 +143,30 @@ def threshold_beside_noise(
             most 1 - (1-q)^t + δ_c(ε + t·ln(1-q)), with δ_c the profile of μ(groups - t). This holds for some t from 0
             to `groups`, under add-remove and replace. No table has both t = groups and the full noise, so threshold and
             noise can both use nearly all of δ. If there are many groups, t runs over blocks; a block is bounded by the
-            μ of its first t and the q of its last t. A mechanism beside the noise that is ε-private (a selection in a
-            group that is shown, or other totals) adds its ε
+            μ of its first t and the q of its last t. If a unit cannot have `step` in all groups, (1-q)^t is replaced by
+            the product over the worst way to spread what it has over t groups (`Spread.of`): the two products, for s
+            and for t - s of them, are together at least that. A mechanism beside the noise that is ε-private (a
+            selection in a group that is shown, or other totals) adds its ε
     Source: Wilkins, Kifer, Zhang, Karrer 2024, arXiv:2202.01100, for one noisy number per group; the form is ours
     Errors: InvalidPrice, InvalidArgument as in `calibration.threshold`
 
     >>> one = lambda j: j / 4.24
-    >>> threshold_beside_noise(1e-6, 1, 1, 4.24, 1, one), threshold(5e-7, 1, "gaussian", 4.37)
+    >>> alone = partition_threshold(5e-7, Spread(groups=1, most=1, total=1), "gaussian", 4.37)
+    >>> threshold_beside_noise(1e-6, 1, 1, 4.24, 1, one), alone
     (22, 23)
     """
     allowed, loss, count = probability("delta", delta), price("epsilon", epsilon), whole("groups", groups, 1)
     width = -(-count // _BLOCKS)
-    first = threshold(allowed, count, "gaussian", scale, step)
+    alone = spread or Spread(count, step, count * step)
+    first = partition_threshold(allowed, alone, "gaussian", scale)
 
     def within(candidate: int) -> bool:
-        tail = Fraction(rounded_gaussian_tail(scale, candidate - step))
+        tails = functools.cache(lambda size: Fraction(rounded_gaussian_tail(scale, candidate - size)))
         for start in range(0, count + 1, width):
             end = min(start + width - 1, count)
-            excess = loss - end * tail / (1 - tail)  # ln(1 - q) >= -q / (1 - q)
-            threshold_part = Fraction(threshold_delta(tail, end))
+            parts = alone.of(end)
+            excess = loss - sum(n * tails(c) / (1 - tails(c)) for c, n in parts)  # ln(1 - q) >= -q / (1 - q)
+            threshold_part = partition_delta(parts, tails)
             if excess < 0 or threshold_part + Fraction(gaussian_delta(excess, mu(count - start))) > allowed:
                 return False
         return True

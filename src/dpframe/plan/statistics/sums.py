@@ -1,28 +1,22 @@
-"""The aggregates: which noisy totals each of them needs, and how its released column follows from them."""
+"""Counts, sums and what follows from them: their noisy totals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-from fractions import Fraction
 
 import narwhals as nw
-from narwhals.dtypes import DType
 
-from dpframe.errors import InvalidArgument, InvalidBounds, UnboundedContribution, WrongType
-from dpframe.plan.columns import Auto, Bounds, Column
-from dpframe.plan.keys import read_keys
+from dpframe.errors import InvalidBounds, UnboundedContribution, WrongType
+from dpframe.plan.columns import Auto, Bounds
+from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, time_type, typed_bounds
 from dpframe.plan.totals import (
-    Total,
     bounds_of,
     cube_total,
     distinct_total,
     in_ticks,
     is_whole,
     log_total,
-    mode_total,
     number_column,
-    rank_total,
     row_total,
     square_total,
     sum_total,
@@ -30,106 +24,10 @@ from dpframe.plan.totals import (
     units_total,
     value_total,
 )
-from dpframe.plan.types import TIMES, Kind, Scalar, check_key, kind, mean_type, show
+from dpframe.plan.types import TIMES, Kind, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = [
-    "Aggregate",
-    "Count",
-    "CountDistinct",
-    "CountUnits",
-    "Formula",
-    "GeometricMean",
-    "Mean",
-    "Mode",
-    "Quantile",
-    "ReleasedColumn",
-    "Skew",
-    "Sum",
-    "Var",
-]
-
-
-class Formula(StrEnum):
-    """How a released column follows from its totals. Each formula has an estimator in `release.estimators`."""
-
-    COUNT = "count"
-    SUM = "sum"
-    MEAN = "mean"
-    VAR = "var"
-    STD = "std"
-    SKEW = "skew"
-    GEOMETRIC_MEAN = "geometric_mean"
-    QUANTILE = "quantile"
-    MODE = "mode"
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-
-@dataclass(frozen=True)
-class ReleasedColumn:
-    """A released column: its formula, and the totals that the formula needs, by name.
-
-    "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
-    to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
-    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "skew": from these and
-    the sum of cubes.
-    "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate. With
-    `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
-    """
-
-    name: str
-    formula: Formula
-    totals: tuple[tuple[str, Total], ...]
-    whole: bool = True
-    bounds: Bounds | None = None
-    ddof: int = 0
-    dtype: DType | None = None
-    ticks: int = 1
-
-    @property
-    def derived(self) -> bool:
-        """Whether it follows from several totals. The first is a centred sum, the last a count."""
-        return len(self.totals) > 1
-
-
-def _time_type(column: Column) -> DType | None:
-    """The type of a column of times, None for numbers."""
-    return column.domain.dtype if kind(column.domain.dtype) in TIMES else None
-
-
-def _typed_bounds(bounds: Bounds | Auto | None) -> str:
-    """Bounds as the user typed them."""
-    if bounds is None:
-        return ""
-    return f", bounds={bounds.typed if isinstance(bounds, Auto) else tuple(bounds)}"
-
-
-@dataclass(frozen=True, repr=False)
-class Aggregate:
-    """A statistic to ask of each group. `share` is its weight when the price is split."""
-
-    share: Fraction = Fraction(1)
-
-    @property
-    def typed(self) -> str:
-        """As the user typed it."""
-        raise NotImplementedError
-
-    @property
-    def words(self) -> str:
-        """What it is, as people say it: "mean of spend"."""
-        raise NotImplementedError
-
-    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        """The released column, or a typed error when it cannot be private as asked."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        if self.share == 1:
-            return f"dp.{self.typed}"
-        return f"dp.{self.typed[:-1]}, share={float(self.share):g})".replace("(, ", "(")
+__all__ = ["Count", "CountDistinct", "CountUnits", "GeometricMean", "Mean", "Skew", "Sum", "Var"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,7 +79,7 @@ class Sum(Aggregate):
 
     @property
     def typed(self) -> str:
-        limit = _typed_bounds(self.bounds)
+        limit = typed_bounds(self.bounds)
         limit += f", unit_bounds={tuple(self.unit_bounds)}" if self.unit_bounds else ""
         return f"sum({self.column!r}{limit})"
 
@@ -203,7 +101,7 @@ class Sum(Aggregate):
                 )
             total = unit_sum_total(column, in_ticks(self.unit_bounds, column, self.typed), unit_limits, self.typed)
         whole = whole and total.grid.step == 1
-        return ReleasedColumn(name, Formula.SUM, ((name, total),), whole=whole, dtype=_time_type(column))
+        return ReleasedColumn(name, Formula.SUM, ((name, total),), whole=whole, dtype=time_type(column))
 
 
 @dataclass(frozen=True, repr=False)
@@ -215,7 +113,7 @@ class Mean(Aggregate):
 
     @property
     def typed(self) -> str:
-        return f"mean({self.column!r}{_typed_bounds(self.bounds)})"
+        return f"mean({self.column!r}{typed_bounds(self.bounds)})"
 
     @property
     def words(self) -> str:
@@ -242,7 +140,7 @@ class Var(Aggregate):
 
     @property
     def typed(self) -> str:
-        limit = _typed_bounds(self.bounds)
+        limit = typed_bounds(self.bounds)
         limit += "" if self.ddof == 1 else f", ddof={self.ddof}"
         return f"{'std' if self.root else 'var'}({self.column!r}{limit})"
 
@@ -273,7 +171,7 @@ class Skew(Aggregate):
 
     @property
     def typed(self) -> str:
-        return f"skew({self.column!r}{_typed_bounds(self.bounds)})"
+        return f"skew({self.column!r}{typed_bounds(self.bounds)})"
 
     @property
     def words(self) -> str:
@@ -304,7 +202,7 @@ class GeometricMean(Aggregate):
 
     @property
     def typed(self) -> str:
-        return f"geometric_mean({self.column!r}{_typed_bounds(self.bounds)})"
+        return f"geometric_mean({self.column!r}{typed_bounds(self.bounds)})"
 
     @property
     def words(self) -> str:
@@ -343,68 +241,3 @@ class CountDistinct(Aggregate):
         if kind(column.domain.dtype) == Kind.OTHER:
             raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
         return ReleasedColumn(name, Formula.COUNT, ((name, distinct_total(column, unit_limits, self.typed)),))
-
-
-@dataclass(frozen=True, repr=False)
-class Quantile(Aggregate):
-    """The value that a part q of the rows does not exceed: 0 is the minimum, 1/2 the median, 1 the maximum."""
-
-    column: str = ""
-    q: Fraction = Fraction(1, 2)
-    bounds: Bounds | Auto | None = None
-    verb: str = "quantile"
-
-    @property
-    def typed(self) -> str:
-        q = f", {float(self.q):g}" if self.verb == "quantile" else ""
-        return f"{self.verb}({self.column!r}{q}{_typed_bounds(self.bounds)})"
-
-    @property
-    def words(self) -> str:
-        named = {Fraction(0): "minimum", Fraction(1, 2): "median", Fraction(1): "maximum"}
-        return f"{named.get(self.q, f'quantile {float(self.q):g}')} of {self.column}"
-
-    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        column = number_column(self.column, unit_limits, self.typed, *TIMES)
-        bounds = bounds_of(column, self.bounds, self.column, self.typed)
-        total = rank_total(column, bounds, self.q, unit_limits, self.typed)
-        assert total.candidates is not None
-        whole = total.candidates.whole and (total.candidates.fits or _time_type(column) is not None)
-        return ReleasedColumn(name, Formula.QUANTILE, ((name, total),), whole, bounds, dtype=_time_type(column))
-
-
-@dataclass(frozen=True, repr=False)
-class Mode(Aggregate):
-    """The most frequent of the listed values of a column; with `most`, the `most` most frequent ones, in order."""
-
-    column: str = ""
-    keys: tuple[Scalar | None, ...] | None = None
-    most: int | None = None
-
-    @property
-    def typed(self) -> str:
-        return f"mode({self.column!r})" if self.most is None else f"top_k({self.column!r}, {self.most})"
-
-    @property
-    def words(self) -> str:
-        most = "most frequent value" if self.most is None else f"{self.most} most frequent values"
-        return f"{most} of {self.column}"
-
-    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
-        column = unit_limits.table.column(self.column, self.typed)
-        if kind(column.domain.dtype) == Kind.OTHER:
-            raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
-        check_key(column.domain.dtype, self.column, self.typed)
-        keys = read_keys(self.keys, (self.column,), (column.domain,), self.typed)
-        if keys is None:
-            raise InvalidArgument(
-                f"{self.typed}: list the values to choose from, without looking at the data: "
-                f"{self.typed[:-1]}, keys=[...]). Where nobody can list them, find them first: "
-                f"found = group_by({self.column!r}).keys().release(epsilon=0.1, delta=1e-6), then "
-                f"{self.typed[:-1]}, keys=list(found.table[{self.column!r}]))."
-            )
-        (values,) = keys.levels
-        if self.most is not None and self.most > len(values):
-            raise InvalidArgument(f"{self.typed}: only {len(values)} values are listed.")
-        total = mode_total(column, values, self.most or 1, unit_limits, self.typed)
-        return ReleasedColumn(name, Formula.MODE, ((name, total),), whole=False)

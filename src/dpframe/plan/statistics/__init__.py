@@ -1,0 +1,23 @@
+"""The aggregates: which noisy totals each of them needs, and how its released column follows from them."""
+
+from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, Several
+from dpframe.plan.statistics.choices import Cdf, Mode, Quantile
+from dpframe.plan.statistics.sums import Count, CountDistinct, CountUnits, GeometricMean, Mean, Skew, Sum, Var
+
+__all__ = [
+    "Aggregate",
+    "Cdf",
+    "Count",
+    "CountDistinct",
+    "CountUnits",
+    "Formula",
+    "GeometricMean",
+    "Mean",
+    "Mode",
+    "Quantile",
+    "ReleasedColumn",
+    "Several",
+    "Skew",
+    "Sum",
+    "Var",
+]

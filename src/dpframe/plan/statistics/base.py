@@ -1,0 +1,128 @@
+"""What an aggregate is, and the released column that follows from its noisy totals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from narwhals.dtypes import DType
+
+from dpframe.errors import UnsupportedOperation
+from dpframe.plan.columns import Auto, Bounds, Column
+from dpframe.plan.totals import Total
+from dpframe.plan.types import TIMES, kind
+from dpframe.plan.unit_limits import UnitLimits
+
+__all__ = ["Aggregate", "Formula", "ReleasedColumn", "Several", "time_type", "typed_bounds"]
+
+
+class Formula(StrEnum):
+    """How a released column follows from its totals. Each formula has an estimator in `release.estimators`."""
+
+    COUNT = "count"
+    SUM = "sum"
+    MEAN = "mean"
+    VAR = "var"
+    STD = "std"
+    SKEW = "skew"
+    GEOMETRIC_MEAN = "geometric_mean"
+    QUANTILE = "quantile"
+    MODE = "mode"
+    CDF = "cdf"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True)
+class ReleasedColumn:
+    """A released column: its formula, and the totals that the formula needs, by name.
+
+    "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
+    to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
+    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "skew": from these and
+    the sum of cubes.
+    "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate; where the
+    total is a tree, the value at the `rank`. "cdf": the part of the values up to the `point` (column unit). With
+    `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
+    """
+
+    name: str
+    formula: Formula
+    totals: tuple[tuple[str, Total], ...]
+    whole: bool = True
+    bounds: Bounds | None = None
+    ddof: int = 0
+    dtype: DType | None = None
+    ticks: int = 1
+    rank: Fraction | None = None
+    point: float | None = None
+
+    @property
+    def derived(self) -> bool:
+        """Whether it follows from several totals. The first is a centred sum, the last a count."""
+        return len(self.totals) > 1
+
+
+def time_type(column: Column) -> DType | None:
+    """The type of a column of times, None for numbers."""
+    return column.domain.dtype if kind(column.domain.dtype) in TIMES else None
+
+
+def typed_bounds(bounds: Bounds | Auto | None) -> str:
+    """Bounds as the user typed them."""
+    if bounds is None:
+        return ""
+    return f", bounds={bounds.typed if isinstance(bounds, Auto) else tuple(bounds)}"
+
+
+@dataclass(frozen=True, repr=False)
+class Aggregate:
+    """A statistic to ask of each group. `share` is its weight when the price is split."""
+
+    share: Fraction = Fraction(1)
+
+    @property
+    def typed(self) -> str:
+        """As the user typed it."""
+        raise NotImplementedError
+
+    @property
+    def words(self) -> str:
+        """What it is, as people say it: "mean of spend"."""
+        raise NotImplementedError
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        """The released column, or a typed error when it cannot be private as asked."""
+        raise NotImplementedError
+
+    def columns(self, name: str) -> tuple[tuple[str, Aggregate], ...]:
+        """The aggregates of the released columns that this one asks for, by name: itself, unless it is `Several`."""
+        return ((name, self),)
+
+    def __repr__(self) -> str:
+        if self.share == 1:
+            return f"dp.{self.typed}"
+        return f"dp.{self.typed[:-1]}, share={float(self.share):g})".replace("(, ", "(")
+
+
+@dataclass(frozen=True, repr=False)
+class Several(Aggregate):
+    """Several released columns of one statistic; each is named after this one and a label: `wage_0.25`."""
+
+    parts: tuple[tuple[str, Aggregate], ...] = ()
+
+    @property
+    def typed(self) -> str:
+        return ", ".join(part.typed for _, part in self.parts)
+
+    @property
+    def words(self) -> str:
+        return ", ".join(part.words for _, part in self.parts)
+
+    def columns(self, name: str) -> tuple[tuple[str, Aggregate], ...]:
+        return tuple((f"{name}_{label}", part) for label, part in self.parts)
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        raise UnsupportedOperation(f"{name!r}: this place takes one column, and {len(self.parts)} are asked for.")

@@ -1,0 +1,127 @@
+"""Quantiles, distribution functions and most frequent values: their noisy totals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
+from dpframe.plan.choice_totals import candidates_of, mode_total, rank_total, tree_total
+from dpframe.plan.columns import Auto, Bounds
+from dpframe.plan.keys import read_keys
+from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, time_type, typed_bounds
+from dpframe.plan.totals import bounds_of, in_ticks, number_column
+from dpframe.plan.types import TIMES, Kind, Scalar, check_key, kind, show
+from dpframe.plan.unit_limits import UnitLimits
+from dpframe.theory.formulas.rank_trees import tree_is_better
+
+__all__ = ["Cdf", "Mode", "Quantile"]
+
+
+@dataclass(frozen=True, repr=False)
+class Quantile(Aggregate):
+    """The value that a part q of the rows does not exceed: 0 is the minimum, 1/2 the median, 1 the maximum.
+
+    `beside` has all ranks between 0 and 1 that are asked together with this one. If a tree serves them better than one
+    choice for each, they follow from one tree.
+    """
+
+    column: str = ""
+    q: Fraction = Fraction(1, 2)
+    bounds: Bounds | Auto | None = None
+    verb: str = "quantile"
+    beside: tuple[Fraction, ...] = ()
+
+    @property
+    def typed(self) -> str:
+        q = f", {float(self.q):g}" if self.verb == "quantile" else ""
+        return f"{self.verb}({self.column!r}{q}{typed_bounds(self.bounds)})"
+
+    @property
+    def words(self) -> str:
+        named = {Fraction(0): "minimum", Fraction(1, 2): "median", Fraction(1): "maximum"}
+        return f"{named.get(self.q, f'quantile {float(self.q):g}')} of {self.column}"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        column = number_column(self.column, unit_limits, self.typed, *TIMES)
+        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        candidates = candidates_of(column, bounds, self.typed)
+        if self.q in self.beside and tree_is_better(self.beside, candidates.count):
+            total = tree_total(column, bounds, unit_limits, self.typed)
+        else:
+            total = rank_total(column, bounds, self.q, unit_limits, self.typed)
+        whole = candidates.whole and (candidates.fits or time_type(column) is not None)
+        return ReleasedColumn(
+            name, Formula.QUANTILE, ((name, total),), whole, bounds, dtype=time_type(column), rank=self.q
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Cdf(Aggregate):
+    """The part of a column's values that are at most a point, from a tree that all points of one question share."""
+
+    column: str = ""
+    point: Scalar = 0
+    bounds: Bounds | Auto | None = None
+
+    @property
+    def typed(self) -> str:
+        return f"cdf({self.column!r}, points=[{self.point}]{typed_bounds(self.bounds)})"
+
+    @property
+    def words(self) -> str:
+        return f"part of {self.column} up to {self.point}"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        if isinstance(self.bounds, Auto):
+            raise InvalidBounds(
+                f"cdf({self.column!r}): bounds that are chosen from the data may leave points out. Type bounds=(low, "
+                "high) that hold all points, such as (0, 100)."
+            )
+        column = number_column(self.column, unit_limits, self.typed, *TIMES)
+        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        point = in_ticks(Bounds(self.point, self.point), column, self.typed).lower  # type: ignore[arg-type]
+        if not bounds.lower <= point <= bounds.upper:
+            raise InvalidBounds(
+                f"cdf({self.column!r}): points lie between the bounds, outside of which all values are clipped. Type "
+                f"points=[{self.point}] with bounds that hold them."
+            )
+        total = tree_total(column, bounds, unit_limits, self.typed)
+        return ReleasedColumn(name, Formula.CDF, ((name, total),), False, bounds, point=float(point))
+
+
+@dataclass(frozen=True, repr=False)
+class Mode(Aggregate):
+    """The most frequent of the listed values of a column; with `most`, the `most` most frequent ones, in order."""
+
+    column: str = ""
+    keys: tuple[Scalar | None, ...] | None = None
+    most: int | None = None
+
+    @property
+    def typed(self) -> str:
+        return f"mode({self.column!r})" if self.most is None else f"top_k({self.column!r}, {self.most})"
+
+    @property
+    def words(self) -> str:
+        most = "most frequent value" if self.most is None else f"{self.most} most frequent values"
+        return f"{most} of {self.column}"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        column = unit_limits.table.column(self.column, self.typed)
+        if kind(column.domain.dtype) == Kind.OTHER:
+            raise WrongType(f"{self.typed}: a column of type {show(column.domain.dtype)} cannot be read.")
+        check_key(column.domain.dtype, self.column, self.typed)
+        keys = read_keys(self.keys, (self.column,), (column.domain,), self.typed)
+        if keys is None:
+            raise InvalidArgument(
+                f"{self.typed}: list the values to choose from, without looking at the data: "
+                f"{self.typed[:-1]}, keys=[...]). Where nobody can list them, find them first: "
+                f"found = group_by({self.column!r}).keys().release(epsilon=0.1, delta=1e-6), then "
+                f"{self.typed[:-1]}, keys=list(found.table[{self.column!r}]))."
+            )
+        (values,) = keys.levels
+        if self.most is not None and self.most > len(values):
+            raise InvalidArgument(f"{self.typed}: only {len(values)} values are listed.")
+        total = mode_total(column, values, self.most or 1, unit_limits, self.typed)
+        return ReleasedColumn(name, Formula.MODE, ((name, total),), whole=False)

@@ -1,0 +1,141 @@
+"""Quantiles and distribution functions from a tree of noisy counts, with intervals that cost nothing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpframe.arrays import Floats
+from dpframe.plan import Candidates, Formula, ReleasedColumn
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts
+from dpframe.release.pricing import NoisePlan
+from dpframe.theory.formulas.error import normal_error, unimodal_error
+from dpframe.theory.formulas.rank_trees import FittedRanks
+
+__all__ = ["CdfEstimator", "tree_ends", "tree_expected_error", "tree_interval", "tree_values"]
+
+_ALPHAS = (0.2, 0.1, 0.05, 0.02, 0.01, 0.001)  # intervals that are kept: a release holds their ends, not the tree
+
+
+class CdfEstimator(Estimator):
+    """The part of the values that are at most a point."""
+
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+        ((_, total),) = output.totals
+        assert total.candidates is not None
+        assert output.point is not None
+        return noisy[total.key].shares(_place(total.candidates, output.point))
+
+    def interval(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
+    ) -> Interval:
+        return tree_interval(output, alpha, numbers, parts, (0.0, 1.0))
+
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+        """The error of a share for this many values, at most 1."""
+        return None if rows is None else min(_rank_error(output, plan, alpha) / rows, 1.0)
+
+    def reach(self, output: ReleasedColumn) -> float:
+        return 1.0
+
+
+def tree_values(candidates: Candidates, places: Floats) -> Floats:
+    """The values (column unit) at places among the borders of candidates.
+
+    The values of a candidate are spread evenly up to half a step on either side of it, inside the bounds. In a column
+    of whole numbers with a candidate for each of them, it is the candidate itself.
+    """
+    if candidates.whole and candidates.step == 1:
+        return np.asarray(candidates.lower + np.clip(np.ceil(places) - 1, 0, candidates.count - 1))
+    edges = _edges(candidates)
+    return np.asarray(np.interp(places, np.arange(len(edges)), edges))
+
+
+def tree_ends(output: ReleasedColumn, noisy: Noisy) -> dict[str, Floats]:
+    """The ends of a column's intervals at the confidences that are kept, by name (column unit; for shares a part)."""
+    ((_, total),) = output.totals
+    candidates, fit = total.candidates, noisy[total.key]
+    assert candidates is not None
+    assert isinstance(fit, FittedRanks)
+    ends: dict[str, Floats] = {}
+    for alpha in _ALPHAS:
+        if output.formula is Formula.CDF:
+            low, high = fit.share_reach(*_borders(candidates, output.point or 0.0), alpha)
+        else:
+            low, high = candidates.around(*fit.reach(float(output.rank or 0), alpha))
+        ends |= dict(zip(_names(output, alpha), (low, high), strict=True))
+    return ends
+
+
+def tree_interval(
+    output: ReleasedColumn, alpha: float, numbers: Floats, parts: Parts, ends: tuple[float, float]
+) -> Interval:
+    """The kept interval of at least this confidence, inside the ends; all between these beyond the confidences kept.
+
+    It is widened to the released number, which may be beside it, since that follows from other estimates too.
+    """
+    least, most = ends
+    kept = [tried for tried in _ALPHAS if tried <= alpha * (1 + 1e-9)]
+    if kept:
+        low, high = (np.clip(parts[name] * output.ticks, least, most) for name in _names(output, kept[0]))
+        return np.minimum(low, numbers), np.maximum(high, numbers)
+    return np.full(numbers.shape, least), np.full(numbers.shape, most)
+
+
+def tree_expected_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float) -> float:
+    """Error of a quantile for values that are at least as dense as `rows` values spread evenly (released unit).
+
+    Bound:  a rank that is off by e rows is e/rows of the bounds away. One step of the candidates is added
+    """
+    assert output.bounds is not None
+    ((_, total),) = output.totals
+    assert total.candidates is not None
+    reach = float(output.bounds.upper - output.bounds.lower)
+    error = min(_rank_error(output, plan, alpha) / rows * reach + total.candidates.step, reach)
+    return (float(math.ceil(error)) if output.whole else error) * output.ticks
+
+
+def _rank_error(output: ReleasedColumn, plan: NoisePlan, alpha: float) -> float:
+    """How many rows a rank is off with probability at most alpha, at the places where it is off the most.
+
+    Bound:  the fit is off by this much at one border. The quantile is where the fit crosses its rank, so this is an
+            expected error; intervals after the release do not stand on it
+    """
+    noise = plan.of(output.totals[0][1])
+    tree = noise.tree
+    assert tree is not None
+    deviation = noise.mechanism.deviation * float(noise.allotment.total.unit)
+    ranks = [float(output.rank)] if output.rank is not None else [0.0, 0.5, 1.0]
+    worst = max(float(np.sqrt(tree.relative_squares(rank)).max()) for rank in ranks)
+    return (normal_error if tree.normal else unimodal_error)(deviation * worst, alpha)
+
+
+def _names(output: ReleasedColumn, alpha: float) -> tuple[str, str]:
+    """The names of the two ends of an interval among the noisy totals."""
+    return f"{output.name}.low.{alpha:g}", f"{output.name}.high.{alpha:g}"
+
+
+def _edges(candidates: Candidates) -> Floats:
+    """The borders between candidates, inside the bounds (column unit)."""
+    steps = np.clip(np.arange(candidates.count + 1) - 0.5, 0.0, candidates.count - 1)
+    return np.asarray(candidates.lower + steps * candidates.step)
+
+
+def _place(candidates: Candidates, point: float) -> float:
+    """Where the values up to a point end, among the borders of candidates."""
+    if candidates.whole and candidates.step == 1:
+        return math.floor(point - candidates.lower) + 1.0
+    if point >= candidates.point(candidates.count - 1):
+        return float(candidates.count)
+    edges = _edges(candidates)
+    return float(np.interp(point, edges, np.arange(len(edges))))
+
+
+def _borders(candidates: Candidates, point: float) -> tuple[int, int]:
+    """The last border that surely has only values up to a point below it, and the first that has all of them."""
+    place = _place(candidates, point)
+    if place == candidates.count or (candidates.whole and candidates.step == 1):
+        return int(place), int(place)
+    return max(math.floor(place - 1e-6), 0), min(math.floor(place + 1e-6) + 1, candidates.count)
