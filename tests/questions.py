@@ -389,8 +389,12 @@ REFUSED = {  # what an engine refuses, with a part of the reason that it gives
     **{(name, "durations"): "no fixed length" for name in SQL},
     **{(name, "nanoseconds"): "microseconds" for name in ("duckdb", "ibis")},
     **{(name, ask): "do not agree on zones" for name in ("ibis", "postgres") for ask in ("zone", "zone keys")},
+    **{("sqlite", ask): "a text has no zone there" for ask in ("zone", "zone keys")},
 }
-ABSENT = {("spark", "nanoseconds"), ("postgres", "nanoseconds")}  # types that an engine does not have at all
+ABSENT = {  # types that an engine does not have at all
+    *(("spark", "nanoseconds"), ("postgres", "nanoseconds")),
+    *(("sqlite", "nanoseconds"), ("sqlite", "durations")),
+}
 QUESTIONS = {name: ask for area in AREAS.values() for name, ask in area.items()}
 
 

@@ -347,16 +347,6 @@ def test_text_is_cast_only_where_no_cell_can_make_it_fail(dialect, word):
     assert ours._tries(dialect) == bool(word)
 
 
-def test_a_database_whose_casts_fail_is_refused_before_the_charge():
-    backend = pytest.importorskip("ibis").sqlite.connect()
-    backend.raw_sql("CREATE TABLE t (u INTEGER, s TEXT)")
-    budget = dp.Budget(epsilon=1)
-    frame = dp.protect(backend.table("t"), unit="u", budget=budget)
-    with pytest.raises(UnsupportedOperation, match="sqlite that gives null"):
-        frame.with_columns(x=dp.col("s").cast("int64")).sum("x", bounds=(0, 9), max_rows=1).release(epsilon=0.5)
-    assert budget.spent.epsilon == 0
-
-
 @pytest.mark.parametrize("collation", ["nocase", "noaccent", "nocase.noaccent", "default"])
 def test_texts_are_compared_by_their_bytes_whatever_the_collation(collation):
     """With a loose collation, one unit's spelling became the released key, and a listed key fell from 50 units to 0."""
@@ -379,36 +369,6 @@ def test_texts_are_compared_by_their_bytes_whatever_the_collation(collation):
         assert frame.n_unique("city", max_rows=1).release(epsilon=1000).value == 2
     people = dp.protect(connection.table("t"), unit="who", budget=dp.Budget(epsilon=10**7))
     assert people.count_units().release(epsilon=1000).value == 2
-
-
-def test_ibis_refuses_texts_that_its_database_takes_for_one():
-    """dpframe does not hold SQLite's texts as bytes, so a column with a loose collation is refused."""
-    backend = pytest.importorskip("ibis").sqlite.connect()
-    backend.raw_sql("CREATE TABLE t (id INTEGER, city TEXT COLLATE NOCASE, name TEXT COLLATE RTRIM, x TEXT)")
-    frame = dp.protect(backend.table("t"), unit="id", budget=dp.Budget(epsilon=1, delta=0.1))
-    for name in ("city", "name"):
-        with pytest.raises(DpFrameError, match="collation"):
-            frame.group_by(name, max_groups=1).count_units()
-    frame.group_by("x", max_groups=1).count_units()
-    with pytest.raises(DpFrameError, match="collation"):
-        dp.protect(backend.table("t"), unit="city", budget=dp.Budget(epsilon=1)).count_units()
-
-
-def test_ibis_refuses_texts_of_a_question_where_the_database_takes_some_for_one(monkeypatch):
-    """A computed text has no column's collation, so it is compared by the collation of the database."""
-    backend = pytest.importorskip("ibis").sqlite.connect()
-    backend.raw_sql("CREATE TABLE t (id INTEGER, x INTEGER)")
-    budget = dp.Budget(epsilon=10)
-    frame = dp.protect(backend.table("t"), unit="id", budget=budget)
-    asked = frame.with_columns(z=dp.lit("A")).filter(dp.col("z") == "a").count_units()
-    asked.release(epsilon=1)
-    from dpframe.engine.backends import ibis as ours
-
-    monkeypatch.setattr(ours, "_APART", ("a", "a"))  # two texts that this database takes for one
-    with pytest.raises(UnsupportedOperation, match="collation of the database"):
-        asked.release(epsilon=1)
-    frame.count_units().release(epsilon=1)
-    assert budget.spent.epsilon == 2
 
 
 def test_no_table_of_the_user_takes_the_place_of_listed_keys():

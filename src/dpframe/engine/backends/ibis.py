@@ -29,7 +29,7 @@ from dpframe.plan import ColumnDomain, Kind, kind
 __all__ = ["BACKEND", "Dialect", "fetched", "is_wide"]
 
 # From Ibis' name of a database to the module of its dialect, in this folder.
-_DIALECTS: Mapping[str, str] = {"postgres": "postgres", "duckdb": "ibis_duckdb"}
+_DIALECTS: Mapping[str, str] = {"postgres": "postgres", "duckdb": "ibis_duckdb", "sqlite": "sqlite"}
 
 _PARTS = {
     "year": lambda x: x.year(),
@@ -80,8 +80,8 @@ class Dialect:
         """A column of the user's in the form in which dpframe holds it: a time as its ticks, a text as text."""
         return _held(value, dtype)
 
-    def brought(self, table: pl.DataFrame) -> Any:
-        """A public table, as an Ibis table."""
+    def brought(self, beside: Any, table: pl.DataFrame) -> Any:
+        """A public table, as an Ibis table that can be joined to the rows `beside`."""
         return ibis.memtable(table.to_arrow())
 
     def bytewise(self, rows: Any) -> bool:
@@ -103,6 +103,14 @@ class Dialect:
     def decimal(self, value: nw.Expr) -> nw.Expr:
         """A decimal as a float, by way of its text: some databases round twice in a direct cast."""
         return value.cast(nw.String).cast(nw.Float64)
+
+    def keyed_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+        """64 bits that depend on the salt and the values: the database's own hash of a text that contains them."""
+        return _joined(rows, columns, salt).hash()
+
+    def stable_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+        """A hash that does not change with the version of the database."""
+        return _joined(rows, columns, salt).hexdigest("md5")
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
         """A text as a number, or as the ticks of a date or time; null where the text is not one."""
@@ -177,7 +185,8 @@ class _Ibis(SqlBackend):
         return len(backends) <= 1
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        public: Frame = nw.from_native(_dialect(beside.to_native()).brought(plain_table(self, beside, table)))
+        rows = beside.to_native()
+        public: Frame = nw.from_native(_dialect(rows).brought(rows, plain_table(self, beside, table)))
         return public
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
@@ -212,13 +221,12 @@ class _Ibis(SqlBackend):
         return _dialect(frame.to_native()).decimal(value)
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """The database's own hash of a text that contains the salt and the values."""
         rows = frame.to_native()
-        return _with(rows, _joined(rows, columns, str(salt)).hash(), into)
+        return _with(rows, _dialect(rows).keyed_hash(rows, columns, str(salt)), into)
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         rows = frame.to_native()
-        return _with(rows, _joined(rows, columns, salt).hexdigest("md5"), into)
+        return _with(rows, _dialect(rows).stable_hash(rows, columns, salt), into)
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
         rows = frame.to_native()

@@ -14,7 +14,7 @@ from dpframe.engine.backends.ibis import Dialect, is_wide
 from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
-from dpframe.engine.backends.postgres.written import written
+from dpframe.engine.backends.written import written
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
@@ -80,7 +80,7 @@ class _PostgresDialect(Dialect):
         """A cast to float, in which PostgreSQL rounds once. A number beyond the floats becomes infinite or 0."""
         return value.cast(nw.Float64)
 
-    def brought(self, table: pl.DataFrame) -> Any:
+    def brought(self, beside: Any, table: pl.DataFrame) -> Any:
         wide = [name for name, dtype in table.schema.items() if dtype.is_unsigned_integer()]
         signed = table.with_columns(pl.col(wide).cast(pl.Int64, strict=False))
         large = [name for name in wide if signed.get_column(name).null_count() > table.get_column(name).null_count()]
@@ -89,7 +89,7 @@ class _PostgresDialect(Dialect):
                 f"join: the public column {large[0]!r} has numbers of 2^63 or more, and PostgreSQL's integers are "
                 "smaller. Cast the column to pl.Float64."
             )
-        rows = super().brought(signed)
+        rows = super().brought(beside, signed)
         texts = [name for name, dtype in table.schema.items() if dtype == pl.String]
         return rows.mutate(**{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
 
