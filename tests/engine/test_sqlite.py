@@ -316,7 +316,7 @@ def test_random_numbers_of_a_view_make_no_query_fail(connection, table):
 
 
 def test_a_question_that_the_parser_has_no_room_for_is_refused_before_the_charge(table):
-    """Versions of SQLite before 3.46 have room for 100 unfinished brackets; all have room for 1,000 nested operations."""
+    """SQLite before 3.46 has room for 100 unfinished brackets; every version has room for 1,000 nested operations."""
     rows, budget = table("u INTEGER, x DOUBLE", "1, 2.5"), dp.Budget(epsilon=1)
     text = "CAST(" * 60 + "1" + " AS REAL)" * 60 if sqlite3.sqlite_version_info < (3, 46) else "1" + " + 1" * 1100
     made = rows.mutate(x=rows.x)

@@ -16,6 +16,7 @@ from typing import Any
 from weakref import WeakSet
 
 import ibis
+import ibis.expr.operations as ops
 import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
@@ -67,6 +68,7 @@ class Dialect:
 
         Errors: UnsupportedOperation where the table as a whole cannot be held
         """
+        _check_operations(table)
         _check_numbers(table)
         loose = _loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
         schema = table.schema()
@@ -365,6 +367,23 @@ def _apart(backend: Any) -> bool:
         return int(backend.execute(sum(pairs[1:], pairs[0]))) == len(_APART)
     except Exception:  # a database that cannot run this check is taken to fail it
         return False
+
+
+_NEEDED = (ops.Hash, ops.Floor, ops.IsNan, ops.Modulus, ops.Clip, ops.MinRank, ops.CountDistinct, ops.SearchedCase)
+
+
+def _check_operations(table: Any) -> None:
+    """Refuse a database for which Ibis has no SQL for an operation that questions need. Errors: UnsupportedOperation.
+
+    What one question lacks would otherwise be refused by that question alone, without the name of the operation.
+    """
+    backends, _ = table._find_backends()
+    lacking = [op.__name__ for op in _NEEDED if backends and not backends[0].has_operation(op)]
+    if lacking:
+        raise UnsupportedOperation(
+            f"dp.protect: Ibis cannot write {', '.join(lacking)} in the SQL of {backends[0].name}. Protect a Polars "
+            "table: dp.protect(table.to_polars(), ...)."
+        )
 
 
 def _check_numbers(table: Any) -> None:
