@@ -100,7 +100,7 @@ def test_no_two_identifiers_become_one(table):
     rows = table("u INTEGER, who, x INTEGER", "1, '5', 1", "2, 5, 1", "3, x'35', 1", "4, '05', 1")
     assert rows.schema()["who"].is_string()
     assert answered(dp.protect(rows, unit="who").count_units()) == [[2]]
-    numbers = [str(2**53), str(2**53 + 1), "0.0", "-0.0", f"{2**53}.0"]
+    numbers = [str(2**53), str(2**53 + 1), "0.0", "-0.0", f"{2**53}.0", str(MOST), str(MOST - 1)]
     reals = ibis.sqlite.connect()
     reals.con.execute("CREATE TABLE t (who NUMERIC, x INTEGER)")
     for number in numbers:

@@ -13,15 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
-from weakref import WeakSet
 
 import ibis
-import ibis.expr.operations as ops
 import narwhals as nw
 import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame
+from dpframe.engine.backends.ibis_checks import check_numbers, check_operations
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
@@ -49,13 +48,6 @@ _LOOSE = "its collation takes some different texts for equal: give the column a 
 _APART = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u00ad", "\uff41", "ss", "\u00df")
 
 
-# Numbers whose sums, products and quotients are too large or too small for a float, and one ordinary number.
-_EXTREME = (1.7e308, -1.7e308, 1e-200, 5e-324, 3.0)
-
-
-_RELIABLE: WeakSet[Any] = WeakSet()  # connections to databases that computed with these numbers and did not fail
-
-
 class Dialect:
     """The operations in which databases differ. Values are Ibis expressions, and no cell makes one of them fail."""
 
@@ -68,8 +60,8 @@ class Dialect:
 
         Errors: UnsupportedOperation where the table as a whole cannot be held
         """
-        _check_operations(table)
-        _check_numbers(table)
+        check_operations(table)
+        check_numbers(table)
         loose = _loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
         schema = table.schema()
         return loose | {name: _wide(name) for name in types if is_wide(schema[name])}
@@ -367,54 +359,6 @@ def _apart(backend: Any) -> bool:
         return int(backend.execute(sum(pairs[1:], pairs[0]))) == len(_APART)
     except Exception:  # a database that cannot run this check is taken to fail it
         return False
-
-
-_NEEDED = (ops.Hash, ops.Floor, ops.IsNan, ops.Modulus, ops.Clip, ops.MinRank, ops.CountDistinct, ops.SearchedCase)
-
-
-def _check_operations(table: Any) -> None:
-    """Refuse a database for which Ibis has no SQL for an operation that questions need. Errors: UnsupportedOperation.
-
-    What one question lacks would otherwise be refused by that question alone, without the name of the operation.
-    """
-    backends, _ = table._find_backends()
-    lacking = [op.__name__ for op in _NEEDED if backends and not backends[0].has_operation(op)]
-    if lacking:
-        raise UnsupportedOperation(
-            f"dp.protect: Ibis cannot write {', '.join(lacking)} in the SQL of {backends[0].name}. Protect a Polars "
-            "table: dp.protect(table.to_polars(), ...)."
-        )
-
-
-def _check_numbers(table: Any) -> None:
-    """Refuse a database that fails where a number overflows. The check computes with numbers of ours.
-
-    Such a database could fail on a cell, after the charge, and the failure would tell that this cell exists.
-    Errors: UnsupportedOperation.
-    """
-    backends, _ = table._find_backends()
-    if not backends or backends[0] in _RELIABLE:  # a table without a database cannot be read
-        return
-    numbers = ibis.memtable({"x": list(_EXTREME)})
-    pairs = numbers.cross_join(numbers.view().rename(y="x"))
-    x, y = pairs.x, pairs.y
-    results = pairs.select(a=x + y, b=x - y, c=x * y, d=x / y, e=ibis.cases((x.abs() < 1, x)).cast("float32"))
-    for rows, failure in ((pairs, "takes in no table of numbers"), (results, "fails where a number overflows")):
-        if not _runs(backends[0], rows):
-            raise UnsupportedOperation(
-                f"dp.protect: {backends[0].name} {failure}, so one cell could make a query fail. Protect a Polars "
-                "table: dp.protect(table.to_polars(), ...)."
-            )
-    _RELIABLE.add(backends[0])
-
-
-def _runs(backend: Any, rows: Any) -> bool:
-    """Whether a database runs a query without an error."""
-    try:
-        backend.to_pyarrow(rows)
-    except Exception:
-        return False
-    return True
 
 
 def _check_tries(rows: Any) -> None:
