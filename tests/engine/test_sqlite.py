@@ -299,7 +299,7 @@ def test_no_temporary_table_takes_the_place_of_a_table(connection, table):
 
 def test_steps_of_the_user_keep_their_meaning(table):
     rows = table("u INTEGER, s TEXT, x INTEGER", "1, 'Ab', 2", "2, 'ab', 3", "3, NULL, 4")
-    lower_case = rows.mutate(s=rows.s.lower(), half=rows.x / 2, day=ibis.literal("2020-02-29").cast("date"))
+    lower_case = rows.mutate(s=rows.s.lower(), half=rows.x * 0.5, day=ibis.literal("2020-02-29").cast("date"))
     frame = dp.protect(lower_case.filter(lower_case.x < 4), unit="u")
     assert answered(frame.group_by("s", keys=["ab"], max_groups=1).count_units()) == [[2]]
     assert values(lower_case, c("half") * 2, c("day").dt.day()) == [[2.0, 3.0, 4.0], [29, 29, 29]]
