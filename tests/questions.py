@@ -404,13 +404,17 @@ AREAS = {
     },
 }
 UNITS = {"one": "u", "two": ("u", "w"), "text": "w", "real": "f", "truth": "yes", "day": "day", "time": "time"}
-SQL = ("duckdb", "ibis", "postgres", "spark")
-REFUSED = {  # what an engine refuses, with a part of the reason that it gives
-    **{(name, "durations"): "no fixed length" for name in SQL},
-    **{(name, "nanoseconds"): "microseconds" for name in ("duckdb", "ibis")},
-    **{(name, ask): "do not agree on zones" for name in ("ibis", "postgres") for ask in ("zone", "zone keys")},
+REFUSED = {  # what an engine refuses, with the line to type, which its message must have
+    **{(name, "durations"): "EXTRACT(EPOCH FROM x)" for name in ("duckdb", "ibis", "postgres")},
+    ("spark", "durations"): "EXTRACT(DAY FROM x)",
+    **{(name, "nanoseconds"): "CAST(x AS TIMESTAMP)" for name in ("duckdb", "ibis")},
+    **{(name, ask): "x AT TIME ZONE 'UTC'" for name in ("ibis", "postgres") for ask in ("zone", "zone keys")},
+    **{("sqlite", ask): "table.mutate(x=table['zone'].cast('timestamp'))" for ask in ("zone", "zone keys")},
 }
-ABSENT = {("spark", "nanoseconds"), ("postgres", "nanoseconds")}  # types that an engine does not have at all
+ABSENT = {  # types that an engine does not have at all
+    *(("spark", "nanoseconds"), ("postgres", "nanoseconds")),
+    *(("sqlite", "nanoseconds"), ("sqlite", "durations")),
+}
 QUESTIONS = {name: ask for area in AREAS.values() for name, ask in area.items()}
 
 

@@ -7,6 +7,7 @@ that its format cannot store is null there: `plain` and `finite` say which.
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import itertools
 import math
@@ -396,6 +397,72 @@ def _ticked(cells: Cells) -> list[Any]:
     return [None if x is None else words.get(x) or str(x // unit) for x in cells.cells]
 
 
+_IN_SQLITE = {
+    **{"Int8": "TINYINT", "Int16": "SMALLINT", "Int32": "INTEGER", "Int64": "BIGINT", "Float32": "REAL"},
+    **{"Float64": "DOUBLE", "String": "TEXT", "Boolean": "BOOLEAN", "Date": "DATE", "Datetime": "TIMESTAMP"},
+}
+
+
+@functools.cache
+def sqlite_connection() -> Any:
+    import ibis
+
+    return ibis.sqlite.connect()
+
+
+def sqlite(collation: str = "") -> Callable[[Table], tuple[Any, Table]]:
+    """SQLite has no unsigned whole numbers and no decimals, and its dates and times are texts.
+
+    Each cell of a column of texts that is not UTF-8 is there as these bytes. An infinite time is a text too.
+    """
+
+    def made(table: Table) -> tuple[Any, Table]:
+        backend, name = sqlite_connection(), f"t{next(_NUMBER)}"
+        lacking = (wide, duration, zoned, nanoseconds, lambda d: family(d) == "decimal")
+        table = without(table, *lacking, lambda d: family(d) == "integer" and str(d)[0] == "U")
+        held = {n: _in_sqlite(cells) for n, cells in table.items()}
+        declared = {n: _IN_SQLITE[str(c.dtype).partition("(")[0]] for n, c in held.items()}
+        loose = {n: collation if family(c.dtype) == "string" else "" for n, c in held.items()}
+        backend.con.execute(f"CREATE TABLE {name} ({', '.join(f'{n} {declared[n]} {loose[n]}' for n in held)})")
+        marks = ", ".join("CAST(? AS TEXT)" if family(c.dtype) == "string" else "?" for c in held.values())
+        cells = zip(*(_cells_in_sqlite(c) for c in held.values()), strict=True)
+        backend.con.executemany(f"INSERT INTO {name} VALUES ({marks})", list(cells))
+        return backend.table(name), held
+
+    return made
+
+
+def _in_sqlite(cells: Cells) -> Cells:
+    """The cells in the types that Ibis states for the declared ones."""
+    stated = {"datetime": nw.Datetime("us"), "Int32": nw.Int64()}
+    return replace(cells, dtype=stated.get(family(cells.dtype)) or stated.get(str(cells.dtype), cells.dtype))
+
+
+def _cells_in_sqlite(cells: Cells) -> list[Any]:
+    """Cells as Python's sqlite3 takes them: texts as their bytes, days and times as texts."""
+    kinds = family(cells.dtype)
+    if kinds == "string":
+        return [x.encode() if isinstance(x, str) else x for x in cells.cells]
+    if kinds not in ("date", "datetime"):
+        return list(cells.cells)
+    return [None if x is None else _as_text(x, kinds) for x in cells.cells]
+
+
+def _as_text(cell: Any, kinds: str) -> str:
+    if isinstance(cell, float):
+        return "infinity" if cell > 0 else "-infinity"
+    micros = cell * 86_400_000_000 if kinds == "date" else cell // 1000
+    days, rest = divmod(micros, 86_400_000_000)
+    try:
+        day = dt.date.fromordinal(days + dt.date(1970, 1, 1).toordinal()).isoformat()
+    except (ValueError, OverflowError):
+        return f"{days} days after 1970"
+    clock = (
+        f" {rest // 3_600_000_000:02}:{rest // 60_000_000 % 60:02}:{rest // 1_000_000 % 60:02}.{rest % 1_000_000:06}"
+    )
+    return day if kinds == "date" else day + clock
+
+
 def spark(**settings: str) -> Callable[[Table], tuple[Any, Table]]:
     """Spark has no nanoseconds, and neither Arrow's whole numbers without a sign nor its durations."""
 
@@ -447,6 +514,8 @@ ENGINES = (
     Engine("ibis", ibis(), 40),
     Engine("ibis nocase", ibis("SET default_collation = 'nocase'"), 40),
     Engine("postgres", postgres, 40, needs="in_postgres"),
+    Engine("sqlite", sqlite(), 40),
+    Engine("sqlite nocase", sqlite("COLLATE NOCASE"), 40),
     Engine("dask", dask, 100, needs="dask_here"),
     Engine("spark", spark(), 60, needs="spark_session", long=True),
     Engine("spark ansi", spark(enabled="true"), 60, needs="spark_session", long=True),
@@ -468,8 +537,8 @@ def rows_of(frame: Any, names: list[str], by: str = "r") -> dict[str, list[Any]]
         step = exchanged(step, _gathered)
     lowered = lower(step, {column.id for column in columns.values()})
     rows = lowered.to_native()
-    postgres = type(rows).__module__.startswith("ibis") and rows.get_backend().name == "postgres"
-    read = backend_of(lowered).collect([lowered])[0].to_dict(as_series=False) if postgres else _read(rows)
+    ours = type(rows).__module__.startswith("ibis") and rows.get_backend().name in ("postgres", "sqlite")
+    read = backend_of(lowered).collect([lowered])[0].to_dict(as_series=False) if ours else _read(rows)
     order = sorted(range(len(read[columns[by].id])), key=read[columns[by].id].__getitem__)
     made = {}
     for name in names:

@@ -13,9 +13,10 @@ import polars as pl
 import pytest
 
 from postgres_tables import connected, stores
+from sqlite_tables import stored as stored_in_sqlite
 from strategies import bring
 
-ENGINES = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "postgres", "spark", "dask")
+ENGINES = ("polars", "polars-lazy", "pandas", "pyarrow", "duckdb", "ibis", "postgres", "sqlite", "spark", "dask")
 SLOW = ("postgres", "spark")
 _NUMBERS = itertools.count()
 
@@ -71,6 +72,10 @@ def _makers(name, request):
         pytest.importorskip("duckdb")
         backend = pytest.importorskip("ibis").duckdb.connect()
         return lambda frame: backend.table(_stored(backend.con, frame))
+    if name == "sqlite":
+        pytest.importorskip("ibis.backends.sqlite")
+        backend = pytest.importorskip("ibis").sqlite.connect()
+        return lambda frame: stored_in_sqlite(backend, frame)
     if name == "postgres":
         return request.getfixturevalue("stored_in_postgres")
     if name == "spark":

@@ -19,7 +19,14 @@ import polars as pl
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame
-from dpframe.engine.backends.ibis_checks import check_apart, check_numbers, check_tries, fetched, loose
+from dpframe.engine.backends.ibis_checks import (
+    check_apart,
+    check_numbers,
+    check_operations,
+    check_tries,
+    fetched,
+    loose,
+)
 from dpframe.engine.backends.sql import SqlBackend, our_names, plain_table, schema_of, texts_read
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
@@ -28,7 +35,7 @@ from dpframe.plan import ColumnDomain, Kind, kind
 __all__ = ["BACKEND", "Dialect", "fetched", "is_wide"]
 
 # From Ibis' name of a database to the module of its dialect, in this folder.
-_DIALECTS: Mapping[str, str] = {"postgres": "postgres", "duckdb": "ibis_duckdb"}
+_DIALECTS: Mapping[str, str] = {"postgres": "postgres", "duckdb": "ibis_duckdb", "sqlite": "sqlite"}
 
 _PARTS = {
     "year": lambda x: x.year(),
@@ -55,6 +62,7 @@ class Dialect:
 
         Errors: UnsupportedOperation where the table as a whole cannot be held
         """
+        check_operations(table)
         check_numbers(table)
         unsafe = loose(table, [name for name, dtype in types.items() if kind(dtype) == Kind.STRING])
         schema = table.schema()
@@ -68,8 +76,8 @@ class Dialect:
         """A column of the user's in the form in which dpframe holds it: a time as its ticks, a text as text."""
         return _held(value, dtype)
 
-    def brought(self, table: pl.DataFrame) -> Any:
-        """A public table, as an Ibis table."""
+    def brought(self, beside: Any, table: pl.DataFrame) -> Any:
+        """A public table, as an Ibis table that can be joined to the rows `beside`."""
         return ibis.memtable(table.to_arrow())
 
     def bytewise(self, rows: Any) -> bool:
@@ -91,6 +99,14 @@ class Dialect:
     def decimal(self, value: nw.Expr) -> nw.Expr:
         """A decimal as a float, by way of its text: some databases round twice in a direct cast."""
         return value.cast(nw.String).cast(nw.Float64)
+
+    def keyed_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+        """64 bits that depend on the salt and the values: the database's own hash of a text that contains them."""
+        return _joined(rows, columns, salt).hash()
+
+    def stable_hash(self, rows: Any, columns: Sequence[str], salt: str) -> Any:
+        """A hash that does not change with the version of the database."""
+        return _joined(rows, columns, salt).hexdigest("md5")
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:
         """A text as a number, or as the ticks of a date or time; null where the text is not one."""
@@ -173,7 +189,8 @@ class _Ibis(SqlBackend):
         return len(backends) <= 1
 
     def bring(self, beside: Frame, table: pl.DataFrame) -> Frame:
-        public: Frame = nw.from_native(_dialect(beside.to_native()).brought(plain_table(self, beside, table)))
+        rows = beside.to_native()
+        public: Frame = nw.from_native(_dialect(rows).brought(rows, plain_table(self, beside, table)))
         return public
 
     def collect(self, frames: Sequence[Frame], *, streaming: bool = False) -> list[pl.DataFrame]:
@@ -208,13 +225,12 @@ class _Ibis(SqlBackend):
         return _dialect(frame.to_native()).decimal(value)
 
     def keyed_hash(self, frame: Frame, columns: Sequence[str], salt: int, into: str) -> Frame:
-        """The database's own hash of a text that contains the salt and the values."""
         rows = frame.to_native()
-        return _with(rows, _joined(rows, columns, str(salt)).hash(), into)
+        return _with(rows, _dialect(rows).keyed_hash(rows, columns, str(salt)), into)
 
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         rows = frame.to_native()
-        return _with(rows, _joined(rows, columns, salt).hexdigest("md5"), into)
+        return _with(rows, _dialect(rows).stable_hash(rows, columns, salt), into)
 
     def parsed(self, frame: Frame, column: str, dtype: DType, into: str) -> Frame:
         rows = frame.to_native()

@@ -8,11 +8,12 @@ from typing import Any
 from weakref import WeakSet
 
 import ibis
+import ibis.expr.operations as ops
 import polars as pl
 
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["check_apart", "check_numbers", "check_tries", "fetched", "loose"]
+__all__ = ["check_apart", "check_numbers", "check_operations", "check_tries", "fetched", "loose"]
 
 _TRYING = ("TRY_CAST", "SAFE_CAST", "accurateCastOrNull")  # names of casts that give null instead of failing
 
@@ -24,6 +25,8 @@ _APART = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u00ad", "\uff41", "ss", "\u00d
 _EXTREME = (1.7e308, -1.7e308, 1e-200, 5e-324, 3.0)
 
 _RELIABLE: WeakSet[Any] = WeakSet()  # connections to databases that computed with these numbers and did not fail
+
+_NEEDED = (ops.Hash, ops.Floor, ops.IsNan, ops.Modulus, ops.Clip, ops.MinRank, ops.CountDistinct, ops.SearchedCase)
 
 
 def fetched(rows: Any) -> pl.DataFrame:
@@ -77,6 +80,20 @@ def _apart(backend: Any) -> bool:
         return int(backend.execute(sum(pairs[1:], pairs[0]))) == len(_APART)
     except Exception:  # a database that cannot run this check is taken to fail it
         return False
+
+
+def check_operations(table: Any) -> None:
+    """Refuse a database for which Ibis has no SQL for an operation that questions need. Errors: UnsupportedOperation.
+
+    What one question lacks would otherwise be refused by that question alone, without the name of the operation.
+    """
+    backends, _ = table._find_backends()
+    lacking = [op.__name__ for op in _NEEDED if backends and not backends[0].has_operation(op)]
+    if lacking:
+        raise UnsupportedOperation(
+            f"dp.protect: Ibis cannot write {', '.join(lacking)} in the SQL of {backends[0].name}. Protect a Polars "
+            "table: dp.protect(table.to_polars(), ...)."
+        )
 
 
 def check_numbers(table: Any) -> None:

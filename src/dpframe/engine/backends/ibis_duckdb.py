@@ -49,9 +49,11 @@ def _text(value: str) -> Any:
 
 class _DuckDBDialect(Dialect):
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
-        """No column is refused: operations on floats do not fail in DuckDB, and texts are compared as bytes."""
+        """A column of a type that dpframe does not read can be read as text, after a cast by the user."""
         _check_macros(table)
-        return {}
+        odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
+        line = "dpframe does not read it: cast it before, table.mutate(x=table[{!r}].cast('string'))"
+        return {name: line.format(name) for name in odd}
 
     def planned(self, rows: Any) -> pl.DataFrame:
         _check_macros(rows)

@@ -41,6 +41,7 @@ _TYPES = {"integer": types.LongType, "float": types.DoubleType, "boolean": types
 
 class _Spark(SqlBackend):
     name = "spark"
+    in_numbers = "as in EXTRACT(DAY FROM x)"
 
     # Tables
 

@@ -133,6 +133,8 @@ class SqlBackend(Backend):
 
     # For subclasses
 
+    in_numbers = "as in EXTRACT(EPOCH FROM x)"  # the SQL that makes a number of a duration
+
     @abstractmethod
     def stable_hash(self, frame: Frame, columns: list[str], salt: str, into: str) -> Frame:
         """Add a keyed hash of some columns, one that does not change with the version of the engine."""
@@ -141,7 +143,7 @@ class SqlBackend(Backend):
         if getattr(dtype, "time_unit", "") == "ns":
             return "times are held in microseconds there: CAST(x AS TIMESTAMP) before dp.protect(...)"
         if kind(dtype) == Kind.DURATION:
-            return "a duration has no fixed length there: make it a number before dp.protect(...)"
+            return f"a duration has no fixed length there: make it a number before dp.protect(...), {self.in_numbers}"
         return ""
 
     def reason_against_cast(self, dtype: DType) -> str:

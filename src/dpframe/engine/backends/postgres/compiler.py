@@ -10,8 +10,9 @@ import sqlglot.expressions as sge
 from ibis.backends.sql.compilers.postgres import PostgresCompiler
 
 from dpframe.engine.backends.postgres import operations as sql
-from dpframe.engine.backends.postgres.reach import LEAST, MOST, listed_float, reach
+from dpframe.engine.backends.postgres.reach import LEAST, MOST, reach
 from dpframe.engine.backends.postgres.written import bytewise, once, raw, sendable, sql_of
+from dpframe.engine.backends.written import is_not_nan, listed_float
 from dpframe.errors import UnsupportedOperation
 
 __all__ = ["Compiler", "check_held"]
@@ -146,7 +147,7 @@ class Compiler(PostgresCompiler):  # type: ignore[misc]
         return once("a = 'NaN'", a=arg)  # in PostgreSQL NaN is equal to NaN
 
     def visit_SearchedCase(self, op: Any, *, cases: Any, results: Any, default: Any) -> Any:  # noqa: N802
-        if _not_nan(op):
+        if is_not_nan(op):
             return once("NULLIF(a, 'NaN')", a=results[0])
         return super().visit_SearchedCase(op, cases=cases, results=results, default=default)
 
@@ -213,13 +214,3 @@ def _constant(op: Any) -> int | None:
         left, right = _constant(op.left), _constant(op.right)
         return None if left is None or right is None else left - right
     return int(op.value) if isinstance(op, ops.Literal) and op.dtype.is_integer() else None
-
-
-def _not_nan(op: Any) -> bool:
-    """Whether a CASE is the expression for "null in place of NaN" as narwhals writes it (see `not_nan`)."""
-    if len(op.cases) != 1 or not isinstance(op.cases[0], ops.Not):
-        return False
-    if not isinstance(op.default, ops.Literal) or op.default.value is not None:
-        return False
-    test = op.cases[0].arg
-    return isinstance(test, ops.IfElse) and test.false_null_expr == ops.IsNan(op.results[0])

@@ -14,7 +14,8 @@ from dpframe.engine.backends.ibis import Dialect, is_wide
 from dpframe.engine.backends.postgres import operations as sql
 from dpframe.engine.backends.postgres import server
 from dpframe.engine.backends.postgres.compiler import Compiler
-from dpframe.engine.backends.postgres.written import sendable, written
+from dpframe.engine.backends.postgres.written import sendable
+from dpframe.engine.backends.written import written
 from dpframe.engine.letters import NEAR, letters
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, integer_range, kind
@@ -80,7 +81,7 @@ class _PostgresDialect(Dialect):
         """A cast to float, in which PostgreSQL rounds once. A number beyond the floats becomes infinite or 0."""
         return value.cast(nw.Float64)
 
-    def brought(self, table: pl.DataFrame) -> Any:
+    def brought(self, beside: Any, table: pl.DataFrame) -> Any:
         wide = [name for name, dtype in table.schema.items() if dtype.is_unsigned_integer()]
         signed = table.with_columns(pl.col(wide).cast(pl.Int64, strict=False))
         large = [name for name in wide if signed.get_column(name).null_count() > table.get_column(name).null_count()]
@@ -95,7 +96,7 @@ class _PostgresDialect(Dialect):
                 "PostgreSQL holds no text with a zero byte, and one is in a public table or in a list of keys: leave "
                 "it out, as with public.filter(~pl.col('s').str.contains('\\0', literal=True))."
             )
-        rows = super().brought(signed)
+        rows = super().brought(beside, signed)
         return rows.mutate(**{name: written(rows[name], "CAST(a AS TEXT)", "string") for name in texts})
 
     def parsed(self, rows: Any, column: str, dtype: DType) -> Any:

@@ -7,7 +7,9 @@ from typing import Any
 
 import ibis.expr.operations as ops
 
-__all__ = ["LEAST", "MOST", "Reach", "listed_float", "reach"]
+from dpframe.engine.backends.written import listed_float
+
+__all__ = ["LEAST", "MOST", "Reach", "reach"]
 
 Reach = tuple[int, int]  # (l, h): every value of a float that is not 0 has a magnitude between 2^l and 2^h
 
@@ -55,10 +57,3 @@ def reach(op: Any) -> Reach:
             ends = [reach(end)[1] for end in (op.lower, op.upper) if not end.dtype.is_integer() or end.value]
             return LEAST, max(ends, default=0)
     return _ANY
-
-
-def listed_float(op: Any) -> float | None:
-    """The value of a float constant, which arrives as the cast of a text literal; None for another expression."""
-    if not isinstance(op, ops.Cast) or not isinstance(op.arg, ops.Literal) or not op.arg.dtype.is_string():
-        return None
-    return float(op.arg.value) if op.to.is_float64() and op.arg.value is not None else None

@@ -7,30 +7,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import ibis
-import ibis.expr.datatypes as types
-import ibis.expr.operations as ops
-import ibis.expr.rules as rules
 import sqlglot.expressions as sge
 from ibis.backends.sql.compilers.postgres import PostgresCompiler
 
 from dpframe.errors import UnsupportedOperation
 
-__all__ = ["Written", "bytewise", "once", "raw", "sendable", "sql_of", "written"]
-
-
-class Written(ops.Value):  # type: ignore[misc]
-    """An Ibis operation with SQL of our own, which cannot fail. The SQL calls its operand `a`."""
-
-    arg: ops.Value
-    text: str
-    dtype: types.DataType
-    shape = rules.shape_like("arg")
-
-
-def written(value: Any, text: str, dtype: str) -> Any:
-    """An Ibis column that the compiler writes as this SQL, with the value in place of `a`."""
-    return Written(value.op(), text, ibis.dtype(dtype)).to_expr()
+__all__ = ["bytewise", "once", "raw", "sendable", "sql_of"]
 
 
 _SHORT = 80  # an operand of at most this many characters may be repeated

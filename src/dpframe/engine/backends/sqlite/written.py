@@ -1,0 +1,132 @@
+"""SQL of SQLite with its operands, constants that SQLite reads exactly, and queries without nested subqueries."""
+
+from __future__ import annotations
+
+import math
+import re
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from functools import cache
+from typing import Any
+
+import sqlglot as sg
+import sqlglot.expressions as sge
+from ibis.backends.sql.dialects import SQLite
+
+__all__ = ["call", "filled", "flat", "float_literal", "integer_literal", "raw", "sql_of", "text_literal"]
+
+_OPERANDS = re.compile(r"(?<![\w'\"])([abc])(?![\w'\"])")
+
+
+def raw(text: str) -> Any:
+    """SQL text as a node of sqlglot, which writes it unchanged."""
+    return sge.Var(this=text)
+
+
+def sql_of(value: Any) -> str:
+    """The SQL of an operand, in brackets unless it is a name."""
+    text: str = value.sql(SQLite, copy=False)
+    return text if isinstance(value, (sge.Column, sge.Var)) else f"({text})"
+
+
+def filled(text: str, **operands: Any) -> Any:
+    """SQL with its operands a, b and c, in brackets. The SQL should name each operand once."""
+    pieces = _OPERANDS.split(" ".join(text.split()))
+    return raw("(" + "".join(sql_of(operands[x]) if i % 2 else x for i, x in enumerate(pieces)) + ")")
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """A call of one of our functions (see `functions`)."""
+    return raw(f"dpframe_{name}({', '.join(sql_of(value) for value in arguments)})")
+
+
+def text_literal(text: str) -> Any:
+    """A text as the bytes of its UTF-8."""
+    return raw(f"x'{text.encode('utf-8', 'surrogatepass').hex()}'")
+
+
+def integer_literal(value: int) -> str:
+    """SQL of a whole number of 64 bits. SQLite would read 9223372036854775808, without its sign, as a float."""
+    return f"({value})" if value > -(2**63) else "(-9223372036854775807 - 1)"
+
+
+@cache
+def float_literal(value: float) -> str:
+    """SQL of a float, exactly.
+
+    Some versions of SQLite read a decimal that is not the nearest float. So this version is asked to read it, without a
+    table. Where it reads another float, the constant is a whole number times powers of two, whose products are exact.
+    """
+    if math.isnan(value):
+        return "NULL"
+    if math.isinf(value):
+        return "9e999" if value > 0 else "(-9e999)"
+    text = repr(value)
+    if _read(text) == value:
+        return f"({text})"
+    mantissa, exponent = math.frexp(abs(value))
+    power, factors = exponent - 53, [f"{int(mantissa * 2**53)}.0"]
+    while power:
+        step = max(min(power, 50), -50)
+        factors.append(f"{2 ** abs(step)}.0")
+        factors[-1] = ("* " if step > 0 else "/ ") + factors[-1]
+        power -= step
+    return f"({'-' if value < 0 else ''}{' '.join(factors)})"
+
+
+def _read(text: str) -> float:
+    """The number that this version of SQLite reads from a text of digits."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        (number,) = connection.execute(f"SELECT {text}").fetchone()
+    return float(number)
+
+
+def flat(query: Any) -> Any:
+    """A query whose subqueries stand beside each other, each under a name in WITH.
+
+    SQLite's parser has room for about a hundred unfinished brackets, and a question has more steps than that. The names
+    are dpframe's: a table of the user called "t1" would otherwise be replaced by a subquery of that name.
+    """
+    names: dict[str, str] = {}
+    parts: list[Any] = []
+    for cte in query.ctes:
+        names[cte.alias] = f"dpframe_{cte.alias}"
+    for cte in query.ctes:
+        parts.append((names[cte.alias], _flattened(cte.this, names, parts)))
+    query.set("with_" if "with_" in query.args else "with", None)
+    main = _flattened(query, names, parts)
+    for name, part in parts:
+        main = main.with_(sg.to_identifier(name, quoted=True), as_=part, copy=False, dialect=SQLite)
+    return main
+
+
+def _flattened(query: Any, names: dict[str, str], parts: list[Any]) -> Any:
+    """A query that reads tables alone. Its subqueries are added to `parts`, those that others read first."""
+    for table in _sources(query):
+        if isinstance(table, sge.Table):
+            name = names.get(table.name)
+            if name is not None and not table.db:
+                alias = table.alias_or_name
+                table.set("this", sg.to_identifier(name, quoted=True))
+                table.set("alias", sge.TableAlias(this=sg.to_identifier(alias, quoted=True)))
+        elif isinstance(table, sge.Subquery):
+            alias = table.alias
+            inner = _flattened(table.this, names, parts)
+            name = f"dpframe_{len(parts)}q"
+            parts.append((name, inner))
+            table.replace(sge.table_(name, quoted=True).as_(alias, quoted=True, table=True))
+    return query
+
+
+def _sources(query: Any) -> Sequence[Any]:
+    """The tables and subqueries that a query reads."""
+    if isinstance(query, (sge.Union, sge.Intersect, sge.Except)):
+        return [source for side in (query.left, query.right) for source in _sources(side)]
+    if isinstance(query, sge.Subquery):
+        return _sources(query.this)
+    if not isinstance(query, sge.Select):
+        return []
+    origin = query.args.get("from_") or query.args.get("from")
+    first = [origin.this] if origin is not None else []
+    return [*first, *(join.this for join in query.args.get("joins") or ())]
