@@ -67,6 +67,7 @@ from dpframe.plan.operations import (
     OPERATIONS,
     overflows,
 )
+from dpframe.plan.moments import Covers, read_covers
 from dpframe.plan.question import (
     Allotment,
     Layout,
@@ -84,7 +85,7 @@ from dpframe.plan.statistics import (
     Sum,
     Var,
 )
-from dpframe.plan.totals import Formula, ReleasedColumn, Total, TotalKind, is_whole
+from dpframe.plan.totals import Formula, Moment, Product, ReleasedColumn, Total, TotalKind, is_whole
 from dpframe.plan.types import (
     TIMES,
     Kind,
@@ -127,6 +128,7 @@ __all__ = [
     "Count",
     "CountDistinct",
     "CountUnits",
+    "Covers",
     "Derivation",
     "Expr",
     "Formula",
@@ -142,8 +144,10 @@ __all__ = [
     "Marginals",
     "Mean",
     "Mode",
+    "Moment",
     "Name",
     "Node",
+    "Product",
     "Quantile",
     "Question",
     "ReleasedColumn",
@@ -176,6 +180,7 @@ __all__ = [
     "open_bounds_of",
     "overflows",
     "plain",
+    "read_covers",
     "read_keys",
     "read_other",
     "real",

@@ -10,7 +10,7 @@ from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
 from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.question import Allotment, Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
-from dpframe.plan.totals import Total, TotalKind
+from dpframe.plan.totals import Product, Total, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
 
 __all__ = [
@@ -292,9 +292,19 @@ def open_bounds_of(question: Question, total: Total) -> Auto | None:
     )
 
 
+_PRODUCTS = {
+    Product.SQUARE: "squares of each person's sum",
+    Product.CROSS: "each person's sum, times the rows below the limit",
+    Product.SPREAD: "each person's sum, times its distance from the largest",
+    Product.ROW_SPREAD: "each person's rows, times the rows below the limit",
+}
+
+
 def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.kind == TotalKind.INTERACTION:
         return f"rows by {titled(total.among)}, without what its margins say" if total.among else "rows", ""
+    if total.moment is not None:
+        return _PRODUCTS[total.moment.product], "for intervals of the population"
     if total.column is None:
         return total.kind, ""
     column = next((n for n, c in question.table.columns.items() if c.id == total.column.id), "")

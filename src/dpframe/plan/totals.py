@@ -21,6 +21,8 @@ from dpframe.theory.formulas.sensitivity import grouped as maps
 
 __all__ = [
     "Formula",
+    "Moment",
+    "Product",
     "ReleasedColumn",
     "Total",
     "TotalKind",
@@ -55,9 +57,42 @@ class TotalKind(StrEnum):
     RANKS = "ranks"
     MODES = "modes"
     INTERACTION = "interaction"
+    MOMENT = "moment"
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+
+class Product(StrEnum):
+    """Which product of a unit's sum x and its rows n a second moment adds up; see `plan.moments`."""
+
+    SQUARE = "square"
+    CROSS = "cross"
+    SPREAD = "spread"
+    ROW_SPREAD = "row_spread"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How the products of one unit's partials are made, in integers.
+
+    `sums` and `counts` are the keys of the totals whose partials are multiplied. The unit's sum becomes x = ⌊(2·⌊S /
+    2^pre⌋ - tilt·n·2^lift) / 2^shift⌋ in [-most, most], and its rows become n = ⌊N / 2^rows_shift⌋ in [0, most_rows].
+    `slope` is what each n takes away from a square, and `cap` is the largest size of a product for each n.
+    """
+
+    product: Product
+    sums: tuple[object, ...] | None
+    counts: tuple[object, ...] | None
+    pre: int = 0
+    shift: int = 0
+    tilt: int = 0
+    lift: int = 0
+    rows_shift: int = 0
+    most: int = 0
+    most_rows: int = 0
+    slope: int = 0
+    cap: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,6 +123,7 @@ class Total:
     collects: bool = False  # it adds up the suppressed groups
     finds: bool = False  # it decides which groups are released, and is not released itself
     among: tuple[str, ...] = ()  # the columns of the interaction, in a release of many marginals
+    moment: Moment | None = None  # how products of partials are made, for a second moment
 
     @property
     def additive(self) -> bool:
@@ -122,7 +158,7 @@ class Total:
     def key(self) -> tuple[object, ...]:
         """Two totals with the same key are the same total, and are paid for once."""
         column = self.column.id if self.column else None
-        part = (self.merged, self.collects, self.finds, self.among)
+        part = (self.merged, self.collects, self.finds, self.among, self.moment)
         return (self.kind, column, self.grid, self.about, self.choice, part)
 
     @property
@@ -171,6 +207,7 @@ class ReleasedColumn:
     ddof: int = 0
     dtype: DType | None = None
     ticks: int = 1
+    moments: tuple[tuple[str, Total], ...] = ()  # second moments, where the sampling of people is covered
 
     @property
     def derived(self) -> bool:

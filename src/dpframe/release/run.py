@@ -182,7 +182,7 @@ def _answer_all(
     reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
-        {**_statement(pair, why, account, receipt, about), **choice}
+        {**_statement(pair, why, account, receipt, about), "intervals": pair[0].covers.label(0.95), **choice}
         for (pair, _, choice), why in zip(results, reasons, strict=True)
     ]
     return [pair for pair, _, _ in results], [answer for _, answer, _ in results], reasons, statements
@@ -273,6 +273,13 @@ def _release(
         return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, entry)
     factor = entry.get("chosen", {}).get("scaled", 1.0)
     numbers = Numbers(
-        answer.long, question.row_names, question.outputs, plan, question.layout, answer.parts, factor=factor
+        answer.long,
+        question.row_names,
+        question.outputs,
+        plan,
+        question.layout,
+        answer.parts,
+        factor=factor,
+        covers=question.covers,
     )
     return Release(receipt.loss, why, numbers, kind, when, entry)

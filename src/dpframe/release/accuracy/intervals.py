@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Floats
-from dpframe.plan import ReleasedColumn
+from dpframe.plan import Covers, ReleasedColumn
 from dpframe.release.accuracy.interval_columns import interval_column, low_and_high
 from dpframe.release.answer import Numbers, known_nonnegative, rounding_of, shrunk_interval
 from dpframe.release.estimators import estimator_of
@@ -28,7 +28,11 @@ def intervals(
     value = numbers.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
     values = _rows_of(numbers, output) if rows is None else np.full(len(value), rows)
     factor = numbers.factor_of(output)
-    low, high = estimator_of(output).interval(output, numbers.noise, alpha, value / factor, numbers.parts, values)
+    estimator = estimator_of(output)
+    if numbers.covers is Covers.POPULATION:
+        low, high = estimator.population(output, numbers.noise, alpha, value, numbers.parts)
+        return known(numbers, output, low), known(numbers, output, high)
+    low, high = estimator.interval(output, numbers.noise, alpha, value / factor, numbers.parts, values)
     if factor > 1:
         low, high = low * factor - rounding_of(output), high * factor + rounding_of(output)
     if output.name in numbers.shrunk:

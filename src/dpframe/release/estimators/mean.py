@@ -13,6 +13,7 @@ from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
 from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, reaches, scales
+from dpframe.release.estimators.sampling import mean_population
 from dpframe.release.pricing import Gaussian, Noise, NoisePlan, NoNoise
 from dpframe.theory.formulas.error import sum_error
 
@@ -31,6 +32,7 @@ class MeanEstimator(Estimator):
     """Centre + sum / count, shrunk towards the centre if the count is small, and kept inside the bounds."""
 
     shrinks = True
+    samples = True
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         (_, total), (_, count) = output.totals
@@ -41,6 +43,13 @@ class MeanEstimator(Estimator):
     ) -> Interval:
         """Fieller's set, widened to hold the released number, which may be shrunk towards the centre."""
         low, high = (end * output.ticks for end in mean_interval(output, plan, alpha, parts))
+        return np.minimum(low, numbers), np.maximum(high, numbers)
+
+    def population(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
+    ) -> Interval:
+        """The means that fit noise and sampling, widened to hold the released number."""
+        low, high = (end * output.ticks for end in mean_population(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:

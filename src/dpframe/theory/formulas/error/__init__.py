@@ -33,6 +33,7 @@ from dpframe.theory.formulas.error.sums import (
     laplace_sum_reaches,
     laplace_total_error,
     normal_error,
+    normal_laplace_reaches,
     unimodal_error,
     whole_total_error,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "margin_shares",
     "marginal",
     "normal_error",
+    "normal_laplace_reaches",
     "rounding_reach",
     "shares",
     "shrunk_differences",
