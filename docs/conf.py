@@ -51,6 +51,7 @@ html_title = "dpframe"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_domain_indices = False  # one module would be in it
 html_show_sphinx = False
 html_theme_options = {
     "top_of_page_buttons": [],

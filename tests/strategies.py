@@ -157,6 +157,7 @@ def _aggregates(rng: random.Random) -> dict[str, Any]:
         "tx": dp.sum("x", unit_bounds=rng.choice(_BOUNDS)),
         "ma": dp.mean("a", bounds=rng.choice(_BOUNDS[:4])),
         "mx": dp.mean("x", bounds=rng.choice(_BOUNDS[:4])),
+        "kx": dp.skew("x", bounds=rng.choice(_BOUNDS[:4])),
         "gx": dp.geometric_mean("x", bounds=(0.5, 9)),
         "sy": dp.sum("yes"),
     }

@@ -80,3 +80,10 @@ def test_every_error_is_in_the_reference():
 def test_links_to_the_repository_lead_to_a_file(path):
     for place in re.findall(rf"{REPOSITORY}/(?:blob|tree|raw)/main/([^)#\s\"]+)", path.read_text("utf-8")):
         assert (ROOT / place).exists(), place
+
+
+def test_each_card_leads_to_a_page():
+    page = (DOCS / "index.md").read_text("utf-8")
+    links = re.findall(r"^:link: (\S+)\n:link-type: doc$", page, re.MULTILINE)
+    assert len(links) == page.count("{grid-item-card}") > 0
+    assert [link for link in links if not (DOCS / f"{link}.md").exists()] == []

@@ -10,30 +10,11 @@ from typing import Any as _Any
 
 from dpframe import errors
 from dpframe.accessors import register as _register
-from dpframe.api import (
-    Auto,
-    PrivateFrame,
-    PrivateGroupBy,
-    Query,
-    concat,
-    count,
-    count_units,
-    first,
-    geometric_mean,
-    last,
-    max,
-    mean,
-    median,
-    min,
-    mode,
-    n_unique,
-    protect,
-    quantile,
-    set_budget,
-    std,
-    sum,
-    var,
-)
+from dpframe.api import Auto, PrivateFrame, PrivateGroupBy, Query, concat, protect, set_budget
+from dpframe.api.statistics.choices import max, median, min, mode, quantile
+from dpframe.api.statistics.counts import count, count_units, n_unique
+from dpframe.api.statistics.moments import geometric_mean, mean, skew, std, sum, var
+from dpframe.api.statistics.picks import first, last
 from dpframe.budget import Budget, Ledger
 from dpframe.plan import MODULE as _MODULE
 from dpframe.plan import Expr, col, lit, when
@@ -41,6 +22,7 @@ from dpframe.plan import nearest as _nearest
 from dpframe.plan.steps import Rows
 from dpframe.release import MarginalsRelease, Release
 from dpframe.theory.formulas.sensitivity import Sensitivity
+from dpframe.usage import ELSEWHERE as _ELSEWHERE
 
 __all__ = [
     "Auto",
@@ -72,6 +54,7 @@ __all__ = [
     "protect",
     "quantile",
     "set_budget",
+    "skew",
     "std",
     "sum",
     "var",
@@ -89,5 +72,6 @@ def __getattr__(name: str) -> _Any:
         return _import_module("dpframe.audit")
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    advice = f" {_MODULE[name]}" if name in _MODULE else _nearest(name, __all__)
-    raise errors.UnknownAttribute(f"dpframe has no {name!r}.{advice}")
+    advice = _ELSEWHERE.get(name) or _MODULE.get(name)
+    hint = f" {advice}" if advice else _nearest(name, __all__)
+    raise errors.UnknownAttribute(f"dpframe has no {name!r}.{hint}")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypedDict, Unpack
+from typing import Any, NoReturn
 
 import pandas as pd
 import polars as pl
 
-from dpframe.api import Pair, PrivateFrame, protect
+from dpframe.api import PrivateFrame, TableChoices, TableCounts, TableMoments, protect
 from dpframe.errors import InvalidArgument
-from dpframe.plan import ACCESSOR, Hints
+from dpframe.plan import ACCESSOR
 from dpframe.plan.steps import Rows
 from dpframe.release.publish import MarginalsRelease, Release
 from dpframe.usage import DOORS, explains
@@ -18,36 +17,7 @@ from dpframe.usage import DOORS, explains
 __all__ = ["FrameAccessor", "SeriesAccessor", "register"]
 
 
-class Whose(TypedDict, total=False):
-    """Whose privacy, and what pays."""
-
-    unit: Any
-    budget: Any
-    neighbors: str
-    data: Any
-
-
-class ReleaseArguments(TypedDict, total=False):
-    """What `Query.release` takes."""
-
-    epsilon: float
-    delta: float
-    rho: float
-    noise: str
-    name: str
-    refresh: bool
-    on_pending: str
-    ci: float
-
-
-class Once(Whose, ReleaseArguments, total=False):
-    """What a one-liner takes besides the question: whose privacy, the price, and the limit on rows, or `dp.Auto()`."""
-
-    max_rows: int
-    limits: Any
-
-
-class _Accessor(Hints):
+class _Accessor(TableCounts, TableMoments, TableChoices):
     """Protects on call; asks and releases at once through its verbs, which are those of `PrivateFrame`."""
 
     _habits = ACCESSOR
@@ -70,86 +40,6 @@ class _Accessor(Hints):
             "The accessor takes no [...]: protect the table first, frame = df.dp(unit='user_id'). In a question a "
             f"column is its name, as in frame.mean({name!r}, bounds=(0, 100), max_rows=5); in a step, dp.col({name!r})."
         )
-
-    def _once(self, verb: str, *args: Any, **options: Any) -> Release:
-        whose, price = (
-            {name: options.pop(name) for name in kind.__annotations__ if name in options}
-            for kind in (Whose, ReleaseArguments)
-        )
-        question: Callable[..., Any] = getattr(self(**whose), verb)
-        return question(*args, **options).release(**price)  # type: ignore[no-any-return]
-
-    def count(self, column: str | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.count`, released at once: `df.dp.count(unit="user_id", max_rows=20, epsilon=0.1)`."""
-        return self._once("count", column, **once)
-
-    def count_units(self, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.count_units`, released at once."""
-        return self._once("count_units", **once)
-
-    def n_unique(self, column: str | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.n_unique`, released at once."""
-        return self._once("n_unique", column, **once)
-
-    def sum(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        unit_bounds: Pair | None = None,
-        **once: Unpack[Once],
-    ) -> Release:
-        """`PrivateFrame.sum`, released at once."""
-        return self._once("sum", column, bounds, unit_bounds, **once)
-
-    def mean(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.mean`, released at once."""
-        return self._once("mean", column, bounds, **once)
-
-    def var(
-        self, column: str | None = None, bounds: Pair | None = None, *, ddof: int = 1, **once: Unpack[Once]
-    ) -> Release:
-        """`PrivateFrame.var`, released at once."""
-        return self._once("var", column, bounds, ddof=ddof, **once)
-
-    def std(
-        self, column: str | None = None, bounds: Pair | None = None, *, ddof: int = 1, **once: Unpack[Once]
-    ) -> Release:
-        """`PrivateFrame.std`, released at once."""
-        return self._once("std", column, bounds, ddof=ddof, **once)
-
-    def geometric_mean(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.geometric_mean`, released at once."""
-        return self._once("geometric_mean", column, bounds, **once)
-
-    def quantile(
-        self,
-        column: str | None = None,
-        q: float | Sequence[float] = 0.5,
-        bounds: Pair | None = None,
-        **once: Unpack[Once],
-    ) -> Release:
-        """`PrivateFrame.quantile`, released at once."""
-        return self._once("quantile", column, q, bounds, **once)
-
-    def median(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.median`, released at once."""
-        return self._once("median", column, bounds, **once)
-
-    def min(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.min`, released at once."""
-        return self._once("min", column, bounds, **once)
-
-    def max(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.max`, released at once."""
-        return self._once("max", column, bounds, **once)
-
-    def mode(self, column: str | None = None, keys: Any = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.mode`, released at once."""
-        return self._once("mode", column, keys, **once)
-
-    def top_k(self, column: str, k: int, keys: Any = None, **once: Unpack[Once]) -> Release:
-        """`PrivateFrame.top_k`, released at once."""
-        return self._once("top_k", column, k, keys, **once)
 
     def histogram(self, column: str | None = None, **options: Any) -> Release:
         """`PrivateFrame.histogram`, released at once."""

@@ -10,20 +10,25 @@ from typing import Any, TypeVar
 
 from dpframe.errors import DpFrameWarning, WrongCall
 
-__all__ = ["BUDGET", "DOORS", "LEDGER", "PRICED", "RELEASED", "STEPS", "explained", "explains", "warn"]
+__all__ = [
+    "BUDGET",
+    "DOORS",
+    "ELSEWHERE",
+    "LEDGER",
+    "PLAN",
+    "PLANNED",
+    "PRICED",
+    "RELEASED",
+    "STEPS",
+    "explained",
+    "explains",
+    "statistic",
+    "warn",
+]
 
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
-_ARGUMENTS = {
-    "count": "",
-    "count_units": "",
-    **dict.fromkeys(("sum", "mean", "var", "std", "median", "min", "max"), "'wage', bounds=(0, 100)"),
-    "geometric_mean": "'wage', bounds=(1, 100)",
-    "quantile": "'wage', 0.9, bounds=(0, 100)",
-    "n_unique": "'city'",
-    "mode": "'city', keys=['Bonn', 'Kiel']",
+_ARGUMENTS = {  # of questions that are methods alone; a statistic brings its own: see `statistic`
     "top_k": "'city', 1, keys=['Bonn', 'Kiel']",
-    "first": "'city', by='when'",
-    "last": "'city', by='when'",
     "histogram": "'wage', bins=[0, 50, 100]",
     "crosstab": f"'region', 'sex', {_KEYS}",
     "marginals": f"['region', 'sex'], {_KEYS}",
@@ -54,8 +59,12 @@ PRICED = {
 }
 RELEASED = {"with_ci": "0.95", "suppress": "below=10", "accuracy": "alpha=0.05"}
 BUDGET = {"__init__": "epsilon=1.0, delta=1e-6"}
+PLAN = {"plan": "[query, ...], epsilon=0.1"}
+PLANNED = {"release": ""}
 LEDGER = {"budget": "'visits-2026', epsilon=1.0, delta=1e-6"}
 DOORS = {"protect": "table, unit='user_id'", "__call__": "unit='user_id', budget=dp.Budget(epsilon=1.0)"}
+
+ELSEWHERE: dict[str, str] = {}  # what other libraries call a statistic, and what to type here: see `statistic`
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -89,6 +98,28 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
         raise WrongCall(f"{subject}: {wrong}. Type {line.format(verb, arguments).replace('(, ', '(')}.")
 
     return checked  # type: ignore[return-value]
+
+
+def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:
+    """A statistic that people type, as `dp.NAME` and as a method: a call that does not fit names the line to write.
+
+    Input:  typed: the arguments of that line; elsewhere: what other libraries call it, with spaces between
+    Errors: WrongCall
+
+    >>> @statistic("'wage'", elsewhere="midpoint")
+    ... def midrange(column): ...
+    >>> ELSEWHERE.pop("midpoint"), _ARGUMENTS.pop("midrange")
+    ("Type dp.midrange('x').", "'wage'")
+    """
+
+    def checked(question: F) -> F:
+        verb = question.__name__
+        _ARGUMENTS[verb] = typed
+        short = typed.replace("'wage'", "'x'").replace("'city'", "'x'")
+        ELSEWHERE.update(dict.fromkeys(elsewhere.split(), f"Type dp.{verb}({short})."))
+        return explained(question)
+
+    return checked
 
 
 def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:

@@ -51,6 +51,7 @@ def test_every_asking_verb_is_a_one_liner(table, budget):
     spread = {"bounds": (0, 300), **once}
     assert table.dp.var("spend", **spread).value == pytest.approx(124.25**2 * 2, rel=1e-3)
     assert table.dp.std("spend", ddof=0, **spread).value == pytest.approx(124.25, rel=1e-3)
+    assert table.dp.skew("spend", **spread).value == pytest.approx(0, abs=1e-3)
     assert table.dp.geometric_mean("spend", bounds=(1, 300), **once).value == pytest.approx(19.36, abs=0.1)
     assert table.dp.min("spend", **spread).value == pytest.approx(1.5, abs=0.3)
     assert table.dp.max("spend", **spread).value == pytest.approx(250, abs=0.3)

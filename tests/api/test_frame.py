@@ -1,6 +1,7 @@
 """The protected frame as a user meets it: what may be typed, what is refused, and what the refusal says."""
 
 import copy
+import datetime as dt
 import pickle
 
 import pandas as pd
@@ -87,7 +88,25 @@ REFUSED = [
     (lambda f: f.filter(dp.col("city") > 1), errors.WrongType, "compare"),
     (lambda f: f.filter(dp.col("age")), errors.WrongType, "true or false"),
     (lambda f: f.filter(True & (dp.col("age") > 1) and 1), errors.UnsupportedOperation, "&"),
-    (lambda f: f.mean("city", max_rows=1), errors.WrongType, "city"),
+    (lambda f: f.filter("city" == "a"), errors.InvalidArgument, "Python has compared"),
+    (lambda f: f.filter(True), errors.InvalidArgument, "not about the rows"),
+    (lambda f: f.mean(dp.col("age") > 1, max_rows=1), errors.InvalidArgument, "with_columns"),
+    (lambda f: f.top_k("city", 3, max_rows=1), errors.InvalidArgument, r"group_by\('city'.*delta=1e-6"),
+    (
+        lambda f: f.group_by("city", keys=[dt.date(2026, 3, 1)], max_groups=1),
+        errors.WrongType,
+        r"cast\('x', 'date'\) or 'datetime'",
+    ),
+    (
+        lambda f: (
+            f.group_by("city", keys=["a"], max_groups=1, max_rows_per_group=1)
+            .agg(n=dp.count(), m=dp.mean("age", bounds=(0, 9)))
+            .epsilon_for(error=9)
+        ),
+        errors.UnsupportedOperation,
+        "column='n'",
+    ),
+    (lambda f: f.mean("city", max_rows=1), errors.WrongType, r"yes=dp\.col\('city'\) == 'yes'"),
     (lambda f: f.clip("city", 0, 1), errors.WrongType, "String"),
     (lambda f: f.clip("age", 5, 1), errors.InvalidBounds, "above"),
     (lambda f: f.clip("age", dp.Auto()), errors.InvalidBounds, r"dp.mean\('age', bounds=dp.Auto\(\)\)"),

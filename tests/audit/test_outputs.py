@@ -96,6 +96,12 @@ KINDS = {
         2.0,
         0.0,
     ),
+    "skewness": (
+        ADD,
+        lambda t, r: numbers(grouped(t, r).skew("x", (0, 15)).release(epsilon=4.0)),
+        4.0,
+        0.0,
+    ),
     "geometric mean": (
         ADD,
         lambda t, r: numbers(grouped(t, r).geometric_mean("x", (1, 15)).release(epsilon=2.0)),
@@ -141,7 +147,9 @@ def audited(kind, trials=DRAWS):
     return audit(lambda t: release(t, relation), table, neighbour, epsilon, delta, trials)
 
 
+# Quick is one release of each mechanism, of each rule for keys, of batches and parts; the rest are their siblings.
 _AT_LENGTH = ("different", "std", "geometric mean", "maximum", "two most frequent", "gaussian batch", "sum, replace")
+_AT_LENGTH += ("count, replace", "units", "sum of units", "mean", "found keys")
 
 
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.long) if k in _AT_LENGTH else k for k in KINDS])

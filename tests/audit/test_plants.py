@@ -657,8 +657,8 @@ PLANTS = [
         8,
     ),
     Plant(
-        "the claim of a sum of logarithms leaves the fraction bits out",
-        measures.log_total,
+        "the claim of a sum of squares or logarithms leaves the fraction bits out",
+        measures._computed_total,
         "bound.scaled(2**fraction)",
         "bound",
         lambda: claims_broken(),
@@ -770,8 +770,8 @@ PLANTS = [
     Plant(
         "a refused release is charged",
         account.Budget._within_limit,
-        "if spent <= self._limit:",
-        "page._book._spent = spent\n    if spent <= self._limit:",
+        "if total <= self._limit:",
+        "page._book._spent = total\n    if total <= self._limit:",
         a_refusal_spends,
         15,
     ),
@@ -934,7 +934,7 @@ PLANTS = [
     Plant(
         "l2 is taken for one group only",
         sensitivity.change,
-        "q * largest**2 + rest**2",
+        "q * largest**2 + remainder**2",
         "largest**2",
         lambda: claims_broken(limits=LIMITS[3]),
     ),

@@ -125,7 +125,7 @@ def hold(seed, number, each):
 
 
 def test_neighbours_differ_in_nothing_but_numbers():
-    hold("signatures", 10, 3)
+    hold("signatures", 6, 2)
 
 
 @pytest.mark.long

@@ -25,11 +25,11 @@ CLASSES = {
         "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
         "groups": "group_by partition",
         "questions": "agg count count_units crosstab geometric_mean histogram marginals max mean median min mode "
-        "n_unique quantile std sum top_k var",
+        "n_unique quantile skew std sum top_k var",
     },
     dp.PrivateGroupBy: {
-        "questions": "agg count count_units geometric_mean keys max mean median min mode n_unique quantile std sum "
-        "top_k var"
+        "questions": "agg count count_units geometric_mean keys max mean median min mode n_unique quantile skew std "
+        "sum top_k var"
     },
     dp.Query: {
         "facts": "accuracy epsilon_for explain plot sensitivity unit_columns",
@@ -52,11 +52,11 @@ CLASSES = {
     },
     FrameAccessor: {
         "pays": "agg count count_units crosstab geometric_mean histogram marginals max mean median min mode n_unique "
-        "quantile std sum top_k var"
+        "quantile skew std sum top_k var"
     },
     SeriesAccessor: {
-        "pays": "count count_units geometric_mean histogram max mean median min mode n_unique quantile std sum top_k "
-        "var"
+        "pays": "count count_units geometric_mean histogram max mean median min mode n_unique quantile skew std sum "
+        "top_k var"
     },
 }
 PROTECTED = (dp.PrivateFrame, dp.PrivateGroupBy, dp.Query, Batch)
@@ -150,6 +150,7 @@ QUESTIONS = {
     "mode": lambda f: f.mode("city", ["Bonn"], **ONE),
     "n_unique": lambda f: f.n_unique("city", **ONE),
     "quantile": lambda f: f.quantile("x", 0.3, (0, 9), **ONE),
+    "skew": lambda f: f.skew("x", (0, 9), **ONE),
     "std": lambda f: f.std("x", (0, 9), **ONE),
     "sum": lambda f: f.sum("x", (0, 9), **ONE),
     "top_k": lambda f: f.top_k("city", 1, ["Bonn"], **ONE),
@@ -167,6 +168,7 @@ GROUPED = {
     "mode": lambda g: g.mode("n", [1, 2]),
     "n_unique": lambda g: g.n_unique("n"),
     "quantile": lambda g: g.quantile("x", 0.3, (0, 9)),
+    "skew": lambda g: g.skew("x", (0, 9)),
     "std": lambda g: g.std("x", (0, 9)),
     "sum": lambda g: g.sum("x", (0, 9)),
     "var": lambda g: g.var("x", (0, 9)),

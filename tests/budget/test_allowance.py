@@ -160,7 +160,7 @@ def test_a_changed_allowance_is_found_by_verify(tmp_path, clock):
     with budget._book.write() as page:
         loss = {"epsilon": "2/1", "delta": "0/1", "rho": None}
         none = {"epsilon": "0/1", "delta": "0/1", "rho": None}
-        body = {"loss": none, "about": nightly._opened.number, "within": {"loss": loss, "night": 0}, "name": None}
+        body = {"loss": none, "about": nightly._opening.number, "within": {"loss": loss, "night": 0}, "name": None}
         page.append("charge", body, account.now())
     with pytest.raises(errors.LedgerDamaged, match="more than the allowance"):
         ledger.verify()
@@ -171,7 +171,7 @@ def test_a_changed_allowance_is_found_by_verify(tmp_path, clock):
 
 def test_a_forecast_says_how_long_a_budget_lasts(clock):
     budget = dp.Budget(epsilon=2)
-    assert "nothing was spent" in str(budget.forecast())
+    assert "there were no regular charges" in str(budget.forecast())
     for _ in range(4):
         receipt = budget.charge(Loss.charged(Fraction(1, 4), Fraction(0)), WHO, "count()")
         budget.store(receipt, b"", {})
@@ -183,6 +183,8 @@ def test_a_forecast_says_how_long_a_budget_lasts(clock):
         "budget: ε = 1 of 2 spent, 1 left; at 0.25 a day, the mean of the last 4 days, it lasts until 2026-11-28."
     )
     assert told.table.get_column("total").max() == 2
+    budget.charge(Loss.charged(Fraction(4, 5), Fraction(0)), WHO, "count()")
+    assert "it does not last another day" in str(budget.forecast())
     assert told.table.group_by("kind").len().sort("kind").rows() == [("expected", 4), ("spent", 4)]
 
 

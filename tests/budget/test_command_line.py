@@ -74,7 +74,7 @@ def test_a_ledger_as_one_page_that_loads_and_runs_nothing(ledger, tmp_path, caps
         "released",
         "open",
         "ρ = 1e-06 of #",
-        "nothing was spent bit",
+        "there were no regular charges",
     ):
         assert words in page, words
     assert tags.tags.count("svg") == 2

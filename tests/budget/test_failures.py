@@ -283,7 +283,7 @@ def test_a_ledger_made_anew_is_noticed_by_the_witness(witnessed):
     ledger.close()
     for part in path.parent.glob("study*"):
         part.unlink()
-    with pytest.raises(errors.LedgerDamaged, match="no new one is made"):
+    with pytest.raises(errors.LedgerDamaged, match="no new ledger is made"):
         opened()
     Ledger(path).close()
     with pytest.raises(errors.LedgerDamaged, match="another ledger"):

@@ -61,7 +61,7 @@ def test_a_budget_is_reopened_with_its_own_limit_only(place, other):
 
 def test_a_new_budget_needs_a_limit_and_a_name(tmp_path):
     ledger = Ledger(tmp_path / "a.sqlite")
-    with pytest.raises(errors.InvalidPrice, match="needs its limit"):
+    with pytest.raises(errors.InvalidPrice, match="To make it, give its limit"):
         ledger.budget("visits")
     with pytest.raises(errors.InvalidArgument):
         ledger.budget("", epsilon=1)

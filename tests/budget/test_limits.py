@@ -30,7 +30,7 @@ def said_of(make):
         ({"epsilon": 10.001}, ["Type a smaller limit: dp.Budget(epsilon=1.0)."]),
         ({"epsilon": 30, "delta": 1e-9}, ["Type a smaller limit: dp.Budget(epsilon=1.0, delta=1e-09)."]),
         ({"epsilon": 1, "delta": 0.001}, []),
-        ({"epsilon": 1, "delta": 0.0011}, ["Type a smaller one: dp.Budget(epsilon=1.0, delta=1e-06)."]),
+        ({"epsilon": 1, "delta": 0.0011}, ["Type a smaller δ: dp.Budget(epsilon=1.0, delta=1e-06)."]),
         (
             {"epsilon": 11, "delta": 0.5},
             ["dp.Budget(epsilon=1.0, delta=1e-06).", "dp.Budget(epsilon=1.0, delta=1e-06)."],
@@ -148,7 +148,7 @@ def test_a_budget_whose_delta_is_spent_says_so():
     frame = dp.protect(TABLE, unit="user", budget=dp.Budget(epsilon=1, delta=1e-6))
     found = frame.group_by("city", max_groups=1, other="(other)").count_units()
     found.release(epsilon=0.25, delta=1e-6)
-    with pytest.raises(BudgetExceeded, match=r"Its δ is spent: list the keys.*what is left is epsilon=0\.75\."):
+    with pytest.raises(BudgetExceeded, match=r"budget's δ is spent: list the keys.*what is left is epsilon=0\.75\."):
         found.release(epsilon=0.25, delta=1e-9)
     with pytest.raises(DeltaRequired):
         found.release(epsilon=0.25)

@@ -193,7 +193,7 @@ def test_a_trigger_that_spoils_what_is_written_releases_nothing(postgres, admin,
     admin(RETURNS.format(what), f"CREATE TRIGGER spoil {when} FOR EACH ROW EXECUTE FUNCTION spoil()")
     try:
         for each in (budget, Ledger(postgres).budget("visits")):
-            with pytest.raises(errors.LedgerDamaged, match="does not keep what is written"):
+            with pytest.raises(errors.LedgerDamaged, match="does not store the new rows"):
                 paid(each)
     finally:
         admin("DROP FUNCTION spoil CASCADE")
@@ -205,7 +205,7 @@ def test_a_trigger_that_spoils_what_is_written_releases_nothing(postgres, admin,
 def test_a_rule_that_drops_rows_releases_nothing(postgres, admin, rule):
     budget = Ledger(postgres).budget("visits", epsilon=1)
     admin(f"CREATE RULE spoil AS ON {rule} DO INSTEAD NOTHING")
-    with pytest.raises(errors.LedgerDamaged, match="does not keep what is written"):
+    with pytest.raises(errors.LedgerDamaged, match="does not store the new rows"):
         paid(budget)
 
 

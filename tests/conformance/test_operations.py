@@ -26,14 +26,24 @@ PLAIN = (
 BESIDE = ("int8", "int64", "uint64", "int128", "float64", "float32", "decimal38_10")
 
 
+def marks(engine, quick):
+    """Those that share a server or session run in one process, and engines that are slow at length only."""
+    made = [pytest.mark.xdist_group(engine.needs)] if engine.needs else []
+    return made if quick and not engine.long else [*made, pytest.mark.long]
+
+
 def engines(several, settings=True):
     """Engines as parameters, with and without settings. Slow engines run in the long tier alone."""
+    return [pytest.param(e, id=e.name, marks=marks(e, settings or e.name in PLAIN)) for e in several]
 
-    def marks(engine):
-        made = [pytest.mark.xdist_group(engine.needs)] if engine.needs else []
-        return made if not engine.long and (settings or engine.name in PLAIN) else [*made, pytest.mark.long]
 
-    return [pytest.param(e, id=e.name, marks=marks(e)) for e in several]
+def in_turn():
+    """Engines and families of types: an engine that is another one with a setting is asked of every second family."""
+    return [
+        pytest.param(e, names, id=f"{e.name}-{family}", marks=marks(e, e.name in PLAIN or (i + j) % 2 == 0))
+        for i, e in enumerate((*ENGINES, *READERS))
+        for j, (family, names) in enumerate(FAMILIES.items())
+    ]
 
 
 def some(exprs, few, turn):
@@ -68,8 +78,7 @@ def quick(exprs, engine):
 engines_in_order = [engine.name for engine in (*ENGINES, *READERS)]
 
 
-@pytest.mark.parametrize("engine", engines((*ENGINES, *READERS)))
-@pytest.mark.parametrize("names", FAMILIES.values(), ids=FAMILIES)
+@pytest.mark.parametrize(("engine", "names"), in_turn())
 def test_operations_on_one_column(engine, names):
     exprs = [expr for name in names for expr in of_one(name)]
     check(engine, singles(names), quick(exprs, engine))

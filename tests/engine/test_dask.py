@@ -172,7 +172,9 @@ _CONTAINERS = [
 _WHOLES = [*_CONTAINERS[:6], *_CONTAINERS[7:11], *_CONTAINERS[12:], object]
 
 
-@pytest.mark.parametrize("whole", _WHOLES, ids=str)
+@pytest.mark.parametrize(
+    "whole", [pytest.param(one, marks=pytest.mark.long if i % 3 else ()) for i, one in enumerate(_WHOLES)], ids=str
+)
 def test_no_cell_decides_how_another_is_read(whole):
     """One odd cell makes a column of objects of a partition. The other cells are read as without that cell."""
     dtype = pd.Series([], dtype=whole).dtype

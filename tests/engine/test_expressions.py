@@ -245,9 +245,21 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(values=st.lists(TEXTS, min_size=1, max_size=20))
 def test_no_text_makes_a_conversion_fail(values):
+    convert(values)
+
+
+@pytest.mark.long
+@settings(max_examples=500, deadline=None)
+@given(values=st.lists(TEXTS, min_size=1, max_size=20))
+def test_no_text_makes_a_conversion_fail_at_length(values):
+    convert(values)
+
+
+def convert(values):
+    """Every conversion and function of texts, held against Python's."""
     frame = pl.DataFrame({"a": pl.Series(values, dtype=pl.String)})
     for name, (low, high) in INTEGERS.items():
         for got, text in zip(computed(frame, dp.col("a").cast(name.lower()))[0], values, strict=True):

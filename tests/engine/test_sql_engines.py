@@ -31,7 +31,7 @@ def _plain(rows):
     return as_frame(rows).with_columns(pl.col("level").cast(pl.String))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 12))])
 def test_claims_hold_where_groups_are_chosen_by_hash(engine, seed):
     rng = random.Random(seed)
     rows, plan = random_rows(rng), random_plan(rng)
@@ -364,7 +364,7 @@ def test_texts_are_compared_by_their_bytes_whatever_the_collation(collation):
     said = f"COLLATE {collation}" if collation != "default" else ""
     if not said:
         connection.execute("SET default_collation = 'nocase'")
-    for place in range(0, 50, 7):
+    for place in (0, 21, 49):  # the first row, one within, the last
         spelled = f"CASE WHEN i = {place} THEN 'bÖnN' ELSE 'bonn' END"
         connection.execute(f"CREATE OR REPLACE TABLE t (id INTEGER, who VARCHAR {said}, city VARCHAR {said})")
         connection.execute(

@@ -19,6 +19,7 @@ from dpframe.engine.stages.rows import lower
 from dpframe.errors import DpFrameError, InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.types import ticks
 from strategies import answer, check_claims
+from tiers import in_turn
 
 DAY, TIME, LONG = dt.date, dt.datetime, dt.timedelta
 CERTAIN = 1e9  # so large a price that the noise is zero but for a chance below 1e-400
@@ -461,8 +462,7 @@ _YEARS = (1, 2, 1850, 1970, 2020, 2037, 2038, 2071, 2099, 2100, 2101, 2172, 2399
 _ZONES = ("America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "Europe/Dublin", "UTC")
 
 
-@pytest.mark.parametrize("zone", _ZONES)
-@pytest.mark.parametrize("kind", ["polars", "lazy", "pyarrow", "duckdb"])
+@pytest.mark.parametrize(("zone", "kind"), in_turn(_ZONES, ["polars", "lazy", "pyarrow", "duckdb"]))
 def test_clocks_change_in_all_years_by_the_rule_of_their_zone(zone, kind):
     """Polars lists clock changes up to 2099, and then had winter time; Python and DuckDB continue the rule."""
     days = [(1, 1), (3, 10), (3, 28), (3, 31), (4, 5), (7, 1), (10, 5), (10, 28), (11, 5), (12, 31)]

@@ -139,6 +139,7 @@ STATISTICS: Mapping[str, Any] = {
     "mean of days": dp.mean("day", bounds=DAYS),
     "var": dp.var("spend", bounds=(0, 150)),
     "std, ddof=0": dp.std("items", bounds=(0, 12), ddof=0),
+    "skewness": dp.skew("spend", bounds=(0, 150)),
     "geometric mean": dp.geometric_mean("spend", bounds=(1, 150)),
     "median": dp.median("spend", bounds=(0, 150)),
     "quantile 0.9 of integers": dp.quantile("items", 0.9, bounds=(0, 12)),
@@ -157,6 +158,7 @@ EVERYWHERE_ALONE = (
     "median",
     "mean of days",
     "geometric mean",
+    "skewness",
 )
 EVERYWHERE_GROUPED = ("sum of integers", "var", "quantile 0.9 of integers", "mode", "max of days", "n_unique")
 
@@ -219,6 +221,7 @@ VERBS: Mapping[str, Ask] = {
     "mean()": lambda f: f.fill_null("items", 0).mean("items", bounds=(0, 12), max_rows=5),
     "var()": lambda f: f.var("items", bounds=(0, 12), max_rows=5),
     "std()": lambda f: f.std("when", bounds=TIMES, max_rows=5),
+    "skew()": lambda f: f.skew("items", bounds=(0, 12), max_rows=5),
     "geometric_mean()": lambda f: f.geometric_mean("items", bounds=(1, 12), max_rows=5),
     "quantile(several)": lambda f: f.quantile("spend", [0.1, 0.5, 0.99], bounds=(0, 150), max_rows=5),
     "median()": lambda f: f.median("age", bounds=(18, 90), max_rows=1),

@@ -153,3 +153,31 @@ def test_what_is_said_shows_no_value():
     words += said_of(lambda: ASKED["sum"](np.array([0.125, 77.5])))
     assert len(words) == 2
     assert not any(cell in word for word in words for cell in ("Oldenburg", "0.125", "77.5"))
+
+
+PEOPLE = pd.DataFrame({"user": [1, 2], "age": [30, 40]})
+JOINED = {
+    "a table on the unit": (lambda: frame().join(PEOPLE, on="user"), True),
+    "the unit among others": (lambda: frame().join(PEOPLE.assign(city="Bonn"), on=["user", "city"]), True),
+    "the unit under another name": (
+        lambda: frame().rename({"user": "id"}).join(PEOPLE.rename(columns={"user": "id"}), on="id"),
+        True,
+    ),
+    "typed by hand": (lambda: frame().join({"user": [1, 2], "age": [30, 40]}, on="user"), False),
+    "on another column": (lambda: frame().join(pd.DataFrame({"city": LIST, "sea": [False, True]}), on="city"), False),
+    "without identifiers": (lambda: TABLE.dp(unit=dp.Rows(1)).join(PEOPLE, on="user"), False),
+}
+
+
+@pytest.mark.parametrize(("make", "warns"), JOINED.values(), ids=JOINED)
+def test_a_public_table_that_is_joined_on_the_unit_warns(make, warns):
+    said = said_of(make)
+    assert len(said) == warns
+    assert all("protect it too" in words for words in said)
+
+
+def test_a_protected_table_that_is_joined_on_the_unit_is_silent():
+    budget = dp.Budget(epsilon=1)
+    assert (
+        said_of(lambda: TABLE.dp(unit="user", budget=budget).join(PEOPLE.dp(unit="user", budget=budget), "user")) == []
+    )

@@ -46,6 +46,8 @@ NAMES = {
     "f.query": "filter(",
     "f.dropna": "drop_nulls(",
     "f.merge": "join(",
+    "f.resample": "pd.date_range(",
+    "f.nlargest": "delta=",
     "f.value_counts": "count()",
     "f.head": "not shown",
     "f.shape": "not shown",
@@ -58,11 +60,13 @@ NAMES = {
     "q.table": ".release(",
     "q.relese": "'release'",
     "out.head": ".table",
+    "out.nlargest": ".table",
     "tables.with_ci": "out['a', 'b'].accuracy()",
     "tables.plot": "out['a', 'b']",
     "tables.reprot": "'report'",
     "dp.avg": "dp.mean(",
     "dp.size": "dp.count()",
+    "dp.rate": "mean of a condition",
     "dp.nunique": "dp.n_unique(",
     "dp.meann": "'mean'",
     "dp.col('n').isin": ".is_in(",
@@ -107,6 +111,11 @@ KINDS = {
 @pytest.mark.parametrize("table", KINDS)
 def test_no_advice_is_given_on_a_name_that_exists(table):
     assert set(getattr(habits, table)).isdisjoint(dir(KINDS[table]))
+
+
+def test_what_statistics_are_called_elsewhere_is_no_name_here():
+    assert {"gmean", "nunique", "stddev", "percentile"} <= usage.ELSEWHERE.keys()
+    assert usage.ELSEWHERE.keys().isdisjoint({*dir(dp), *habits.MODULE})
 
 
 ASKED = {
@@ -219,6 +228,16 @@ def test_wrong_names_at_the_doors_and_of_released_tables_are_answered_with_a_lin
         assert "__" not in str(caught.value)
         typed = str(caught.value).partition("Type ")[2].removesuffix(".")
         assert eval(f"{line}{typed}", {**known, "out": out, "ledger": ledger}) is not None
+
+
+def test_a_plan_that_is_called_wrongly_is_answered_with_the_line():
+    budget = dp.Budget(epsilon=1)
+    query = PEOPLE.dp(unit="user_id", budget=budget).count(max_rows=5)
+    for ask in (lambda: budget.plan(query, query, epsilon=0.5), lambda: budget.plan()):
+        with pytest.raises(WrongCall, match=r"Type budget\.plan\(\[query, \.\.\.\], epsilon=0\.1\)\.$"):
+            ask()
+    with pytest.raises(WrongCall, match=r"'epsilon'\. Type plan\.release\(\)\.$"):
+        budget.plan([query], epsilon=0.5).release(epsilon=0.5)
 
 
 def test_an_error_inside_a_question_stays_what_it_is(frame):

@@ -1,35 +1,15 @@
-"""What users call: protected frames, aggregates, queries."""
+"""What users call: protected frames and queries. The functions of statistics are in `statistics`, by their files."""
 
-from dpframe.api.aggregates import (
-    count,
-    count_units,
-    first,
-    geometric_mean,
-    last,
-    max,
-    mean,
-    median,
-    min,
-    mode,
-    n_unique,
-    quantile,
-    std,
-    sum,
-    var,
-)
-from dpframe.api.arguments import (
-    Pair,
-)
-from dpframe.api.concat import (
-    concat,
-)
+from dpframe.api.arguments import Pair
+from dpframe.api.concat import concat
 from dpframe.api.frame import PrivateFrame, protect
 from dpframe.api.groups import PrivateGroupBy
-from dpframe.api.limits import (
-    Auto,
-)
+from dpframe.api.limits import Auto
 from dpframe.api.query import Query
 from dpframe.api.settings import set_budget
+from dpframe.api.statistics.choices import TableChoices
+from dpframe.api.statistics.counts import TableCounts
+from dpframe.api.statistics.moments import TableMoments
 
 __all__ = [
     "Auto",
@@ -37,22 +17,10 @@ __all__ = [
     "PrivateFrame",
     "PrivateGroupBy",
     "Query",
+    "TableChoices",
+    "TableCounts",
+    "TableMoments",
     "concat",
-    "count",
-    "count_units",
-    "first",
-    "geometric_mean",
-    "last",
-    "max",
-    "mean",
-    "median",
-    "min",
-    "mode",
-    "n_unique",
     "protect",
-    "quantile",
     "set_budget",
-    "std",
-    "sum",
-    "var",
 ]

@@ -44,6 +44,11 @@ Pair = tuple[Any, Any] | Auto  # two numbers, dates, times or timedeltas; or dp.
 
 def read_name(value: object, call: str) -> str:
     """The name of a column."""
+    if isinstance(value, Expr):
+        raise InvalidArgument(
+            f"{call}: give the name of a column, not an expression. Write the expression as a column, and name that: "
+            "with_columns(late=dp.col('delay') > 15), then 'late'."
+        )
     if not isinstance(value, str):
         raise InvalidArgument(f"{call}: give the name of a column, not {kind_of(value)}.")
     return value

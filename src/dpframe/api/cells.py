@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from dpframe.api import aggregates as make
 from dpframe.api.arguments import Pair
+from dpframe.api.statistics import counts, moments
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Aggregate, Intervals, Question, check_choice, number
 
@@ -48,10 +48,10 @@ def cell_of(values: str | None, aggfunc: str, bounds: Pair | None) -> Aggregate:
     if aggfunc == "count":
         if bounds is not None:
             raise InvalidArgument("crosstab: bounds= go with aggfunc='sum' or 'mean'; a count needs none.")
-        return make.count(values)
+        return counts.count(values)
     if values is None:
         raise InvalidArgument(f"crosstab: name the column to take the {aggfunc} of: values='spend'.")
-    return make.sum(values, bounds) if aggfunc == "sum" else make.mean(values, bounds)
+    return moments.sum(values, bounds) if aggfunc == "sum" else moments.mean(values, bounds)
 
 
 def check_cells(question: Question, asked: str, *, summed: bool) -> None:

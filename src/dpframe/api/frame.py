@@ -34,6 +34,7 @@ from dpframe.plan import (
     render_text,
     show,
     warn_of_computed_bounds,
+    warn_of_public_units,
 )
 from dpframe.plan.steps import Rows, Source, combine, source_of
 from dpframe.plan.steps import basic as steps
@@ -76,13 +77,14 @@ def protect(
     """Protect a table: from here on it can only be asked questions whose answers are differentially private.
 
     Input:  frame: pandas or Modin DataFrame, Polars DataFrame or LazyFrame, PyArrow Table, Dask DataFrame, DuckDB
-            relation, Ibis table or Spark DataFrame, whose rows stay where they are: only exact totals come back
-            (what is read when it is asked must have the same rows each time, which a `limit` without an order may
-            not); unit: the column, or tuple of columns, that says whose row it is, or `dp.Rows(k)` when there is
-            none and one person has at most k rows; budget: what releases are paid from; neighbors: "add-remove"
-            (one unit joins or leaves) or "replace" (one unit's rows are exchanged for another's, "bounded DP"); data:
-            which rows these are, for releases with a name: a text or a date such as "2026-01", or a `pathlib.Path` of
-            the file they were read from. A lazy Polars table that scans files says so by itself
+            relation, Ibis table or Spark DataFrame. Rows of a database stay there: only exact totals come back. A
+            lazy table or a query is read at each release, and must give the same rows each time; with a `limit`
+            without an order it may not. unit: the column, or tuple of columns, that says whose row it is; or
+            `dp.Rows(k)` if no column does and one person has at most k rows; budget: what releases are paid from;
+            neighbors: "add-remove" (one unit joins or leaves) or "replace" (one unit's rows are exchanged for
+            another's, "bounded DP"); data: a label of these rows, so that a release with a name is not given again
+            for other rows: a text or a date such as "2026-01", or a `pathlib.Path` of the file they were read from.
+            A lazy Polars table that scans files has its files as label
     Output: PrivateFrame, which never changes; rows whose unit is null are not part of it. Type checkers know the kind
             of table that its releases give: this is a PrivateFrame[pd.DataFrame] for pandas, a
             PrivateFrame[pl.DataFrame] for Polars. They do not know `df.dp(...)`, which is registered when dpframe is
@@ -206,6 +208,11 @@ class PrivateFrame(Questions[Table_co]):
         for condition in conditions:
             if isinstance(condition, str) and condition not in self.columns and set("<>=!") & set(condition):
                 raise InvalidArgument("filter: a condition is not text but an expression, such as dp.col('age') >= 18.")
+            if isinstance(condition, bool):
+                raise InvalidArgument(
+                    f"filter: {condition} is not about the rows. Python has compared before dpframe could, as in "
+                    "'age' == 18. Name the column: filter(dp.col('age') == 18)."
+                )
             frame = frame._then(steps.Filter(frame._step, read_expr(condition, "filter")))
         return frame
 
@@ -378,6 +385,7 @@ class PrivateFrame(Questions[Table_co]):
                 types, not from their values
         Bound:  see `dpframe.plan.steps.combine.Join` and `JoinProtected`: with an identifier column limits are enforced
                 after the join; with `dp.Rows(k)` k is multiplied by the largest number of public rows that one key has
+        Warns:  DpFrameWarning for a public table that is joined on the columns of the unit
         Errors: InvalidArgument where both tables have a column, UnknownColumn, WrongType, UnsupportedOperation,
                 BudgetMismatch
 
@@ -396,6 +404,7 @@ class PrivateFrame(Questions[Table_co]):
         table = engine.public(other)
         first = combine.Join(self._step, table, names, how, 0, "")  # type: ignore[arg-type]
         most = engine.most_per_key(table, names, first.keys)
+        warn_of_public_units(other, self._step.table, names)
         return self._then(replace(first, most=most, content=engine.content(table)))
 
     def partition(self, by: str, keys: Sequence[Any], max_groups: int = 1) -> dict[Any, PrivateFrame[Table_co]]:

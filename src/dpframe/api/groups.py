@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Generic, NoReturn
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
-from dpframe.api import aggregates as make
-from dpframe.api.arguments import Pair, read_rank
 from dpframe.api.query import Query
+from dpframe.api.statistics.choices import GroupChoices
+from dpframe.api.statistics.counts import GroupCounts
+from dpframe.api.statistics.moments import GroupMoments
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import GROUPS, Aggregate, Hints, Question
-from dpframe.release import Account
+from dpframe.plan import GROUPS, Aggregate
 from dpframe.usage import explains
 
-__all__ = ["PrivateGroupBy", "named", "quantiles"]
+__all__ = ["PrivateGroupBy", "named"]
 
 
 @explains(".{}({}).release(epsilon=0.1)")
-class PrivateGroupBy(Hints, Generic[Table_co]):
+class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices[Table_co]):
     """Groups of a protected frame; ask them for aggregates.
 
     >>> import polars as pl, dpframe as dp
@@ -32,13 +31,8 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
     ['city', 'spend']
     """
 
-    __slots__ = ("_budget", "_groups")
+    __slots__ = ()
     _habits = GROUPS
-
-    def __init__(self, groups: Question, budget: Account | None) -> None:
-        """`groups` is a question without aggregates."""
-        groups.unit_limits.groups("groups")  # columns, keys and the limit are checked as soon as they are named
-        self._groups, self._budget = groups, budget
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query[Table_co]:
         """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
@@ -64,65 +58,6 @@ class PrivateGroupBy(Hints, Generic[Table_co]):
                 "max_groups=3, or ask for count_units()."
             )
         return self._query(())
-
-    def count(self, column: str | None = None) -> Query[Table_co]:
-        """Rows per group, or values of a column that are not missing; see `dp.count`."""
-        return self._query((("count" if column is None else column, make.count(column)),))
-
-    def count_units(self) -> Query[Table_co]:
-        """Distinct units per group; see `dp.count_units`."""
-        return self._query((("count_units", make.count_units()),))
-
-    def sum(self, column: str, bounds: Pair | None = None, unit_bounds: Pair | None = None) -> Query[Table_co]:
-        """Sum of a column per group; see `dp.sum`."""
-        return self._query(((column, make.sum(column, bounds, unit_bounds)),))
-
-    def mean(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
-        """Mean of a column per group; see `dp.mean`."""
-        return self._query(((column, make.mean(column, bounds)),))
-
-    def var(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query[Table_co]:
-        """Variance of a column per group; see `dp.var`."""
-        return self._query(((column, make.var(column, bounds, ddof=ddof)),))
-
-    def std(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query[Table_co]:
-        """Standard deviation of a column per group; see `dp.std`."""
-        return self._query(((column, make.std(column, bounds, ddof=ddof)),))
-
-    def geometric_mean(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
-        """Geometric mean of a column per group; see `dp.geometric_mean`."""
-        return self._query(((column, make.geometric_mean(column, bounds)),))
-
-    def n_unique(self, column: str) -> Query[Table_co]:
-        """Different values of a column per group; see `dp.n_unique`."""
-        return self._query(((column, make.n_unique(column)),))
-
-    def quantile(self, column: str, q: float | Sequence[float] = 0.5, bounds: Pair | None = None) -> Query[Table_co]:
-        """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
-        return self._query(quantiles(column, q, bounds))
-
-    def median(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
-        """Median of a column per group; see `dp.median`."""
-        return self._query(((column, make.median(column, bounds)),))
-
-    def min(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
-        """A value that hardly any row is below, per group; see `dp.min`."""
-        return self._query(((column, make.min(column, bounds)),))
-
-    def max(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
-        """A value that hardly any row is above, per group; see `dp.max`."""
-        return self._query(((column, make.max(column, bounds)),))
-
-    def mode(self, column: str, keys: Iterable[Any] | None = None) -> Query[Table_co]:
-        """The most frequent of the listed values of a column per group; see `dp.mode`."""
-        return self._query(((column, make.mode(column, keys)),))
-
-    def top_k(self, column: str, k: int, keys: Iterable[Any] | None = None) -> Query[Table_co]:
-        """The k most frequent of the listed values per group, k rows each; see `PrivateFrame.top_k`."""
-        return self._query(((column, make.top_k(column, k, keys)),))
-
-    def _query(self, aggregates: tuple[tuple[str, Aggregate], ...]) -> Query[Table_co]:
-        return Query(replace(self._groups, aggregates=aggregates), self._budget)
 
     def _advice(self, name: str) -> str:
         if name in self._groups.table.columns:
@@ -163,12 +98,3 @@ def named(
                 f"{verb}({name}=...): give an aggregate, such as dp.count() or dp.mean('spend', bounds=(0, 100))."
             )
     return tuple(aggregates.items())
-
-
-def quantiles(name: str, q: Any, bounds: Pair | None) -> tuple[tuple[str, Aggregate], ...]:
-    """One quantile, or several that are named after column and rank."""
-    if not isinstance(q, (list, tuple)):
-        return ((name, make.quantile(name, q, bounds)),)
-    if not q or len({read_rank(x) for x in q}) != len(q):
-        raise InvalidArgument(f"quantile({name!r}): q= is a number, or a list of different numbers, from 0 to 1.")
-    return tuple((f"{name}_{x:g}", make.quantile(name, x, bounds)) for x in q)

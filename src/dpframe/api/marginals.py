@@ -9,9 +9,9 @@ from itertools import combinations
 from typing import Any
 
 from dpframe import engine
-from dpframe.api import aggregates as make
 from dpframe.api.arguments import read_names
 from dpframe.api.query import Query
+from dpframe.api.statistics.counts import count
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import Keys, Limits, Marginals, titled
@@ -104,7 +104,7 @@ def marginals_of(
         names,
         Keys(tuple(keys.levels[i] for i in places)),
         limits,
-        (("count", make.count()),),
+        (("count", count()),),
         verb=f"marginals([{', '.join(map(repr, names))}], {{limit}})",
         workload=tuple(tuple(places.index(i) for i in table) for table in workload),
     )

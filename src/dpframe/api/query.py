@@ -143,7 +143,7 @@ class Query(Hints, Generic[Table_co]):
             if any(e is None for e in errors):
                 raise UnsupportedOperation(
                     "epsilon_for: the error of a ratio or a quantile depends on the data; say assume_rows=, a number "
-                    "of values per group."
+                    "of values per group, or name a column whose error is known: column='n'."
                 )
             return bool(max(errors) <= most)
 
@@ -180,9 +180,9 @@ class Query(Hints, Generic[Table_co]):
                 rows for each, and a first column `epsilon` (or `rho`)
         Bound:  errors of counts and sums hold for any data. Errors of means, variances and standard deviations hold for
                 that many values, wherever in their bounds they lie; so that of a standard deviation is large. Errors of
-                quantiles hold where values lie around the quantile at least as densely as if they were spread evenly
-                between the bounds, and are enough of them; else the error is all that lies between the bounds. With
-                ci= the error of a quantile is that at half the price, and not the width of its interval
+                quantiles hold if values around the quantile are at least as dense as values that are spread evenly
+                between the bounds. With too few values the error is the width of the bounds. With ci= the error of a
+                quantile is that at half the price, and not the width of its interval
         Errors: those of `release`, without touching the budget
 
         >>> import polars as pl
@@ -231,8 +231,8 @@ class Query(Hints, Generic[Table_co]):
                 "expect. A release has its own picture: .release(epsilon=0.1).plot()."
             )
         terms = Terms.EPSILON if rho is None else Terms.RHO
-        prices = (x if _is_list(x) or x is None else [x] for x in (epsilon, rho))
-        table = self._errors(next(prices), delta, next(prices), alpha, noise, assume_rows, ci)
+        epsilons, rhos = (x if _is_list(x) or x is None else [x] for x in (epsilon, rho))
+        table = self._errors(epsilons, delta, rhos, alpha, noise, assume_rows, ci)
         if column is not None:
             table = table.filter(pl.col("column").is_in([column, f"{column}.other"]))
         return priced_chart(table, self._question, terms, check_alpha(alpha), look)

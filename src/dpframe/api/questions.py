@@ -3,214 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Generic, Self
+from typing import Any
 
-from dpframe import engine
-from dpframe.api import aggregates as make
-from dpframe.api.arguments import Pair, read_limits, read_name, read_names
+from dpframe.api.arguments import Pair, read_limits, read_names
 from dpframe.api.cells import cell_of, check_cells, intervals_of, parts_of
-from dpframe.api.groups import PrivateGroupBy, named, quantiles
+from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.marginals import MarginalsQuery, listed_levels, marginals_of, workload_of
 from dpframe.api.query import Query
+from dpframe.api.statistics.choices import FrameChoices
+from dpframe.api.statistics.counts import FrameCounts, count
+from dpframe.api.statistics.moments import FrameMoments
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import (
     Aggregate,
     Auto,
-    Hints,
     Key,
     Keys,
     Layout,
-    Limits,
     Question,
     read_keys,
     read_other,
 )
-from dpframe.plan.steps import Step
 from dpframe.plan.steps import basic as steps
-from dpframe.release import Account
 from dpframe.usage import explains
 
 __all__ = ["Questions"]
 
 
 @explains("{}({}, max_rows=5).release(epsilon=0.1)")
-class Questions(Hints, Generic[Table_co]):
+class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Table_co]):
     """The questions of a protected frame, which is a plan step and what pays. Each gives a `Query`; none reads."""
 
-    __slots__ = ("_budget", "_step")
-
-    def __init__(self, step: Step, budget: Account | None) -> None:
-        _ = step.table  # refuse now what cannot be
-        engine.check_supported(step)
-        self._step, self._budget = step, budget
-
-    def _then(self, step: Step) -> Self:
-        return type(self)(step, self._budget)
-
-    def count(
-        self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None
-    ) -> Query[Table_co]:
-        """Number of rows, or of the values of a column that are not missing; see `dp.count`."""
-        return self._one("count" if column is None else column, make.count(column), max_rows, limits)
-
-    def count_units(self) -> Query[Table_co]:
-        """Number of distinct units; see `dp.count_units`."""
-        return self._one("count_units", make.count_units(), None)
-
-    def sum(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        unit_bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query[Table_co]:
-        """Sum of a column (the only one may be left out); see `dp.sum`."""
-        name = self._only(column, "sum")
-        return self._one(name, make.sum(name, bounds, unit_bounds), max_rows, limits)
-
-    def mean(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query[Table_co]:
-        """Mean of a column (the only one may be left out); see `dp.mean`."""
-        name = self._only(column, "mean")
-        return self._one(name, make.mean(name, bounds), max_rows, limits)
-
-    def var(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        ddof: int = 1,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query[Table_co]:
-        """Variance of a column (the only one may be left out); see `dp.var`."""
-        name = self._only(column, "var")
-        return self._one(name, make.var(name, bounds, ddof=ddof), max_rows, limits)
-
-    def std(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        ddof: int = 1,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query[Table_co]:
-        """Standard deviation of a column (the only one may be left out); see `dp.std`."""
-        name = self._only(column, "std")
-        return self._one(name, make.std(name, bounds, ddof=ddof), max_rows, limits)
-
-    def geometric_mean(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query[Table_co]:
-        """Geometric mean of a column (the only one may be left out); see `dp.geometric_mean`."""
-        name = self._only(column, "geometric_mean")
-        return self._one(name, make.geometric_mean(name, bounds), max_rows, limits)
-
-    def n_unique(
-        self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None
-    ) -> Query[Table_co]:
-        """Number of different values of a column (the only one may be left out); see `dp.n_unique`."""
-        name = self._only(column, "n_unique")
-        return self._one(name, make.n_unique(name), max_rows, limits)
-
-    def quantile(
-        self,
-        column: str | None = None,
-        q: float | Sequence[float] = 0.5,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query[Table_co]:
-        """One or several quantiles of a column (the only one may be left out); see `dp.quantile`.
-
-        Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
-        """
-        name = self._only(column, "quantile")
-        return self._query(
-            quantiles(name, q, bounds), read_limits(max_rows, limits=limits), verb=f"quantile({name!r}, {{limit}})"
-        )
-
-    def median(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query[Table_co]:
-        """Median of a column (the only one may be left out); see `dp.median`."""
-        name = self._only(column, "median")
-        return self._one(name, make.median(name, bounds), max_rows, limits)
-
-    def min(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query[Table_co]:
-        """A value that hardly any row is below; see `dp.min`."""
-        name = self._only(column, "min")
-        return self._one(name, make.min(name, bounds), max_rows, limits)
-
-    def max(
-        self,
-        column: str | None = None,
-        bounds: Pair | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query[Table_co]:
-        """A value that hardly any row is above; see `dp.max`."""
-        name = self._only(column, "max")
-        return self._one(name, make.max(name, bounds), max_rows, limits)
-
-    def mode(
-        self,
-        column: str | None = None,
-        keys: Iterable[Any] | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query[Table_co]:
-        """The most frequent of the listed values of a column (the only one may be left out); see `dp.mode`."""
-        name = self._only(column, "mode")
-        return self._one(name, make.mode(name, keys), max_rows, limits)
-
-    def top_k(
-        self,
-        column: str,
-        k: int,
-        keys: Iterable[Any] | None = None,
-        *,
-        max_rows: int | None = None,
-        limits: Auto | None = None,
-    ) -> Query[Table_co]:
-        """The k most frequent of the listed values of a column, in order: k rows with `rank` from 1 and the value.
-
-        Input:  k; keys as in `dp.mode`
-        Bound:  k choices, one after the other, each among the values that were not chosen yet, for a k-th of the price;
-                see `dpframe.theory.formulas.loss.quantile_selection.count_scale`
-        Errors: as in `dp.mode`; InvalidArgument for more values than are listed
-        """
-        return self._one(read_name(column, "top_k"), make.top_k(column, k, keys), max_rows, limits)
+    __slots__ = ()
 
     def agg(
         self, *unnamed: object, max_rows: int | None = None, limits: Auto | None = None, **aggregates: Aggregate
@@ -316,7 +141,7 @@ class Questions(Hints, Generic[Table_co]):
         verb = f"histogram({name!r}, {{limit}})"
         groups = frame._keys((name,), keys, "histogram")
         rest = frame._other((name,), other, "histogram")
-        return frame._query((("count", make.count()),), unit_limits, by=(name,), keys=groups, verb=verb, other=rest)
+        return frame._query((("count", count()),), unit_limits, by=(name,), keys=groups, verb=verb, other=rest)
 
     def crosstab(
         self,
@@ -419,31 +244,3 @@ class Questions(Hints, Generic[Table_co]):
 
     def _names(self, values: Iterable[object], verb: str) -> tuple[str, ...]:
         return read_names(values, verb, list(self._step.table.columns))
-
-    def _only(self, column: str | None, verb: str) -> str:
-        if column is not None:
-            return read_name(column, verb)
-        names = [name for name, c in self._step.table.columns.items() if not c.is_unit]
-        if len(names) != 1:
-            raise InvalidArgument(f"{verb}: name a column; there are {', '.join(map(repr, names))}.")
-        return names[0]
-
-    def _one(
-        self, name: str, aggregate: Aggregate, max_rows: int | None = None, limits: Auto | None = None
-    ) -> Query[Table_co]:
-        verb = f"{aggregate.typed[:-1]}{'' if aggregate.typed.endswith('()') else ', '}{{limit}})"
-        return self._query(((name, aggregate),), read_limits(max_rows, limits=limits), verb=verb)
-
-    def _query(
-        self,
-        aggregates: tuple[tuple[str, Aggregate], ...],
-        limits: Limits,
-        *,
-        by: tuple[str, ...] = (),
-        keys: Keys | None = None,
-        verb: str,
-        layout: Layout | None = None,
-        other: Key | None = None,
-    ) -> Query[Table_co]:
-        asked = Question(self._step, by, keys, limits, aggregates, layout or Layout(), verb=verb, other=other)
-        return Query(asked, self._budget)

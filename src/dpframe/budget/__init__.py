@@ -1,4 +1,4 @@
-"""What a release may cost: losses, how they add up, and the account that is charged before any row is read."""
+"""Privacy budgets: losses, how they add up, and the account that is charged before any row is read."""
 
 from dpframe.budget.account import Budget
 from dpframe.budget.accountants import Accountant

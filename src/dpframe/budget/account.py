@@ -1,4 +1,4 @@
-"""A budget: a limit, what has been spent of it, and the one function through which every charge passes."""
+"""A budget: its limit, the loss that was spent, and the one function through which every charge passes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpframe.budget.memory import MemoryBook
 from dpframe.budget.names import fingerprint, is_text
 from dpframe.budget.parts import PartName, opened, raised
 from dpframe.budget.receipts import Book, Page, Receipt, Stored, Within
-from dpframe.budget.verbs import Verbs, drawn
+from dpframe.budget.verbs import Verbs, registered
 from dpframe.errors import (
     BudgetExceeded,
     BudgetMismatch,
@@ -27,11 +27,11 @@ from dpframe.errors import (
     ReleaseLost,
     UnsupportedOperation,
 )
-from dpframe.usage import BUDGET, explains
+from dpframe.usage import BUDGET, PLAN, explains
 
 __all__ = ["Budget", "now"]
 
-UNACKNOWLEDGED = 2  # failures after which nothing is charged
+UNACKNOWLEDGED = 2  # After this number of unacknowledged failures, charges are refused.
 _STATUS = {"result": "released", "failure": "failed", "lost": "lost"}
 UNKNOWN_EVENT: Mapping[str, Any] = {"class_name": "UnsupportedDpEvent", "fields": {}}
 
@@ -42,15 +42,16 @@ def now() -> dt.datetime:
 
 
 @explains("dp.Budget({1})", BUDGET)
+@explains("budget.{}({})", PLAN)
 class Budget(Verbs):
-    """How much privacy releases may cost together: in memory, for this process.
+    """A limit on the privacy loss of all releases together. The budget is in memory, for this process.
 
     Input:  epsilon > 0 and delta in [0, 1), or rho > 0 and delta: the limit; accountant: how losses add up, "basic"
-            (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: how many units the tables have at
-            least, where that is public; δ is compared with 1 / min_units, and nothing else depends on it
-    Bound:  the releases charged here compose to at most the limit for the one unit and neighbour relation that the
-            first charge binds the budget to
-    Warns:  DpFrameWarning for a limit that promises little; see `dpframe.budget.limits`
+            (ε and δ), "zcdp" (ρ and δ), or "pld" (ε and δ, for batches); min_units: a public lower bound on the number
+            of units in the tables. It is used only for a warning, which compares δ with 1 / min_units
+    Bound:  all releases that are charged here compose to at most the limit. The first charge binds the budget to one
+            unit and neighbour relation; the limit holds for these
+    Warns:  DpFrameWarning for a limit that protects little; see `dpframe.budget.limits`
     Errors: InvalidPrice, UnsupportedOperation; at a release BudgetExceeded and BudgetMismatch, which spend nothing
 
     A charge is made before any row is read, under a lock, and is never taken back. `dp.Ledger` keeps budgets that
@@ -72,21 +73,21 @@ class Budget(Verbs):
         *,
         min_units: int | None = None,
     ) -> None:
-        chosen, limit = read_limit(epsilon, delta, rho, accountant)
+        adds_up, limit = read_limit(epsilon, delta, rho, accountant)
         warn_of_weak(limit, min_units, "dp.Budget({})")
-        self._open(chosen, limit, MemoryBook(chosen, limit, now()))
+        self._open(adds_up, limit, MemoryBook(adds_up, limit, now()))
 
     def _open(self, accountant: Accountant, limit: Loss, book: Book) -> None:
         self._accountant, self._limit, self._book = accountant, limit, book
 
     @classmethod
     def kept_in(cls, book: Book, accountant: Accountant, limit: Loss) -> Budget:
-        """A budget whose book is kept elsewhere."""
+        """A budget whose entries are in another book, such as that of a ledger."""
         budget = cls.__new__(cls)
         budget._open(accountant, limit, book)
         return budget
 
-    # What it holds
+    # State
 
     @property
     def accountant(self) -> str:
@@ -100,21 +101,21 @@ class Budget(Verbs):
 
     @property
     def limit(self) -> Loss:
-        """What all releases together may cost."""
+        """The largest loss of all releases together."""
         return self._limit
 
     @property
     def spent(self) -> Loss:
-        """What has been charged so far."""
+        """The loss that has been charged so far."""
         return self._book.spent()
 
     @property
     def remaining(self) -> Loss:
-        """What is left."""
+        """The loss that may still be charged."""
         return self._limit - self.spent
 
     def history(self) -> list[Charge]:
-        """Every charge, oldest first: "released", "failed" after it was paid, "lost", "pending", or "open".
+        """All charges, oldest first, each with a status: "released", "failed", "lost", "pending" or "open".
 
         >>> import polars as pl, dpframe as dp
         >>> budget = dp.Budget(epsilon=1.0)
@@ -133,7 +134,7 @@ class Budget(Verbs):
 
     @property
     def failures(self) -> Failures:
-        """How many releases failed after they were paid: all of them, and those since `acknowledge_failures`."""
+        """The number of releases that failed after they were charged: in all, and since `acknowledge_failures`."""
         return self._book.failures()
 
     # Paying
@@ -153,17 +154,17 @@ class Budget(Verbs):
         part: PartName | None = None,
         within: Within | None = None,
     ) -> Receipt:
-        """Pay, or refuse and change nothing; for a name that was released, the stored answer, free.
+        """Charge a release, or refuse it and change nothing. A name that was released gets its stored answer for free.
 
-        Input:  loss, the price of one release; subject, whose privacy it is (unit and neighbour relation); query, the
-                release in words that are public; name and plan, what the release is called and a description of it
-                that holds no data; refresh, to pay again for a name; retry, to pay again for a name that is pending or
-                failed; batch, that the loss is that of several queries which were all fixed beforehand; events, the
-                mechanisms as dp-accounting calls them; part, the part of a partition that the release is about;
-                within, the earlier charge that paid for it, if one did
+        Input:  loss: the price of one release; subject: whose privacy it is (unit and neighbour relation); query: the
+                release in public words; name and plan: the release's name and a description of it without data;
+                refresh: whether to pay again for a name; retry: whether to pay again for a name that is pending or
+                failed; batch: whether the loss is that of several queries which were all fixed beforehand; events: the
+                mechanisms, by their names in dp-accounting; part: the part of a partition that the release is about;
+                within: the earlier charge that paid for this release, if there is one
         Errors: BudgetMismatch when the budget is bound to another subject; BudgetExceeded; ReleaseMismatch when the
-                name stands for another plan; ReleasePending; FailuresUnacknowledged; UnsupportedOperation for a
-                release on its own from a budget of batches
+                name was used for another plan; ReleasePending; FailuresUnacknowledged; UnsupportedOperation for a
+                single release from a budget with accountant "pld"
         """
         self._check_call(name, refresh, batch=batch)
         if self.terms is Terms.RHO and loss.exact_rho is None and within is None:
@@ -176,17 +177,17 @@ class Budget(Verbs):
                 check_same(earlier, body)
                 running = is_pending(page, earlier.number)
                 again = refresh or (retry and page.result(earlier.number) is None)
-                stored = None if again else stored_answer(page, earlier, self._limit - page.spent)
-                if stored is not None:
-                    return stored
+                answer = None if again else stored_answer(page, earlier, self._limit - page.spent)
+                if answer is not None:
+                    return answer
                 loss = loss if within is None else within.again(loss)
             check_failures(page.failures)
             charged, parts = (loss, page.parts) if part is None else raised(page.parts, part, loss)
             if within is not None:
                 charged, place = within.enter(page, loss)
                 body |= {"loss": texts_of(charged), "about": within.opening, "within": {**place}}
-            spent = self._within_limit(page, charged)
-            page.spent, page.subject, page.parts = spent, subject, parts
+            total = self._within_limit(page, charged)
+            page.spent, page.subject, page.parts = total, subject, parts
             if part is not None:
                 body |= {"loss": texts_of(charged), "part": {**vars(part), "loss": texts_of(loss)}}
             if retry and running and earlier is not None:
@@ -194,7 +195,7 @@ class Budget(Verbs):
             entry = page.append("charge", body, now())
             failures = page.failures
         paid_before = earlier is not None
-        return Receipt(entry.number, entry.when, loss, self._limit - spent, failures=failures, again=paid_before)
+        return Receipt(entry.number, entry.when, loss, self._limit - total, failures=failures, again=paid_before)
 
     def open(
         self,
@@ -206,13 +207,13 @@ class Budget(Verbs):
         plan: Mapping[str, Any],
         opens: Mapping[str, Any],
     ) -> Entry:
-        """Pay beforehand, once, for charges that follow; or find that charge again, free.
+        """Charge once, in advance, for later charges. If the name was charged before, return that charge for free.
 
-        Input:  loss, of all that follows; subject, None where it is not known yet; query, in words that are public;
-                name and plan, what it stands for; opens, what the charges that follow need to know
-        Output: the charge, whose `body["opens"]` is what was kept when it was made
-        Bound:  what follows is an interactive mechanism of this loss, and others are charged while it runs. Losses in
-                (ε, δ) and in ρ compose so too, whichever order questions are asked in
+        Input:  loss: of all later charges together; subject: None if it is not known yet; query: in public words; name
+                and plan: the name and description of the charge; opens: the settings that later charges need
+        Output: the charge; its `body["opens"]` holds the settings of the first call
+        Bound:  the later charges are one interactive mechanism of this loss. Other mechanisms are charged while it
+                runs. Losses in (ε, δ) and in ρ add up in this case too, in any order of questions
         Source: Vadhan, Wang 2021, arXiv:2105.14427, Lyu 2022, arXiv:2207.09397, and Vadhan, Zhang 2023,
                 arXiv:2207.08335, for concurrent composition
         Errors: as `charge`
@@ -240,19 +241,20 @@ class Budget(Verbs):
         if not isinstance(refresh, bool):
             raise InvalidArgument("refresh= is True or False.")
         if refresh and name is None:
-            raise InvalidArgument("refresh=True pays again for a named release; say which, name='...'.")
+            raise InvalidArgument("refresh=True pays again for a named release; give its name: name='...'.")
 
     def _within_limit(self, page: Page, charged: Loss) -> Loss:
-        """What is spent after a charge. Errors: BudgetExceeded."""
-        spent = self._accountant.total([page.spent, charged])
-        if spent <= self._limit:
-            return spent
+        """The total spent after a charge. Errors: BudgetExceeded."""
+        total = self._accountant.total([page.spent, charged])
+        if total <= self._limit:
+            return total
         raise BudgetExceeded(exceeded(charged, self._limit, self._limit - page.spent))
 
     def partition(self, plan: Mapping[str, Any], groups: int) -> tuple[str, str]:
-        """Open a partition of a table, or find it again: its fingerprint, and the salt by which units choose parts.
+        """Record a partition of a table, unless it is recorded already.
 
-        Input:  plan, a description of the partition that holds no data; groups, in how many parts a unit may be
+        Input:  plan: a description of the partition without data; groups: the largest number of parts of one unit
+        Output: the partition's fingerprint, and the salt of the hash that chooses the parts of a unit
         Errors: UnsupportedOperation for a budget of batches
         """
         if self._accountant.refuses_single:
@@ -261,14 +263,14 @@ class Budget(Verbs):
         with self._book.write() as page:
             if name not in page.parts:
                 page.parts = opened(page.parts, name, groups, secrets.token_hex(16))
-                said = {"partition": name, "groups": groups, "salt": page.parts[name]["salt"], "plan": {**plan}}
-                page.append("partition", said, now())
+                line = {"partition": name, "groups": groups, "salt": page.parts[name]["salt"], "plan": {**plan}}
+                page.append("partition", line, now())
             return name, page.parts[name]["salt"]
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
-        """Keep the released table with its charge. Until it is kept, nobody may see it.
+        """Store the released table with its charge. Before that, nobody may see it.
 
-        Errors: LedgerError; ReleaseLost where the charge was marked as lost in the meantime
+        Errors: LedgerError; ReleaseLost if the charge was marked as lost in the meantime
         """
         body = {"about": receipt.number, "statement": {**statement}, "digest": hashlib.sha256(data).hexdigest()}
         with self._book.write() as page:
@@ -281,14 +283,13 @@ class Budget(Verbs):
         return Stored(data, statement, entry.when)
 
     def fail(self, receipt: Receipt) -> None:
-        """Record that an error was raised after a charge, before anybody sees it. Errors: LedgerError.
+        """Record that an error was raised after a charge, before anybody sees the error. Errors: LedgerError.
 
-        An error may be caused by one row, and no noise hides it: whoever pays 1e-9 for each of many questions that fail
-        on a row of their choice would learn one bit of each. So failures are in the history and in every later
-        statement, and after `UNACKNOWLEDGED` of them nothing is charged until somebody acknowledges them. They are
-        those of the whole budget: it is about one unit, and neither a file's name nor another copy of the table makes
-        other people of the same ones. The number is read under the lock of the charge, so that no process can go on
-        that has seen as many errors.
+        One row may cause an error, and no noise hides that. An attacker could pay 1e-9 for each of many questions that
+        fail on a certain row, and learn one bit from each. So failures are in the history and in every later statement.
+        After `UNACKNOWLEDGED` failures, charges are refused until somebody acknowledges them. Failures are counted for
+        the whole budget, since it protects one unit: another file name or another copy of a table is still about these
+        people. The number is read under the lock of a charge, so several processes cannot get around the limit.
         """
         with self._book.write() as page:
             failed, unacknowledged = page.failures
@@ -298,20 +299,20 @@ class Budget(Verbs):
     def resolve(self, release: str | int, by: str | None = None) -> Charge:
         """Mark a pending release as lost, so that its name may be paid again. Its charge stays.
 
-        Input:  release: its name, or the number of its charge in `history()`; by, who says so
+        Input:  release: its name, or the number of its charge in `history()`; by: who marks it as lost
         Output: the charge
         Bound:  a release that is still running cannot store its answer after this, so nobody sees two answers for one
                 charge
-        Errors: InvalidArgument where there is no such charge, or where it is not pending
+        Errors: InvalidArgument if there is no charge of this name or number, or if it is not pending
 
         >>> Budget(epsilon=1).resolve("visits 2026-11-21")
         Traceback (most recent call last):
         dpframe.errors.InvalidArgument: resolve: no release 'visits 2026-11-21' was charged to this budget.
         """
         if not is_text(release) and (not isinstance(release, int) or isinstance(release, bool)):
-            raise InvalidArgument("resolve: the name of a release, or the number of its charge in history().")
+            raise InvalidArgument("resolve: give the name of a release, or the number of its charge in history().")
         if by is not None and not is_text(by):
-            raise InvalidArgument("by= is who marks it as lost: budget.resolve('visits', by='Ada').")
+            raise InvalidArgument("by= is the name of whoever marks it as lost: budget.resolve('visits', by='Ada').")
         charges = [entry for entry in self._book.entries() if entry.kind == "charge" and "opens" not in entry.body]
         earlier = next((e for e in reversed(charges) if release in (e.name, e.number)), None)
         if earlier is None:
@@ -323,17 +324,17 @@ class Budget(Verbs):
         return _line(earlier, "lost")
 
     def acknowledge_failures(self, by: str | None = None) -> int:
-        """Go on after releases that failed once they were paid: keep in the book that somebody looked at them.
+        """Record that somebody looked at the releases that failed after they were charged, so that charges go on.
 
-        Input:  by, who does so; the user of this machine when it is left out
-        Output: how many failures this acknowledges; when there are none, nothing is written
+        Input:  by: who looked at them, by default the user of this machine
+        Output: the number of failures that this acknowledges; if there are none, nothing is written
         Errors: InvalidArgument, LedgerError
 
         >>> Budget(epsilon=1).acknowledge_failures()
         0
         """
         if by is not None and not is_text(by):
-            raise InvalidArgument("by= is who acknowledges: budget.acknowledge_failures(by='Ada').")
+            raise InvalidArgument("by= is the name of whoever acknowledges: budget.acknowledge_failures(by='Ada').")
         who = _user() if by is None else by
         with self._book.write() as page:
             failed, unacknowledged = page.failures
@@ -343,13 +344,13 @@ class Budget(Verbs):
         return unacknowledged
 
     def plan(self, queries: Iterable[Any], **price: Any) -> Any:
-        """Price several queries together before any of them runs, to release them as one.
+        """Price several queries together before any of them runs, to release them as one batch.
 
         Input:  queries that this budget pays for; epsilon and delta, or rho and delta, for all of them together; noise
-                and ci as in a release; shares, a weight for each query
-        Output: a batch: `.cost`, `.noise`, and `.release(name=...)`, which charges once and gives a list of releases
-        Bound:  they are fixed together, so they are charged by the tightest accounting there is for this budget: all
-                Gaussian noise as one mechanism; with accountant="pld" the joint distribution of all Laplace noise
+                and ci as in a release; shares: a weight for each query
+        Output: a batch: `.cost`, `.noise`, and `.release(name=...)`, which charges once and returns a list of releases
+        Bound:  the queries are fixed together, so the tightest accounting of this budget applies: all Gaussian noise is
+                one mechanism; with accountant="pld" the joint distribution of all Laplace noise is used
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
 
         >>> import polars as pl, dpframe as dp
@@ -361,21 +362,21 @@ class Budget(Verbs):
         >>> rows.table.columns, spend.table.columns, budget.spent
         (['count'], ['spend'], Loss(epsilon=0.5, delta=0.0))
         """
-        return drawn("plan")(list(queries) if isinstance(queries, Iterable) else [], self, **price)
+        return registered("plan")(list(queries) if isinstance(queries, Iterable) else [], self, **price)
 
     def entries(self) -> list[Entry]:
         """Every entry of the book, oldest first."""
         return self._book.entries()
 
     def tables(self, opening: int) -> dict[int, bytes]:
-        """The stored tables of what a charge paid for beforehand, by the number of their line."""
+        """The stored tables of the charges that one charge paid for in advance, by the number of the charge."""
         return self._book.tables(opening)
 
     def _check_subject(self, page: Page, subject: str) -> None:
         if page.subject not in (None, subject):
             raise BudgetMismatch(
                 f"This budget protects {page.subject}; the release is about {subject}. Losses about different "
-                "units do not add up: give each unit a budget of its own, dp.Budget(epsilon=...)."
+                "units do not add up: use one budget for each kind of unit, dp.Budget(epsilon=...)."
             )
 
     def __repr__(self) -> str:
@@ -385,17 +386,17 @@ class Budget(Verbs):
         again = self._book.reopening()
         if again is None:
             raise UnsupportedOperation(
-                "A budget in memory cannot be pickled or copied: each copy could be spent in full, as could the "
-                "original. A budget in a dp.Ledger can."
+                "A budget in memory cannot be pickled or copied, since each copy could be spent in full. A budget in a "
+                "ledger can be pickled: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
             )
         return again
 
 
 def _user() -> str:
-    """Who runs this process."""
+    """The name of the user that runs this process."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a machine that does not know its user
+    except (KeyError, OSError, ImportError):  # The user has no name on this machine.
         return "unknown"
 
 
@@ -404,9 +405,8 @@ def check_failures(failures: Failures) -> None:
     if failures.unacknowledged >= UNACKNOWLEDGED:
         raise FailuresUnacknowledged(
             f"{failures.unacknowledged} releases failed after they were paid from this budget, see budget.history(). "
-            "Whether a release fails may depend on one row, and no noise hides that. Nothing was spent. Mend what "
-            "fails, such as a cast of your own that not every cell allows, and go on with "
-            "budget.acknowledge_failures()."
+            "Whether a release fails may depend on one row, and no noise hides that. Nothing was spent. Correct the "
+            "cause, such as a cast that fails for some cells, and type budget.acknowledge_failures() to go on."
         )
 
 
@@ -418,7 +418,7 @@ def _body(
     plan: Mapping[str, Any] | None,
     events: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """What the book keeps of a charge."""
+    """The body of a charge's entry in the book."""
     return {
         "loss": texts_of(loss),
         "subject": subject,
@@ -431,6 +431,7 @@ def _body(
 
 
 def _line(entry: Entry, status: str) -> Charge:
+    """The line of the history for a charge's entry."""
     loss, body = loss_of(entry.body["loss"]), entry.body
     price = body.get("within", {}).get("loss")
     line = Charge(entry.when, body["query"], loss.epsilon, loss.delta, loss.rho, entry.name, status, entry.number)

@@ -1,4 +1,4 @@
-"""How losses add up. An accountant says what a series of releases costs together."""
+"""Accountants: rules by which the losses of several releases add up."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["ACCOUNTANTS", "Accountant", "Basic", "Pld", "Zcdp", "accountant_name
 class Accountant(Protocol):
     """The rule by which losses of adaptively chosen releases compose.
 
-    `terms` says whether it counts ε or ρ (and δ beside it). `refuses_single` is the reason why a release on its own is
-    refused, empty where it is not.
+    `terms` says whether it counts ε or ρ (both with δ). `refuses_single` is the reason why a single release is refused;
+    it is empty if single releases are allowed.
     """
 
     name: str
@@ -31,9 +31,9 @@ class Accountant(Protocol):
 class Basic:
     """Sums of ε and of δ.
 
-    Holds when each release is chosen after seeing the ones before, with its price fixed before it is drawn: basic
-    composition is a valid filter. Source: Dwork and Roth 2014, theorem 3.16 and section 3.5; Rogers et al. 2016,
-    arXiv:1605.08294, for adaptively chosen prices.
+    Basic composition is a valid filter: it also holds if each release is chosen after the answers before it are seen,
+    with its price fixed before its noise is drawn. Source: Dwork and Roth 2014, theorem 3.16 and section 3.5; Rogers et
+    al. 2016, arXiv:1605.08294, for adaptively chosen prices.
 
     >>> from fractions import Fraction
     >>> Basic().total([Loss.charged(Fraction("0.1"), Fraction(0)), Loss.charged(Fraction("0.2"), Fraction("1e-9"))])
@@ -50,11 +50,11 @@ class Basic:
 
 
 class Zcdp:
-    """Sums of ρ and of δ: zero-concentrated privacy, with δ for keys found in the data.
+    """Sums of ρ and of δ: zero-concentrated privacy, with δ for keys that come from the data.
 
-    Also a valid filter when queries and prices are chosen adaptively: the Rényi divergences of each order add up under
-    a limit fixed beforehand. Source: Bun and Steinke 2016, arXiv:1605.02065, lemmas 1.7 and 8.2 (with δ); Feldman and
-    Zrnic 2021, arXiv:2008.11193, and Whitehouse et al. 2023, arXiv:2203.05481, for the filter.
+    This is also a valid filter if queries and prices are chosen adaptively: the Rényi divergences of each order add up
+    under a limit that is fixed beforehand. Source: Bun and Steinke 2016, arXiv:1605.02065, lemmas 1.7 and 8.2 (with δ);
+    Feldman and Zrnic 2021, arXiv:2008.11193, and Whitehouse et al. 2023, arXiv:2203.05481, for the filter.
 
     >>> from fractions import Fraction
     >>> Zcdp().total([Loss.charged_rho(Fraction(1, 4), Fraction(0)), Loss.charged_rho(Fraction(1, 2), Fraction(0))])
@@ -71,20 +71,20 @@ class Zcdp:
 
 
 class Pld:
-    """Privacy loss distributions within a batch that is fixed beforehand, sums of ε and δ over batches.
+    """Privacy loss distributions within a batch that is fixed beforehand; sums of ε and δ over batches.
 
-    A batch costs what its noise costs together, which is less than the sum of its queries. Batches are chosen
-    adaptively, with their prices fixed before they are drawn, so they add up as in `Basic`. One release after another
-    is refused: a privacy loss distribution describes mechanisms that are all chosen before the first answer is seen,
-    and it is not known to be a filter for those chosen after.
+    A batch costs the joint loss of all its noise, which is less than the sum over its queries. Batches may be chosen
+    adaptively, with their prices fixed before their noise is drawn, so they add up as in `Basic`. Single releases are
+    refused: a privacy loss distribution describes mechanisms that are all chosen before the first answer is seen. It is
+    not known whether it is a valid filter for mechanisms that are chosen later.
     Source: Koskela et al. 2020, arXiv:1906.03049; Rogers et al. 2016, arXiv:1605.08294, for the batches.
     """
 
     name = "pld"
     terms = Terms.EPSILON
     refuses_single = (
-        "A privacy loss distribution says what queries cost together when all of them are fixed before the first "
-        "answer is seen; for queries chosen one after another it is not a valid filter. Release them as one: "
+        "A privacy loss distribution gives the joint cost of queries that are all fixed before the first answer is "
+        "seen; for queries chosen one after another it is not a valid filter. Release them as one batch: "
         "budget.plan([query, ...], epsilon=..., delta=...).release(), or use accountant='zcdp'."
     )
 
@@ -97,10 +97,10 @@ ACCOUNTANTS: dict[str, type[Accountant]] = {kind.name: kind for kind in (Basic, 
 
 
 def accountant_named(name: object) -> Accountant:
-    """An accountant by its name. Errors: UnsupportedOperation, with the names there are."""
+    """An accountant by its name. Errors: UnsupportedOperation, which lists the names."""
     if not isinstance(name, str) or name not in ACCOUNTANTS:
-        said = f"accountant={name!r}" if isinstance(name, str) else "accountant="
-        raise UnsupportedOperation(f"{said}: choose one of {', '.join(map(repr, ACCOUNTANTS))}.")
+        argument = f"accountant={name!r}" if isinstance(name, str) else "accountant="
+        raise UnsupportedOperation(f"{argument}: choose one of {', '.join(map(repr, ACCOUNTANTS))}.")
     return ACCOUNTANTS[name]()
 
 
@@ -110,27 +110,27 @@ def read_limit(epsilon: object, delta: object, rho: object, accountant: object) 
     Input:  epsilon and delta, or rho and delta; accountant: a name, or None for "zcdp" with rho= and "basic" without
     Errors: InvalidPrice, UnsupportedOperation, which say what to type
     """
-    chosen = accountant_named(accountant if accountant is not None else "basic" if rho is None else "zcdp")
-    if chosen.terms is Terms.EPSILON:
+    rule = accountant_named(accountant if accountant is not None else "basic" if rho is None else "zcdp")
+    if rule.terms is Terms.EPSILON:
         if rho is not None:
             raise UnsupportedOperation(
-                f"accountant={chosen.name!r} counts ε and δ; give epsilon= and delta=, not rho=, or say "
+                f"accountant={rule.name!r} counts ε and δ; give epsilon= and delta=, not rho=, or type "
                 "accountant='zcdp'."
             )
         if epsilon is None:
             raise InvalidPrice("A budget needs its limit: dp.Budget(epsilon=1.0, delta=1e-6).")
-        return chosen, Loss.limit(read_epsilon(epsilon), read_delta(delta))
+        return rule, Loss.limit(read_epsilon(epsilon), read_delta(delta))
     if epsilon is not None:
         raise UnsupportedOperation(
-            f"accountant={chosen.name!r} counts ρ and δ; give rho=, not epsilon=.{_rho_for(epsilon, delta)}"
+            f"accountant={rule.name!r} counts ρ and δ; give rho=, not epsilon=.{_rho_for(epsilon, delta)}"
         )
     if rho is None:
         raise InvalidPrice("A budget of this accountant needs its limit: dp.Budget(rho=0.02, accountant='zcdp').")
-    return chosen, Loss.limit_rho(read_rho(rho), read_delta(delta))
+    return rule, Loss.limit_rho(read_rho(rho), read_delta(delta))
 
 
 def _rho_for(epsilon: object, delta: object) -> str:
-    """The ρ that implies a wished (ε, δ), as a hint, rounded down to three digits."""
+    """A sentence with the ρ that implies the typed (ε, δ), rounded down to three digits; empty if there is none."""
     target, slack = read_epsilon(epsilon), read_delta(delta)
     if not slack:
         return ""
@@ -138,4 +138,4 @@ def _rho_for(epsilon: object, delta: object) -> str:
     if most < RHO_UNIT:
         return ""
     rho = float(f"{float(most) * 0.9995:.3g}")
-    return f" All of it in Gaussian noise, ε = {float(target):g} at δ = {float(slack):g} is about rho={rho:g}."
+    return f" If all noise is Gaussian, ε = {float(target):g} at δ = {float(slack):g} is about rho={rho:g}."

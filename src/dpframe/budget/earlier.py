@@ -1,4 +1,4 @@
-"""What a name that was charged before gives: the stored answer, a refusal, or leave to pay again."""
+"""Releases whose name was charged before: return the stored answer, refuse, or allow the name to be paid again."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ __all__ = ["check_same", "is_pending", "stored_answer"]
 
 
 def check_same(earlier: Entry, body: Mapping[str, Any]) -> None:
-    """A name stands for one plan, one price and one source of rows. Errors: ReleaseMismatch."""
+    """Check that a name is used for one plan, one price and one source of rows. Errors: ReleaseMismatch."""
     if earlier.body["fingerprint"] == body["fingerprint"]:
         return
-    what = "\n".join(f"  {line}" for line in differences(earlier.body["plan"] or {}, body["plan"] or {}))
+    places = "\n".join(f"  {line}" for line in differences(earlier.body["plan"] or {}, body["plan"] or {}))
     raise ReleaseMismatch(
-        f"{earlier.name!r} is the name of another release, charged at {earlier.when:%Y-%m-%d %H:%M} UTC. What "
-        f"differs (was, is now):\n{what}\nNothing was spent. Give this release a name of its own."
+        f"{earlier.name!r} is the name of another release, charged at {earlier.when:%Y-%m-%d %H:%M} UTC. They "
+        f"differ in (before, now):\n{places}\nNothing was spent. Give this release another name: name='...'."
     )
 
 
 def is_pending(page: Page, number: int) -> bool:
-    """Whether a charge has neither an answer nor a failure, and nobody marked it as lost."""
+    """Whether a charge has neither an answer nor a failure, and was not marked as lost."""
     return page.result(number) is None and not page.has_failed(number) and not page.is_lost(number)
 
 
 def stored_answer(page: Page, earlier: Entry, remaining: Loss) -> Receipt | None:
-    """The stored answer of a name; None where it was marked as lost, so that it may be paid again.
+    """The stored answer of a name; None if its charge was marked as lost, so that it may be paid again.
 
     Errors: ReleasePending, which says how to go on
     """
-    stored = page.result(earlier.number)
-    if stored is not None:
-        entry, data = stored
+    result = page.result(earlier.number)
+    if result is not None:
+        entry, data = result
         body = earlier.body
-        paid = (body.get("part") or body.get("within") or body).get("loss", body["loss"])
+        price = (body.get("part") or body.get("within") or body).get("loss", body["loss"])
         answer = Stored(data, entry.body["statement"], entry.when)
-        return Receipt(earlier.number, earlier.when, loss_of(paid), remaining, answer)
+        return Receipt(earlier.number, earlier.when, loss_of(price), remaining, answer)
     if page.is_lost(earlier.number):
         return None
     if page.has_failed(earlier.number):
         raise ReleasePending(
-            f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC, and failed after that: there is "
-            "no table. release(..., refresh=True) pays again, and so does on_pending='retry'."
+            f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and failed after that, so there is "
+            "no table. To pay again, type release(..., refresh=True) or release(..., on_pending='retry')."
         )
     raise ReleasePending(
-        f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not stored: it is "
-        "running elsewhere, or it was killed. Nothing was spent now. If nothing runs, on_pending='retry' pays again; "
-        "or mark it as lost, python -m dpframe ledger resolve, and run again. release(..., refresh=True) pays again "
-        "too."
+        f"{earlier.name!r} was charged at {earlier.when:%Y-%m-%d %H:%M} UTC and its table is not stored: the release "
+        "is running elsewhere, or it was killed. Nothing was spent now. If it is not running, on_pending='retry' pays "
+        "again; or mark it as lost, python -m dpframe ledger resolve, and run again. release(..., refresh=True) pays "
+        "again too."
     )

@@ -1,4 +1,4 @@
-"""What a budget's book holds: entries that are only ever added, each sealed with the hash of the one before."""
+"""Entries of a budget's book. Entries are only added, never changed; each has the hash of the entry before it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ GENESIS = "0" * 64  # the hash before the first entry
 
 
 class Charge(NamedTuple):
-    """One line of a budget's history: when (UTC), for what, its price, and whether its table was stored.
+    """One line of a budget's history: the time (UTC), the release, its price, and whether its table was stored.
 
-    `status` is "released" once the table is stored with the charge. It is "failed" when an error was raised after the
-    charge, "lost" when somebody marked it so, and "pending" otherwise: the release is running, or it was interrupted or
-    killed after it was paid. What pays for later lines is "open", such as a series for its nights. `paid_by` is the
-    number of the line that paid for this one beforehand, and `price` what a release costs within it.
+    `status` is "released" once the table is stored with the charge. It is "failed" if an error was raised after the
+    charge, "lost" if somebody marked the release as lost, and "pending" otherwise: the release is running, or it was
+    interrupted or killed after it was charged. A charge that pays for later lines is "open", such as that of a series.
+    `paid_by` is the number of the line that paid for this one in advance, and `price` is the cost within that line.
     """
 
     when: dt.datetime
@@ -39,7 +39,7 @@ class Charge(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """How many releases failed after they were charged: of the whole budget, and since failures were acknowledged."""
+    """The number of releases that failed after they were charged: in all, and since the last acknowledgement."""
 
     failed: int = 0
     unacknowledged: int = 0
@@ -49,9 +49,9 @@ class Failures(NamedTuple):
 class Entry:
     """One line of a book.
 
-    `kind` is "open" (the limits), "charge", "result" (the table of a charge, by number), "failure" (an error after a
-    charge, by number), "lost" (a pending charge whose answer nobody will see, by number), "acknowledgement" (of
-    failures: how many, and by whom), or "partition".
+    `kind` is "open" (the limits), "charge", "result" (the table of a charge), "failure" (an error after a charge),
+    "lost" (a pending charge whose answer nobody will see), "acknowledgement" (of failures: how many, and by whom), or
+    "partition". Results, failures and losses name their charge by its number.
     """
 
     number: int
@@ -62,12 +62,12 @@ class Entry:
 
     @property
     def when(self) -> dt.datetime:
-        """When it was written, in UTC."""
+        """The time at which the entry was written, in UTC."""
         return dt.datetime.fromisoformat(self.at)
 
     @property
     def about(self) -> int | None:
-        """The number of the charge that a result or a failure is about, or that paid for this one beforehand."""
+        """The number of the charge that a result or a failure belongs to, or that paid for this charge in advance."""
         return self.body.get("about")
 
     @property
@@ -77,12 +77,12 @@ class Entry:
 
 
 def canonical(value: Any) -> str:
-    """JSON with one spelling for one value, so that equal things have equal hashes."""
+    """JSON in a unique spelling, so that equal values have equal hashes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def sealed(previous: str, number: int, kind: str, at: str, body: Mapping[str, Any]) -> Entry:
-    """An entry that follows the one with hash `previous`.
+    """The entry that follows the entry with the hash `previous`.
 
     >>> first = sealed(GENESIS, 1, "open", "2026-01-01T00:00:00+00:00", {"accountant": "basic"})
     >>> sealed(first.hash, 2, "charge", first.at, {}).hash == sealed(GENESIS, 2, "charge", first.at, {}).hash
@@ -93,7 +93,7 @@ def sealed(previous: str, number: int, kind: str, at: str, body: Mapping[str, An
 
 
 def texts_of(loss: Loss) -> dict[str, str | None]:
-    """A loss as texts of exact fractions.
+    """A loss as a dict of texts, each an exact fraction.
 
     >>> texts_of(Loss.charged(Fraction(1, 3), Fraction(0)))
     {'epsilon': '1/3', 'delta': '0/1', 'rho': None}
@@ -107,7 +107,7 @@ def _fraction(number: Fraction) -> str:
 
 
 def loss_of(texts: Mapping[str, str | None]) -> Loss:
-    """A loss from its texts. A number without "/" is of format 1: in whole units of 1e-12 for ε and ρ, 1e-18 for δ.
+    """A loss from its texts. Format 1 wrote numbers without "/", in whole units of 1e-12 for ε and ρ, 1e-18 for δ.
 
     >>> loss_of({"epsilon": "1/3", "delta": "0/1", "rho": None})
     Loss(epsilon=0.33333333333333337, delta=0.0)
@@ -124,6 +124,6 @@ def _number(text: str | None, unit: Fraction) -> Fraction:
 
 
 def in_units(loss: Loss) -> Loss:
-    """A limit as format 1 kept it: rounded down to whole units of 1e-12 for ε and ρ, 1e-18 for δ."""
+    """A limit as format 1 stored it: rounded down to whole units of 1e-12 for ε and ρ, 1e-18 for δ."""
     rho = None if loss.exact_rho is None else loss.exact_rho // RHO_UNIT * RHO_UNIT
     return Loss(loss.exact_epsilon // EPSILON_UNIT * EPSILON_UNIT, loss.exact_delta // DELTA_UNIT * DELTA_UNIT, rho)

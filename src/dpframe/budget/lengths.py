@@ -1,4 +1,4 @@
-"""Lengths of time as they are typed: "1d", "12h", "7d", "night"."""
+"""Lengths of time in the form in which people type them: "1d", "12h", "7d", "night"."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ _LENGTH = re.compile(r"([1-9][0-9]{0,5})([hdw])")
 
 
 def read_length(text: object, name: str) -> dt.timedelta:
-    """A length of time as it is typed: "1h", "1d", "7d", "1w", or "hour", "day", "night", "week".
+    """The length of time of a text: "1h", "1d", "7d", "1w", or "hour", "day", "night", "week".
 
     >>> read_length("7d", "every") == read_length("1w", "every") == dt.timedelta(days=7)
     True
     """
-    found = _LENGTH.fullmatch(_WORDS.get(text, text)) if isinstance(text, str) else None
-    if found is None:
-        said = repr(text) if isinstance(text, str) else kind_of(text)
-        raise InvalidArgument(f"{name}={said}: a number of hours, days or weeks, such as {name}='1d' or {name}='12h'.")
-    return int(found[1]) * _UNITS[found[2]]
+    match = _LENGTH.fullmatch(_WORDS.get(text, text)) if isinstance(text, str) else None
+    if match is None:
+        words = repr(text) if isinstance(text, str) else kind_of(text)
+        raise InvalidArgument(
+            f"{name}={words}: give a number of hours, days or weeks, such as {name}='1d' or {name}='12h'."
+        )
+    return int(match[1]) * _UNITS[match[2]]

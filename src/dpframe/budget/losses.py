@@ -1,4 +1,4 @@
-"""Prices and losses, exact: what the user typed is what the noise is calibrated to, and what is charged."""
+"""Prices and losses as exact numbers: the typed price calibrates the noise and is charged without rounding."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ __all__ = [
 
 
 class Terms(StrEnum):
-    """What a budget counts, beside δ: ε, or the ρ of zero-concentrated privacy."""
+    """The unit in which a budget counts losses, besides δ: ε, or the ρ of zero-concentrated privacy."""
 
     EPSILON = "epsilon"
     RHO = "rho"
 
     @property
     def sign(self) -> str:
-        """The letter for it, as people write it."""
+        """The Greek letter, for messages and tables."""
         return {Terms.EPSILON: "ε", Terms.RHO: "ρ"}[self]
 
     def __repr__(self) -> str:
         return repr(self.value)
 
 
-# The smallest prices; and the units of charges in ledgers of format 1, which were rounded up to them.
+# The smallest prices. In ledgers of format 1, charges were rounded up to whole multiples of these.
 EPSILON_UNIT = Fraction(1, 10**12)
 RHO_UNIT = Fraction(1, 10**12)
 DELTA_UNIT = Fraction(1, 10**18)
-MOST = Fraction(10**30)  # of ε and ρ: far beyond use, and far from what a float cannot hold
-DECIMALS = 10**40  # every float between the smallest price and the largest is a decimal of fewer places
+MOST = Fraction(10**30)  # the largest ε and ρ: far beyond use, and far below the largest float
+DECIMALS = 10**40  # Every float between the smallest and the largest price is a decimal of fewer than 40 places.
 GRID = DECIMALS * math.lcm(*range(1, 1001))  # a charge is a multiple of 1/GRID, and so are all sums of charges
 _DIGITS = 1000
 
@@ -74,7 +74,7 @@ def read_epsilon(value: object, name: str = "epsilon") -> Fraction:
     """A price ε > 0, exact. Errors: InvalidPrice."""
     price = typed_number(value, name)
     if price <= 0:
-        raise InvalidPrice(f"{name} must be above 0; smaller is more private, and 1 is a common limit.")
+        raise InvalidPrice(f"{name} must be above 0; a smaller {name} is more private, and 1 is a common limit.")
     if price < EPSILON_UNIT:
         raise InvalidPrice(f"{name} must be at least 1e-12, the smallest price there is.")
     if price > MOST:
@@ -91,19 +91,21 @@ def read_delta(value: object, name: str = "delta") -> Fraction:
     """A price 0 <= δ < 1, exact; None is 0. Errors: InvalidPrice."""
     price = Fraction(0) if value is None else typed_number(value, name)
     if not 0 <= price < 1:
-        raise InvalidPrice(f"{name} must be from 0 up to, but not, 1; far below 1 / number of units, such as 1e-6.")
+        raise InvalidPrice(
+            f"{name} must be at least 0 and below 1. Choose it far below 1 / number of units, such as {name}=1e-6."
+        )
     if 0 < price < DELTA_UNIT:
         raise InvalidPrice(f"{name} must be 0 or at least 1e-18, the smallest price there is.")
     return price
 
 
 def _kept(number: Fraction, round_off: Callable[[Fraction], int]) -> Fraction:
-    """The number itself where it is a multiple of 1/GRID; otherwise rounded to 40 decimals."""
+    """The number itself if it is a multiple of 1/GRID; otherwise the number rounded to 40 decimals."""
     return number if GRID % number.denominator == 0 else Fraction(round_off(number * DECIMALS), DECIMALS)
 
 
 def _as_float(number: Fraction, *, down: bool) -> float:
-    """The float whose shortest decimal is nearest, and not above the number (`down`), or not below it."""
+    """The nearest float whose shortest decimal is not above the number (`down`), or not below it (otherwise)."""
     near = float(number)
     if Fraction(repr(near)) > number if down else Fraction(repr(near)) < number:
         return math.nextafter(near, -math.inf if down else math.inf)
@@ -111,7 +113,7 @@ def _as_float(number: Fraction, *, down: bool) -> float:
 
 
 def _in_short(number: Fraction, *, down: bool) -> str:
-    """Six digits, not above the number (`down`), or not below it."""
+    """The number as text with six digits, rounded down (`down`) or up (otherwise)."""
     six = Context(prec=6, rounding=ROUND_FLOOR if down else ROUND_CEILING)
     return f"{float(six.divide(Decimal(number.numerator), Decimal(number.denominator))):g}"
 
@@ -120,12 +122,12 @@ def _in_short(number: Fraction, *, down: bool) -> str:
 class Loss:
     """A privacy loss, (ε, δ) or (ρ, δ), in exact numbers.
 
-    `exact_rho` is None for a loss that is not counted in ρ. As floats and as text a loss is rounded up, and what is
-    allowed or left (`left`) is rounded down, each in the last digit that is shown.
+    `exact_rho` is None for a loss that is not counted in ρ. As a float and as text, a loss is rounded up in the last
+    digit shown. A limit, or the part of a limit that is not spent, has `left=True` and is rounded down.
 
-    Every charge is a multiple of 1/GRID: a decimal of up to 40 places, a fraction with a denominator up to 1,000, or a
-    product of two of them is charged as it is, and any other number is rounded up to 40 decimals. Sums are multiples of
-    1/GRID too, so that they stay exact and no longer than some 500 digits, however many charges there are.
+    Every charge is a multiple of 1/GRID. A decimal of up to 40 places, a fraction with a denominator up to 1,000, and a
+    product of two of these are charged exactly; any other number is rounded up to 40 decimals. Sums are multiples of
+    1/GRID too. So they stay exact and have at most about 500 digits, for any number of charges.
 
     >>> Loss.charged(Fraction("0.1"), Fraction("1e-7"))
     Loss(epsilon=0.1, delta=1e-07)
@@ -149,22 +151,22 @@ class Loss:
 
     @classmethod
     def charged(cls, epsilon: Fraction, delta: Fraction) -> Loss:
-        """What a price costs: the price, or a little more where it is no multiple of 1/GRID."""
+        """The loss for a price: the price itself, or slightly more if it is not a multiple of 1/GRID."""
         return cls(_kept(epsilon, math.ceil), _kept(delta, math.ceil))
 
     @classmethod
     def charged_rho(cls, rho: Fraction, delta: Fraction) -> Loss:
-        """What a price in ρ costs: the price, or a little more where it is no multiple of 1/GRID."""
+        """The loss for a price in ρ: the price itself, or slightly more if it is not a multiple of 1/GRID."""
         return cls(Fraction(0), _kept(delta, math.ceil), _kept(rho, math.ceil))
 
     @classmethod
     def limit(cls, epsilon: Fraction, delta: Fraction) -> Loss:
-        """What a limit allows: the limit, or a little less where it is no multiple of 1/GRID."""
+        """The loss that a limit allows: the limit itself, or slightly less if it is not a multiple of 1/GRID."""
         return cls(_kept(epsilon, math.floor), _kept(delta, math.floor), left=True)
 
     @classmethod
     def limit_rho(cls, rho: Fraction, delta: Fraction) -> Loss:
-        """What a limit on ρ allows: the limit, or a little less where it is no multiple of 1/GRID."""
+        """The loss that a limit on ρ allows: the limit itself, or slightly less if it is not a multiple of 1/GRID."""
         return cls(Fraction(0), _kept(delta, math.floor), _kept(rho, math.floor), left=True)
 
     @property
@@ -187,12 +189,12 @@ class Loss:
         return Loss(self.exact_epsilon + other.exact_epsilon, self.exact_delta + other.exact_delta, rho)
 
     def __sub__(self, other: Loss) -> Loss:
-        """What is left of this one."""
+        """The part of this loss that remains after another loss; it is rounded down when it is shown."""
         rho = None if self.exact_rho is None and other.exact_rho is None else self._rho - other._rho
         return Loss(self.exact_epsilon - other.exact_epsilon, self.exact_delta - other.exact_delta, rho, left=True)
 
     def __le__(self, other: Loss) -> bool:
-        """Within: no more ε, no more ρ and no more δ. Two losses may be incomparable."""
+        """Whether ε, ρ and δ are each at most those of the other loss. Two losses may be incomparable."""
         return (
             self.exact_epsilon <= other.exact_epsilon
             and self.exact_delta <= other.exact_delta
@@ -210,7 +212,7 @@ class Loss:
 
     @property
     def typed(self) -> str:
-        """As a price is typed, with every digit."""
+        """The loss in the form in which a price is typed, with every digit."""
         main = f"epsilon={self.epsilon!r}" if self.rho is None else f"rho={self.rho!r}"
         return f"{main}, delta={self.delta!r}"
 

@@ -1,4 +1,4 @@
-"""The book of a budget in memory: for one process, and gone with it."""
+"""The book of a budget in memory. It is lost when the process ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["MemoryBook"]
 
 
 class MemoryBook:
-    """Entries in a list, under a lock. Tables are kept for releases that have a name."""
+    """A book whose entries are in a list, under a lock. Tables are stored for releases that have a name."""
 
     def __init__(self, accountant: Accountant, limit: Loss, at: dt.datetime) -> None:
         self._lock = threading.Lock()
@@ -34,11 +34,11 @@ class MemoryBook:
 
     @contextmanager
     def write(self) -> Iterator[_MemoryPage]:
-        """The page, locked; what was appended is kept when the block ends well."""
+        """The locked page; entries are kept if the block ends without an error."""
         if os.getpid() != self._process:
             raise UnsupportedOperation(
-                "This budget is in the memory of another process, of which this one is a copy: each copy could be "
-                "spent in full. Keep it in a ledger: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
+                "This budget is in memory and this process is a fork of the one that made it, so each copy could be "
+                "spent in full. Use a budget in a ledger: dp.Ledger('study.sqlite').budget('...', epsilon=...)."
             )
         with self._lock:
             page = _MemoryPage(self)
@@ -47,12 +47,12 @@ class MemoryBook:
             self._failures = page.failures
 
     def spent(self) -> Loss:
-        """What has been charged so far."""
+        """The loss that has been charged so far."""
         with self._lock:
             return self._spent
 
     def failures(self) -> Failures:
-        """How many releases failed after they were charged."""
+        """The number of releases that failed after they were charged."""
         with self._lock:
             return self._failures
 
@@ -62,13 +62,13 @@ class MemoryBook:
             return list(self._entries)
 
     def tables(self, opening: int) -> dict[int, bytes]:
-        """The stored tables of the charges that an opening paid for."""
+        """The stored tables of the charges that `opening` paid for in advance."""
         with self._lock:
             members = [e.number for e in self._entries if e.about == opening and e.kind == "charge"]
             return {number: self._data[number] for number in members if number in self._data}
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
-        """Memory cannot be opened elsewhere."""
+        """None: another process cannot open this book."""
         return None
 
 
@@ -106,4 +106,5 @@ class _MemoryPage:
         return [e for e in self._book._entries if e.about == opening and e.kind == "charge"]
 
     def _about(self, number: int, kind: str) -> Entry | None:
-        return next((e for e in self._book._entries if e.about == number and e.kind == kind), None)
+        later = self._book._entries[number:]  # what is about an entry comes after it, and numbers begin at 1
+        return next((e for e in later if e.about == number and e.kind == kind), None)

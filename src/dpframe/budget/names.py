@@ -1,4 +1,4 @@
-"""What a name stands for: the fingerprint of a described release, and what differs between two."""
+"""Fingerprints of described releases, and the differences between two descriptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN = 8  # differences in a message
 
 
 def fingerprint(plan: Mapping[str, Any]) -> str:
-    """A hash that equal descriptions share, whatever the order of their keys.
+    """A hash of a description. It does not depend on the order of keys.
 
     >>> fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": [2], "a": 1})
     True
@@ -34,10 +34,10 @@ def is_text(value: object) -> bool:
 
 
 def differences(before: Any, after: Any) -> list[str]:
-    """Where two descriptions differ, one line each: the place, what it was, what it is.
+    """The differences between two descriptions, one line each: the place, the old value, the new value.
 
-    Whatever is described in words of its own (its key is "") is shown by them, and so are its parts where the words are
-    alike. Scales follow from the price and the question, and are shown where nothing else differs.
+    A part may have a short text under the key "". It is then shown by this text; if both texts are equal, its own parts
+    are compared. Scales follow from the price and the question, so they are shown only if nothing else differs.
 
     >>> differences({"price": {"epsilon": "1"}, "by": ["city"]}, {"price": {"epsilon": "0.5"}, "by": ["city"]})
     ['price.epsilon: 1, 0.5']
@@ -49,7 +49,7 @@ def differences(before: Any, after: Any) -> list[str]:
     return lines if len(lines) <= SHOWN else [*lines[:SHOWN], f"and {len(lines) - SHOWN} more"]
 
 
-_NOTHING: Mapping[str, Any] = {}  # what stands where one of two descriptions has nothing
+_NOTHING: Mapping[str, Any] = {}  # stands for a part that only the other description has
 
 
 def _differing(before: Any, after: Any, place: str) -> Iterator[str]:
@@ -67,14 +67,14 @@ def _differing(before: Any, after: Any, place: str) -> Iterator[str]:
 
 
 def _parts(value: Any) -> Mapping[str, Any] | None:
-    """What a description is made of, by place; None for a leaf."""
+    """The parts of a description, by place; None for a leaf."""
     if isinstance(value, list):
         return {f"[{i}]": item for i, item in enumerate(value)}
     return dict(sorted(value.items())) if isinstance(value, Mapping) else None
 
 
 def _words(value: Any) -> str:
-    """A description in a few words; those of what has none of its own say nothing."""
+    """The short text of a description; "nothing" if it has none."""
     if isinstance(value, Mapping):
         return str(value.get("", "nothing"))
     return "nothing" if value is None or isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""A budget as one part of a partition sees it; see `parts`."""
+"""A budget for releases about one part of a partition; see `parts`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["PartBudget"]
 
 
 class PartBudget:
-    """A budget as one part of a partition charges it: by how far the dearest part rises, times the parts of a unit."""
+    """A budget for one part of a partition. A charge costs the rise of the largest loss of a part, times `groups`."""
 
     def __init__(self, budget: Budget, partition: str, key: str) -> None:
         self._budget, self._part = budget, PartName(partition, key)
 
     @property
     def accountant(self) -> str:
-        """How losses add up."""
+        """The name of the accountant that adds up losses."""
         return self._budget.accountant
 
     @property
@@ -31,17 +31,17 @@ class PartBudget:
 
     @property
     def limit(self) -> Loss:
-        """What all releases of the whole budget may cost together."""
+        """The largest loss of all releases of the whole budget together."""
         return self._budget.limit
 
     @property
     def spent(self) -> Loss:
-        """What has been charged to the whole budget."""
+        """The loss that has been charged to the whole budget."""
         return self._budget.spent
 
     @property
     def remaining(self) -> Loss:
-        """What is left of the whole budget."""
+        """The loss that may still be charged to the whole budget."""
         return self._budget.remaining
 
     def history(self) -> Sequence[Any]:
@@ -49,15 +49,15 @@ class PartBudget:
         return self._budget.history()
 
     def charge(self, loss: Loss, subject: str, query: str, **options: Any) -> Receipt:
-        """Pay for a release about this part; see `Budget.charge`."""
+        """Charge a release about this part; see `Budget.charge`."""
         return self._budget.charge(loss, subject, query, part=self._part, **options)
 
     def store(self, receipt: Receipt, data: bytes, statement: Mapping[str, Any]) -> Stored:
-        """Keep the released table with its charge."""
+        """Store the released table with its charge."""
         return self._budget.store(receipt, data, statement)
 
     def fail(self, receipt: Receipt) -> None:
-        """Record that an error was raised after a charge; failures are those of the whole budget."""
+        """Record that an error was raised after a charge. Failures are counted for the whole budget."""
         self._budget.fail(receipt)
 
     def __repr__(self) -> str:

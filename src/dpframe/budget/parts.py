@@ -1,7 +1,7 @@
-"""Parallel composition: releases about disjoint parts of a table cost what the dearest part costs, not their sum.
+"""Parallel composition: releases about disjoint parts of a table cost as much as the most expensive part.
 
-A unit is in at most m parts of a partition, so whatever the other parts release says nothing of it. Its loss is at most
-the sum over its own parts, and each of these is at most the largest.
+A unit is in at most m parts of a partition. The releases about the other parts do not depend on its rows. So its loss
+is at most the sum over its own parts, which is at most m times the largest loss of a part.
 Source: McSherry 2009, doi:10.1145/1559845.1559850, theorem 4, for m = 1; basic composition over the m parts of a unit
 for more, separately for ε, δ and ρ.
 """
@@ -18,24 +18,24 @@ from dpframe.budget.losses import Loss
 
 __all__ = ["PartName", "Parts", "compared", "opened", "raised"]
 
-Parts = Mapping[str, Any]  # by partition: "groups", "salt", and "spent" by key, as texts of exact fractions
+Parts = Mapping[str, Any]  # {partition: {"groups", "salt", "spent": {key: loss as texts of exact fractions}}}
 
 
 @dataclass(frozen=True)
 class PartName:
-    """One part of a partition: the partition's fingerprint, and the part's key in words."""
+    """One part of a partition: the partition's fingerprint, and the part's key as text."""
 
     partition: str
     key: str
 
 
 def opened(parts: Parts, partition: str, groups: int, salt: str) -> dict[str, Any]:
-    """The parts with one partition more, of which nothing was spent."""
+    """The parts with one more partition, for which nothing was spent yet."""
     return {**parts, partition: {"groups": groups, "salt": salt, "spent": {}}}
 
 
 def raised(parts: Parts, part: PartName, loss: Loss) -> tuple[Loss, dict[str, Any]]:
-    """What a loss in one part adds to the whole budget, and the parts after it.
+    """The loss that a release about one part adds to the whole budget, and the parts after this release.
 
     >>> parts = opened({}, "p", 2, "")
     >>> first, parts = raised(parts, PartName("p", "north"), Loss(Fraction(5), Fraction(0)))
@@ -48,12 +48,12 @@ def raised(parts: Parts, part: PartName, loss: Loss) -> tuple[Loss, dict[str, An
     before = {key: loss_of(texts) for key, texts in state["spent"].items()}
     after = {**before, part.key: before.get(part.key, loss - loss) + loss}
     low, high = _largest(before.values(), loss - loss), _largest(after.values(), loss - loss)
-    spent = {key: texts_of(own) for key, own in after.items()}
-    return _times(high - low, state["groups"]), {**parts, part.partition: {**state, "spent": spent}}
+    texts = {key: texts_of(own) for key, own in after.items()}
+    return _times(high - low, state["groups"]), {**parts, part.partition: {**state, "spent": texts}}
 
 
 def compared(parts: Parts) -> dict[str, Any]:
-    """The parts in a form where equal ones are equal, whichever format they were written in."""
+    """The parts with exact losses, so that equal parts compare as equal whichever ledger format wrote them."""
     return {
         partition: {**state, "spent": {key: loss_of(texts) for key, texts in state["spent"].items()}}
         for partition, state in parts.items()
@@ -61,7 +61,7 @@ def compared(parts: Parts) -> dict[str, Any]:
 
 
 def _largest(losses: Any, nothing: Loss) -> Loss:
-    """The largest ε, δ and ρ, each on its own."""
+    """The largest ε, the largest δ and the largest ρ of some losses."""
     every = [*losses, nothing]
     rho = None if nothing.exact_rho is None else max(loss.exact_rho or Fraction(0) for loss in every)
     return Loss(max(loss.exact_epsilon for loss in every), max(loss.exact_delta for loss in every), rho)

@@ -1,4 +1,4 @@
-"""What passes between a budget and its book: the locked page, the receipt of a charge, a stored table."""
+"""Types that a budget and its book exchange: the locked page, the receipt of a charge, a stored table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_FAILURES = Failures()
 
 
 class Page(Protocol):
-    """The state of one budget, and the only way to add to it, for as long as nobody else can."""
+    """The locked state of one budget. New entries are added through it, and nobody else can add any meanwhile."""
 
     spent: Loss
     subject: str | None
@@ -27,7 +27,7 @@ class Page(Protocol):
     failures: Failures
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
-        """Add an entry; the state above moves with it, and is set beforehand."""
+        """Add an entry. The caller first sets the attributes above to the state after it; both are stored together."""
         ...
 
     def latest(self, name: str) -> Entry | None:
@@ -47,23 +47,23 @@ class Page(Protocol):
         ...
 
     def members(self, opening: int) -> list[Entry]:
-        """The charges that an opening paid for, oldest first."""
+        """The charges that the charge `opening` paid for in advance, oldest first."""
         ...
 
 
 class Book(Protocol):
-    """Where a budget's entries are kept."""
+    """The store of a budget's entries."""
 
     def write(self) -> AbstractContextManager[Page]:
-        """The budget's page, locked against everyone; what was appended is kept when the block ends well."""
+        """The budget's page, locked against everyone else; entries are kept if the block ends without an error."""
         ...
 
     def spent(self) -> Loss:
-        """What has been charged so far."""
+        """The loss that has been charged so far."""
         ...
 
     def failures(self) -> Failures:
-        """How many releases failed after they were charged."""
+        """The number of releases that failed after they were charged."""
         ...
 
     def entries(self) -> list[Entry]:
@@ -71,35 +71,35 @@ class Book(Protocol):
         ...
 
     def tables(self, opening: int) -> dict[int, bytes]:
-        """The stored tables of the charges that an opening paid for, by the number of the charge."""
+        """The stored tables of the charges that `opening` paid for in advance, by the number of the charge."""
         ...
 
     def reopening(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
-        """How another process opens the same book; None when it cannot."""
+        """Function and arguments with which another process opens this book; None if it cannot."""
         ...
 
 
 class Within(Protocol):
-    """The place of a charge under an opening: a charge that paid beforehand, for a series or for an allowance.
+    """The place of a charge within an opening: an earlier charge that paid in advance, for a series or an allowance.
 
-    `opening` is its number.
+    `opening` is the number of that earlier charge.
     """
 
     @property
     def opening(self) -> int: ...
 
     def again(self, loss: Loss) -> Loss:
-        """What the charge costs where its name was paid for before, and its answer lost."""
+        """The cost of the charge if its name was paid for before and the answer was lost."""
         ...
 
     def enter(self, page: Page, loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
-        """What is charged to the budget for a loss, and what the line says of its place. Errors: BudgetError."""
+        """The loss that is charged to the budget, and the place that the entry records. Errors: BudgetError."""
         ...
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A table as it was released and stored, its statement, and when it was drawn."""
+    """A released table as it was stored, its statement, and the time at which it was stored."""
 
     data: bytes
     statement: Mapping[str, Any]
@@ -108,9 +108,10 @@ class Stored:
 
 @dataclass(frozen=True)
 class Receipt:
-    """A charge that was made, or the stored answer of an earlier one, for which nothing was paid now.
+    """A new charge, or the stored answer of an earlier charge, which costs nothing now.
 
-    `failures` are those of the whole budget when it was charged. `again` is whether the name had been paid for before.
+    `failures` counts the failures of the whole budget at the time of the charge. `again` is whether the name had been
+    paid for before.
     """
 
     number: int

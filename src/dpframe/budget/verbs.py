@@ -1,18 +1,18 @@
-"""What a budget can be asked that stands on rooms above this one: each registers its function here."""
+"""Methods of a budget that are implemented in other rooms, which import this one and register their functions here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["Verbs", "drawn", "offered"]
+__all__ = ["Verbs", "offered", "registered"]
 
 _OFFERED: dict[str, Callable[..., Any]] = {}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def offered(verb: str) -> Callable[[F], F]:
-    """Register what a verb of a budget does, where that stands on rooms above this one."""
+    """Register the function that implements a method of a budget."""
 
     def register(function: F) -> F:
         _OFFERED[verb] = function
@@ -21,13 +21,13 @@ def offered(verb: str) -> Callable[[F], F]:
     return register
 
 
-def drawn(verb: str) -> Callable[..., Any]:
-    """What was registered for a verb."""
+def registered(verb: str) -> Callable[..., Any]:
+    """The function that is registered for a method."""
     return _OFFERED[verb]
 
 
 class Verbs:
-    """The verbs of a budget whose functions are registered."""
+    """The methods of a budget whose functions are registered."""
 
     def series(
         self,
@@ -43,19 +43,19 @@ class Verbs:
         on: str | None = None,
         noise: str = "auto",
     ) -> Any:
-        """Totals of periods that follow one another, with running totals and windows: opened, or found again.
+        """Open a series: totals of consecutive periods, with running totals and windows. A known name reopens it.
 
-        Input:  name; every: the length of a period, "1d", "12h", "1w"; horizon: how many periods there will be, None
-                for no end; epsilon and delta, or rho: what all periods together cost, charged with the first;
-                unit_periods: in how many periods one unit may be counted, a declaration; start: when the first period
-                begins, by default that which is added first; on: the column of the table that says in which period a
-                row is; noise: "auto", "laplace" or "gaussian"; of these only the name, to find a series again
+        Input:  name; every: the length of a period, "1d", "12h", "1w"; horizon: the number of periods, None for no end;
+                epsilon and delta, or rho: the loss of all periods together, charged with the first period;
+                unit_periods: the largest number of periods in which one unit is counted, a declaration of yours; start:
+                when the first period begins, by default the first period that is added; on: the column of the table
+                with the time of a row; noise: "auto", "laplace" or "gaussian". To reopen a series, the name is enough
         Output: a series: `.add(query, period=...)`, `.total()`, `.window("7d")`, `.table()`, `.explain()`
-        Bound:  everything that is ever published of the series has this loss, for one unit that is counted in at most
+        Bound:  all that is ever published of the series has this loss together, for one unit that is counted in at most
                 `unit_periods` periods
         Errors: InvalidArgument, InvalidPrice, DeltaRequired; nothing is spent here
         """
-        return drawn("series")(
+        return registered("series")(
             self,
             name,
             every,
@@ -81,21 +81,21 @@ class Verbs:
         start: Any = None,
         name: str = "nightly",
     ) -> Any:
-        """A part of this budget that is spent night by night, so that it lasts; made, or found again by its name.
+        """Divide a part of this budget over a number of nights. A known name returns the allowance that it has.
 
-        Input:  per: the length of a night, "night" (a day), "12h", "1w"; nights: how many; epsilon and delta, or rho:
-                what they may spend together, charged now; carry: whether what a night leaves is there for later ones;
-                start: when the first one begins (UTC), by default the day on which it is made; name
+        Input:  per: the length of a night, "night" (a day), "12h", "1w"; nights: the number of nights; epsilon and
+                delta, or rho: the loss of all nights together, charged now; carry: whether later nights may spend the
+                unspent part of earlier nights; start: when the first night begins (UTC), by default today at 0:00; name
         Output: an allowance, which pays for releases like a budget: `df.dp(unit=..., budget=allowance)`; `.share` is
-                the part of a night and `.tonight` what is left of this one's
-        Bound:  (ε, δ) or ρ for all releases of all nights. With a δ they are counted in ρ where that gives a count of
-                one night less noise: see `dpframe.budget.allowance.planned`
-        Errors: InvalidArgument, InvalidPrice, BudgetExceeded; ReleaseMismatch where the name stands for another one
+                the part of one night, and `.tonight` is the unspent part of this night
+        Bound:  (ε, δ) or ρ for all releases of all nights. With a δ the releases are counted in ρ if a count of one
+                night then has less noise: see `dpframe.budget.allowance.planned`
+        Errors: InvalidArgument, InvalidPrice, BudgetExceeded; ReleaseMismatch if the name has another allowance
         """
-        return drawn("allocate")(
+        return registered("allocate")(
             self, per, nights, epsilon=epsilon, delta=delta, rho=rho, carry=carry, start=start, name=name
         )
 
     def forecast(self) -> Any:
         """How long this budget and its allowances last, as sentences, `.table` and `.plot()`."""
-        return drawn("forecast")(self)
+        return registered("forecast")(self)

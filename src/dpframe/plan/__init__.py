@@ -12,6 +12,7 @@ from dpframe.plan.columns import (
 from dpframe.plan.computed import (
     warn_of_computed_bounds,
     warn_of_computed_keys,
+    warn_of_public_units,
 )
 from dpframe.plan.explain import (
     Derivation,
@@ -62,30 +63,19 @@ from dpframe.plan.marginals import (
     Tables,
     titled,
 )
+from dpframe.plan.moments import Covers, read_covers
 from dpframe.plan.nodes import Call, Literal, Name, Node
 from dpframe.plan.operations import (
     OPERATIONS,
     overflows,
 )
-from dpframe.plan.moments import Covers, read_covers
 from dpframe.plan.question import (
     Allotment,
     Layout,
     Question,
 )
-from dpframe.plan.statistics import (
-    Aggregate,
-    Count,
-    CountDistinct,
-    CountUnits,
-    GeometricMean,
-    Mean,
-    Mode,
-    Quantile,
-    Sum,
-    Var,
-)
-from dpframe.plan.totals import Formula, Moment, Product, ReleasedColumn, Total, TotalKind, is_whole
+from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
+from dpframe.plan.totals import Moment, Product, Total, TotalKind, is_whole
 from dpframe.plan.types import (
     TIMES,
     Kind,
@@ -125,14 +115,10 @@ __all__ = [
     "Candidates",
     "Column",
     "ColumnDomain",
-    "Count",
-    "CountDistinct",
-    "CountUnits",
     "Covers",
     "Derivation",
     "Expr",
     "Formula",
-    "GeometricMean",
     "Hints",
     "Intervals",
     "Key",
@@ -142,22 +128,17 @@ __all__ = [
     "Limits",
     "Literal",
     "Marginals",
-    "Mean",
-    "Mode",
     "Moment",
     "Name",
     "Node",
     "Product",
-    "Quantile",
     "Question",
     "ReleasedColumn",
-    "Sum",
     "Table",
     "Tables",
     "Total",
     "TotalKind",
     "Unread",
-    "Var",
     "as_dtype",
     "asked",
     "check_choice",
@@ -192,5 +173,6 @@ __all__ = [
     "unit_words",
     "warn_of_computed_bounds",
     "warn_of_computed_keys",
+    "warn_of_public_units",
     "when",
 ]

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from dpframe.plan.columns import Table
 from dpframe.usage import warn
 
-__all__ = ["warn_of_computed_bounds", "warn_of_computed_keys"]
+__all__ = ["warn_of_computed_bounds", "warn_of_computed_keys", "warn_of_public_units"]
 
 _LIBRARIES = {"pandas": "pandas", "polars": "Polars", "numpy": "NumPy", "pyarrow": "PyArrow", "modin": "Modin"}
 _WORDS = {"ndarray": "array"}
@@ -55,6 +56,23 @@ def warn_of_computed_bounds(bounds: object, asked: str) -> None:
             "are values of single units, and no noise hides them. If they are public, type them as numbers: "
             "bounds=(0, 100). Bounds that only the data tell are chosen privately inside the release: bounds=dp.Auto()."
         )
+
+
+def warn_of_public_units(other: object, table: Table, on: Iterable[str]) -> None:
+    """Warn of a table that is joined as public on the columns that identify the unit: it may have a row for each unit.
+
+    Input:  other: the table as it was typed; table: the protected one; on: columns that both have
+    Bound:  nothing is read: the names and the type of what was typed decide. Only `table` is protected by the join
+    Warns:  DpFrameWarning; a dict of columns is typed by hand, and no warning
+    """
+    ids = {column.id for column in table.unit}
+    if not ids or isinstance(other, Mapping) or not ids <= {table.column(name, "join").id for name in on}:
+        return
+    warn(
+        "join: on= holds the columns that identify the unit, and the other table is taken as public: no noise hides "
+        "its rows. If it tells about single units, protect it too: join(other.dp(unit=..., budget=budget), on=...), "
+        "with the unit and the budget of this table. If it is public, give it as a dict of columns."
+    )
 
 
 def _library(value: object) -> str:

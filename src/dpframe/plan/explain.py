@@ -287,7 +287,7 @@ def open_bounds_of(question: Question, total: Total) -> Auto | None:
     choices = {question.table.columns[name].id: auto for name, auto in question.open_bounds.items()}
     return (
         None
-        if total.column is None or total.kind in (TotalKind.VALUES, TotalKind.DISTINCT)
+        if total.column is None or total.of_different_values or total.kind == TotalKind.VALUES
         else choices.get(total.column.id)
     )
 
@@ -310,15 +310,15 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     column = next((n for n, c in question.table.columns.items() if c.id == total.column.id), "")
     if total.kind == TotalKind.VALUES:
         return f"values of {column}", ""
-    if total.kind == TotalKind.DISTINCT:
+    if total.of_different_values:
         return f"different values of {column}", ""
     if total.values:
         number = f"the {total.rounds} most frequent" if total.rounds > 1 else "one"
         return f"rows at each value of {column}", f"{number} of {len(total.values)} listed values"
     auto = open_bounds_of(question, total)
     if auto is not None:
-        what = {"square": "squares of", "ranks": "rank of"}.get(total.kind, "sum of")
-        return f"{what} {column}", f"chosen privately inside the release, for {float(auto.share):.0%} of its price"
+        what = total.computed.noun if total.computed else "rank" if total.candidates is not None else "sum"
+        return f"{what} of {column}", f"chosen privately inside the release, for {float(auto.share):.0%} of its price"
     if total.candidates is not None:
         first, last = total.candidates.point(0), total.candidates.point(total.candidates.count - 1)
         ends = f"from {_value_in_words(first, total)} to {_value_in_words(last, total)}"
@@ -331,13 +331,9 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     by = f" enforced by {origin} and at the ask" if origin and total.kind == TotalKind.SUM else " enforced at the ask"
     what = "totals of one unit" if total.kind == TotalKind.UNIT_SUM else "values"
     ends = f"[{_value_in_words(low, total)}, {_value_in_words(high, total)}]"
-    if total.kind == TotalKind.SQUARE:
-        column, what = f"({column} - {_value_in_words(float(total.about), total)})²", "squares"
-        ends = f"[{low:g}, {high:g}]"
-        centre = f", measured from {float(grid.centre):g}"
-    if total.kind == TotalKind.LOG:
-        column, what, ends = f"log({column})", "logarithms", f"[{low:g}, {high:g}]"
-        centre = f", measured from {float(grid.centre):g}"
+    if total.computed is not None:
+        column = total.computed.formula.format(column=column, about=_value_in_words(float(total.about), total))
+        what, ends, centre = total.computed.noun, f"[{low:g}, {high:g}]", f", measured from {float(grid.centre):g}"
     return f"sum of {column}{centre}", f"{what} in {ends},{by}"
 
 

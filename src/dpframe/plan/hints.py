@@ -35,20 +35,15 @@ NO_ROWS = "Rows are not shown; ask about them, such as count(max_rows=5).release
 _PROTECT_FIRST = "Protect the table first, then take steps: df.dp(unit='user_id').filter(...)."
 _FILTER = "Type filter(dp.col('age') >= 18)."
 _COUNT_BY = "Type group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).count()."
+_TABLE = "head tail columns iloc loc shape sort_values sort filter nlargest nsmallest top_k query merge join describe"
 _IN_AGG = "An expression reads one row; an aggregate has a name: agg(m=dp.mean('x', bounds=(0, 100)))."
 
 MODULE = _table(
     {
-        "avg average nanmean": "Type dp.mean('x', bounds=(0, 100)).",
-        "gmean geomean": "Type dp.geometric_mean('x', bounds=(1, 100)).",
-        "size len n_rows": "Type dp.count().",
-        "nunique count_distinct approx_n_unique": "Type dp.n_unique('x').",
-        "stddev": "Type dp.std('x', bounds=(0, 100)).",
-        "variance": "Type dp.var('x', bounds=(0, 100)).",
-        "percentile": "Type dp.quantile('x', 0.9, bounds=(0, 100)).",
-        "total": "Type dp.sum('x', bounds=(0, 100)).",
         "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5).",
         "histogram hist": "Type frame.histogram('x', bins=[0, 10, 20], max_rows=5).",
+        "rate proportion share ratio": "A rate is the mean of a condition: with_columns(late=dp.col('delay') > 15), "
+        "then dp.mean('late').",
         "crosstab pivot_table": "Type frame.crosstab('region', 'sex', keys={...}, max_rows=1).",
         "group_by groupby": "Type frame.group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).",
         "DataFrame LazyFrame Series read_csv read_parquet from_pandas": "Type dp.protect(table, unit='user_id').",
@@ -66,6 +61,10 @@ FRAME = _table(
         "merge": "Type join(other, on='city').",
         "pivot_table pivot": "Type crosstab('region', 'sex', keys={...}, max_rows=1).",
         "value_counts": _COUNT_BY,
+        "resample": "A series lists its times: group_by('day', keys=pd.date_range('2026-01-01', '2026-01-14'), "
+        "max_groups=14, max_rows_per_group=2).count().",
+        "nlargest": "Release the counts, and sort them: group_by('city', max_groups=3, max_rows_per_group=2).count()"
+        ".release(epsilon=0.1, delta=1e-6).table.",
         "nunique": "Type n_unique('x', max_rows=5).",
         "size": "Type count(max_rows=5).release(epsilon=0.1): how many rows there are is private.",
         "dtypes schema info": "Print the frame: its columns and types are public.",
@@ -95,7 +94,7 @@ QUERY = _table(
 )
 RELEASE = _table(
     {
-        "head tail columns iloc loc shape sort_values sort filter": "Type .table: it is a table of the kind you know.",
+        _TABLE: "Type .table: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table.",
         "item result": "Type .value.",
         "error errors": "Type .accuracy().",
@@ -110,7 +109,7 @@ MARGINALS = _table(
         "table.",
         "nonnegative round suppress plot to_html to_latex": "One table has it: out['a', 'b'].",
         "value": "Type .table, or out['a', 'b'].table.",
-        "head tail columns iloc loc shape sort_values sort filter": "Type .table: it is a table of the kind you know.",
+        _TABLE: "Type .table: it is a table of the kind you know.",
         "to_frame df data collect": "Type .table.",
         "error errors": "Type .accuracy().",
         "epsilon delta": "Type .cost.",

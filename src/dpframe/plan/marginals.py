@@ -12,8 +12,8 @@ from dpframe.plan.columns import Limits
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.keys import Keys
 from dpframe.plan.question import Allotment, Layout, Question
-from dpframe.plan.statistics import Count
-from dpframe.plan.totals import Formula, ReleasedColumn, Total, TotalKind
+from dpframe.plan.statistics import Count, Formula, ReleasedColumn
+from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import Scalar
 from dpframe.theory.formulas.error import Attributes, interaction, shares
 from dpframe.theory.formulas.sensitivity import Sensitivity

@@ -22,10 +22,11 @@ from fractions import Fraction
 
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan.grid import ValueGrid
-from dpframe.plan.totals import Formula, Moment, Product, ReleasedColumn, Total, TotalKind
+from dpframe.plan.statistics import Formula, ReleasedColumn
+from dpframe.plan.totals import Moment, Product, Total, TotalKind
 from dpframe.plan.types import check_choice
 from dpframe.plan.unit_limits import UnitLimits
-from dpframe.theory.formulas.sensitivity import Contribution, Sensitivity
+from dpframe.theory.formulas.sensitivity import Contribution
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
 __all__ = ["Covers", "read_covers", "share_of", "with_moments"]
@@ -68,6 +69,7 @@ def share_of(total: Total) -> Fraction:
 _REFUSED = {
     Formula.VAR: "a variance",
     Formula.STD: "a standard deviation",
+    Formula.SKEW: "a skewness",
     Formula.GEOMETRIC_MEAN: "a geometric mean",
     Formula.QUANTILE: "a quantile",
     Formula.MODE: "a most frequent value",

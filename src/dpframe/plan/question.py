@@ -18,9 +18,9 @@ from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_names
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.moments import Covers, share_of, with_moments
-from dpframe.plan.statistics import Aggregate
+from dpframe.plan.statistics import Aggregate, ReleasedColumn
 from dpframe.plan.steps import Step
-from dpframe.plan.totals import ReleasedColumn, Total, units_total
+from dpframe.plan.totals import Total, units_total
 from dpframe.plan.types import Kind, check_key, kind, show
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.error import margin_shares

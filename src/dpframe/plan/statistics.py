@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 
 import narwhals as nw
@@ -12,9 +13,9 @@ from dpframe.errors import InvalidArgument, InvalidBounds, UnboundedContribution
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.keys import read_keys
 from dpframe.plan.totals import (
-    Formula,
-    ReleasedColumn,
+    Total,
     bounds_of,
+    cube_total,
     distinct_total,
     in_ticks,
     is_whole,
@@ -37,13 +38,61 @@ __all__ = [
     "Count",
     "CountDistinct",
     "CountUnits",
+    "Formula",
     "GeometricMean",
     "Mean",
     "Mode",
     "Quantile",
+    "ReleasedColumn",
+    "Skew",
     "Sum",
     "Var",
 ]
+
+
+class Formula(StrEnum):
+    """How a released column follows from its totals. Each formula has an estimator in `release.estimators`."""
+
+    COUNT = "count"
+    SUM = "sum"
+    MEAN = "mean"
+    VAR = "var"
+    STD = "std"
+    SKEW = "skew"
+    GEOMETRIC_MEAN = "geometric_mean"
+    QUANTILE = "quantile"
+    MODE = "mode"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True)
+class ReleasedColumn:
+    """A released column: its formula, and the totals that the formula needs, by name.
+
+    "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
+    to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
+    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "skew": from these and
+    the sum of cubes.
+    "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate. With
+    `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
+    """
+
+    name: str
+    formula: Formula
+    totals: tuple[tuple[str, Total], ...]
+    whole: bool = True
+    bounds: Bounds | None = None
+    ddof: int = 0
+    dtype: DType | None = None
+    ticks: int = 1
+    moments: tuple[tuple[str, Total], ...] = ()  # second moments, where the sampling of people is covered
+
+    @property
+    def derived(self) -> bool:
+        """Whether it follows from several totals. The first is a centred sum, the last a count."""
+        return len(self.totals) > 1
 
 
 def _time_type(column: Column) -> DType | None:
@@ -217,6 +266,37 @@ class Var(Aggregate):
 
 
 @dataclass(frozen=True, repr=False)
+class Skew(Aggregate):
+    """Skewness of the values that are not missing: sums of distances, of their squares and cubes, and a count."""
+
+    column: str = ""
+    bounds: Bounds | Auto | None = None
+
+    @property
+    def typed(self) -> str:
+        return f"skew({self.column!r}{_typed_bounds(self.bounds)})"
+
+    @property
+    def words(self) -> str:
+        return f"skewness of {self.column}"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        if isinstance(self.bounds, Auto):
+            raise InvalidBounds(
+                f"{self.typed}: bounds that are chosen from the data cut off the tails, which skewness is about. "
+                "Type bounds=(low, high), such as (0, 100)."
+            )
+        column = number_column(self.column, unit_limits, self.typed)
+        bounds = bounds_of(column, self.bounds, self.column, self.typed)
+        cubes = cube_total(column, bounds, unit_limits, self.typed)
+        total = sum_total(column, bounds, unit_limits, self.typed, centred=True)
+        squares = square_total(column, bounds, unit_limits, self.typed)
+        count = value_total(column, unit_limits, self.typed)
+        sums = ((f"{name}.sum", total), (f"{name}.squares", squares), (f"{name}.cubes", cubes))
+        return ReleasedColumn(name, Formula.SKEW, (*sums, (f"{name}.count", count)), False, bounds)
+
+
+@dataclass(frozen=True, repr=False)
 class GeometricMean(Aggregate):
     """e to the mean of logarithms: a sum of logarithms measured from the middle of their bounds, and a count."""
 
@@ -320,7 +400,9 @@ class Mode(Aggregate):
         if keys is None:
             raise InvalidArgument(
                 f"{self.typed}: list the values to choose from, without looking at the data: "
-                f"{self.typed[:-1]}, keys=[...])."
+                f"{self.typed[:-1]}, keys=[...]). Where nobody can list them, release their counts and sort those: "
+                f"group_by({self.column!r}, max_groups=3, max_rows_per_group=2).count()"
+                ".release(epsilon=0.1, delta=1e-6)."
             )
         (values,) = keys.levels
         if self.most is not None and self.most > len(values):

@@ -9,8 +9,6 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Literal
 
-from narwhals.dtypes import DType
-
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, ValueGrid, grid_for
@@ -20,13 +18,12 @@ from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
 __all__ = [
-    "Formula",
     "Moment",
     "Product",
-    "ReleasedColumn",
     "Total",
     "TotalKind",
     "bounds_of",
+    "cube_total",
     "distinct_total",
     "in_ticks",
     "is_whole",
@@ -51,6 +48,7 @@ class TotalKind(StrEnum):
     UNITS = "units"
     SUM = "sum"
     SQUARE = "square"
+    CUBE = "cube"
     LOG = "log"
     UNIT_SUM = "unit_sum"
     DISTINCT = "distinct"
@@ -96,13 +94,28 @@ class Moment:
 
 
 @dataclass(frozen=True)
+class ComputedTerm:
+    """What is computed of a row's value before it is added up, in words: a formula of `column` and `about`; a noun."""
+
+    formula: str
+    noun: str
+
+
+_COMPUTED = {
+    TotalKind.SQUARE: ComputedTerm("({column} - {about})²", "squares"),
+    TotalKind.CUBE: ComputedTerm("({column} - {about})³", "cubes"),
+    TotalKind.LOG: ComputedTerm("log({column})", "logarithms"),
+}
+
+
+@dataclass(frozen=True)
 class Total:
     """One number for each group: an integer that noise is added to, or scores by which a candidate is chosen.
 
     `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
-    which adds (value - about)² instead of the value; 1 for "log", which
-    adds the natural logarithm). "distinct" is the number of different values; "ranks" chooses the
+    which adds (value - about)² instead of the value; its cube for "cube"; 1 for "log",
+    which adds the natural logarithm). "distinct" is the number of different values; "ranks" chooses the
     candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
     also how far from it the quantile may be, at that confidence. "modes" chooses the most frequent of the listed
     `values`, or the first of them, in as many `rounds`.
@@ -129,6 +142,32 @@ class Total:
     def additive(self) -> bool:
         """Whether it is a sum over units. One pass over the rows adds up all of these totals."""
         return self.kind not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES)
+
+    @property
+    def of_units(self) -> bool:
+        """Whether each unit brings one number to a group, however many rows it has there."""
+        return self.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM)
+
+    @property
+    def of_different_values(self) -> bool:
+        """Whether it is a number of different values."""
+        return self.kind == TotalKind.DISTINCT
+
+    @property
+    def sums_rows(self) -> bool:
+        """Whether the integers of a unit's rows in a group are added up: all additive totals but plain counts and products."""
+        single = (TotalKind.ROWS, TotalKind.UNITS, TotalKind.INTERACTION, TotalKind.MOMENT)
+        return self.additive and self.kind not in single
+
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether the limits on rows weigh each row, so that it needs the weight of a unit's rows in a group."""
+        return not self.of_units and not self.of_different_values and self.moment is None
+
+    @property
+    def computed(self) -> ComputedTerm | None:
+        """What is computed of a row's value before it is added up; None where the value itself is added."""
+        return _COMPUTED.get(self.kind)
 
     @property
     def chosen(self) -> bool:
@@ -170,49 +209,6 @@ class Total:
     def unit(self) -> Fraction:
         """The value of one unit of the integer (column unit)."""
         return self.grid.step / Fraction(2**self.fraction)
-
-
-class Formula(StrEnum):
-    """How a released column follows from its totals. Each formula has an estimator in `release.estimators`."""
-
-    COUNT = "count"
-    SUM = "sum"
-    MEAN = "mean"
-    VAR = "var"
-    STD = "std"
-    GEOMETRIC_MEAN = "geometric_mean"
-    QUANTILE = "quantile"
-    MODE = "mode"
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-
-@dataclass(frozen=True)
-class ReleasedColumn:
-    """A released column: its formula, and the totals that the formula needs, by name.
-
-    "count": the total, rounded to an integer. "sum": the total. "mean": centre + sum / count, drawn
-    to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
-    "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars.
-    "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate. With
-    `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
-    """
-
-    name: str
-    formula: Formula
-    totals: tuple[tuple[str, Total], ...]
-    whole: bool = True
-    bounds: Bounds | None = None
-    ddof: int = 0
-    dtype: DType | None = None
-    ticks: int = 1
-    moments: tuple[tuple[str, Total], ...] = ()  # second moments, where the sampling of people is covered
-
-    @property
-    def derived(self) -> bool:
-        """Whether it follows from several totals. The first is a centred sum, the last a count."""
-        return len(self.totals) > 1
 
 
 def row_total(unit_limits: UnitLimits, what: str) -> Total:
@@ -260,6 +256,11 @@ def number_column(name: str, unit_limits: UnitLimits, what: str, *times: str, ot
     if family not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.BOOLEAN, *times):
         dtype, besides = show(column.domain.dtype), "".join(f", {time}s" for time in times)
         instead = f" Ask for {other}({name!r})." if other and family in TIMES else cast_first(column.domain.dtype, name)
+        if family == Kind.STRING:
+            instead += (
+                f" The share of rows with one text is the mean of a condition: with_columns(yes=dp.col({name!r}) == "
+                "'yes'), then mean('yes')."
+            )
         raise WrongType(f"{what}: needs numbers{besides} or true and false, not a column of type {dtype}.{instead}")
     return column
 
@@ -334,14 +335,29 @@ def square_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: 
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     if half**2 > 10**270:
         raise InvalidBounds(f"{what}: squares of values this far apart are beyond floats. Give bounds=(-1e134, 1e134).")
-    limits = None if unit_limits.one_row_each and not column.domain.nullable else unit_limits.contribution(what)
-    grid = grid_for(Bounds(0, float(half**2)), whole=False, centred=True, limit=limits.rows_per_group if limits else 1)
-    fraction = FRACTION_BITS if unit_limits.weighted else 0
-    if limits is None:
-        bound = maps.one_row_sum(grid.lower, grid.upper)
-        return Total(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
-    bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
-    return Total(TotalKind.SQUARE, column, grid, fraction, bound.scaled(2**fraction), middle)
+    return _computed_total(TotalKind.SQUARE, column, Bounds(0, float(half**2)), unit_limits, what, middle)
+
+
+def cube_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
+    """Sum per group of the cubed distances from the middle of the bounds.
+
+    Input:  column; bounds (column unit); what was asked
+    Output: a total whose integer is worth a step of its grid, a power of two that follows from the bounds alone
+    Bound:  for bounds of half-width h, (value - middle)³ lies in [-h³, h³], and the integer of a row is clipped to
+            these ends. Neighbouring tables differ in the rows of one unit. With at most k rows in each of m groups and
+            K in all, joining or leaving moves a group by at most k·h³ and all groups together by K·h³
+    Source: `dpframe.theory.formulas.sensitivity.grouped.row_sums`, and `one_row_sum` where a unit surely has one row
+    Errors: InvalidBounds where cubes of distances are beyond floats, or are no longer told from 0
+    """
+    half = (Fraction(bounds.upper) - Fraction(bounds.lower)) / 2
+    if half and not 10**-270 <= half**3 <= 10**270:
+        raise InvalidBounds(
+            f"{what}: cubes of values this far apart, or this close together, are beyond floats. Give bounds that are "
+            "from 1e-89 to 1e89 apart."
+        )
+    middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
+    span = Bounds(-float(half**3), float(half**3))
+    return _computed_total(TotalKind.CUBE, column, span, unit_limits, what, middle)
 
 
 _SMALLEST = 1e-270  # of values whose logarithm is taken: its reciprocal is a float too
@@ -370,15 +386,32 @@ def log_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str
             "times the lower one. Type narrower ones."
         )
     logs = Bounds(math.log(bounds.lower), math.log(bounds.upper))
+    return _computed_total(TotalKind.LOG, column, logs, unit_limits, what)
+
+
+def _computed_total(
+    total_kind: TotalKind,
+    column: Column,
+    span: Bounds,
+    unit_limits: UnitLimits,
+    what: str,
+    about: Fraction = Fraction(0),
+) -> Total:
+    """Sum per group of what is computed of each value, inside a span and measured from the middle of that span.
+
+    Bound:  a row's integer is clipped to its grid, whatever the engine computed. So the total is a sum of values in
+            known bounds: see `dpframe.theory.formulas.sensitivity.grouped.row_sums`, and `one_row_sum` where each unit
+            surely has one row
+    """
     if unit_limits.one_row_each and not column.domain.nullable:
-        grid = grid_for(logs, whole=False, centred=True, limit=1)
+        grid = grid_for(span, whole=False, centred=True, limit=1)
         bound = maps.one_row_sum(grid.lower, grid.upper)
     else:
         limits = unit_limits.contribution(what)
-        grid = grid_for(logs, whole=False, centred=True, limit=limits.rows_per_group)
+        grid = grid_for(span, whole=False, centred=True, limit=limits.rows_per_group)
         bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
-    return Total(TotalKind.LOG, column, grid, fraction, bound.scaled(2**fraction))
+    return Total(total_kind, column, grid, fraction, bound.scaled(2**fraction), about)
 
 
 def unit_sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:

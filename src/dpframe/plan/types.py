@@ -256,6 +256,8 @@ def check_scalar(value: object, dtype: DType, what: str) -> Scalar | None:
     if have == "null" or have == want or (have in numbers and want in numbers):
         return value  # type: ignore[return-value]
     give = f" Give {GIVE[want]}." if want in GIVE else ""
+    if want == Kind.STRING and have in (Kind.DATE, Kind.DATETIME):
+        give += " Times that are held as text become times by cast('x', 'date') or 'datetime', before it."
     raise WrongType(f"{what}: a {have} does not go with a column of type {show(dtype)}.{give}")
 
 

@@ -32,10 +32,12 @@ from dpframe.release.pricing import (
 )
 from dpframe.release.publish import Release, noise_table
 from dpframe.release.run import Account, settled
+from dpframe.usage import PLANNED, explains
 
 __all__ = ["Batch", "batch_of"]
 
 
+@explains("plan.{}({})", PLANNED)
 @dataclass(frozen=True, repr=False)
 class Batch(Hints):
     """Queries with their noise and what they cost together. Nothing has been read and nothing paid.

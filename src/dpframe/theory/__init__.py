@@ -9,24 +9,27 @@
     noisy.map(1)                 # 0.48: what one record more or less costs
     noisy([12, 10, 8, 7])        # one draw
 
-A `Transformation` or `Measurement` promises that inputs within d_in have outputs within `map(d_in)`. Lower down:
-`max_divergence` and `empirical_sensitivity` measure what a map promises, and `plots` draws it; `laplace_error` and its
-like say how far off a release may be.
+A `Transformation` or `Measurement` makes a promise: if two inputs are at most d_in apart, their outputs are at most
+`map(d_in)` apart. `max_divergence` and `empirical_sensitivity` compute the true distance, which tests a promise;
+`plots` draws it. `laplace_error` and `gaussian_error` say how far off a release may be.
 
-Who stands on what:
+Which part calls which:
 
 - `formulas` holds each formula once: how far one unit moves a total, what noise costs, how far off a number may be.
   Protected dataframes call these formulas and nothing else of `dpframe.theory`. A question about a dataframe builds no
   `Transformation` and no `Measurement`; the proofs of its steps are in `dpframe.plan`.
 - The framework is everything else: spaces, transformations, measurements, combinators, and searches over them. It is
   for analyses that are written as maps, and for learning. It calls the formulas too.
-- Both call the ρ of Laplace noise, the step from ρ to ε, thresholds, and how far off noise may be. Only the framework
-  calls the formulas of whole vectors (`formulas.sensitivity.vectors`), of composition (`formulas.loss.composition`) and
-  the profiles of Laplace noise (`formulas.loss.laplace`). Only dataframes call those of rows and units in groups
-  (`formulas.sensitivity.grouped`), of choices, of keys found in the data, and of marginals.
-- `checks` hold both against the truth. `dpframe.audit` uses their enumerations for dataframes.
+- Both call four kinds of formulas: the ρ of Laplace noise, the conversion from ρ to ε, thresholds, and the error that
+  noise causes. Only the framework calls the formulas of whole vectors (`formulas.sensitivity.vectors`), of composition
+  (`formulas.loss.composition`) and the profiles of Laplace noise (`formulas.loss.laplace`). Only dataframes call the
+  formulas of rows and units in groups (`formulas.sensitivity.grouped`), of selections by the exponential mechanism, of
+  keys that are read from the data, and of marginals.
+- `checks` compares both with true distances, which it computes by enumeration. `dpframe.audit` uses these enumerations
+  for dataframes.
 
-So a mistake in a map of the framework is none in a release; a mistake in a formula that both call is one in both.
+A mistake in a map of the framework therefore does not affect a release of a dataframe. A mistake in a formula that
+both call affects both.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -259,7 +262,7 @@ __all__ = [
 if not _TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Names of other libraries, and misspelt ones, say what to type."""
+        """Answer a name of another library, or a misspelt name, with the name to type."""
         if name.startswith("__"):
             raise AttributeError(name)
         raise AttributeError(_unknown_name(name, __all__))

@@ -1,4 +1,4 @@
-"""Accuracy of noise: how far off a noisy number is, except with probability alpha; and the scale for it."""
+"""Accuracy of noise: the error that is exceeded with probability at most alpha, and the scale for a wanted error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def laplace_error(scale: Any, alpha: Any, T: Any = float) -> int | float:  # noq
 
     Input:  scale > 0; alpha in (0, 1), the chance of a larger error; T: the type of the numbers, as in AtomDomain
     Output: e in the unit of the numbers: float (rounded up) for floats, scale·ln(1/alpha); int for integers
-    Bound:  for integers P[|noise| > e] = P[|noise| >= e + 1]; who asks for |noise| < e with 1 - alpha adds 1
+    Bound:  for integers P[|noise| > e] = P[|noise| >= e + 1]; for a strict bound |noise| < e at 1 - alpha, add 1
     Source: `calibration.real_error`, `calibration.noise_error`
     Errors: InvalidArgument (InvalidPrice for alpha)
 
@@ -49,7 +49,8 @@ def gaussian_error(scale: Any, alpha: Any, T: Any = float) -> int | float:  # no
 def laplace_scale_for_error(error: Any, alpha: Any, T: Any = float) -> float:  # noqa: N803
     """The largest scale at which `laplace_error` is at most this error.
 
-    Input:  error > 0 in the unit of the numbers (whole part for integers, at least 0); alpha and T as there
+    Input:  error > 0 in the unit of the numbers (for integers its whole part is used); alpha and T as in
+            `laplace_error`
     Output: scale (same unit), rounded down
     Source: `calibration.real_scale_for_error`, `calibration.scale_for_error`
     Errors: InvalidArgument (InvalidPrice for alpha)
@@ -79,7 +80,7 @@ def gaussian_scale_for_error(error: Any, alpha: Any, T: Any = float) -> float:  
 
 
 def _real(kind: Any) -> bool:
-    """Whether noise on this type is real, or on the integers. Errors: InvalidArgument for another type."""
+    """True for a float type, False for an integer type. Errors: InvalidArgument for any other type."""
     atom = AtomDomain(kind)
     if not (atom.is_float or atom.is_integer):
         raise InvalidArgument(f"T={kind!r}: noise is added to integers or floats.")

@@ -1,4 +1,4 @@
-"""Calls as people know them: arguments in a wrong order, and names of other libraries, are answered with a line."""
+"""Messages that show the line to type: for arguments in a wrong order, and for names of other libraries."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LINES = {
 
 
 def ordered(function: F, line: str | None = None) -> F:
-    """The same constructor; arguments that do not fit, or domain and metric at the wrong place, are a `WrongCall`.
+    """Wrap a constructor so that wrong arguments, or a domain or metric in the wrong place, raise `WrongCall`.
 
     >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace
     >>> laplace(AbsoluteDistance(), AtomDomain(float), 1.0)
@@ -51,10 +51,10 @@ def ordered(function: F, line: str | None = None) -> F:
 Type laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0).
     """
     signature, name = inspect.signature(function), function.__name__
-    rest = _LINES.get(name, "") if line is None else line
+    arguments = _LINES.get(name, "") if line is None else line
 
-    def written(domain: Any, metric: Any) -> str:
-        return f"{name}({', '.join(filter(None, (domain, metric, rest)))})"
+    def example(domain: Any, metric: Any) -> str:
+        return f"{name}({', '.join(filter(None, (domain, metric, arguments)))})"
 
     @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -68,14 +68,14 @@ Type laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0).
         domain = next((repr(v) for v in values if isinstance(v, Domain)), "domain")
         metric = next((repr(v) for v in values if isinstance(v, Metric)), "metric")
         if misfit is not None:
-            raise WrongCall(f"{name}: {misfit}. Type {written(domain, metric)}.")
+            raise WrongCall(f"{name}: {misfit}. Type {example(domain, metric)}.")
         places = {"input_domain": Domain, "input_metric": Metric}
         for place, value in bound.arguments.items():
-            wanted = places.get(place)
+            kind = places.get(place)
             strays = isinstance(value, Domain | Metric) and place not in (*places, "output_metric")
-            if strays or (wanted is not None and not isinstance(value, wanted) and _elsewhere(wanted, bound, place)):
+            if strays or (kind is not None and not isinstance(value, kind) and _elsewhere(kind, bound, place)):
                 raise WrongCall(
-                    f"{name}: the input domain comes first, then the input metric. Type {written(domain, metric)}."
+                    f"{name}: the input domain comes first, then the input metric. Type {example(domain, metric)}."
                 )
         return function(*args, **kwargs)
 
@@ -83,7 +83,7 @@ Type laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0).
 
 
 def _elsewhere(kind: type, bound: inspect.BoundArguments, place: str) -> bool:
-    """Whether what belongs at a place stands at another."""
+    """Whether an argument of this kind was passed for another parameter."""
     return any(isinstance(v, kind) for p, v in bound.arguments.items() if p != place)
 
 
@@ -134,20 +134,20 @@ _KNOWN = {
 
 
 def unknown_name(name: str, names: Iterable[str]) -> str:
-    """What to say about a name that the theory does not have.
+    """The message about a name that `dpframe.theory` does not have, with the name to type.
 
     >>> unknown_name("make_laplace", ["laplace"])
     "dpframe.theory has no 'make_laplace'. Type laplace(domain, metric, scale=25.0); two parts chain with >>."
     """
     public = set(names)
     verb = name.removeprefix("make_").removeprefix("then_")
-    known = _KNOWN.get(verb.lower())
-    if known is None and verb in public:
-        known = verb
-    if known is not None and (known in public or ">>" in known):
-        typed = f"{known}(domain, metric, {_LINES[known]})" if _LINES.get(known) else known
+    replacement = _KNOWN.get(verb.lower())
+    if replacement is None and verb in public:
+        replacement = verb
+    if replacement is not None and (replacement in public or ">>" in replacement):
+        typed = f"{replacement}(domain, metric, {_LINES[replacement]})" if _LINES.get(replacement) else replacement
         return f"dpframe.theory has no {name!r}. Type {typed}; two parts chain with >>."
-    flat = {other.lower().replace("_", ""): other for other in public}
+    flat = {word.lower().replace("_", ""): word for word in public}
     plain = verb.lower().replace("_", "")
     close = [flat[plain]] if plain in flat else difflib.get_close_matches(verb, public, 1)
     return f"dpframe.theory has no {name!r}." + (f" Did you mean {close[0]}?" if close else "")

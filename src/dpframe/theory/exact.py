@@ -1,8 +1,8 @@
 """Exact arithmetic on distances: a float is read as the decimal that a person typed, and results are rounded up.
 
-0.1 means one tenth here, not the binary fraction next to it, so that `0.1 + 0.2 <= 0.3` holds and a claim printed as
-0.48 is 12/25. Inside a chain of maps nothing is rounded; only `map` turns the exact result into a number that, read the
-same way, is never below it.
+0.1 means one tenth here, not the binary fraction next to it. So `0.1 + 0.2 <= 0.3` holds, and a claim printed as 0.48
+is 12/25. Inside a chain of maps nothing is rounded. Only `map` rounds, at the end: the decimal of its result is never
+below the exact number.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = ["Joint", "Root", "exact", "limit", "root_above", "square", "upward"]
 
 
 def exact(value: Any, name: str) -> Fraction:
-    """A finite real number as the fraction that its shortest decimal names.
+    """A finite real number as a fraction; a float is read as its shortest decimal.
 
-    Input:  int, float, Fraction, Decimal or a numpy number; name: what to call it in the message
+    Input:  int, float, Fraction, Decimal or a numpy number; name: the argument's name for the message
     Output: Fraction
     Errors: InvalidArgument for anything else, for a bool, NaN and infinity
 
@@ -44,9 +44,10 @@ def exact(value: Any, name: str) -> Fraction:
 
 
 def limit(value: Any, name: str) -> Fraction:
-    """A finite real number that bounds something, as the larger of what its decimal and what its bits name.
+    """A finite upper limit as a fraction: the larger of its shortest decimal and its exact binary value.
 
-    A limit may have been typed (0.3 is three tenths) or come out of a computation that rounded up (the bits are right).
+    A limit that was typed means its decimal (0.3 is three tenths). A limit that a computation rounded up means its
+    binary value.
 
     >>> limit(0.3, "d_out") == Fraction(3, 10), limit(0.1, "d_out") == Fraction(0.1) > Fraction(1, 10)
     (True, True)
@@ -57,9 +58,9 @@ def limit(value: Any, name: str) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The square root of a rational number that is not negative, held by its square.
+    """The square root of a rational number that is not negative, stored as its square.
 
-    Euclidean lengths are roots; a ρ needs only the square, so a chain that ends in Gaussian noise rounds nothing.
+    Euclidean lengths are square roots. A ρ needs only the square, so a chain to Gaussian noise rounds nothing.
     """
 
     squared: Fraction
@@ -75,7 +76,7 @@ def square(value: Fraction | Root) -> Fraction:
 
 
 def root_above(squared: Fraction) -> Fraction:
-    """The square root: exact where it is rational, and otherwise above the truth by less than 2^-128 of it.
+    """The square root of a fraction: exact if it is rational, otherwise rounded up by less than 2^-128 of its value.
 
     >>> root_above(Fraction(4, 9)), 0 < root_above(Fraction(2)) ** 2 - 2 < Fraction(1, 2**120)
     (Fraction(2, 3), True)
@@ -88,7 +89,7 @@ def root_above(squared: Fraction) -> Fraction:
 
 
 def upward(value: Fraction | Root) -> float:
-    """The smallest float whose decimal, or whose bits, are not below the exact value.
+    """The smallest float whose decimal or binary value is at least the exact value.
 
     Input:  a rational number or a root of one
     Output: float; infinite when no finite float is large enough
@@ -100,10 +101,10 @@ def upward(value: Fraction | Root) -> float:
     def covers(near: float) -> bool:
         if math.isinf(near):
             return near > 0
-        reached = limit(near, "float")
+        bound = limit(near, "float")
         if isinstance(value, Root):
-            return reached >= 0 and reached * reached >= value.squared
-        return reached >= value
+            return bound >= 0 and bound * bound >= value.squared
+        return bound >= value
 
     near = _near(value)
     while not covers(near):
@@ -118,8 +119,8 @@ def _near(value: Fraction | Root) -> float:
     if isinstance(value, Root):
         top, bottom = value.squared.as_integer_ratio()
         shift = max(0, 140 - top.bit_length() + bottom.bit_length()) & ~1
-        whole = math.isqrt((top << shift) // bottom)
-        return _near(Fraction(whole, 1 << (shift // 2)))
+        root = math.isqrt((top << shift) // bottom)
+        return _near(Fraction(root, 1 << (shift // 2)))
     try:
         return float(value)
     except OverflowError:
@@ -127,9 +128,9 @@ def _near(value: Fraction | Root) -> float:
 
 
 class Joint(tuple[Any, ...]):
-    """A distance or a loss of several parts, ordered part by part: one is below another when no part is above.
+    """A tuple of distances or losses that is compared part by part: a <= b if each part of a is at most that of b.
 
-    Otherwise an ordinary tuple. Two joints can be incomparable: neither is `<=` the other.
+    Two joints can be incomparable: neither is `<=` the other.
 
     >>> Joint((1.0, 1e-6)) <= (1.5, 1e-6), Joint((1.0, 1e-6)) <= (1.5, 1e-7), Joint((1.5, 1e-7)) <= (1.0, 1e-6)
     (True, False, False)

@@ -1,8 +1,9 @@
 """Transformations and measurements: a function with a promise about distances, and how two of them chain.
 
-A transformation promises that inputs within d_in (of its input metric) have outputs within `map(d_in)` (of its output
-metric). A measurement promises the same of its output distributions, in its output measure. `a >> b` runs b on a's
-output; its map is the one map after the other, in exact numbers that are rounded up once, at the end.
+A transformation promises: if two inputs are at most d_in apart in its input metric, their outputs are at most
+`map(d_in)` apart in its output metric. A measurement promises that its output distributions are at most `map(d_in)`
+apart in its output measure. `a >> b` runs b on the output of a. Its map applies a's map and then b's map, in exact
+numbers that are rounded up once, at the end.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["Measurement", "Transformation"]
 
 
 class _Map:
-    """What transformations and measurements share."""
+    """A function with an input domain and an input metric: the base of transformations and measurements."""
 
     def __init__(self, input_domain: Domain, input_metric: Metric, function: Callable[[Any], Any]) -> None:
         if not isinstance(input_domain, Domain):
@@ -33,7 +34,7 @@ class _Map:
         self._function = function
 
     def invoke(self, arg: Any) -> Any:
-        """Run the function on a member of the input domain. Errors: InvalidArgument when it is not a member."""
+        """Run the function on a member of the input domain. Errors: InvalidArgument for any other argument."""
         if not self.input_domain.member(arg):
             raise InvalidArgument(f"The argument is not a member of {self.input_domain!r}; nothing is promised for it.")
         return self._function(arg)
@@ -52,25 +53,25 @@ class _Map:
         return self.input_domain, self.input_metric
 
 
-def _fit(left: Transformation, right: Transformation | Measurement) -> None:
-    """Refuse to chain what does not fit, showing both sides."""
-    if not left.output_domain.within(right.input_domain):
+def _fit(first: Transformation, second: Transformation | Measurement) -> None:
+    """Refuse to chain two maps whose domains or metrics do not fit. The message shows both sides."""
+    if not first.output_domain.within(second.input_domain):
         raise DomainMismatch(
-            f"a >> b: the output domain of a is {left.output_domain!r}, the input domain of b is "
-            f"{right.input_domain!r}; every output of a must be a member of b's input domain."
+            f"a >> b: the output domain of a is {first.output_domain!r}, the input domain of b is "
+            f"{second.input_domain!r}; every output of a must be a member of b's input domain."
         )
-    if left.output_metric != right.input_metric:
+    if first.output_metric != second.input_metric:
         raise MetricMismatch(
-            f"a >> b: the output metric of a is {left.output_metric!r}, the input metric of b is "
-            f"{right.input_metric!r}; they must be the same."
+            f"a >> b: the output metric of a is {first.output_metric!r}, the input metric of b is "
+            f"{second.input_metric!r}; they must be the same."
         )
 
 
 class Transformation(_Map):
     """A function between datasets or aggregates that keeps neighbours near: a deterministic, stable step.
 
-    `stability_map` takes a distance in the input metric to one in the output metric. It is given, and returns, exact
-    numbers (int, Fraction, or a triple of them); it may also return floats, which are read as decimals.
+    `stability_map` takes a distance in the input metric and returns a distance in the output metric. Both are exact
+    numbers (int, Fraction, or a triple of them). It may also return floats, which are read as decimals.
 
     >>> from dpframe.theory import AtomDomain, SymmetricDistance, VectorDomain
     >>> vector = VectorDomain(AtomDomain(int))
@@ -108,21 +109,21 @@ class Transformation(_Map):
         return self.output_metric.parse(self._map(self.input_metric.parse(d_in)), "the map's result")
 
     def map(self, d_in: Any) -> Any:
-        """The smallest distance that is proven between outputs of inputs within d_in.
+        """An upper bound on the distance between the outputs of two inputs that are at most d_in apart.
 
         Input:  d_in: a distance of the input metric
-        Output: a distance of the output metric, never below the exact one
+        Output: a distance of the output metric: the exact bound, rounded up
         Errors: InvalidArgument when d_in is not such a distance
         """
         return self.output_metric.show(self.exact_map(d_in))
 
     def check(self, d_in: Any, d_out: Any) -> bool:
-        """Whether inputs within d_in surely have outputs within d_out: map(d_in) <= d_out, part by part."""
+        """Whether map(d_in) <= d_out, part by part: inputs d_in apart then have outputs at most d_out apart."""
         bound = self.output_metric.parse(_as_limit(d_out), "d_out")
-        reached = self.exact_map(d_in)
+        distance = self.exact_map(d_in)
         if isinstance(bound, tuple):
-            return all(_at_most(a, b) for a, b in zip(reached, bound, strict=True))
-        return _at_most(reached, bound)
+            return all(_at_most(a, b) for a, b in zip(distance, bound, strict=True))
+        return _at_most(distance, bound)
 
     def __rshift__(self, other: Any) -> Any:
         if isinstance(other, Transformation):
@@ -154,10 +155,10 @@ class Transformation(_Map):
 
 
 class Measurement(_Map):
-    """A random function whose output says little about its input: where privacy is paid for.
+    """A random function whose output says little about its input. Only measurements cost privacy.
 
-    `privacy_map` takes a distance in the input metric to a loss in the output measure, in exact numbers or floats.
-    `measurement >> f` applies a function to what was released (post-processing), which costs nothing.
+    `privacy_map` takes a distance in the input metric and returns a loss in the output measure, as an exact number or
+    a float. `measurement >> f` applies the function f to the released answer. This post-processing costs nothing.
 
     >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace
     >>> laplace(AtomDomain(float), AbsoluteDistance(), scale=25.0).map(12)
@@ -183,23 +184,23 @@ class Measurement(_Map):
         return self._map(self.input_metric.parse(d_in))
 
     def map(self, d_in: Any) -> Any:
-        """The smallest loss that is proven between output distributions of inputs within d_in.
+        """An upper bound on the privacy loss between two inputs that are at most d_in apart.
 
         Input:  d_in: a distance of the input metric
-        Output: a loss of the output measure: a float, a curve, or a pair with δ; never below the exact one
+        Output: a loss of the output measure: a float, a curve, or a pair with δ. It is the exact bound, rounded up
         Errors: InvalidArgument when d_in is not such a distance
         """
         return self.output_measure.show(self.exact_map(d_in))
 
     def check(self, d_in: Any, d_out: Any) -> bool:
-        """Whether inputs within d_in surely cost at most d_out, under the measure's partial order."""
+        """Whether map(d_in) <= d_out in the measure's partial order: the loss is then at most d_out."""
         return self.output_measure.below(self.exact_map(d_in), d_out)
 
     def __rshift__(self, other: Any) -> Measurement:
         if isinstance(other, Measurement):
             raise InvalidArgument(
-                "a >> b: both are measurements. If b shall run on what a released, write a >> b.function, "
-                "or compose([a, b]) to run both on the same data."
+                "a >> b: both are measurements. To run b on the answer that a released, write a >> b.function. "
+                "To run both on the same data, write compose([a, b])."
             )
         function = other.function if isinstance(other, Transformation) else other
         if not callable(function):
@@ -221,12 +222,12 @@ def _after(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callabl
 
 
 def _as_limit(d_out: Any) -> Any:
-    """Floats as what they bound at most; everything else is left to the metric to judge."""
+    """Each finite float as the largest number that it may mean (`exact.limit`); the metric checks all other values."""
     if isinstance(d_out, tuple | list):
         return tuple(_as_limit(part) for part in d_out)
     return limit(d_out, "d_out") if isinstance(d_out, float) and math.isfinite(d_out) else d_out
 
 
 def _at_most(value: Any, limit: Any) -> bool:
-    """Compare exact lengths, of which some are held by their squares."""
+    """Whether an exact length is at most a limit. Squares are compared, since a `Root` is stored by its square."""
     return bool(square(value) <= square(limit))

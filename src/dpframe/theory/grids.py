@@ -1,7 +1,8 @@
 """Grids: floats as whole multiples of a power of two, so that sums are exact and their order does not matter.
 
-The grid depends on the bounds and the public size alone. Values are clipped to the bounds, shrunk inward to grid
-points, and rounded to the nearest point; every later step is in integers, and the last one multiplies back exactly.
+The grid depends only on the bounds and the public size. Values are clipped to the largest and smallest grid points
+within the bounds, and rounded to the nearest grid point. All sums are sums of integers; at the end, a total is
+multiplied by the step of the grid, which is exact.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _LEAST = -1074  # the smallest exponent of a float
 
 @dataclass(frozen=True)
 class Grid:
-    """The points i·2^exponent for low <= i <= high, and the largest total in grid units that a float holds exactly."""
+    """The points i·2^exponent for low <= i <= high; `largest`: the largest total (grid steps) that a float can hold."""
 
     exponent: int
     low: int
@@ -36,7 +37,7 @@ class Grid:
         return Fraction(2) ** self.exponent
 
     def points(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Each value as the number of its grid point; infinities go to the ends."""
+        """The index i of each value's nearest grid point; infinities get the lowest or highest index."""
         step = 2.0**self.exponent
         inside = np.clip(values.astype(np.float64), self.low * step, self.high * step)
         points: np.ndarray[Any, np.dtype[np.int64]] = np.floor(inside / step + 0.5).astype(np.int64)
@@ -44,7 +45,7 @@ class Grid:
         return points
 
     def value(self, total: int) -> float:
-        """A number of grid units as a float; clipped to what a float of this type holds exactly."""
+        """A total of grid steps as a float (unit of the values), clipped to totals that a float can hold exactly."""
         return math.ldexp(max(-self.largest, min(self.largest, total)), self.exponent)
 
 
@@ -53,8 +54,8 @@ def sum_grid(atom: AtomDomain, size: int | None, top: Fraction | None = None) ->
 
     Input:  a float domain with bounds; public size (count) or None; top: a lower upper bound, if any
     Output: a grid whose points lie within the bounds. With a public size the total of `size` points is exact in T;
-            otherwise 28 bits are kept per value (10 of the 24 of float32), and totals beyond 2^25 (2^14) times the
-            largest bound are clipped to that, which keeps every distance
+            otherwise each value has 28 bits (for float32: 10 of the 24), and totals beyond 2^25 (float32: 2^14) times
+            the largest bound are clipped to that limit. Clipping never makes a distance larger
     """
     assert atom.bounds is not None
     lower, upper = (exact(b, "bound") for b in atom.bounds)
@@ -66,7 +67,7 @@ def sum_grid(atom: AtomDomain, size: int | None, top: Fraction | None = None) ->
     exponent = max(_LEAST, _ceil_log2(largest) - bits) if largest else 0
     step = Fraction(2) ** exponent
     low, high = math.ceil(lower / step), math.floor(upper / step)
-    if low > high:  # no point between the bounds: the one next to them on the side of zero
+    if low > high:  # No grid point lies between the bounds: take the nearest one on the side of zero.
         low = high = math.floor(lower / step) if lower > 0 else math.ceil(upper / step)
     return Grid(exponent, low, high, min(1 << mantissa, math.floor(exact(float(np.finfo(atom.dtype).max), "") / step)))
 
@@ -78,7 +79,7 @@ def _ceil_log2(x: Fraction) -> int:
 
 
 def integer_total(values: np.ndarray[Any, Any]) -> int:
-    """The exact sum of an integer array, however large: halves of 32 bits cannot wrap for fewer than 2^31 entries."""
+    """The exact sum of an integer array. Sums of 32-bit halves cannot overflow for fewer than 2^31 entries."""
     if values.dtype.kind == "b" or values.dtype.itemsize < 8:
         return int(values.sum(dtype=np.int64))
     low = values & values.dtype.type(0xFFFFFFFF)

@@ -20,13 +20,13 @@ def binary_search(
     bounds: tuple[Any, Any] | None = None,
     T: type | None = None,  # noqa: N803
 ) -> Any:
-    """The last argument that satisfies a monotone predicate, next to where it changes.
+    """The last argument for which a monotone predicate still holds.
 
-    Input:  predicate: number to bool, changing once between the bounds; bounds (lower, upper), or None to look for the
-            change among powers of two of either sign, positive ones first; T: int or float (None: that of the bounds,
-            or the one that the predicate accepts)
+    Input:  predicate: a function from a number to bool that changes once between the bounds; bounds: (lower, upper), or
+            None to look for the change among powers of two of either sign, positive ones first; T: int or float (None:
+            the type of the bounds, or the type that the predicate accepts)
     Output: int or float: the argument nearest the change (to the last bit of a float) for which the predicate holds.
-            An argument that the predicate refuses with an error of this library counts as outside when looking
+            Without bounds, only arguments are used that the predicate does not refuse with an error of this library
     Errors: InvalidArgument when the predicate does not change
 
     >>> binary_search(lambda x: x * x <= 200, bounds=(0, 100))
@@ -40,7 +40,8 @@ def binary_search(
     at_low, at_high = bool(predicate(low)), bool(predicate(high))
     if at_low == at_high:
         raise InvalidArgument(
-            f"binary_search: the predicate is {at_low} at both ends, {low!r} and {high!r}; it changes nowhere between."
+            f"binary_search: the predicate is {at_low} at both bounds, {low!r} and {high!r}; give bounds between which "
+            "it changes."
         )
     while (middle := _middle(low, high, kind)) not in (low, high):
         if bool(predicate(middle)) == at_low:
@@ -79,7 +80,7 @@ def _middle(low: Any, high: Any, kind: type) -> Any:
 
 
 def _runs(kind: type) -> Iterator[Iterator[Any]]:
-    """Where to look for the change: each run goes away from the one before it."""
+    """Sequences of arguments in which to look for the change; each runs in one direction, in powers of two."""
     if kind is int:
         yield (v for v in [0, *(1 << k for k in range(63))])
         yield (v for v in [0, *(-(1 << k) for k in range(63))])
@@ -103,7 +104,10 @@ def _bracket(predicate: Callable[[Any], bool], kind: type) -> tuple[Any, Any]:
             if before is not None and before[1] != holds:
                 return min(before[0], value), max(before[0], value)
             before = value, holds
-    raise InvalidArgument("binary_search: the predicate is the same everywhere; give bounds=(lower, upper).")
+    raise InvalidArgument(
+        "binary_search: the predicate has one value at all powers of two; give bounds=(lower, upper) between which it "
+        "changes."
+    )
 
 
 def binary_search_param(
@@ -113,11 +117,11 @@ def binary_search_param(
     bounds: tuple[Any, Any] | None = None,
     T: type | None = None,  # noqa: N803
 ) -> Any:
-    """The parameter at which `make(parameter)` just satisfies d_out for inputs within d_in.
+    """The last parameter for which `make(parameter).check(d_in, d_out)` holds.
 
-    Input:  make: number to Transformation or Measurement, whose map is monotone in it; d_in and d_out as in its
-            `check`; bounds and T as in `binary_search`
-    Output: int or float: the smallest scale, the largest bound, …
+    Input:  make: a function from a number to a Transformation or Measurement whose map is monotone in that number; d_in
+            and d_out as in its `check`; bounds and T as in `binary_search`
+    Output: int or float: for example the smallest scale, or the largest bound
     Errors: as `binary_search`
 
     >>> from dpframe.theory import AbsoluteDistance, AtomDomain, laplace

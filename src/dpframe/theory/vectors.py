@@ -1,4 +1,4 @@
-"""Vectors in and out: any sequence becomes one array of the domain's type; the result has the caller's shape."""
+"""Vectors: any sequence becomes an array of the domain's type, and a result becomes the kind of the caller's input."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def relation_of(metric: Metric, name: str) -> Relation:
 
 
 def dataset(domain: Domain, metric: Metric, name: str) -> tuple[VectorDomain, Relation]:
-    """The input of a transformation of datasets, checked. Errors: DomainMismatch, MetricMismatch."""
+    """Check that a transformation's input is a dataset; return its domain and relation.
+
+    Errors: DomainMismatch, MetricMismatch
+    """
     if not isinstance(domain, VectorDomain):
         raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a VectorDomain.")
     if not isinstance(domain.element_domain, AtomDomain) and name != "count":
@@ -58,15 +61,15 @@ def as_array(values: Any, atom: AtomDomain) -> np.ndarray[Any, Any]:
     return np.asarray(values if hasattr(values, "__array__") else list(values), dtype=atom.dtype)
 
 
-def like(array: np.ndarray[Any, Any], given: Any) -> Any:
-    """The result as an array when the caller gave one (or a Series), otherwise as a list of Python values."""
-    if isinstance(given, np.ndarray) or (hasattr(given, "__array__") and not isinstance(given, list | tuple)):
+def like(array: np.ndarray[Any, Any], original: Any) -> Any:
+    """The result as an array if the caller passed an array or a Series, otherwise as a list of Python values."""
+    if isinstance(original, np.ndarray) or (hasattr(original, "__array__") and not isinstance(original, list | tuple)):
         return array
     return array.tolist()
 
 
 def plain_value(value: Any) -> Any:
-    """A value as the one that stands for all that are equal to it, whatever their type: what a hash is taken of.
+    """The value that is hashed in place of this one. Equal values of different types (2 and 2.0) have one such value.
 
     >>> plain_value(np.float64(2.0)), plain_value(-0.0), plain_value("a")
     (2, 0, 'a')

@@ -18,6 +18,7 @@ from dpframe.release.answer.draw import drawn_table
 from dpframe.theory.formulas.loss.key_selection import rest_scale
 from dpframe.theory.formulas.sensitivity.grouped import Contribution, row_counts
 from prices import Price, noise_plan
+from tiers import in_turn
 
 OTHER = "(other)"
 SCHEMA = {"u": pl.Int64, "g": pl.String, "x": pl.Int64}
@@ -50,8 +51,7 @@ def units_of(most):
     return [rows for size in range(1, most + 1) for rows in itertools.combinations_with_replacement(places, size)]
 
 
-@pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("unit", ["u", dp.Rows(2)])
+@pytest.mark.parametrize(("relation", "unit"), in_turn(["add-remove", "replace"], ["u", dp.Rows(2)]))
 def test_whatever_is_suppressed_one_unit_moves_its_total_by_no_more_than_charged(relation, unit):
     """Every unit beside another one, every set of released keys: the distance is within the claim, and reaches it."""
     limits = {} if isinstance(unit, dp.Rows) else {"max_groups": 2, "max_rows_per_group": 2, "max_rows": 3}

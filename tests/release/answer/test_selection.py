@@ -23,6 +23,7 @@ from dpframe.theory.formulas.loss.loss import zcdp_to_epsilon
 from dpframe.theory.formulas.loss.quantile_selection import count_scale_rho, fewer_rows, rank_scale_rho, rank_terms
 from dpframe.theory.formulas.sensitivity.grouped import Sensitivity
 from prices import Price, noise_plan, priced
+from tiers import in_turn
 
 SCHEMA = {"id": pl.Int64, "g": pl.Int64, "x": pl.Float64}
 
@@ -143,8 +144,7 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("kind", ASKED)
+@pytest.mark.parametrize(("kind", "relation"), in_turn(ASKED, ["add-remove", "replace"]))
 def test_small_tables_are_as_private_as_charged(kind, relation, monkeypatch):
     """Of two groups, from the rows to the rates; at half of the scales a most frequent value would not be."""
     draw, worst = random.Random(f"{kind}, {relation}"), 0.0

@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.engine import EXPONENTS
-from dpframe.release.auto.clipping_bounds import _best, _Values
+from dpframe.release.auto.clipping_bounds import _best, _rounded
 from dpframe.release.auto.posterior import nobody_there
 from dpframe.release.auto.value_histograms import (
     Scales,
@@ -20,6 +20,7 @@ from dpframe.release.auto.value_histograms import (
     read_values,
     somebody_between,
 )
+from dpframe.release.estimators import BinnedValues
 from prices import offer
 
 pytestmark = pytest.mark.usefixtures("same_noise")  # bounds are good nearly always: at times noise far out is a value
@@ -298,10 +299,10 @@ def test_three_hundred_people_have_bounds_around_them_or_are_told_that_they_have
 )
 def test_an_end_that_is_nearly_zero_is_zero(low, high, ends):
     edges = np.array([low, high])
-    values = _Values.of(edges, np.ones((1, 3)), 1.0, whole=False)
-    assert tuple(values.rounded(0, 1)) == ends
-    small = _Values.of(np.array([1e-30, 4e-30]), np.ones((1, 3)), 1.0, whole=False)  # control: small values stay
-    assert 0 < small.rounded(0, 1).lower < 2e-30
+    values = BinnedValues.of(edges, np.ones((1, 3)), 1.0, whole=False)
+    assert tuple(_rounded(values, 0, 1)) == ends
+    small = BinnedValues.of(np.array([1e-30, 4e-30]), np.ones((1, 3)), 1.0, whole=False)  # control: small values stay
+    assert 0 < _rounded(small, 0, 1).lower < 2e-30
 
 
 @pytest.mark.parametrize("verb", ["mean", "sum", "var", "std", "median"])
@@ -310,7 +311,7 @@ def test_values_that_no_float_adds_up_have_bounds_too(verb):
     edges = 2.0 ** np.array([-100, -99, 100, 101])
     parts = np.array([[0, 1.0, 0, 0, 0], [0, 0.5, 0, 0.5, 0]])
     ask = getattr(frame_of(np.zeros(1)), verb)("x", bounds=dp.Auto(), max_rows=1)._question
-    values = _Values(edges, parts, np.array([400.0, 400.0]), 1.0, False)
+    values = BinnedValues(edges, parts, np.array([400.0, 400.0]), 1.0, False)
     price = offer("epsilon", Fraction(1), Fraction(0), "auto")
     found = _best(ask, ask.table.columns["x"], values, price)
     assert found.lower < found.upper

@@ -20,6 +20,7 @@ from dpframe.release.answer.selection import most_frequent
 from dpframe.release.pricing.zcdp import rho_of_choice
 from dpframe.theory.formulas.loss.quantile_selection import fewer_rows
 from prices import Price, noise_plan, priced
+from tiers import in_turn
 
 CERTAIN = 1e9
 VALUES = (0, 1, 2)
@@ -96,8 +97,7 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize(("name", "relation"), in_turn(QUESTIONS, ["add-remove", "replace"]))
 def test_choices_on_every_small_table_are_as_private_as_charged(name, relation):
     """All tables of a few units, all neighbours: the exact log ratio of each outcome is at most ε, and reaches it."""
     question, owned, most = QUESTIONS[name]

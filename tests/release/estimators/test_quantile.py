@@ -13,6 +13,7 @@ from dpframe.plan.grid import Candidates
 from dpframe.release.answer.selection import rank_scores
 from dpframe.theory.formulas.loss.quantile_selection import PRIOR, rank_prior, rank_terms
 from prices import Price, noise_plan
+from tiers import in_turn
 
 CERTAIN = 1e9
 
@@ -192,9 +193,9 @@ def test_thresholded_groups_have_medians_too(frame):
     assert out.table["m"].to_list() == pytest.approx([33, 33], abs=8)
 
 
-@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
-@pytest.mark.parametrize("q", [0.0, 0.25, 0.5, 1.0])
-@pytest.mark.parametrize("keys", [None, [0], [0, 1]])
+@pytest.mark.parametrize(
+    ("neighbors", "q", "keys"), in_turn(["add-remove", "replace"], [0.0, 0.25, 0.5, 1.0], [None, [0], [0, 1]])
+)
 def test_a_unit_moves_scores_by_no_more_than_it_pays_for(neighbors, q, keys):
     """Over all tables of two units with one row each: 2 · rate · (change of a group's scores), summed, is at most ε."""
     worst = 0.0

@@ -19,6 +19,7 @@ from dpframe.plan.grid import Candidates
 from dpframe.release.answer.selection import rank_scores, reach_scores
 from dpframe.theory.formulas.error.quantile_interval import distances, margin
 from dpframe.theory.formulas.loss.quantile_selection import rank_terms
+from tiers import in_turn
 
 GROUPS, ROWS = 1000, 100
 U = (np.arange(ROWS) + 0.5) / ROWS
@@ -50,9 +51,7 @@ def missed(table, x, q):
     return np.mean((low > min(ends) + 1e-9) | (high < max(ends) - 1e-9))
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("q", [0.05, 0.5, 0.75])
-@pytest.mark.parametrize("epsilon", [0.05, 2.0])
+@pytest.mark.parametrize(("shape", "q", "epsilon"), in_turn(SHAPES, [0.05, 0.5, 0.75], [0.05, 2.0]))
 def test_intervals_hold_whatever_the_values_are(shape, q, epsilon):
     """False alarms: below 1e-6, as the number that are missed is at most binomial with 0.1."""
     x = SHAPES[shape]

@@ -20,6 +20,7 @@ from dpframe.release.answer.draw import _pair_totals
 from dpframe.theory.formulas.sensitivity.pairs import paired_error, paired_l1
 from prices import Price, noise_plan, priced
 from strategies import paired_distance
+from tiers import in_turn
 
 LIMITS = {
     "groups": {"max_groups": 2, "max_rows_per_group": 1},
@@ -56,9 +57,10 @@ def reached(query, unit, size, relation):
     return largest, paired_l1(paid.total.sensitivity)
 
 
-@pytest.mark.parametrize("relation", ["add-remove", "replace"])
-@pytest.mark.parametrize("limits", LIMITS)
-@pytest.mark.parametrize("keys", [("a", "b"), None, ("a", "b", "c", "d")])
+@pytest.mark.parametrize(
+    ("relation", "limits", "keys"),
+    in_turn(["add-remove", "replace"], LIMITS, [("a", "b"), None, ("a", "b", "c", "d")]),
+)
 def test_no_two_neighbours_are_further_apart_than_claimed_and_some_are_as_far(relation, limits, keys):
     query = asked(UNIVERSE, "id", keys and list(keys), neighbors=relation, **LIMITS[limits])
     largest, claim = reached(query, "id", 3, relation)

@@ -10,7 +10,7 @@ import pytest
 import dpframe as dp
 from dpframe.release.series.answer import Measured
 from dpframe.release.series.estimates import Estimates, running, windows
-from dpframe.release.series.noise import Person, SeriesNoise, planned_noise
+from dpframe.release.series.noise import SeriesNoise, UnitChange, planned_noise
 from dpframe.release.series.progress import Progress
 from dpframe.release.series.settings import Settings
 from dpframe.release.series.shape import Shape, Shapes, chosen_shape, mean_square
@@ -31,7 +31,7 @@ def bought(price, periods=1, horizon=365, ask=lambda f: f.count(max_rows=1)):
     settings = Settings.read(budget.terms, "1d", horizon, periods, kind, **every)
     amount = settings.price(budget.terms)
     night = math.sqrt(amount.plan(question).noises[0].mechanism.variance)
-    noise = planned_noise(question, Person.of(question, settings.periods), amount, horizon, alone=False)
+    noise = planned_noise(question, UnitChange.of(question, settings.periods), amount, horizon, alone=False)
     return noise, night
 
 

@@ -184,7 +184,7 @@ REFUSED = {
     "a mean": (lambda f: f.mean("x", (0, 4), max_rows=1), "counts and sums"),
     "a median": (lambda f: f.median("x", (0, 4), max_rows=1), "counts and sums"),
     "different values": (lambda f: f.n_unique("city", max_rows=1), "counts and sums"),
-    "chosen limits": (lambda f: f.count(limits=dp.Auto()), "say the limits"),
+    "chosen limits": (lambda f: f.count(limits=dp.Auto()), "give limits and bounds"),
     "a crosstab": (lambda f: f.crosstab("city", "zone", keys={"city": ["a"]}, max_rows=1), "not crosstabs"),
     "no query": (lambda f: f, "takes a query"),
     "a table": (lambda f: ROWS, "takes a query"),

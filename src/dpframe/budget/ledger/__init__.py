@@ -1,4 +1,4 @@
-"""Budgets that survive the process: the ledger, its database, its book, its witness, and the check of all of them."""
+"""Budgets that survive the process: the ledger, its database, its book, its witness, and its verification."""
 
 from dpframe.budget.ledger.ledger import (
     Ledger,

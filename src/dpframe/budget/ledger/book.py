@@ -1,4 +1,4 @@
-"""The book of a budget in a ledger: one locked transaction for each thing that is added."""
+"""The book of a budget in a ledger: each change is one locked transaction."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ TEXTS: dict[tuple[str, int], tuple[str, list[str] | None]] = {}
 
 
 def quick(connection: sa.Connection, statement: Any, values: Mapping[str, Any]) -> sa.CursorResult[Any]:
-    """Run one of the statements above, compiled once: the lock is held while it is prepared."""
+    """Run one of the statements above. It is compiled only once, so that the lock is held for a short time."""
     dialect = connection.dialect
     key = dialect.name, id(statement)
     if key not in TEXTS:
@@ -75,7 +75,8 @@ def quick(connection: sa.Connection, statement: Any, values: Mapping[str, Any]) 
 class LedgerBook:
     """The entries of one budget of a ledger.
 
-    Before anything is added, the book must have grown from what this process, and the witness, last saw of it.
+    Before an entry is added, the book is compared with the last state that this process and the witness have seen: it
+    may only have grown since then.
     """
 
     def __init__(
@@ -93,14 +94,14 @@ class LedgerBook:
 
     @contextmanager
     def write(self) -> Iterator[LedgerPage]:
-        """The page, locked against every other process and machine; kept when the block ends well."""
+        """The page, locked against all other processes and machines; kept if the block ends without an error."""
         with self._store.transaction(write=True) as connection:
             page = LedgerPage(connection, self._name, self._skew)
             self._check(page)
             yield page
             if page.moved:
                 page.check_written()
-        # Committed. A later state may already have been seen by another thread: the check then looks further back.
+        # The transaction is committed. If another thread has seen a later state, the next check looks further back.
         self._seen = page.number, page.head
         if self._witness is not None and page.moved:
             self._witness.advance(self._store.id, self._name, page.number, page.head)
@@ -113,12 +114,12 @@ class LedgerBook:
             self._witness.check(self._store.id, self._name, *state, page.hash_at)
 
     def spent(self) -> Loss:
-        """What has been charged so far."""
+        """The loss that has been charged so far."""
         with self._store.transaction() as connection:
             return loss_of(json.loads(connection.execute(SPENT, {"b": self._name}).scalar_one()))
 
     def failures(self) -> Failures:
-        """How many releases failed after they were charged."""
+        """The number of releases that failed after they were charged."""
         with self._store.transaction() as connection:
             return failures_of(connection.execute(FAILURES, {"b": self._name}).one())
 
@@ -128,18 +129,18 @@ class LedgerBook:
             return [entry_of(row) for row in connection.execute(ALL, {"b": self._name})]
 
     def tables(self, opening: int) -> dict[int, bytes]:
-        """The stored tables of the charges that an opening paid for, by the number of the charge."""
+        """The stored tables of the charges that `opening` paid for in advance, by the number of the charge."""
         with self._store.transaction() as connection:
             rows = connection.execute(TABLES, {"b": self._name, "n": opening})
             return {row.number: bytes(row.data) for row in rows}
 
     def reopening(self) -> Reopening | None:
-        """How another process opens the same book."""
+        """Function and arguments with which another process opens this book."""
         return self._reopening
 
 
 class LedgerPage:
-    """The locked row of a budget, and what is added to its entries."""
+    """The locked row of a budget, through which entries are added."""
 
     def __init__(self, connection: sa.Connection, name: str, skew: dt.timedelta) -> None:
         self._connection, self._name, self._skew = connection, name, skew
@@ -160,20 +161,20 @@ class LedgerPage:
         return quick(self._connection, HASH, {"b": self._name, "n": number}).scalar()
 
     def append(self, kind: str, body: Mapping[str, Any], at: dt.datetime, data: bytes | None = None) -> Entry:
-        """Add an entry, and move the budget's row with it."""
+        """Add an entry, and update the budget's row in the same transaction."""
         if kind == "charge" and at < dt.datetime.fromisoformat(self._at) - self._skew:
             raise LedgerUnavailable(
                 f"This machine's clock says {at:%Y-%m-%d %H:%M} UTC, before the last entry of {self._name!r} "
-                f"({self._at[:16]}): one of the two clocks is wrong. Nothing was spent. Set the clock; if it is right "
-                "now, say how far the other was off: dp.Ledger(..., clock_skew=dt.timedelta(days=1))."
+                f"({self._at[:16]}): one of the two clocks is wrong. Nothing was spent. Set this clock; if it is "
+                "right, allow for the error of the other: dp.Ledger(..., clock_skew=dt.timedelta(days=1))."
             )
         entry = sealed(self.head, self.number + 1, kind, at.isoformat(timespec="microseconds"), body)
-        written = {"body": canonical(body), "hash": entry.hash, "name": entry.name, "about": entry.about}
-        add = {"budget": self._name, "number": entry.number, "kind": kind, "at": entry.at, **written}
+        content = {"body": canonical(body), "hash": entry.hash, "name": entry.name, "about": entry.about}
+        add = {"budget": self._name, "number": entry.number, "kind": kind, "at": entry.at, **content}
         self._one_row(quick(self._connection, ADD, add))
         if data is not None:
-            kept = {"budget": self._name, "number": entry.about, "data": data}
-            self._one_row(quick(self._connection, KEEP, kept))
+            table = {"budget": self._name, "number": entry.about, "data": data}
+            self._one_row(quick(self._connection, KEEP, table))
         self.number, self.head, self._at, self.moved = entry.number, entry.hash, max(self._at, entry.at), True
         move = {"to_spent": canonical(texts_of(self.spent)), "to_subject": self.subject, "to_number": self.number}
         failed, unacknowledged = self.failures
@@ -183,23 +184,23 @@ class LedgerPage:
         self._moved_to = {key.removeprefix("to_"): value for key, value in move.items()}
         return entry
 
-    def _one_row(self, written: sa.CursorResult[Any]) -> None:
-        """Errors: LedgerDamaged where a trigger or a rule of the database drops what is written."""
-        if written.rowcount != 1:
+    def _one_row(self, result: sa.CursorResult[Any]) -> None:
+        """Errors: LedgerDamaged if a trigger or a rule of the database drops the new row."""
+        if result.rowcount != 1:
             raise LedgerDamaged(self._dropped)
 
     def check_written(self) -> None:
-        """Read again what was written, before it is kept. Errors: LedgerDamaged."""
+        """Read back the new state before the commit, and compare it. Errors: LedgerDamaged."""
         row = quick(self._connection, STATE, {"b": self._name}).first()
-        kept = row is not None and all(getattr(row, key) == value for key, value in self._moved_to.items())
-        if not kept or self.hash_at(self.number) != self.head:
+        equal = row is not None and all(getattr(row, key) == value for key, value in self._moved_to.items())
+        if not equal or self.hash_at(self.number) != self.head:
             raise LedgerDamaged(self._dropped)
 
     @property
     def _dropped(self) -> str:
         return (
-            f"The ledger does not keep what is written to {self._name!r}: a trigger or a rule of its database drops "
-            "or changes rows. Nothing is released."
+            f"The ledger does not store the new rows of {self._name!r}: a trigger or a rule of its database drops "
+            "or changes them. Nothing is released."
         )
 
     def latest(self, name: str) -> Entry | None:
@@ -224,5 +225,5 @@ class LedgerPage:
         return self._connection.execute(ABOUT, {"b": self._name, "n": number, "kind": kind}).first() is not None
 
     def members(self, opening: int) -> list[Entry]:
-        """The charges that an opening paid for, oldest first."""
+        """The charges that `opening` paid for in advance, oldest first."""
         return [entry_of(row) for row in self._connection.execute(MEMBERS, {"b": self._name, "n": opening})]

@@ -1,4 +1,4 @@
-"""A ledger as text for others to read: JSON, CSV, and the events of Google's dp-accounting."""
+"""Export of a ledger as text: JSON, CSV, and the events of Google's dp-accounting."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def _as_csv(books: Mapping[str, tuple[Budget, Sequence[Entry]]]) -> str:
     for name, (budget, entries) in books.items():
         for charge, entry in zip(budget.history(), _charges(entries), strict=False):
             cells = (charge.epsilon, charge.delta, "" if charge.rho is None else charge.rho, charge.status)
-            said = (_cell(charge.name or ""), _cell(charge.query))
-            row = (_cell(name), charge.number, charge.when.isoformat(), *said, *cells)
+            texts = (_cell(charge.name or ""), _cell(charge.query))
+            row = (_cell(name), charge.number, charge.when.isoformat(), *texts, *cells)
             writer.writerow((*row, _cell(entry.body["subject"]), entry.hash))
     return text.getvalue()
 
 
 def _cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """A text with a leading quote if a spreadsheet would otherwise run it as a formula."""
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 

@@ -1,4 +1,4 @@
-"""Where a ledger's file may live: on a disk of this machine, since locks and shared memory fail on network drives."""
+"""A ledger's file must be on a disk of this machine, since locks and shared memory fail on network drives."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ REMOTE = frozenset(
 
 
 def refuse_network(path: Path) -> None:
-    """Errors: LedgerUnavailable when the file would be on a network drive."""
-    found = filesystem_of(path)
-    if found in REMOTE:
+    """Refuse a path on a network drive. Errors: LedgerUnavailable."""
+    kind = filesystem_of(path)
+    if kind in REMOTE:
         raise LedgerUnavailable(
-            f"{str(path)!r} is on a network drive ({found}), where file locks do not hold and two machines could spend "
+            f"{str(path)!r} is on a network drive ({kind}), where file locks do not hold and two machines could spend "
             "the same budget. Use a local disk, or PostgreSQL for several machines: dp.Ledger('postgresql+psycopg://...')."
         )
 
 
 def filesystem_of(path: Path, mounts: str | None = None) -> str:
-    r"""The type of file system that a path is on, "" where it cannot be told.
+    r"""The type of the file system of a path; "" if it cannot be determined.
 
     Input:  path, which need not exist; mounts, the text of /proc/self/mountinfo
 
@@ -45,16 +45,16 @@ def filesystem_of(path: Path, mounts: str | None = None) -> str:
             return ""
     best, kind = "", ""
     for line in mounts.splitlines():
-        left, _, right = line.partition(" - ")
-        point = left.split(" ")[4].replace("\\040", " ")
+        mount, _, details = line.partition(" - ")
+        point = mount.split(" ")[4].replace("\\040", " ")
         inside = str(path) == point or str(path).startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
-            best, kind = point, right.split(" ")[0]
+            best, kind = point, details.split(" ")[0]
     return kind
 
 
 def _windows(path: Path) -> str:
-    """A share is a network drive whether it has a letter or not."""
+    """The type of the file system on Windows. A share is a network drive, with or without a letter."""
     if str(path).startswith("\\\\"):
         return "smbfs"
     kernel = getattr(__import__("ctypes"), "windll").kernel32  # noqa: B009 (only there on Windows)

@@ -34,21 +34,21 @@ SKEW = dt.timedelta(minutes=10)
 class Ledger:
     """Budgets that survive restarts, crashes and other processes.
 
-    Input:  where: the path of a file, made when it is missing, or a URL "postgresql+psycopg://..." for several
-            machines (needs dpframe[postgres]); witness: a file outside the ledger's folder that remembers how far each
-            budget had come, so that an older copy of the ledger put back, or a ledger made anew, is noticed; create:
-            whether a missing file is made; timeout: how long to wait for others who are charging (seconds);
-            clock_skew: how far this machine's clock may be behind the last entry
-    Errors: LedgerUnavailable for a file that is missing, read-only, full or on a network drive; LedgerDamaged for one
-            that was replaced or put back; InvalidArgument
+    Input:  where: the path of a file, which is made if it is missing, or a URL "postgresql+psycopg://..." for several
+            machines (needs dpframe[postgres]); witness: a file outside the ledger's folder that records the last entry
+            of each budget, so that a restored older copy or a new ledger in its place is noticed; create: whether to
+            make a missing file; timeout: how long to wait for other processes that are charging (seconds); clock_skew:
+            how far this machine's clock may be behind the last entry
+    Errors: LedgerUnavailable for a file that is missing, read-only, full or on a network drive; LedgerDamaged for a
+            file that was replaced or is an older copy; InvalidArgument
 
-    A charge is one locked, synced transaction. Whenever the ledger cannot be read, written or trusted, nothing is
-    released. It may be used from several threads, and after a fork.
+    A charge is one locked, synced transaction. If the ledger cannot be read, written or trusted, nothing is released.
+    It may be used from several threads, and after a fork.
 
     >>> import tempfile, polars as pl
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger(f"{folder.name}/study.sqlite")
-    >>> budget = ledger.budget("visits-2026", epsilon=1.0)  # made, or opened again
+    >>> budget = ledger.budget("visits-2026", epsilon=1.0)  # makes the budget, or opens it again
     >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=budget)
     >>> out = frame.count(max_rows=2).release(epsilon=0.25, name="rows")
     >>> Ledger(f"{folder.name}/study.sqlite").budget("visits-2026").remaining
@@ -70,7 +70,7 @@ class Ledger:
         from dpframe.budget.ledger.store import PostgresStore, SqliteStore
 
         if isinstance(where, Path) or "://" not in where:
-            where = Path(where).absolute()  # so that a change of folder does not change the ledger
+            where = Path(where).absolute()  # A later change of the working directory must not change the ledger.
         self._opened = (where, witness, timeout, clock_skew)
         self._skew = clock_skew
         if isinstance(where, str) and "://" in where:
@@ -83,29 +83,30 @@ class Ledger:
         else:
             self._store = SqliteStore(Path(where), timeout, create=create)
         self._witness = None
-        known = None
+        witnessed_id = None
         if witness is not None:
             self._witness = Witness(Path(witness), self._place, self._store.folder)
-            known = self._witness.known_here()
-            if known is not None and self._store.folder is not None and not Path(where).exists():
+            witnessed_id = self._witness.known_here()
+            if witnessed_id is not None and self._store.folder is not None and not Path(where).exists():
                 raise LedgerDamaged(
-                    f"The witness knows a ledger in {self._store.place}, and there is none. What was spent is not "
-                    "known without it, so no new one is made. Put the file back."
+                    f"The witness knows a ledger in {self._store.place}, but there is no file now. Without it nobody "
+                    "knows what was spent, so no new ledger is made. Put the file back."
                 )
         self._store.prepare(witnessed=witness is not None)
-        if known is not None and known != self._store.id:
+        if witnessed_id is not None and witnessed_id != self._store.id:
             raise LedgerDamaged(
-                f"The witness knows another ledger in {self._store.place}: it was replaced. Nothing is released."
+                f"The witness knows another ledger in {self._store.place}: the file was replaced. Nothing is released. "
+                "Put the file back that the witness knows."
             )
         if self._store.witnessed and witness is None:
             raise LedgerDamaged(
-                f"The ledger {self._store.place} has a witness, and without it nothing tells whether it is the latest "
-                "copy: dp.Ledger(..., witness='...')."
+                f"The ledger {self._store.place} has a witness, and only the witness shows whether this is the latest "
+                "copy. Open it with its witness: dp.Ledger(..., witness='...')."
             )
 
     @property
     def _place(self) -> str:
-        where = self._opened[0]  # a path, or a URL, whose password is nobody's business
+        where = self._opened[0]  # a path, or a URL, whose password must not be shown
         return str(where) if isinstance(where, Path) else self._store.place
 
     # Budgets
@@ -120,37 +121,37 @@ class Ledger:
         *,
         min_units: int | None = None,
     ) -> account.Budget:
-        """Make a budget of this name, or open it again: with the same limit and accountant, or with none named.
+        """Make a budget of this name, or open it again. To open it, the name is enough.
 
         Input:  name; epsilon and delta, or rho and delta, accountant and min_units as in `dp.Budget`
         Output: Budget
-        Warns:  DpFrameWarning when it is made with a limit that promises little; not when it is opened again
-        Errors: BudgetMismatch when it was made with another limit or accountant; InvalidPrice, LedgerError
+        Warns:  DpFrameWarning when it is made with a limit that protects little; not when it is opened again
+        Errors: BudgetMismatch if it was made with another limit or accountant; InvalidPrice, LedgerError
         """
         if not is_text(name):
             raise InvalidArgument("A budget has a name: ledger.budget('visits-2026', epsilon=1.0).")
-        asked = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
-        opened = self._state(name)
-        if opened is None and asked is None:
+        typed = None if epsilon is None and rho is None else read_limit(epsilon, delta, rho, accountant)
+        state = self._state(name)
+        if state is None and typed is None:
             raise InvalidPrice(
-                f"There is no budget {name!r} yet; it needs its limit: ledger.budget({name!r}, epsilon=1.0)."
+                f"There is no budget {name!r} yet. To make it, give its limit: ledger.budget({name!r}, epsilon=1.0)."
             )
         least = read_min_units(min_units)
-        if opened is None and asked is not None:
-            warn_of_weak(asked[1], least, f"ledger.budget({name!r}, {{}})")
-            self._make(name, asked[0].name, texts_of(asked[1]))
-            opened = self._state(name)
-        assert opened is not None
-        kind, limit, in_whole_units, seen = opened
-        if asked is not None and (asked[0].name, in_units(asked[1]) if in_whole_units else asked[1]) != (kind, limit):
+        if state is None and typed is not None:
+            warn_of_weak(typed[1], least, f"ledger.budget({name!r}, {{}})")
+            self._make(name, typed[0].name, texts_of(typed[1]))
+            state = self._state(name)
+        assert state is not None
+        kind, limit, in_whole_units, last_entry = state
+        if typed is not None and (typed[0].name, in_units(typed[1]) if in_whole_units else typed[1]) != (kind, limit):
             raise BudgetMismatch(
-                f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is asked for with {asked[1]} and "
-                f"{asked[0].name!r}. A limit cannot be changed: open it with its own, or make one of another name."
+                f"Budget {name!r} was made with {limit} and accountant {kind!r}, and is opened with {typed[1]} and "
+                f"{typed[0].name!r}. A limit cannot be changed: type ledger.budget({name!r}), or choose another name."
             )
         again = (_reopened, (*self._opened, name))
         from dpframe.budget.ledger.book import LedgerBook
 
-        book = LedgerBook(self._store, name, self._witness, self._skew, again, seen)
+        book = LedgerBook(self._store, name, self._witness, self._skew, again, last_entry)
         return account.Budget.kept_in(book, accountant_named(kind), limit)
 
     def budgets(self) -> list[str]:
@@ -163,7 +164,7 @@ class Ledger:
             return list(connection.execute(sa.select(BUDGETS.c.name).order_by(BUDGETS.c.name)).scalars())
 
     def _state(self, name: str) -> tuple[str, Loss, bool, tuple[int, str]] | None:
-        """Accountant, limit, whether it was rounded down to the whole units of format 1, and the last entry."""
+        """Accountant, limit, whether the limit was rounded down to the whole units of format 1, and the last entry."""
         import sqlalchemy as sa
 
         from dpframe.budget.ledger.tables import BUDGETS
@@ -176,7 +177,7 @@ class Ledger:
         return row.accountant, limit, "/" not in row.allowed, (row.number, row.head)
 
     def _make(self, name: str, kind: str, limit: dict[str, str | None]) -> None:
-        """Write the first entry, unless another process was faster."""
+        """Write the first entry of a new budget, unless another process has done so already."""
         import sqlalchemy as sa
 
         from dpframe.budget.ledger.tables import BUDGETS, ENTRIES
@@ -201,28 +202,28 @@ class Ledger:
         if self._witness is not None:
             self._witness.advance(self._store.id, name, 1, first.hash)
 
-    # Checking and taking out
+    # Verification and export
 
     def entries(self, name: str) -> list[Entry]:
         """Every entry of a budget, oldest first."""
         return self.budget(name)._book.entries()
 
     def verify(self) -> dict[str, int]:
-        """Go over every entry of every budget: the hash chain, the sums, the limits, the stored tables, the witness.
+        """Verify every entry of every budget: the hash chain, the sums, the limits, the stored tables, the witness.
 
-        Output: entries checked, by budget
-        Errors: LedgerDamaged, with every finding
+        Output: number of entries, by budget
+        Errors: LedgerDamaged, which lists every problem
         """
         from dpframe.budget.ledger.verify import findings
 
-        found: list[str] = []
-        checked: dict[str, int] = {}
+        lines: list[str] = []
+        numbers: dict[str, int] = {}
         for name in self.budgets():
-            checked[name], problems = findings(self._store, name, self._witness)
-            found += [f"{name!r}: {problem}" for problem in problems]
-        if found:
-            raise LedgerDamaged("The ledger does not add up:\n" + "\n".join(f"  {line}" for line in found))
-        return checked
+            numbers[name], problems = findings(self._store, name, self._witness)
+            lines += [f"{name!r}: {problem}" for problem in problems]
+        if lines:
+            raise LedgerDamaged("The ledger does not add up:\n" + "\n".join(f"  {line}" for line in lines))
+        return numbers
 
     def resolve(self, budget: str, release: str | int, by: str | None = None) -> Charge:
         """Mark a pending release of a budget as lost, so that its name may be paid again; see `Budget.resolve`."""
@@ -231,15 +232,15 @@ class Ledger:
     def export(self, form: str = "json") -> str:
         """All budgets and their entries as text.
 
-        Input:  form: "json" (everything but the tables), "csv" (a line for each charge), or "dp_accounting" (JSON with
-                each budget's mechanisms as one composed event, in the fields of dp-accounting's named tuples; the δ of
-                keys found in the data is not an event, and is in the charges)
+        Input:  form: "json" (everything except the tables), "csv" (a line for each charge), or "dp_accounting" (JSON
+                with the mechanisms of each budget as one composed event, in the fields of dp-accounting's named tuples;
+                the δ of keys that come from the data is not an event, and is in the charges)
         """
         budgets = {name: self.budget(name) for name in self.budgets()}
         return exported({name: (budget, budget._book.entries()) for name, budget in budgets.items()}, form)
 
     def close(self) -> None:
-        """Close the connections of this process; they are opened again when they are needed."""
+        """Close the connections of this process. The next call that needs a connection opens a new one."""
         self._store.close()
 
     def __repr__(self) -> str:
@@ -247,5 +248,5 @@ class Ledger:
 
 
 def _reopened(where: Any, witness: Any, timeout: float, skew: dt.timedelta, name: str) -> account.Budget:
-    """A budget in another process."""
+    """The budget of an unpickled object, in another process."""
     return Ledger(where, witness=witness, create=False, timeout=timeout, clock_skew=skew).budget(name)

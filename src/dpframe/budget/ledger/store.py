@@ -1,4 +1,4 @@
-"""A ledger's database: connections that survive forks and threads, locked transactions, refusals in typed errors."""
+"""A ledger's database: connections for forks and threads, locked transactions, and typed errors for every failure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dpframe.errors import LedgerDamaged, LedgerUnavailable, UnsupportedOperatio
 
 __all__ = ["PostgresStore", "SqliteStore", "Store"]
 
-INHERITED: list[Any] = []  # engines of the process that this one was forked from: closing them would close its files
+INHERITED: list[Any] = []  # engines of the parent process of a fork; closing them would close the parent's files
 
 
 def _close(engine: sa.Engine, process: int) -> None:
-    """Close the connections of a store that nobody uses any more, in the process that opened them."""
+    """Close the connections of an unused store, in the process that opened them."""
     if os.getpid() == process:
         engine.dispose()
 
@@ -32,9 +32,9 @@ def _close(engine: sa.Engine, process: int) -> None:
 class Store:
     """A database that holds a ledger. Input: timeout, how long to wait for a lock (seconds)."""
 
-    place: str  # what messages call it
-    folder: Path | None = None  # where its file is
-    created: bool = False  # whether it was made now
+    place: str  # the path or URL, for messages
+    folder: Path | None = None  # the folder of the file
+    created: bool = False  # whether this object made the ledger
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
@@ -43,12 +43,12 @@ class Store:
         self.witnessed = False
 
     def _connecting(self) -> sa.Engine:
-        """An engine whose transactions lock; it connects when it is first used."""
+        """An engine whose transactions take locks; it connects when it is first used."""
         raise NotImplementedError
 
     @property
     def engine(self) -> sa.Engine:
-        """The engine of this process; connections are never shared with the process it was forked from."""
+        """The engine of this process. After a fork, parent and child never share a connection."""
         if os.getpid() != self._process:
             INHERITED.append((self._engine, self._engine.pool))
             self._engine.dispose(close=False)
@@ -62,7 +62,7 @@ class Store:
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[sa.Connection]:
-        """One transaction, locked from its first statement on when it writes. Errors: LedgerError."""
+        """One transaction; if it writes, it is locked from its first statement on. Errors: LedgerError."""
         problem = None
         try:
             with self.engine.connect().execution_options(dpframe_write=write) as connection, connection.begin():
@@ -80,13 +80,13 @@ class Store:
             raise LedgerUnavailable(f"The ledger {self.place} cannot be used: {problem}. Nothing is released.")
 
     def _check(self, connection: sa.Connection) -> None:
-        """Whether the database is still the one that was opened."""
+        """Check that the database is still the one that was opened. Errors: LedgerError."""
 
     def _check_after(self) -> None:
-        """The same once a transaction has ended."""
+        """Check this again after a transaction. Errors: LedgerError."""
 
     def prepare(self, *, witnessed: bool) -> None:
-        """Make the tables where there are none, and read whose ledger it is. Errors: LedgerError."""
+        """Make the tables if there are none, and read the ledger's id. Errors: LedgerError."""
         with self.transaction(write=True) as connection:
             self._one_at_a_time(connection)
             METADATA.create_all(connection)
@@ -94,8 +94,8 @@ class Store:
             row = connection.execute(sa.select(LEDGER)).first()
             if row is None:
                 self.created = True
-                made = {"one": 1, "id": uuid.uuid4().hex, "format": FORMAT, "witnessed": witnessed}
-                connection.execute(LEDGER.insert().values(**made))
+                values = {"one": 1, "id": uuid.uuid4().hex, "format": FORMAT, "witnessed": witnessed}
+                connection.execute(LEDGER.insert().values(**values))
                 row = connection.execute(sa.select(LEDGER)).one()
             elif witnessed and not row.witnessed:
                 connection.execute(LEDGER.update().values(witnessed=True))
@@ -106,10 +106,10 @@ class Store:
         self.id, self.witnessed = row.id, bool(row.witnessed)
 
     def _bring_forward(self, connection: sa.Connection) -> None:
-        """Make a ledger of format 1 one of this format, under the lock, in the transaction that opens it.
+        """Convert a ledger of format 1 to this format, under the lock, in the transaction that opens it.
 
-        Entries stay as they are, and so do their hashes: a loss in whole units is a number without "/", and is read as
-        one. What is new in the row of a budget is the number of its failures; format 1 recorded none.
+        Entries and their hashes do not change: `loss_of` also reads the losses of format 1. The row of a budget gets
+        the number of its failures; format 1 recorded none.
         """
         for column in (BUDGETS.c.failures, BUDGETS.c.acknowledged):
             connection.exec_driver_sql(
@@ -118,10 +118,10 @@ class Store:
         connection.execute(LEDGER.update().values(format=FORMAT))
 
     def _one_at_a_time(self, connection: sa.Connection) -> None:
-        """Hold others back while tables are made."""
+        """Make other processes wait while tables are made."""
 
     def _check_tables(self, connection: sa.Connection) -> None:
-        """Whether the tables keep what is written. Errors: LedgerError."""
+        """Check that the tables store rows durably. Errors: LedgerError."""
 
     def close(self) -> None:
         """Close the connections of this process."""
@@ -129,7 +129,7 @@ class Store:
 
 
 class SqliteStore(Store):
-    """A file: write-ahead log, full sync, and a lock that is taken when a transaction begins."""
+    """A SQLite file, with write-ahead log, full sync, and a lock from the beginning of a transaction that writes."""
 
     def __init__(self, path: Path, timeout: float, *, create: bool) -> None:
         self.path = path.absolute()
@@ -142,12 +142,12 @@ class SqliteStore(Store):
         super().__init__(timeout)
 
     def prepare(self, *, witnessed: bool) -> None:
-        """Make the tables; from then on a file that is gone is not made again."""
+        """Make the tables. After that, a file that disappears is not made again."""
         super().prepare(witnessed=witnessed)
         self._mode, self._file = "rw", self._identity()
 
     def _connecting(self) -> sa.Engine:
-        alive = weakref.ref(self)  # the engine may not keep the store, which closes it
+        alive = weakref.ref(self)  # A strong reference would keep the store alive, and the engine would never close.
 
         def connect() -> sqlite3.Connection:
             store = alive()
@@ -178,24 +178,24 @@ class SqliteStore(Store):
 
     def _identity(self) -> tuple[int, int] | None:
         try:
-            found = os.stat(self.path)
+            status = os.stat(self.path)
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def _check(self, connection: sa.Connection) -> None:
         if self._file is None:
             return
-        found = self._identity()
-        if found is None:
+        identity = self._identity()
+        if identity is None:
             raise LedgerUnavailable(
-                f"The ledger {self.place} is gone. What was spent is not known without it, so nothing is released. "
+                f"The ledger {self.place} is gone. Without it nobody knows what was spent, so nothing is released. "
                 "Put the file back."
             )
-        if found != self._file:
+        if identity != self._file:
             raise LedgerDamaged(
                 f"The ledger {self.place} was replaced by another file while it was open. Nothing is released. "
-                "If the new file is the latest, open it again: dp.Ledger(...)."
+                "If the new file is the latest copy, open it again: dp.Ledger(...)."
             )
 
     def _check_after(self) -> None:
@@ -203,7 +203,7 @@ class SqliteStore(Store):
             raise LedgerDamaged(f"The ledger {self.place} was replaced while it was written. Nothing is released.")
 
 
-# The first schema of the search path that holds a ledger, or the one that tables are made in.
+# The first schema of the search path with a ledger, or else the schema in which tables are made.
 SCHEMA = """
 SELECT coalesce(
     (SELECT s FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (s, i)
@@ -219,7 +219,7 @@ WHERE n.nspname = %s AND c.relname = ANY(%s) AND c.relkind = 'r' AND c.relpersis
 
 
 class PostgresStore(Store):
-    """A PostgreSQL database, for several machines: the budget's row is locked while it is charged."""
+    """A PostgreSQL database, for several machines. The row of a budget is locked during a charge."""
 
     def __init__(self, url: str, timeout: float) -> None:
         self._url = sa.make_url(url)
@@ -239,23 +239,26 @@ class PostgresStore(Store):
         )
 
     def _check(self, connection: sa.Connection) -> None:
-        """Settle, for this transaction, what a role, a database or a pooler may have set otherwise.
+        """Set, for this transaction, the settings that a role, a database or a pooler may have changed.
 
-        A commit waits for the disk. Only this ledger's schema is searched, before temporary tables. Rows that a policy
-        would hide are an error. Each statement sees what others committed before it, so that whoever waited for the
-        lock reads the latest charge.
+        A commit waits for the disk. Only this ledger's schema is searched, before temporary tables. If a policy would
+        hide rows, the statement fails. Each statement sees all earlier commits, so a process that waited for the lock
+        reads the latest charge.
         """
         if self._schema is None:
             self._schema = connection.exec_driver_sql(SCHEMA).scalar()
             if self._schema is None:
-                raise LedgerUnavailable(f"The ledger {self.place} has no schema: set the role's search_path.")
+                raise LedgerUnavailable(f"The ledger {self.place} has no schema. Set the search_path of its role.")
         level = connection.exec_driver_sql(SETTLED, (str(int(self.timeout * 1000)), self._schema)).scalar()
         if level != "read committed":
-            raise LedgerUnavailable(f"The ledger {self.place} is read at the wrong isolation level, {level}.")
+            raise LedgerUnavailable(
+                f"The ledger {self.place} is read at the isolation level {level!r}; it needs 'read committed'. Nothing "
+                "is released."
+            )
 
     def _check_tables(self, connection: sa.Connection) -> None:
-        kept = connection.exec_driver_sql(TABLES, (self._schema, list(METADATA.tables))).scalar()
-        if kept != len(METADATA.tables):
+        ordinary = connection.exec_driver_sql(TABLES, (self._schema, list(METADATA.tables))).scalar()
+        if ordinary != len(METADATA.tables):
             raise LedgerDamaged(
                 f"The tables of the ledger {self.place} are not ordinary, logged tables of the schema "
                 f"{self._schema!r}, so charges could be lost. Nothing is released."

@@ -1,4 +1,4 @@
-"""The tables of a ledger and the statements on them, in SQLAlchemy's words, for SQLite and PostgreSQL alike."""
+"""The tables of a ledger as SQLAlchemy tables, for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 __all__ = ["BUDGETS", "DATA", "ENTRIES", "FORMAT", "LEDGER", "METADATA"]
 
-# Of these tables and of the numbers in them; a ledger of a later format is refused.
+# The version of these tables and of the numbers in them. A ledger of a later format is refused.
 # 1: losses in whole units of 1e-12 (ε, ρ) and 1e-18 (δ), rounded up; 2: exact fractions, and failures.
 FORMAT = 2
 
@@ -21,7 +21,7 @@ LEDGER = sa.Table(
     sa.Column("witnessed", sa.Boolean, nullable=False),
 )
 
-# What a budget has come to: follows from its entries, and is locked while one is added.
+# The current state of each budget. It follows from the budget's entries; its row is locked while an entry is added.
 BUDGETS = sa.Table(
     "dpframe_budgets",
     METADATA,
@@ -35,7 +35,7 @@ BUDGETS = sa.Table(
     sa.Column("head", sa.Text, nullable=False),
     sa.Column("at", sa.Text, nullable=False),
     sa.Column("failures", sa.Integer, nullable=False, server_default="0"),  # releases that failed after the charge
-    sa.Column("acknowledged", sa.Integer, nullable=False, server_default="0"),  # of them
+    sa.Column("acknowledged", sa.Integer, nullable=False, server_default="0"),  # failures that were acknowledged
 )
 
 ENTRIES = sa.Table(

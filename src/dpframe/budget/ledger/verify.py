@@ -1,4 +1,4 @@
-"""Going over a ledger's book: whether what is there is what was written, and all of it."""
+"""Verification of a ledger's book: all entries are there, unchanged and in order, and their sums are right."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["findings"]
 
 
 def findings(store: Store, name: str, witness: Witness | None) -> tuple[int, list[str]]:
-    """How many entries a budget has, and what is wrong with them, in words.
+    """The number of a budget's entries, and a sentence for each problem.
 
-    An entry that was changed, left out, added or moved breaks the chain of hashes; a table that was changed no longer
-    has the digest in its entry. Whoever rewrites the whole chain is only found out by a witness.
+    An entry that was changed, left out, added or moved breaks the chain of hashes. A table that was changed no longer
+    has the digest in its entry. If somebody rewrites the whole chain, only a witness shows it.
     """
     with store.transaction() as connection:
         state = connection.execute(sa.select(BUDGETS).where(BUDGETS.c.name == name)).one()
@@ -54,7 +54,7 @@ def _unwitnessed(
     state: sa.Row,  # type: ignore[type-arg]
     witness: Witness,
 ) -> list[str]:
-    """What the witness has seen of a budget and the ledger no longer has."""
+    """The problem, if the witness has seen entries of a budget that the ledger no longer has."""
 
     def hash_of(number: int) -> str | None:
         return connection.execute(HASH, {"b": name, "n": number}).scalar()
@@ -68,9 +68,9 @@ def _unwitnessed(
 
 @dataclass
 class _Reading:
-    """A budget's entries, read in order: what they add up to, and what is wrong with them."""
+    """The state that follows from a budget's entries, read in order, and the problems with them."""
 
-    digests: Mapping[int, str]  # of the tables that are stored, by their charge
+    digests: Mapping[int, str]  # digests of the stored tables, by charge
     problems: list[str]
     head: str = GENESIS
     charges: dict[int, Loss] = field(default_factory=dict)
@@ -80,10 +80,10 @@ class _Reading:
     failures: Failures = field(default_factory=Failures)
     parts: Parts = field(default_factory=dict)
     openings: dict[int | None, Mapping[str, Any]] = field(default_factory=dict)  # charges that pay for later ones
-    within: dict[int | None, list[Loss]] = field(default_factory=dict)  # what was spent of each of them
+    within: dict[int | None, list[Loss]] = field(default_factory=dict)  # the losses within each of these openings
 
     def linked(self, place: int, row: sa.Row) -> bool:  # type: ignore[type-arg]
-        """Whether a row is the next entry of the chain; where it is not, nothing after it means anything."""
+        """Whether a row is the next entry of the chain. If it is not, no later entry can be trusted."""
         entry = entry_of(row)
         if entry.number != place:
             self.problems.append(f"entry {place} is missing")
@@ -92,12 +92,12 @@ class _Reading:
             self.problems.append(f"entry {place} was changed, or the one before it")
             return False
         if (row.name, row.about) != (entry.name, entry.about):
-            self.problems.append(f"entry {place} is looked up by another name than it has")
+            self.problems.append(f"entry {place} is indexed under another name than its own")
         self.head = entry.hash
         return True
 
     def read(self, place: int, entry: Entry) -> None:
-        """One more entry."""
+        """Add one entry to the state, and note its problems."""
         match entry.kind:
             case "charge":
                 self._charge(place, entry)
@@ -133,12 +133,12 @@ class _Reading:
         if part.partition in self.parts:
             added, self.parts = raised(self.parts, part, loss_of(body["loss"]))
         if added != self.charges[place]:
-            self.problems.append(f"charge {place} is not what its part of a partition adds")
+            self.problems.append(f"charge {place} is not the loss that its part of a partition adds")
 
     def _within(self, place: int, entry: Entry) -> None:
-        """A charge that an earlier one paid for."""
+        """Add a charge that an earlier one paid for in advance."""
         if entry.about not in self.openings:
-            self.problems.append(f"charge {place} is paid by no earlier one")
+            self.problems.append(f"charge {place} names no earlier charge that paid for it")
         elif "loss" in entry.body["within"]:
             self.within.setdefault(entry.about, []).append(loss_of(entry.body["within"]["loss"]))
 
@@ -150,13 +150,13 @@ class _Reading:
         self.answered.add(entry.about)
 
     def compare(self, state: sa.Row) -> None:  # type: ignore[type-arg]
-        """Hold the budget's own row, and the tables that are stored, against the entries."""
+        """Compare the budget's own row and the stored tables with the entries."""
         if orphans := sorted(set(self.digests) - self.answered):
             self.problems.append(f"there is a table of charge {orphans[0]} without an entry")
         if compared(json.loads(state.parts)) != compared(self.parts):
-            self.problems.append("what its row says of partitions is not what its charges add up to")
+            self.problems.append("the losses of partitions in its row are not those that its charges add up to")
         if failures_of(state) != self.failures:
-            self.problems.append("what its row says of failures is not what its entries say")
+            self.problems.append("the numbers of failures in its row are not those of its entries")
         for number, losses in self.within.items():
             opening = self.openings[number]
             if not accountant_named(opening["accountant"]).total(losses) <= loss_of(opening["limit"]):
@@ -164,16 +164,16 @@ class _Reading:
 
 
 def _sums(state: sa.Row, rows: Sequence[sa.Row], head: str, total: object) -> list[str]:  # type: ignore[type-arg]
-    """Whether the budget's row follows from its entries."""
+    """The differences between the budget's row and its entries."""
     problems = []
-    limit, opened = loss_of(json.loads(state.allowed)), json.loads(rows[0].body) if rows else {}
+    limit, opening = loss_of(json.loads(state.allowed)), json.loads(rows[0].body) if rows else {}
     if (state.number, state.head) != (len(rows), head):
         problems.append(f"its row counts {state.number} entries, and there are {len(rows)}: the last ones are missing")
-    if opened.get("limit") is None or loss_of(opened["limit"]) != limit or opened["accountant"] != state.accountant:
+    if opening.get("limit") is None or loss_of(opening["limit"]) != limit or opening["accountant"] != state.accountant:
         problems.append("its limit is not the one that it was made with")
-    spent = loss_of(json.loads(state.spent))
-    if spent != total:
-        problems.append(f"its row says {spent} was spent, and the charges add up to {total}")
-    if not spent <= limit:
-        problems.append(f"more than its limit was spent: {spent} of {limit}")
+    row_total = loss_of(json.loads(state.spent))
+    if row_total != total:
+        problems.append(f"its row says {row_total} was spent, and the charges add up to {total}")
+    if not row_total <= limit:
+        problems.append(f"more than its limit was spent: {row_total} of {limit}")
     return problems

@@ -1,7 +1,7 @@
-"""A witness: how far each budget of a ledger had come, kept outside the ledger's folder.
+"""A witness: the last entry of each budget of a ledger, in a file outside the ledger's folder.
 
-Whoever restores a backup of the ledger's folder, or copies an old file back, does not restore the witness, which then
-knows of charges that the ledger has lost. It only ever moves forward.
+If somebody restores a backup of the ledger's folder, or copies an old file back, the witness is not restored. It then
+has entries that the ledger has lost. The state in a witness only moves forward.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ TABLE = """CREATE TABLE IF NOT EXISTS seen (
 
 
 class Witness:
-    """What was last seen of a ledger. Input: path of the witness; place, where the ledger is (a path or URL)."""
+    """The last known state of a ledger. Input: path of the witness; place: path or URL of the ledger; its folder."""
 
     def __init__(self, path: Path, place: str, folder: Path | None) -> None:
         self._path, self._place = path.absolute(), place
         if folder is not None and self._path.parent.resolve().is_relative_to(folder.resolve()):
             raise InvalidArgument(
-                f"witness={str(path)!r} is in the ledger's own folder, where it would be put back together with it. "
-                "Choose a file elsewhere, best on another disk."
+                f"witness={str(path)!r} is in the ledger's own folder, so a backup would restore both together. "
+                "Choose a file in another folder, best on another disk."
             )
         with self._open(create=True) as connection:
             connection.execute(TABLE)
@@ -36,21 +36,21 @@ class Witness:
     def known_here(self) -> str | None:
         """The id of the ledger that was last seen in this place."""
         with self._open() as connection:
-            row = connection.execute("SELECT ledger FROM seen WHERE place = ? ORDER BY rowid DESC", (self._place,))
-            found = row.fetchone()
-        return None if found is None else str(found[0])
+            rows = connection.execute("SELECT ledger FROM seen WHERE place = ? ORDER BY rowid DESC", (self._place,))
+            latest = rows.fetchone()
+        return None if latest is None else str(latest[0])
 
     def check(self, ledger: str, budget: str, number: int, head: str, hash_at: Callable[[int], str | None]) -> None:
-        """Hold a budget's state against what was seen. Errors: LedgerDamaged."""
+        """Compare a budget's state with the last known one. Errors: LedgerDamaged."""
         with self._open() as connection:
-            found = connection.execute(
+            row = connection.execute(
                 "SELECT number, head FROM seen WHERE ledger = ? AND budget = ?", (ledger, budget)
             ).fetchone()
-        if found is not None:
-            check_forward(budget, (int(found[0]), str(found[1])), (number, head), hash_at)
+        if row is not None:
+            check_forward(budget, (int(row[0]), str(row[1])), (number, head), hash_at)
 
     def advance(self, ledger: str, budget: str, number: int, head: str) -> None:
-        """Remember a budget's state, unless a later one is known."""
+        """Record a budget's state, unless a later one is recorded."""
         with self._open() as connection:
             connection.execute(
                 "INSERT INTO seen VALUES (?, ?, ?, ?, ?) ON CONFLICT (ledger, budget) DO UPDATE "
@@ -76,20 +76,19 @@ class Witness:
             problem = str(error)
         if problem is not None:
             raise LedgerUnavailable(
-                f"The witness {str(self._path)!r} cannot be used ({problem}), so nothing tells whether the ledger is "
-                "the latest. Nothing is released."
+                f"The witness {str(self._path)!r} cannot be used ({problem}), so nobody knows whether this is the "
+                "latest copy of the ledger. Nothing is released."
             )
 
 
 def check_forward(
-    budget: str, seen: tuple[int, str], state: tuple[int, str], hash_at: Callable[[int], str | None]
+    budget: str, last: tuple[int, str], state: tuple[int, str], hash_at: Callable[[int], str | None]
 ) -> None:
-    """A book may only have grown since it was seen. Errors: LedgerDamaged."""
-    if state == seen:
+    """Check that a book has only grown since its last known entry. Errors: LedgerDamaged."""
+    if state == last:
         return
-    if state[0] < seen[0] or (state[0] == seen[0] and state[1] != seen[1]) or hash_at(seen[0]) != seen[1]:
+    if state[0] < last[0] or (state[0] == last[0] and state[1] != last[1]) or hash_at(last[0]) != last[1]:
         raise LedgerDamaged(
-            f"Budget {budget!r} had {seen[0]} entries, and the ledger that is there now does not hold them: an older "
-            "copy was put back, or it was changed. Charges are missing from it, so nothing is released. "
-            "Put the latest ledger back."
+            f"Budget {budget!r} had {last[0]} entries, and this ledger does not have them: it is an older copy, "
+            "or it was changed. Charges are missing from it, so nothing is released. Put the latest ledger back."
         )

@@ -51,11 +51,8 @@ class Partial:
 
 def partials(frame: Frame, units: Sequence[str], groups: Sequence[str], columns: Sequence[Partial]) -> Frame:
     """Stage 2: for each unit and group, the number of rows "n" and the sum of each integer column."""
-    sums = [
-        nw.col(p.rows).sum().fill_null(0).cast(nw.Int64).alias(p.units)
-        for p in columns
-        if p.total.kind in (TotalKind.VALUES, TotalKind.SUM, TotalKind.SQUARE, TotalKind.LOG, TotalKind.UNIT_SUM)
-    ]
+    summed = [p for p in columns if p.total.sums_rows]
+    sums = [nw.col(p.rows).sum().fill_null(0).cast(nw.Int64).alias(p.units) for p in summed]
     return frame.group_by(*units, *groups).agg(nw.len().cast(nw.Int64).alias("n"), *sums)
 
 
@@ -79,7 +76,7 @@ def enforced(
     if limits.max_groups is not None and _chosen(groups, limits, cells):
         frame = _preferred(frame, units, groups, salt, alone)
         frame = backend_of(frame).lowest(frame, "h", units, limits.max_groups)
-    if any(total.kind not in (TotalKind.UNITS, TotalKind.UNIT_SUM, TotalKind.DISTINCT) for total in totals):
+    if any(total.weighs_rows for total in totals):
         frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
         frame = _row_weights(frame, units, limits)
     engine = backend_of(frame)

@@ -13,8 +13,7 @@ from dpframe.plan import nodes
 from dpframe.plan.columns import Auto, Bounds, ColumnDomain, Table
 from dpframe.plan.nodes import Call, Name, Node
 from dpframe.plan.operations import clip_domain
-from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quantile, Sum
-from dpframe.plan.totals import ReleasedColumn
+from dpframe.plan.statistics import Aggregate, Count, CountDistinct, Mean, Quantile, ReleasedColumn, Sum
 from dpframe.plan.types import TIMES, Kind, cast_first, cast_to, kind, mean_type, show
 from dpframe.plan.unit_limits import UnitLimits
 

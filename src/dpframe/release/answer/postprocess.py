@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.arrays import Floats, Integers
-from dpframe.plan import Formula, ReleasedColumn, TotalKind
+from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.estimators import estimator_of
 
 __all__ = ["adds_up", "is_total", "known_nonnegative", "nonnegative", "rounded", "table_of"]
@@ -185,7 +185,7 @@ def is_total(output: ReleasedColumn) -> bool:
 
 def adds_up(output: ReleasedColumn) -> bool:
     """Whether the numbers of groups add up to the number of all; numbers of different values do not."""
-    return is_total(output) and output.totals[0][1].kind != TotalKind.DISTINCT
+    return is_total(output) and not output.totals[0][1].of_different_values
 
 
 def known_nonnegative(output: ReleasedColumn) -> bool:

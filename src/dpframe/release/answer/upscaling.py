@@ -75,9 +75,7 @@ def is_scaled_by(question: Question, limits: Limits) -> bool:
 
 def may_be_scaled(question: Question) -> str:
     """The sentence, before a release, about numbers that it may scale; empty if it scales none."""
-    if not _scalable(question) or any(
-        m.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in question.outputs for _, m in o.totals
-    ):
+    if not _scalable(question) or any(m.of_units for o in question.outputs for _, m in o.totals):
         return ""  # where units are counted, groups are limited too
     names = ", ".join(output.name for output in question.outputs if is_scaled(output))
     return (

@@ -22,7 +22,7 @@ from dpframe import engine
 from dpframe.arrays import Floats
 from dpframe.budget import Loss, read_epsilon
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Bounds, Limits, Question, TotalKind, limits_in_words, number, open_bounds_of
+from dpframe.plan import Bounds, Limits, Question, limits_in_words, number, open_bounds_of
 from dpframe.plan.steps import MOST
 from dpframe.release.answer import RemainingRows
 from dpframe.release.auto.clipping_bounds import as_typed, choose_bounds
@@ -213,13 +213,13 @@ def _distinct(question: Question) -> dict[str, Question]:
         total.column.id: replace(question, aggregates=(one,))
         for one, output in zip(question.aggregates, question.outputs, strict=True)
         for _, total in output.totals
-        if total.kind == TotalKind.DISTINCT and total.column is not None
+        if total.of_different_values and total.column is not None
     }
 
 
 def _parts(question: Question, rest: Price, also: Collection[str] = ()) -> dict[str, Fraction]:
     """The histograms and numbers of different values that can matter, with their parts of the price."""
-    by_units = [m.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in question.outputs for _, m in o.totals]
+    by_units = [m.of_units for o in question.outputs for _, m in o.totals]
     ratios = _ratios(question)
     weights = {} if all(by_units) else {"rows": MODEL.part_of_rows}
     if question.by and question.cells != 1:
@@ -317,7 +317,7 @@ def expected_errors(
 
 def _candidates(question: Question, unit_sizes: UnitSizes) -> list[Limits]:
     """Limits to try, four to an octave (one if several limits are combined), up to about the largest sizes."""
-    by_units = {m.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM) for o in question.outputs for _, m in o.totals}
+    by_units = {m.of_units for o in question.outputs for _, m in o.totals}
     rows, groups, peaks = unit_sizes.sizes
     several = unit_sizes.groups is not None
     totals: list[int | None] = list(_steps(_largest(rows), 4 if several else 1)) if False in by_units else [None]

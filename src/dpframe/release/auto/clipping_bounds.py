@@ -8,20 +8,19 @@ together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from narwhals.dtypes import DType
 
 from dpframe import engine
 from dpframe.arrays import Floats, Integers
-from dpframe.plan import TIMES, Bounds, Column, Formula, Kind, Question, integer_range, is_whole, kind, moment
+from dpframe.plan import TIMES, Bounds, Column, Kind, Question, integer_range, is_whole, kind, moment
 from dpframe.release.auto.model import MODEL
 from dpframe.release.auto.noisy_histograms import noisy_histogram
 from dpframe.release.auto.value_histograms import find_scales, read_values, somebody_between
+from dpframe.release.estimators import BinnedValues, estimator_of
 from dpframe.release.pricing import Price
 
 __all__ = ["Clipping", "as_typed", "choose_bounds"]
@@ -64,7 +63,7 @@ def choose_bounds(question: Question, name: str, price: Price, rest: Price) -> C
     if not scales.seen or not somebody_between(counts, scale):
         return Clipping(_inside(_default(column), column), seen=False)
     cases = read_values(counts, scale, scales)
-    best = _best(question, column, _Values.of(scales.edges, cases, scale, whole=whole), rest)
+    best = _best(question, column, BinnedValues.of(scales.edges, cases, scale, whole=whole), rest)
     return Clipping(_inside(best, column), seen=True)
 
 
@@ -91,7 +90,7 @@ def _default(column: Column) -> Bounds:
 # The range
 
 
-def _best(question: Question, column: Column, values: _Values, rest: Price) -> Bounds:
+def _best(question: Question, column: Column, values: BinnedValues, rest: Price) -> Bounds:
     """The pair of edges with the smallest expected error beside the best in hindsight.
 
     The best pair depends on the values, and the histograms leave several cases open. If the column has several
@@ -105,130 +104,34 @@ def _best(question: Question, column: Column, values: _Values, rest: Price) -> B
         if not any(m.column is not None and m.column.id == column.id for _, m in output.totals):
             continue
         rank = output.totals[0][1].rank
-        if output.formula in _ERRORS:
-            errors = _ERRORS[output.formula](values, first, last, noise[:, None])
-        elif rank is not None:
+        errors = estimator_of(output).clipping_error(values, first, last, noise[:, None])
+        if rank is not None:
             errors = (
                 _of_quantile(values, first, last, float(rank)) if question.cells == 1 else _of_all(values, first, last)
             )
-        else:
+        if errors is None:
             continue
         errors = errors + _NO_ERROR
         total += np.log(np.mean(errors / errors.min(axis=1, keepdims=True), axis=0))
     at = int(np.argmin(total))
-    return values.rounded(first[at], last[at])
+    return _rounded(values, first[at], last[at])
 
 
-@dataclass(frozen=True)
-class _Values:
-    """Parts of the units (cases by bins) between edges, and how many units there are in each case.
+def _rounded(values: BinnedValues, low: int, high: int) -> Bounds:
+    """A pair of edges as bounds, widened a little to numbers with few digits, as the bins at either end allow.
 
-    The errors below are arrays of cases by pairs of edges; edges have numbers.
+    An end that is tiny beside the width is set to zero.
     """
-
-    edges: Floats
-    parts: Floats
-    units: Floats
-    scale: float  # of the noise in a bin
-    whole: bool
-
-    @classmethod
-    def of(cls, edges: Floats, cases: Floats, scale: float, *, whole: bool) -> _Values:
-        units = np.maximum(cases.sum(axis=1), 1.0)
-        return cls(edges, cases / units[:, None], units, scale, whole)
-
-    @cached_property
-    def ends(self) -> Floats:
-        """Where the bins begin and end; those below and above all edges are as wide as those next to them."""
-        first, last = 2 * self.edges[:1] - self.edges[1:2], 2 * self.edges[-1:] - self.edges[-2:-1]
-        return np.concatenate([first, self.edges, last])
-
-    @cached_property
-    def middles(self) -> Floats:
-        """Values that stand for the bins."""
-        return np.asarray((self.ends[1:] + self.ends[:-1] - self.whole) / 2)
-
-    @cached_property
-    def inside(self) -> Floats:
-        """The variance of the values of a bin, if they are evenly spread."""
-        return np.asarray((np.diff(self.ends) ** 2 - self.whole) / 12)
-
-    @cached_property
-    def highs(self) -> Floats:
-        """The largest values below the edges."""
-        return self.edges - self.whole
-
-    def lost(self, low: Integers, high: Integers) -> Floats:
-        """How far values are beyond a pair of edges, on average."""
-        below = self.parts @ np.maximum(self.edges - self.middles[:, None], 0.0)
-        above = self.parts @ np.maximum(self.middles[:, None] - self.highs, 0.0)
-        return np.asarray(below[:, low] + above[:, high])
-
-    def rounded(self, low: int, high: int) -> Bounds:
-        """A pair of edges as bounds, widened a little to numbers with few digits, as the bins at either end allow.
-
-        An end that is tiny beside the width is set to zero.
-        """
-        ends, nothing = [], _NOTHING * float(self.highs[high] - self.edges[low])
-        for at, value, outward in ((low, self.edges[low], -1), (high, self.highs[high], 1)):
-            near = np.diff(self.edges[max(at - 1, 0) : at + 2]).min()
-            step = Fraction(10) ** (math.floor(math.log10(near)) - 1)
-            value = 0.0 if abs(value) < nothing else float(value)
-            ends.append(float((math.floor if outward < 0 else math.ceil)(Fraction(value) / step) * step))
-        return Bounds(*ends)
+    ends, nothing = [], _NOTHING * float(values.highs[high] - values.edges[low])
+    for at, value, outward in ((low, values.edges[low], -1), (high, values.highs[high], 1)):
+        near = np.diff(values.edges[max(at - 1, 0) : at + 2]).min()
+        step = Fraction(10) ** (math.floor(math.log10(near)) - 1)
+        value = 0.0 if abs(value) < nothing else float(value)
+        ends.append(float((math.floor if outward < 0 else math.ceil)(Fraction(value) / step) * step))
+    return Bounds(*ends)
 
 
-def _of_mean(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
-    return np.hypot(values.lost(low, high), noise * (values.highs[high] - values.edges[low]) / 2)
-
-
-def _of_sum(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
-    most = np.maximum(np.abs(values.edges[low]), np.abs(values.highs[high]))
-    return np.hypot(values.lost(low, high), noise * most)
-
-
-def _of_variance(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
-    return _variance(values, low, high, noise)[0]
-
-
-def _of_deviation(values: _Values, low: Integers, high: Integers, noise: Floats) -> Floats:
-    error, variance = _variance(values, low, high, noise)
-    return np.asarray(error / (np.sqrt(variance) + np.sqrt(variance + error) + 1e-300))
-
-
-def _variance(values: _Values, low: Integers, high: Integers, noise: Floats) -> tuple[Floats, Floats]:
-    """The error of a variance, from clipping and noise, and the variance itself.
-
-    The release measures squares less h²/2, a sum and a count, where h is half the width of the bounds. Let v be the
-    clipped variance, and m the distance of the clipped mean from the middle. Relative noise of 1 in each of the three
-    moves v by h²/2, by 2·m·h and by v - m² - h²/2.
-    """
-    about = float((values.parts @ values.middles).mean())
-    middles, edges, highs = (x - about for x in (values.middles, values.edges, values.highs))
-    below, above = middles[:, None] < edges, middles[:, None] > highs
-
-    def moment(plain: Floats, power: int) -> Floats:  # of the clipped values
-        from_below = values.parts @ ((edges**power - plain[:, None]) * below)
-        from_above = values.parts @ ((highs**power - plain[:, None]) * above)
-        return np.asarray((values.parts @ plain)[:, None] + from_below[:, low] + from_above[:, high])
-
-    squares = middles**2 + values.inside
-    variance = np.maximum(values.parts @ squares - (values.parts @ middles) ** 2, 0.0)[:, None]
-    mean, half = moment(middles, 1), (highs[high] - edges[low]) / 2
-    remaining, off = moment(squares, 2) - mean**2, mean - (highs[high] + edges[low]) / 2
-    shift = np.sqrt((half**2 / 2) ** 2 + (2 * off * half) ** 2 + (remaining - off**2 - half**2 / 2) ** 2)
-    return np.hypot(variance - remaining, noise * shift), variance
-
-
-_ERRORS: dict[Formula, Callable[[_Values, Integers, Integers, Floats], Floats]] = {
-    Formula.MEAN: _of_mean,
-    Formula.SUM: _of_sum,
-    Formula.VAR: _of_variance,
-    Formula.STD: _of_deviation,
-}
-
-
-def _of_quantile(values: _Values, low: Integers, high: Integers, rank: float) -> Floats:
+def _of_quantile(values: BinnedValues, low: Integers, high: Integers, rank: float) -> Floats:
     """Error of a quantile: its distance from the candidates between two edges, and the distance between candidates."""
     bins, fewest = len(values.middles), MODEL.beyond_extreme / values.units
     at = np.clip(rank, fewest, 1 - fewest)
@@ -246,7 +149,7 @@ def _of_quantile(values: _Values, low: Integers, high: Integers, rank: float) ->
     return np.asarray(np.hypot(below + above, apart / math.sqrt(12)))
 
 
-def _of_all(values: _Values, low: Integers, high: Integers) -> Floats:
+def _of_all(values: BinnedValues, low: Integers, high: Integers) -> Floats:
     """Error of quantiles of many groups, for which most values matter: the width, with a penalty for values outside."""
     cumulative = np.cumsum(values.parts, axis=1)[:, :-1]
     tail = MODEL.outside_tail

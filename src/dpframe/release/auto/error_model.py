@@ -21,7 +21,7 @@ import numpy as np
 
 from dpframe.arrays import Floats
 from dpframe.engine import NODES
-from dpframe.plan import Formula, Limits, Question, ReleasedColumn, Total, TotalKind
+from dpframe.plan import Formula, Limits, Question, ReleasedColumn, Total
 from dpframe.release.answer import RemainingRows, is_scaled, is_scaled_by
 from dpframe.release.auto.distinct_values import Shared
 from dpframe.release.auto.model import MODEL
@@ -149,7 +149,7 @@ class Expected:
         return deviation / (float(total.grid.magnitude or 1) * 2**total.fraction * size) if size else 0.0
 
     def _size(self, noise: Noise, limits: Limits) -> float:
-        bound = self._bound(limits, noise.allotment.total.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM))
+        bound = self._bound(limits, noise.allotment.total.of_units)
         return float(bound.l2 if noise.mechanism.by_l2 else bound.l1)
 
     def _bound(self, limits: Limits, by_units: bool) -> Sensitivity:
@@ -227,7 +227,7 @@ class Expected:
             columns = np.array([*errors.values()]) + 1e-12  # one that is exact leaves the others to decide
             results.append((_geometric_mean(columns, np.full(len(columns), 1 / len(columns))), kind, errors))
         score, kind, errors = min(results, key=lambda one: one[0])
-        return score, kind, {o.name: errors[o.name] * _reach(o) for o in offer.question.outputs}
+        return score, kind, {o.name: errors[o.name] * estimator_of(o).reach(o) for o in offer.question.outputs}
 
     def _suppression(self, plan: NoisePlan, under_limits: _RowsUnderLimits) -> Floats:
         """Probability that each group is suppressed, in each case, by the rule for keys found in the data.
@@ -261,12 +261,12 @@ class Expected:
         spread = [noise[total.key] for _, total in output.totals]
         shares, present = self._groups.shares(), self._presences
         if estimator_of(output).adds_up:
-            kind = output.totals[0][1].kind
+            counted = output.totals[0][1]
             shortfall, there = under_limits.of_rows - under_limits.rows, under_limits.of_rows
-            if kind in (TotalKind.UNITS, TotalKind.UNIT_SUM):
+            if counted.of_units:
                 shortfall, there = under_limits.of_presences - under_limits.presences, under_limits.of_presences
-            if kind == TotalKind.DISTINCT:
-                shortfall, there = self._values(output.totals[0][1], under_limits)
+            if counted.of_different_values:
+                shortfall, there = self._values(counted, under_limits)
             scale = factor if is_scaled(output) else 1.0
             if scale > 1:  # remaining bias: the factor is not that of this case, and groups differ
                 shortfall = np.hypot(there - scale * under_limits.rows, MODEL.unlike_groups * shortfall)
@@ -364,15 +364,3 @@ def _geometric_mean(errors: Floats, odds: Floats) -> float:
     groups, 15 of 19 in found ones, and for 34 of 38 and 11 of 18 means.
     """
     return float(np.prod(errors**odds))
-
-
-def _reach(output: ReleasedColumn) -> float:
-    """The unit of relative errors (column unit): the largest value of a row, or half the width of the bounds."""
-    if output.formula is Formula.COUNT or (output.formula is not Formula.SUM and output.bounds is None):
-        return 1.0
-    if output.formula is Formula.SUM:
-        ((_, total),) = output.totals
-        return float(total.grid.magnitude * total.grid.step)
-    assert output.bounds is not None
-    half = (float(output.bounds.upper) - float(output.bounds.lower)) / 2 * output.ticks
-    return half**2 if output.formula is Formula.VAR else half

@@ -10,7 +10,7 @@ from dpframe.arrays import Floats
 from dpframe.engine import ONE
 from dpframe.errors import UnsupportedOperation
 from dpframe.noise import bits, rounded_laplace
-from dpframe.plan import Question, TotalKind
+from dpframe.plan import Question
 from dpframe.release.pricing import EpsilonFromRho, Price
 from dpframe.theory.formulas.sensitivity import Relation
 
@@ -50,9 +50,7 @@ def noisy_values(price: Price, question: Question) -> tuple[float, float]:
     """
     raw = engine.totals(question, int(bits.random_words(1)[0]))
     numbers = [
-        v.sum()
-        for allotment, v in zip(question.read, raw.values, strict=True)
-        if allotment.total.kind == TotalKind.DISTINCT
+        v.sum() for allotment, v in zip(question.read, raw.values, strict=True) if allotment.total.of_different_values
     ]
     scale = price.laplace_scale(question.unit_limits.contribution("n_unique").rows)
     (noisy,) = np.asarray(np.array(numbers) + rounded_laplace(scale, 1), np.float64)

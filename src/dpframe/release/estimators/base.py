@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.plan import Formula, ReleasedColumn, Total
+from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared
 from dpframe.release.pricing import NoisePlan
 
@@ -80,6 +81,19 @@ class Estimator(ABC):
         Input:  rows: how many values each group is assumed to have; None without an assumption
         Output: the error; None if it depends on the data and rows is None
         """
+
+    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
+        """An error for each pair of bounds that dp.Auto() may choose, from clipping and noise together.
+
+        Input:  values: cases of what the column may hold; low, high: pairs of its edges, by number; noise: standard
+                deviation of a total's noise, divided by its sensitivity and by the number of units, in each case
+        Output: cases by pairs (unit of the statistic); None where bounds do not matter, or are refused as dp.Auto()
+        """
+        return None
+
+    def reach(self, output: ReleasedColumn) -> float:
+        """The unit in which dp.Auto() compares errors: here half the width of the bounds, or 1 without bounds."""
+        return 1.0 if output.bounds is None else half_width(output) * output.ticks
 
 
 def real(total: Total, noisy: Noisy) -> Any:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, reaches, scales
 from dpframe.release.estimators.sampling import mean_population
@@ -76,6 +77,9 @@ class MeanEstimator(Estimator):
         pull = (plan.of(total).deviation / half) ** 2 / least
         pull_error = expected(plan, [(1.0, total)], count, half, rows, alpha * (1 - ASIDE), 2 * half, pull)
         return min(pull_error, max(mean, half)) * output.ticks
+
+    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
+        return np.hypot(values.lost(low, high), noise * (values.highs[high] - values.edges[low]) / 2)
 
 
 def compared_means(output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:

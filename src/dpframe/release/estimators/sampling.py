@@ -1,9 +1,9 @@
 """Intervals for the population: noise and the sampling of people together.
 
 The people of a table are taken as a random sample of a large population, each with all their rows. A released total has
-the error noise + sampling. The two are independent. The sampling error is a sum over people, hence about normal (central
-limit theorem), with the variance that `dpframe.plan.moments` explains. This variance is not known; a noisy one is. So a
-tenth of alpha is spent on an upper end of it, and the rest on the error itself.
+two errors, noise and sampling, and they are independent. The sampling error is a sum over people. So it is about normal
+(central limit theorem), with the variance that `dpframe.plan.moments` explains. This variance is not known; a noisy one
+is. So a tenth of alpha is spent on an upper end of it, and the rest on the error itself.
 
 A value fits the release if noise and a normal error of that deviation together reach its distance from the released
 number with probability at least alpha. Where the variance follows from the value itself, it is that of the value which

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, real
+from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.margins import error_of_part
 from dpframe.release.estimators.sampling import total_population
 from dpframe.release.pricing import AddsNoise, DiscreteLaplace, Gaussian, NoisePlan
@@ -45,9 +46,25 @@ class SumEstimator(Estimator):
         """The error before and after a release: it does not depend on the data."""
         return _direct_error(output, plan, alpha) * output.ticks
 
+    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
+        most = np.maximum(np.abs(values.edges[low]), np.abs(values.highs[high]))
+        return np.hypot(values.lost(low, high), noise * most)
+
+    def reach(self, output: ReleasedColumn) -> float:
+        """The largest value of a row (column unit)."""
+        ((_, total),) = output.totals
+        return float(total.grid.magnitude * total.grid.step)
+
 
 class CountEstimator(SumEstimator):
     """The noisy total, rounded to a whole number."""
+
+    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
+        return None
+
+    def reach(self, output: ReleasedColumn) -> float:
+        """One row."""
+        return 1.0
 
 
 def _whole(total: Total, noisy: Noisy) -> Any:

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframe.arrays import Floats
+from dpframe.arrays import Floats, Integers
 from dpframe.plan import ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, divisors, expected, farthest, reaches
 from dpframe.release.estimators.mean import bounded_mean, compared_means, is_heavy, mean_interval
 from dpframe.release.pricing import NoisePlan
 
-__all__ = ["StandardDeviationEstimator", "VarianceEstimator"]
+__all__ = ["StandardDeviationEstimator", "VarianceEstimator", "variance_interval"]
 
 
 class VarianceEstimator(Estimator):
@@ -30,7 +31,7 @@ class VarianceEstimator(Estimator):
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The variances that fit, widened to hold the released number, whose mean may be clipped to its bounds."""
-        low, high = (end * output.ticks for end in _variance_interval(output, plan, alpha, parts))
+        low, high = (end * output.ticks for end in variance_interval(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
@@ -45,6 +46,13 @@ class VarianceEstimator(Estimator):
         """The error for any values inside their bounds: see `_expected_error`."""
         return None if rows is None else _expected_error(output, plan, alpha, rows) * output.ticks
 
+    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
+        return _clipped_variance(values, low, high, noise)[0]
+
+    def reach(self, output: ReleasedColumn) -> float:
+        """The largest variance that the bounds allow (square of the column unit)."""
+        return (half_width(output) * output.ticks) ** 2
+
 
 class StandardDeviationEstimator(Estimator):
     """The root of the variance."""
@@ -58,7 +66,7 @@ class StandardDeviationEstimator(Estimator):
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
     ) -> Interval:
         """The roots of the variances that fit."""
-        low, high = (np.sqrt(end) * output.ticks for end in _variance_interval(output, plan, alpha, parts))
+        low, high = (np.sqrt(end) * output.ticks for end in variance_interval(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:
@@ -75,6 +83,10 @@ class StandardDeviationEstimator(Estimator):
         The error is that large only if values hardly differ. After a release, the interval is often far narrower.
         """
         return None if rows is None else float(np.sqrt(_expected_error(output, plan, alpha, rows))) * output.ticks
+
+    def clipping_error(self, values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> Floats | None:
+        error, variance = _clipped_variance(values, low, high, noise)
+        return np.asarray(error / (np.sqrt(variance) + np.sqrt(variance + error) + 1e-300))
 
 
 def _variance(output: ReleasedColumn, noisy: Noisy) -> Any:
@@ -118,7 +130,7 @@ def _divisor(output: ReleasedColumn, parts: Parts) -> Floats:
     return np.asarray(number / np.maximum(number - output.ddof, 1.0))
 
 
-def _variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+def variance_interval(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
     """The variances that fit, for any mean and any divisor in their own intervals.
 
     With probability 1 - alpha/50 the mean is in its interval, which bounds (released - m)² and the weights of z and w.
@@ -167,3 +179,27 @@ def _expected_error(output: ReleasedColumn, plan: NoisePlan, alpha: float, rows:
         least, most = (float(x) for x in divisors(np.array(rows - error), np.array(rows + error)))
         variance = min(variance * most + half**2 * (most - least), half**2 * most)
     return variance
+
+
+def _clipped_variance(values: BinnedValues, low: Integers, high: Integers, noise: Floats) -> tuple[Floats, Floats]:
+    """The error of a variance, from clipping and noise, and the variance itself.
+
+    The release measures squares less h²/2, a sum and a count, where h is half the width of the bounds. Let v be the
+    clipped variance, and m the distance of the clipped mean from the middle. Relative noise of 1 in each of the three
+    moves v by h²/2, by 2·m·h and by v - m² - h²/2.
+    """
+    about = float((values.parts @ values.middles).mean())
+    middles, edges, highs = (x - about for x in (values.middles, values.edges, values.highs))
+    below, above = middles[:, None] < edges, middles[:, None] > highs
+
+    def moment(plain: Floats, power: int) -> Floats:  # of the clipped values
+        from_below = values.parts @ ((edges**power - plain[:, None]) * below)
+        from_above = values.parts @ ((highs**power - plain[:, None]) * above)
+        return np.asarray((values.parts @ plain)[:, None] + from_below[:, low] + from_above[:, high])
+
+    squares = middles**2 + values.inside
+    variance = np.maximum(values.parts @ squares - (values.parts @ middles) ** 2, 0.0)[:, None]
+    mean, half = moment(middles, 1), (highs[high] - edges[low]) / 2
+    remaining, off = moment(squares, 2) - mean**2, mean - (highs[high] + edges[low]) / 2
+    shift = np.sqrt((half**2 / 2) ** 2 + (2 * off * half) ** 2 + (remaining - off**2 - half**2 / 2) ** 2)
+    return np.hypot(variance - remaining, noise * shift), variance

@@ -1,4 +1,4 @@
-"""Tables as people read them: a released long table laid out as a crosstab, and as the user's kind of table."""
+"""Layout of released tables: a long table as a crosstab, and in the user's kind of table."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ ALL = "All"  # the name of a margin, as in pandas
 Key = tuple[Any, ...]
 
 
-CellColumns = tuple[NDArray[np.object_], Floats, Floats]  # of each row of the long table: its number, and the two ends
-Merged = Callable[[NDArray[Any]], tuple[int | float | None, float, float]]  # what rows of it make together
+CellColumns = tuple[NDArray[np.object_], Floats, Floats]  # value, lower and upper end of each row of the long table
+Merged = Callable[
+    [NDArray[Any]], tuple[int | float | None, float, float]
+]  # rows of it → value and ends of their margin
 
 
 @dataclass(frozen=True)
 class Crosstab:
     """A crosstab: keys down and across, margins last, and in each cell a number with the ends of its interval.
 
-    `values` are Python's numbers, None where one is suppressed or there is no cell; ends are NaN where they are not
-    known. `sizes` is how many rows and how many columns are no margins; `whole`, whether all numbers are integers.
+    `values` are Python numbers, None if a number is suppressed or there is no cell. `lower` and `upper` are NaN if they
+    are not known. `sizes` counts the rows and the columns without margins. `whole`: whether all numbers are integers.
     """
 
     down: tuple[str, ...]
@@ -45,7 +47,7 @@ class Crosstab:
 
     @cached_property
     def numbers(self) -> Floats:
-        """The numbers as floats, NaN where there is none."""
+        """The numbers as floats, NaN for a missing number."""
         return self.values.astype(np.float64)
 
     @cached_property
@@ -57,7 +59,7 @@ class Crosstab:
 def grid_of(
     table: pl.DataFrame, by: Sequence[str], layout: Layout, cells: CellColumns, merged: Merged, *, whole: bool
 ) -> Crosstab:
-    """The crosstab of a long table, with its margins, or as parts of them where the layout says so."""
+    """The crosstab of a long table, with margins or as parts of the margins, as the layout says."""
     across = layout.across
     down = tuple(name for name in by if name not in across)
     (rows, lines), (columns, stacks) = _lines(table, down), _lines(table, across)
@@ -83,25 +85,25 @@ def grid_of(
 
 
 def _lines(table: pl.DataFrame, names: Sequence[str]) -> tuple[list[Key], list[NDArray[Any]]]:
-    """The different keys of some columns, in order, and the rows of the long table that have each."""
+    """The distinct keys of some columns, in order, and for each the positions of its rows in the long table."""
     at = unlike("at", set(names))
-    found = table.select(names).with_row_index(at).group_by(names, maintain_order=True).agg(at)
-    return found.select(names).rows(), [rows.to_numpy() for rows in found.get_column(at)]
+    groups = table.select(names).with_row_index(at).group_by(names, maintain_order=True).agg(at)
+    return groups.select(names).rows(), [rows.to_numpy() for rows in groups.get_column(at)]
 
 
 def _shares(grid: Crosstab, layout: Layout) -> Crosstab:
-    """Each number as a part of its row, its column or the total, with the margins that `pd.crosstab` then has.
+    """Each number divided by its row margin, its column margin or the total, with the margins of `pd.crosstab`.
 
-    Null where the whole is not above 0. With a part within e and a whole N within f, true / true differs from the
-    released ratio by at most (e + true ratio · f) / N, and the true ratio is at most 1 and at most the released one
-    plus that.
+    A number is null if the margin is not above 0. Let a number have an error of at most e, and the margin N an error of
+    at most f. Then the true ratio differs from the released ratio by at most (e + true ratio · f) / N. The true ratio
+    is at most 1, and at most the released ratio plus that error.
     """
     of = {"index": np.s_[:, -1:], "columns": np.s_[-1:, :], "all": np.s_[-1:, -1:]}[layout.normalize]
-    whole, error_of_whole = np.where(grid.numbers[of] > 0, grid.numbers[of], np.nan), grid.errors[of]
-    ratio, error = grid.numbers / whole, (grid.errors + error_of_whole) / whole
+    margin, error_of_margin = np.where(grid.numbers[of] > 0, grid.numbers[of], np.nan), grid.errors[of]
+    ratio, error = grid.numbers / margin, (grid.errors + error_of_margin) / margin
     for _ in range(8):
         most = np.minimum(1.0, np.maximum(ratio, 0.0) + error)
-        error = np.minimum(error, (grid.errors + most * error_of_whole) / whole)
+        error = np.minimum(error, (grid.errors + most * error_of_margin) / margin)
     values = ratio.astype(np.object_)
     values[np.isnan(ratio)] = None
     height = None if layout.margins and layout.normalize != "columns" else -1
@@ -117,7 +119,7 @@ def _shares(grid: Crosstab, layout: Layout) -> Crosstab:
 
 
 def laid_out(table: pl.DataFrame, kind: Kind, grid: Crosstab | None) -> Any:
-    """The released table, as a grid where there is one, as the user's kind of table."""
+    """The released table in the user's kind of table; as a crosstab if there is a grid."""
     if grid is None:
         return as_kind(table, kind)
     if kind == "pandas":
@@ -143,14 +145,14 @@ def _index(pd: Any, keys: list[Key], names: Sequence[str]) -> Any:
 
 
 def _margin(keys: list[Key]) -> Key:
-    """The key of a margin: "All", or with underscores after it where that is a key already."""
+    """The key of a margin: "All", followed by underscores if there is such a key."""
     name = unlike(ALL, {key[0] for key in keys})
     return (name, *[""] * (len(keys[0]) - 1 if keys else 0))
 
 
-def unlike(name: str, taken: set[Any]) -> str:
-    """A name, with underscores after it where it is taken."""
-    while name in taken:
+def unlike(name: str, names: set[Any]) -> str:
+    """A name that is not among `names`: underscores are appended until it differs from all of them."""
+    while name in names:
         name += "_"
     return name
 
@@ -159,7 +161,7 @@ def unlike(name: str, taken: set[Any]) -> str:
 
 
 def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
-    """One column for each key across; the keys down are texts where a margin stands among them."""
+    """A Polars table with one column for each key across; keys down become text if there is a margin."""
     height, width = grid.sizes
     labels = _labels(grid.columns[:width], set(grid.down))
     if len(grid.columns) > width:
@@ -169,16 +171,16 @@ def _polars(table: pl.DataFrame, grid: Crosstab) -> pl.DataFrame:
         bottom = pl.DataFrame({name: [part] for name, part in zip(grid.down, grid.rows[-1], strict=True)})
         keys = pl.concat([keys.with_columns(pl.all().cast(pl.String)), bottom])
     dtype = pl.Int64() if grid.whole else pl.Float64()
-    named = zip(labels, grid.values.T.tolist(), strict=True)
-    return keys.with_columns([pl.Series(label, values, dtype=dtype) for label, values in named])
+    series = zip(labels, grid.values.T.tolist(), strict=True)
+    return keys.with_columns([pl.Series(label, values, dtype=dtype) for label, values in series])
 
 
-def _labels(keys: list[Key], taken: set[str]) -> list[str]:
-    """Keys as different column names: ("a", 1) is "a, 1"; underscores tell apart what would look alike."""
-    labels, taken = [], set(taken)
+def _labels(keys: list[Key], names: set[str]) -> list[str]:
+    """Keys as distinct column names: ("a", 1) becomes "a, 1"; underscores distinguish equal names."""
+    labels, names = [], set(names)
     for key in keys:
-        labels.append(unlike(label_of(key), taken))
-        taken.add(labels[-1])
+        labels.append(unlike(label_of(key), names))
+        names.add(labels[-1])
     return labels
 
 

@@ -1,4 +1,4 @@
-"""How exact a release is, as tables: the error of each number, and the noise of each total."""
+"""Tables about the accuracy of a release: the error of each number, and the noise of each total."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["error_table", "largest_errors", "noise_table"]
 def error_table(numbers: Numbers, alpha: float, rows: float | None = None) -> pl.DataFrame:
     """One row per group and released column: the keys, column, value, error, lower, upper; see `Release.accuracy`.
 
-    The keys come first, and are named as `keys_beside` says.
+    The keys come first, with the names of `keys_beside`.
     """
     parts, by = [], keys_beside(numbers.by)
     keys = numbers.long.select(pl.col(old).alias(new) for old, new in zip(numbers.by, by, strict=True))
     for output in numbers.outputs:
         value = _floats(numbers.shown.get_column(output.name))
         lower, upper = intervals(numbers, output, alpha, rows)
-        known = pl.DataFrame({"column": [output.name] * len(value), "value": value, "lower": lower, "upper": upper})
-        parts.append(pl.concat([keys, known], how="horizontal") if by else known)
-    if not parts:  # keys alone
+        block = pl.DataFrame({"column": [output.name] * len(value), "value": value, "lower": lower, "upper": upper})
+        parts.append(pl.concat([keys, block], how="horizontal") if by else block)
+    if not parts:  # The release has keys alone.
         parts = [keys.clear().with_columns(column=pl.lit(""), value=0.0, lower=0.0, upper=0.0)]
     long = pl.concat(parts).with_columns(pl.col("lower", "upper").fill_nan(None))
     if numbers.layout.margins and not numbers.layout.normalize:
         long = pl.concat([long.with_columns(pl.col(by).cast(pl.String)), margin_errors(numbers, alpha)])
     error = pl.max_horizontal(pl.col("value") - pl.col("lower"), pl.col("upper") - pl.col("value"))
     error = pl.when(pl.col("value").is_not_null()).then(error)
-    ends = pl.when(pl.col("value").is_not_null()).then(pl.col("lower", "upper"))  # a suppressed group has none
+    ends = pl.when(pl.col("value").is_not_null()).then(pl.col("lower", "upper"))  # A suppressed group has none.
     for output in numbers.outputs:
         if not estimator_of(output).is_number:
             fewer = rows_fewer(output, numbers.noise, alpha)
@@ -42,13 +42,13 @@ def error_table(numbers: Numbers, alpha: float, rows: float | None = None) -> pl
 
 
 def largest_errors(numbers: Numbers, alpha: float) -> list[tuple[str, float]]:
-    """The largest error of each released column, where it is known."""
+    """The largest error of each released column; columns without a known error are left out."""
     errors = error_table(numbers, alpha).group_by("column", maintain_order=True).agg(pl.col("error").max())
     return [(name, error) for name, error in errors.iter_rows() if error is not None]
 
 
 def _floats(column: pl.Series) -> pl.Series:
-    """A released column as floats, null where it holds texts."""
+    """A released column as floats; a column of texts becomes null."""
     if column.dtype in (pl.String, pl.Enum):
         return pl.Series(column.name, [None] * len(column), dtype=pl.Float64)
     return column.cast(pl.Float64)
@@ -61,8 +61,8 @@ def noise_table(outputs: tuple[ReleasedColumn, ...], plan: NoisePlan) -> pl.Data
     for noise in plan.noises:
         unit = float(noise.allotment.total.unit)
         for name in noise.allotment.names:
-            meant = name.removesuffix(".other") if noise.allotment.total.collects else name
-            aggregate = formulas.get(meant, noise.allotment.total.kind)
+            output_name = name.removesuffix(".other") if noise.allotment.total.collects else name
+            aggregate = formulas.get(output_name, noise.allotment.total.kind)
             decides = plan.threshold if plan.decided_by is noise.allotment else None
             rows.append((name, aggregate, noise.label, noise.scale * unit, decides))
     schema = {"column": pl.String, "aggregate": pl.String, "mechanism": pl.String, "scale": pl.Float64}

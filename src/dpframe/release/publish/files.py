@@ -1,4 +1,4 @@
-"""Released tables as files and markup, each with what a reader needs to know of its noise."""
+"""Released tables as files and markup, with their privacy statements and margins of error."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from dpframe.release.publish.crosstab import Crosstab, Key
 
 __all__ = ["check_installed", "grid_html", "long_html", "write_excel", "write_parquet"]
 
-_FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # in the name of a sheet, which has at most 31 characters
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # what XML, and so Excel, has no sign for
+_FORBIDDEN = re.compile(r"[\[\]:*?/\\']")  # not allowed in the name of a sheet, which has at most 31 characters
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # characters that XML, and so Excel, cannot hold
 STATEMENT = b"dpframe.privacy_statement"  # the key of the statement in the metadata of a Parquet file
-_ROWS = 60  # of a table in a notebook
+_ROWS = 60  # the largest number of rows of a table in a notebook
 _SMALL = "font-size:75%;opacity:.7;white-space:nowrap"
 _WIDE = "overflow-x:auto;margin:.6em 0"  # a wide table scrolls in its place
 _CELL = "text-align:right;padding:.15em .6em"
@@ -31,21 +31,21 @@ _HEAD = "text-align:left;padding:.15em .6em"
 
 
 def write_parquet(table: Any, path: Any, statement: Mapping[str, Any]) -> None:
-    """A PyArrow table as a Parquet file whose metadata hold the privacy statement, as JSON."""
+    """Write a PyArrow table as a Parquet file, with the privacy statement as JSON in its metadata."""
     import pyarrow.parquet as pq
 
-    said = json.dumps(statement, ensure_ascii=False).encode()
-    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), STATEMENT: said}), path)
+    encoded = json.dumps(statement, ensure_ascii=False).encode()
+    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), STATEMENT: encoded}), path)
 
 
-def check_installed(module: str, said: str, extra: str) -> None:
-    """Refuse where an extra is not installed, with what to type. Errors: UnsupportedOperation."""
+def check_installed(module: str, need: str, extra: str) -> None:
+    """Check that the module of an extra is installed. Errors: UnsupportedOperation, with the line to type."""
     if find_spec(module) is None:
-        raise UnsupportedOperation(f"{said}. Install it with: pip install 'dpframe[{extra}]'")
+        raise UnsupportedOperation(f"{need}. Install it with: pip install 'dpframe[{extra}]'")
 
 
 def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str) -> None:
-    """Pandas tables as sheets of an Excel file, each with or without its index, and the privacy statement on the last.
+    """Write pandas tables as sheets of an Excel file, with or without index; the last sheet is the privacy statement.
 
     Errors: UnsupportedOperation
     """
@@ -62,16 +62,16 @@ def write_excel(sheets: Mapping[str, tuple[Any, bool]], path: Any, report: str) 
             table.to_excel(book, sheet_name=title, index=index)
         for cell in (cell for sheet in book.sheets.values() for row in sheet.iter_rows() for cell in row):
             if cell.data_type == "f":
-                cell.data_type = "s"  # a text that begins with "=" is no formula
-            if cell.number_format == "0":  # what pandas gives to durations, which then show as whole days
+                cell.data_type = "s"  # A text that begins with "=" must not become a formula.
+            if cell.number_format == "0":  # Pandas gives durations this format, which would show whole days.
                 cell.number_format = "[h]:mm:ss"
 
 
 def _for_excel(table: Any) -> Any:
-    """A pandas table of what a cell of Excel can hold: see `_excel_cell`."""
+    """A pandas table whose values Excel can hold: see `_excel_cell`."""
     table = table.copy()
     for at, dtype in enumerate(table.dtypes):
-        if dtype.kind not in "iufbm":  # a table may have two columns of one name
+        if dtype.kind not in "iufbm":  # Columns are addressed by position, since two may have one name.
             table.isetitem(at, table.iloc[:, at].map(_excel_cell))
     return table.set_axis(_excel_axis(table.index), axis=0).set_axis(_excel_axis(table.columns), axis=1)
 
@@ -83,20 +83,20 @@ def _excel_axis(axis: Any) -> Any:
 
 
 def _excel_cell(value: object) -> object:
-    """A value as Excel can hold it: times with a zone as text, and texts without control characters."""
+    """A value that Excel can hold: a time with a zone becomes text, and control characters are replaced."""
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         return value.isoformat(" ")
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value) if isinstance(value, str) else value
 
 
 def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]], keys: Sequence[str]) -> str:
-    """A long table in HTML, each number with its margin of error in small type; long ones are shortened.
+    """A long table in HTML, each number with its margin of error in small type; at most 60 rows are shown.
 
-    A margin of error that all rows share is under the name of the column, once.
+    If all rows share a margin of error, it is shown once, under the name of the column.
     """
-    named = {name: _shared(table.get_column(name), errors[name]) for name in table.columns if name not in keys}
+    shared_errors = {name: _shared(table.get_column(name), errors[name]) for name in table.columns if name not in keys}
     head = "".join(
-        f"<th style='{_HEAD if name in keys else _CELL}'>{escape(name)}{_small(named.get(name))}</th>"
+        f"<th style='{_HEAD if name in keys else _CELL}'>{escape(name)}{_small(shared_errors.get(name))}</th>"
         for name in table.columns
     )
     body = []
@@ -104,7 +104,7 @@ def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]],
         cells = [
             _text(_key(value))
             if name in keys
-            else _number(value, errors[name][i], table.schema[name], alone=named[name] is not None)
+            else _number(value, errors[name][i], table.schema[name], alone=shared_errors[name] is not None)
             for name, value in zip(table.columns, row, strict=True)
         ]
         body.append(f"<tr>{''.join(cells)}</tr>")
@@ -115,15 +115,15 @@ def long_html(table: pl.DataFrame, errors: Mapping[str, Sequence[float | None]],
 
 
 def _shared(values: pl.Series, errors: Sequence[float | None]) -> str | None:
-    """The margin of error of every number of a column that is shown, where there is but one."""
+    """The margin of error that all shown numbers of a column share; None if they differ."""
     return margins((e for value, e in zip(values, errors, strict=True) if value is not None), values.dtype)
 
 
 def grid_html(grid: Crosstab) -> str:
-    """A crosstab in HTML, each number with its margin of error in small type; long ones are shortened.
+    """A crosstab in HTML, each number with its margin of error in small type; at most 60 rows are shown.
 
-    A margin of error that all inner cells share is said once, above the rows. One that the numbers of a margin share is
-    beside its name.
+    If all inner cells share a margin of error, it is shown once, above the rows. If all numbers of a margin share one,
+    it is shown beside the name of the margin.
     """
     height, width = grid.sizes
     inner, right, bottom = (
@@ -138,8 +138,8 @@ def grid_html(grid: Crosstab) -> str:
             f"<th style='{_CELL}'>{escape(_key(key[level]))}{_small(right) if last and j >= width else ''}</th>"
             for j, key in enumerate(grid.columns)
         )
-        said = f"<br>each cell ± {escape(inner)}" if last and inner is not None else ""
-        lines.append(f"<tr>{before}<th style='{_SMALL}'>{escape(name)}{said}</th>{keys}</tr>")
+        note = f"<br>each cell ± {escape(inner)}" if last and inner is not None else ""
+        lines.append(f"<tr>{before}<th style='{_SMALL}'>{escape(name)}{note}</th>{keys}</tr>")
     body = []
     for i in range(min(len(grid.rows), _ROWS)):
         shared = inner if i < height else bottom, right if i < height else None
@@ -156,13 +156,13 @@ def grid_html(grid: Crosstab) -> str:
 
 
 def _same(grid: Crosstab, part: Any) -> str | None:
-    """The margin of error of every number in a part of a grid, where there is but one."""
+    """The margin of error that all numbers in a part of a grid share; None if they differ."""
     pairs = zip(grid.values[part].ravel(), grid.errors[part].ravel().tolist(), strict=True)
     return margins(error for value, error in pairs if value is not None)
 
 
 def _small(error: str | None) -> str:
-    """A margin of error in small type, below what it belongs to."""
+    """A margin of error in small type, on a line below its number or name."""
     return "" if error is None else f"<br><span style='{_SMALL}'>± {escape(error)}</span>"
 
 
@@ -179,10 +179,10 @@ def _text(text: str) -> str:
 
 
 def _number(value: Any, error: float | None, dtype: pl.DataType | None = None, *, alone: bool = False) -> str:
-    """A cell, `alone` without its margin of error; a dash where the number is suppressed or there is none."""
+    """A cell with its margin of error (without it if `alone`); a dash if the number is suppressed or missing."""
     if value is None:
         return f"<td style='{_CELL}'>–</td>"
     text = shown(value, error) if isinstance(value, (int, float)) else str(value)
-    known = not alone and error is not None and not math.isnan(error)
-    small = _small(margin(error, dtype)) if known and error is not None else ""
+    has_error = not alone and error is not None and not math.isnan(error)
+    small = _small(margin(error, dtype)) if has_error and error is not None else ""
     return f"<td style='{_CELL}'>{escape(text)}{small}</td>"

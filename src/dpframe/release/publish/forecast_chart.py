@@ -1,4 +1,4 @@
-"""The chart of a budget's forecast: what was spent and what will be, day by day, up to the limit."""
+"""The chart of a budget's forecast: the spent and the expected loss, day by day, up to the limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def forecast_chart(forecast: Forecast) -> Any:
     except ImportError as problem:
         raise UnsupportedOperation("plot() needs Altair. Install it with: pip install 'dpframe[charts]'") from problem
     if not forecast.table.height:
-        raise UnsupportedOperation("plot(): nothing was spent yet, and nothing is planned.")
+        raise UnsupportedOperation("plot(): nothing was spent yet and nothing is planned, so there is no chart.")
     data = forecast.table.to_pandas()
     day = alt.X("day:T", axis=alt.Axis(title=None, format="%Y-%m-%d", tickCount=6), scale=alt.Scale(type="utc"))
     base = alt.Chart(data)

@@ -1,4 +1,4 @@
-"""What stands above a chart, in words made from the question: what was asked, at what price, and for whom."""
+"""Titles and subtitles of charts, in words from the question: the statistic, the price and the protected unit."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _PARTS = {"": "", "index": ", in % of the row", "columns": ", in % of the column
 
 
 def in_words(why: Derivation, column: str) -> str:
-    """What the numbers of a released column are: `Mean of spend`."""
+    """The statistic of a released column in words: `Mean of spend`."""
     words = dict(why.words).get(column, column)
     return words[:1].upper() + words[1:]
 
 
 def title_of(why: Derivation, words: str, by: Sequence[str], normalize: str = "") -> str:
-    """What was asked, as a title: `Mean of spend by city and sex, where age >= 18`."""
+    """The question as a title: `Mean of spend by city and sex, where age >= 18`."""
     keys = " and ".join(filter(None, [", ".join(by[:-1]), *by[-1:]]))
     where = f", where {' and '.join(why.where)}" if why.where else ""
     return f"{words}{f' by {keys}' if keys else ''}{_PARTS[normalize]}{where}"

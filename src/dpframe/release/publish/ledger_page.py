@@ -1,6 +1,6 @@
-"""A ledger as one page: its budgets, what was spent when and on what, what is left, and how long it lasts.
+"""A ledger as one HTML page: its budgets with their charges, the remaining losses, and forecasts.
 
-The page is HTML with its own style and drawings. It loads nothing, runs nothing, and everything in it is escaped.
+The page has its own style and drawings. It loads no other file, runs no script, and all texts in it are escaped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpframe.plan import render_html
 __all__ = ["ledger_page", "price_words"]
 
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 640, 150, 46, 18
-_LINES = 1000  # charges of a budget that are listed, the latest
+_LINES = 1000  # the largest number of charges of a budget that are listed; these are the latest
 _COLORS = {"spent": "#2c5f8a", "planned": "#9bbcd6", "expected": "#d9d9d9"}
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1d2f3f;max-width:60em;margin:2em auto;padding:0 1em}
@@ -33,11 +33,11 @@ def ledger_page(ledger: Ledger) -> str:
     """All budgets of a ledger as one HTML page."""
     parts = [_section(name, ledger.budget(name)) for name in ledger.budgets()]
     body = "".join(parts) or "<p>No budget has been made in this ledger.</p>"
-    made = f"{account.now():%Y-%m-%d %H:%M} UTC"
+    now = f"{account.now():%Y-%m-%d %H:%M} UTC"
     return (
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><meta name='viewport' content='width=device-width'>"
         f"<title>Privacy budgets</title><style>{_STYLE}</style></head><body><h1>Privacy budgets</h1>"
-        f"<p>{escape(repr(ledger))}, as of {made}.</p>{body}</body></html>\n"
+        f"<p>{escape(repr(ledger))}, as of {now}.</p>{body}</body></html>\n"
     )
 
 
@@ -93,7 +93,7 @@ def price_words(charge: Charge) -> str:
 
 
 def drawing(table: pl.DataFrame) -> str:
-    """What was spent in total, day by day, as an SVG. Input: the rows of a forecast that are about one budget."""
+    """The total loss that was spent, day by day, as an SVG. Input: the rows of a forecast for one budget."""
     days = table.get_column("day").to_list()
     first, last = days[0], days[-1]
     span = max((last - first).days, 1)

@@ -1,4 +1,4 @@
-"""Many marginals in one release: noisy interactions, and the tables that they make together."""
+"""Many marginals in one release: noisy interactions, and the tables that are estimated from them."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ from dpframe.theory.formulas.error import Attributes, cell_variance, marginal, r
 
 __all__ = ["MarginalsRelease", "drawn_interactions", "exact_interactions", "interaction_variances", "table_noise"]
 
-_SHOWN = 6  # tables in a notebook
+_SHOWN = 6  # the largest number of tables in a notebook
 
 
 def drawn_interactions(question: Marginals, plan: NoisePlan, tables: Sequence[NDArray[np.int64]]) -> pl.DataFrame:
-    """The noisy contrasts of every interaction, one below the other: `part`, its place in the plan, and `value` (rows).
+    """The noisy contrasts of every interaction in one table: `part` (its position in the plan) and `value` (rows).
 
-    Input:  the ask, its noise, its raw tables, which do not leave this function
-    Bound:  integer contrasts of integer totals, plus the rounded contrasts of real normals of the planned deviation:
-            see `theory.formulas.error.marginals`
+    Input:  the question, its noise, and its raw tables, which do not leave this function
+    Bound:  integer contrasts of integer totals, plus the rounded contrasts of real normal noise of the planned
+            deviation: see `theory.formulas.error.marginals`
     """
     columns = []
-    for number, (part, one) in enumerate(_parts(question.tables, plan).items()):
+    for number, (part, mechanism) in enumerate(_parts(question.tables, plan).items()):
         exact = contrasts(_summed(question, tables, part))
-        noise = rounded_contrasts(one.scale, [question.tables.sizes[i] for i in part])
+        noise = rounded_contrasts(mechanism.scale, [question.tables.sizes[i] for i in part])
         noisy = exact + noise if noise.dtype != object else exact.astype(object) + noise
-        values = np.asarray(noisy, np.float64).ravel() * float(one.allotment.total.unit)
+        values = np.asarray(noisy, np.float64).ravel() * float(mechanism.allotment.total.unit)
         columns.append(pl.DataFrame({"part": np.full(values.size, number, np.int32), "value": values}))
     return pl.concat(columns)
 
 
 def exact_interactions(question: Marginals, tables: Sequence[NDArray[np.int64]]) -> list[dict[Any, Fraction]]:
-    """Every interaction D_B v_B without noise (rows), by key: for made-up tables only."""
-    found = []
+    """Every interaction D_B v_B without noise (rows), by key. Only tests and audits call it, on artificial tables."""
+    interactions = []
     for allotment in question.allotments:
         part = question.tables.part(allotment.total.among)
-        rest = np.asarray(_summed(question, tables, part).astype(object) * allotment.total.unit)
-        for axis in range(rest.ndim):
-            rest = rest - rest.sum(axis=axis, keepdims=True) / rest.shape[axis]
+        centred = np.asarray(_summed(question, tables, part).astype(object) * allotment.total.unit)
+        for axis in range(centred.ndim):
+            centred = centred - centred.sum(axis=axis, keepdims=True) / centred.shape[axis]
         keys = (
             [key[0] if len(key) == 1 else key for key in engine.marginal_keys(question, part).rows()] if part else [()]
         )
-        found.append(dict(zip(keys, np.ravel(rest).tolist(), strict=True)))
-    return found
+        interactions.append(dict(zip(keys, np.ravel(centred).tolist(), strict=True)))
+    return interactions
 
 
 def _parts(tables: Tables, plan: NoisePlan) -> dict[Attributes, Noise]:
@@ -73,7 +73,7 @@ def _parts(tables: Tables, plan: NoisePlan) -> dict[Attributes, Noise]:
 
 
 def _summed(question: Marginals, tables: Sequence[NDArray[np.int64]], part: Attributes) -> NDArray[np.int64]:
-    """A raw marginal, as a sum of the smallest table that has its columns."""
+    """A raw marginal, summed from the smallest table that has its columns."""
     above = [
         (values, table) for values, table in zip(tables, question.workload, strict=True) if set(part) <= set(table)
     ]
@@ -87,11 +87,11 @@ def interaction_variances(tables: Tables, plan: NoisePlan) -> dict[Attributes, f
 
 
 def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Attributes, float], table: Attributes) -> NoisePlan:
-    """The noise of the cells of one marginal, and of the margins it has in a crosstab.
+    """The noise of the cells of one marginal, and of its margins in a crosstab.
 
     Input:  the tables, their noise and the variances of their interactions; the columns of the marginal
-    Bound:  cells are normal with the variance of `theory.formulas.error.marginals.cell_variance`, but for the rounding
-            of contrasts to their grid; the margins of a marginal are marginals
+    Bound:  cells are normal with the variance of `theory.formulas.error.marginals.cell_variance`, up to the rounding of
+            contrasts to their grid. The margins of a marginal are marginals themselves
     """
     ((_, total),) = tables.output(table).totals
     unit, parts = float(total.unit), {}
@@ -106,10 +106,10 @@ def table_noise(tables: Tables, plan: NoisePlan, variances: Mapping[Attributes, 
 class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Generic[Table_co]):
     """Released marginals: a mapping from columns to tables that agree wherever they share columns.
 
-    `out["a", "b"]` is a `Release` like any other, here a crosstab with its margins; there is one for every set of
-    columns that some table of the workload has, in any order, down to `out["a"]` and the total, `out[()]`. Iterating
-    gives the tables that were asked for. A table that is changed by itself, `out["a", "b"].round()`, no longer agrees
-    with the others; it warns of that, and its report says so. `cost` is the loss that all of them were charged, once.
+    `out["a", "b"]` is a `Release`, here a crosstab with its margins. There is one for every set of columns that a table
+    of the workload has, in any order, down to `out["a"]` and the total, `out[()]`. Iterating yields the columns of the
+    tables of the question. If one table is changed alone, `out["a", "b"].round()`, it no longer agrees with the others;
+    it warns of that, and its report says so. `cost` is the loss that was charged once for all of them.
 
     >>> import polars as pl, dpframe as dp
     >>> people = pl.DataFrame({"smokes": [True, False], "drives": [True, True], "old": [False, True]})
@@ -136,16 +136,16 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
     # The tables
 
     def __getitem__(self, columns: str | tuple[str, ...]) -> Release[Table_co]:
-        """One table. Errors: UnknownColumn, InvalidArgument for columns that no released table has together."""
+        """One table. Errors: UnknownColumn; InvalidArgument if no released table has all of these columns."""
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         for name in names:
             if name not in self._tables.by:
                 raise UnknownColumn(f"marginals: there is no column {name!r}. Columns: {', '.join(self._tables.by)}.")
         table = self._tables.part(names)
-        if len(set(table)) != len(table) or not any(set(table) <= set(one) for one in self._tables.workload):
+        if len(set(table)) != len(table) or not any(set(table) <= set(listed) for listed in self._tables.workload):
             raise InvalidArgument(
                 f"marginals: no table of this release has {' and '.join(map(repr, names))} together; there are "
-                f"{', '.join(titled(one) for one in self)}."
+                f"{', '.join(titled(listed) for listed in self)}."
             )
         return self._table(table)
 
@@ -193,30 +193,30 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
 
     @property
     def table(self) -> Any:
-        """Every table that was asked for, one below the other: keys as text, "All" where a table has no such column."""
+        """All tables of the question in one: keys as text, and "All" in columns that a table does not have."""
         return as_kind(self.to_polars(), self._kind)
 
     def to_polars(self) -> pl.DataFrame:
-        """The same as a Polars DataFrame."""
+        """All tables in one Polars DataFrame; see `table`."""
         return self._together([self[names]._numbers.long for names in self], self._tables.by)
 
     def to_pandas(self) -> Any:
-        """The same as a pandas DataFrame."""
+        """All tables in one pandas DataFrame; see `table`."""
         return as_kind(self.to_polars(), "pandas")
 
     def to_arrow(self) -> Any:
-        """The same as a PyArrow Table."""
+        """All tables in one PyArrow Table; see `table`."""
         return as_kind(self.to_polars(), "pyarrow")
 
     def _together(self, tables: Sequence[pl.DataFrame], by: Sequence[str]) -> pl.DataFrame:
-        """Tables with some of the columns, which they call `by`, one below the other."""
+        """Tables with some of the columns `by`, concatenated; keys become text."""
         levels = zip(by, self._tables.levels, strict=True)
         every = {name: unlike(ALL, {str(key) for key in level}) for name, level in levels}
         full = [
             table.select(
                 *(
-                    (pl.col(name).cast(pl.String) if name in table.columns else pl.lit(whole)).alias(name)
-                    for name, whole in every.items()
+                    (pl.col(name).cast(pl.String) if name in table.columns else pl.lit(margin)).alias(name)
+                    for name, margin in every.items()
                 ),
                 pl.col(*(name for name in table.columns if name not in every)),
             )
@@ -224,17 +224,17 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
         ]
         return pl.concat(full)
 
-    # How exact they are
+    # Noise and errors
 
     @property
     def noise(self) -> Any:
-        """One row per interaction that was measured: column, aggregate, mechanism, scale (rows), threshold."""
+        """One row per measured interaction: column, aggregate, mechanism, scale (rows), threshold."""
         return as_kind(noise_table((), self._noise), self._kind)
 
     def accuracy(self, alpha: float = 0.05) -> Any:
-        """One row per number of every table, as `Release.accuracy` gives them; keys as in `table`.
+        """One row per number of every table, in the form of `Release.accuracy`; keys as in `table`.
 
-        Each error holds for its own number with probability 1 - alpha, whatever the others are.
+        Each error holds for its own number with probability 1 - alpha; all of them together hold less often.
         """
         alpha = check_alpha(alpha)
         tables = [self[names]._numbers for names in self]
@@ -253,33 +253,33 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
 
     def __repr__(self) -> str:
         tables = ", ".join(titled(names) for names in self)
-        said = f"{len(self)} marginals: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
-        return "\n".join([said, *([self._statement["stored"]] if "stored" in self._statement else [])])
+        sentence = f"{len(self)} marginals: {tables}.\n\nReleased at {self.cost}. Read one: out[{next(iter(self))!r}]"
+        return "\n".join([sentence, *([self._statement["stored"]] if "stored" in self._statement else [])])
 
     def _repr_html_(self) -> str:
         tables = "".join(self[names]._table_html() for names in list(self)[:_SHOWN])
         more = f"<p>… and {len(self) - _SHOWN} more tables.</p>" if len(self) > _SHOWN else ""
-        stored = f" {self._statement['stored']}" if "stored" in self._statement else ""
-        said = f"All released together at {self.cost}. In small type: 95% margins of error.{stored}"
-        return f"<div class='dpframe'>{tables}{more}<p>{said}</p></div>"
+        origin = f" {self._statement['stored']}" if "stored" in self._statement else ""
+        sentence = f"All released together at {self.cost}. In small type: 95% margins of error.{origin}"
+        return f"<div class='dpframe'>{tables}{more}<p>{sentence}</p></div>"
 
-    # Out
+    # Files
 
     def to_csv(self, path: Any = None) -> str | None:
-        """Every table as one CSV: a text, or a file where a path is given; see `table`."""
+        """All tables as one CSV: a text, or a file if there is a path; see `table`."""
         if path is None:
             return self.to_polars().write_csv()
         self.to_polars().write_csv(path)
         return None
 
     def to_parquet(self, path: Any) -> None:
-        """Every table as one Parquet file with the privacy statement as JSON in its metadata; see `table`."""
+        """All tables as one Parquet file with the privacy statement as JSON in its metadata; see `table`."""
         write_parquet(self.to_arrow(), path, self.report().to_dict())
 
     def to_excel(self, path: Any) -> None:
-        """Every table on a sheet of its own, and the privacy statement on the last; needs the extra `excel`.
+        """One sheet per table, and the privacy statement on the last sheet; needs the extra `excel`.
 
-        Errors: UnsupportedOperation without it
+        Errors: UnsupportedOperation without the extra
         """
         sheets = {titled(names): (self[names].to_pandas(), len(names) > 1) for names in self}
         write_excel(sheets, path, self.report())

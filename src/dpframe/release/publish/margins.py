@@ -1,4 +1,4 @@
-"""A release as a crosstab: what cells make together, with the interval of each number."""
+"""A release as a crosstab: its margins, and the interval of each number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["crosstab", "margin_errors"]
 
 
 def crosstab(numbers: Numbers, alpha: float | None = None) -> Crosstab | None:
-    """The crosstab, with intervals where alpha says how sure they are to be; None for a long table."""
+    """The crosstab of a release, with intervals at 1 - alpha if alpha is not None; None for a long table."""
     if numbers.layout.form == "long":
         return None
     (output,) = numbers.outputs
@@ -32,7 +32,7 @@ def crosstab(numbers: Numbers, alpha: float | None = None) -> Crosstab | None:
 
 
 def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
-    """One row per margin: the keys as text, named as `keys_beside` says, column, value, lower, upper."""
+    """One row per margin: the keys as text, with the names of `keys_beside`, column, value, lower, upper."""
     grid = crosstab(numbers, alpha)
     assert grid is not None
     by, (height, width) = keys_beside(numbers.by), grid.sizes
@@ -40,12 +40,12 @@ def margin_errors(numbers: Numbers, alpha: float) -> pl.DataFrame:
     order = [(*grid.down, *grid.across).index(name) for name in numbers.by]
     keys = [[(*grid.rows[i], *grid.columns[j])[part] for part in order] for i, j in margins]
     at = tuple(np.array(margins).T)
-    found = {"value": grid.numbers[at], "lower": grid.lower[at], "upper": grid.upper[at]}
+    numbers_and_ends = {"value": grid.numbers[at], "lower": grid.lower[at], "upper": grid.upper[at]}
     return pl.DataFrame(
         {
             **{name: [None if key[n] is None else str(key[n]) for key in keys] for n, name in enumerate(by)},
             "column": [numbers.outputs[0].name] * len(keys),
-            **{name: pl.Series(ends).fill_nan(None) for name, ends in found.items()},
+            **{name: pl.Series(ends).fill_nan(None) for name, ends in numbers_and_ends.items()},
         },
         schema_overrides=dict.fromkeys(by, pl.String),
     )
@@ -58,28 +58,28 @@ def _ends(numbers: Numbers, output: ReleasedColumn, alpha: float | None) -> tupl
 
 
 def _merged(numbers: Numbers, output: ReleasedColumn, alpha: float | None, lower: Floats, upper: Floats) -> Merged:
-    """What groups make together: a count, a sum or a mean over all of them."""
-    values, counted = numbers.long.get_column(output.name), numbers.counted
-    drawn = numbers.drawn.get_column(output.name).to_numpy()
+    """The function from some groups to their margin: a count, a sum or a mean over all of them, with its interval."""
+    values, counts = numbers.long.get_column(output.name), numbers.counted
+    before = numbers.drawn.get_column(output.name).to_numpy()  # the numbers without post-processing
     sizes: dict[tuple[int, bool], float] = {}
 
     def merged(at: NDArray[Any]) -> tuple[int | float | None, float, float]:
-        if numbers.below is not None and float(counted[at].sum()) < numbers.below:
+        if numbers.below is not None and float(counts[at].sum()) < numbers.below:
             return None, math.nan, math.nan
-        made = values[at].to_list()
-        if len(made) == 1:
-            return made[0], lower[at].item(), upper[at].item()
-        value = _mean_of(numbers, output, at) if output.formula is Formula.MEAN else sum(made)
+        cells = values[at].to_list()
+        if len(cells) == 1:
+            return cells[0], lower[at].item(), upper[at].item()
+        value = _mean_of(numbers, output, at) if output.formula is Formula.MEAN else sum(cells)
         if alpha is None:
             return value, math.nan, math.nan
         if output.formula is Formula.MEAN:
             sum_name, number = (float(numbers.parts[name][at].sum()) for name, _ in output.totals)
             low, high = merged_mean_interval(output, numbers.noise, alpha, sum_name, number, len(at))
             return value, min(low, value), max(high, value)
-        kind = len(at), bool(at[1] == at[0] + 1)  # columns of one row follow one another
+        kind = len(at), bool(at[1] == at[0] + 1)  # The cells of one row are adjacent in the long table.
         if kind not in sizes:
             sizes[kind] = _margin_error(numbers, output, alpha, *kind)
-        middle, size = float(drawn[at].sum()), sizes[kind]
+        middle, size = float(before[at].sum()), sizes[kind]
         low, high = known(numbers, output, np.array([middle - size, middle + size])).tolist()
         return value, low, high
 

@@ -1,4 +1,4 @@
-"""The errors to expect at several prices, before a release, as a picture."""
+"""The chart of expected errors at several prices, before a release."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ __all__ = ["priced_chart"]
 def priced_chart(table: pl.DataFrame, question: Question, terms: Terms, alpha: float, look: Look) -> Any:
     """The expected error of each column of a question against the price; see `Query.plot`.
 
-    Input:  table: the price (ε or ρ), column and error, as `Query.accuracy` gives them; the question; what the price
-            is in; alpha: the probability of a larger error; look
-    Bound:  none is needed: the errors are known from the question and the price
+    Input:  table: the price (ε or ρ), column and error, as `Query.accuracy` returns them; the question; terms: whether
+            the price is an ε or a ρ; alpha: the probability of a larger error; look
+    Bound:  no row is read: the errors follow from the question and the price
     """
     why, names = derivation(question), set(table["column"])
     outputs = [output for output in question.outputs if {output.name, f"{output.name}.other"} & names]
     words = [in_words(why, output.name) for output in outputs]
     listed = ", ".join([*words[:1], *(word[:1].lower() + word[1:] for word in words[1:])])
-    asked = title_of(why, listed, question.by)
+    question_title = title_of(why, listed, question.by)
     if isinstance(question, Marginals):
-        asked = title_of(why, in_words(why, COUNT), [" and ".join(map(titled, question.tables.named))])
+        question_title = title_of(why, in_words(why, COUNT), [" and ".join(map(titled, question.tables.named))])
     unit = unit_words(source_of(question.step).table)
     meaning = f"{100 * (1 - alpha):g}% margins of error of the noise, before any release; protected: {unit}."
-    heading = Heading(f"Error to expect: {asked}", (meaning,))
+    heading = Heading(f"Error to expect: {question_title}", (meaning,))
     types = {f"{output.name}{part}": _time(output) for output in outputs for part in ("", ".other")}
     rows = {output.name for output in outputs if not estimator_of(output).is_number}
     return expected_errors(table, terms.value, "ε" if terms is Terms.EPSILON else "ρ", types, rows, heading, look)
 
 
 def _time(output: ReleasedColumn) -> pl.DataType | None:
-    """The type in whose ticks the error of a column of times is; None for numbers."""
+    """The time type whose ticks are the unit of a column's error; None for numbers."""
     if output.dtype is None:
         return None
     return pl.Date() if output.dtype == nw.Date else pl.Duration(getattr(output.dtype, "time_unit", "us"))

@@ -1,4 +1,4 @@
-"""What a release gives back: plain, materialised data. Reading it again never draws again."""
+"""A release: plain, materialised data. Reading it again draws no new noise."""
 
 from __future__ import annotations
 
@@ -38,13 +38,12 @@ __all__ = ["Release"]
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(Shrinks, Hints, Generic[Table_co]):
-    """A released table, what it cost, and how exact it is.
+    """A released table with its cost and its errors.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow; type checkers know
-    it too, as `Release[pd.DataFrame]`. `value` is the one
-    number of an ungrouped release of one column. `cost` is the loss that was charged, `when` the time (UTC) at which
-    the noise was drawn: long ago for the stored answer of a name. `nonnegative`, `round` and `suppress` give another
-    release of the same draw, for free, and so does `shrink`.
+    it too, as `Release[pd.DataFrame]`. `value` is the number of an ungrouped release of one column. `cost` is the loss
+    that was charged. `when` is the time (UTC) at which the noise was drawn; for the stored answer of a name it may be
+    long ago. `nonnegative`, `round`, `shrink` and `suppress` return a changed release without new noise, for free.
     """
 
     _habits = RELEASE
@@ -55,15 +54,15 @@ class Release(Shrinks, Hints, Generic[Table_co]):
     _kind: Kind
     when: dt.datetime | None = None
     _statement: Mapping[str, Any] = field(default_factory=dict)
-    _steps: tuple[str, ...] = ()  # post-processing, in words
-    _set: int = 1  # how many tables were released together, to agree where they share columns
-    _ci: float | None = None  # the confidence of the interval columns, where they are shown
+    _steps: tuple[str, ...] = ()  # a sentence for each step of post-processing
+    _set: int = 1  # the number of marginals that were released together and agree where they share columns
+    _ci: float | None = None  # the confidence of the interval columns, if they are shown
 
     # The data
 
     @property
     def table(self) -> Table_co:
-        """The released table, in the layout that was asked for, and in the kind of table that was protected.
+        """The released table, in the layout of the question and in the kind of table that was protected.
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
@@ -76,9 +75,9 @@ class Release(Shrinks, Hints, Generic[Table_co]):
 
     @property
     def value(self) -> Any:
-        """The one released number.
+        """The released number, if there is only one.
 
-        Errors: UnsupportedOperation when there are several
+        Errors: UnsupportedOperation if there are several
 
         >>> import polars as pl, dpframe as dp
         >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user", budget=dp.Budget(epsilon=1.0))
@@ -90,12 +89,12 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         return self._numbers.shown.item()
 
     def __float__(self) -> float:
-        """`float(out)` is the one released number; see `value`."""
+        """`float(out)` is the released number; see `value`."""
         return float(self.value)
 
-    def __getitem__(self, asked: object) -> NoReturn:
-        said = repr(asked) if isinstance(asked, str) else "..."
-        raise InvalidArgument(f"A release is not the table itself: type .table[{said}].")
+    def __getitem__(self, key: object) -> NoReturn:
+        typed = repr(key) if isinstance(key, str) else "..."
+        raise InvalidArgument(f"A release is not the table itself: type .table[{typed}].")
 
     def to_polars(self) -> pl.DataFrame:
         """The released table as a Polars DataFrame."""
@@ -116,16 +115,17 @@ class Release(Shrinks, Hints, Generic[Table_co]):
     # Intervals beside the numbers
 
     def with_ci(self, ci: float = 0.95) -> Release[Table_co]:
-        """The same release with the ends of an interval beside each number: `n_low` and `n_high` beside `n`; free.
+        """Add the ends of a confidence interval beside each number: `n_low` and `n_high` beside `n`. It is free.
 
-        A quantile has one where the release was asked for it, `release(..., ci=0.95)`, at that confidence or below.
+        A quantile has an interval only if it was released with one, `release(..., ci=0.95)`; it is shown at that
+        confidence or below.
 
-        Input:  ci: the probability with which each interval holds what it is about, such as 0.95
-        Output: a release whose table has them: integers beside integers, times beside times; means and quantiles stay
-                inside their bounds. They are those of `accuracy`, whose docstring says what they are about
-        Errors: InvalidArgument for a ci that is no probability, or a column of the release that has such a name
-                already; UnsupportedOperation for a crosstab, which has them in `accuracy()`, and for a quantile whose
-                interval was not paid for
+        Input:  ci: the probability with which each interval holds the number without its noise, such as 0.95
+        Output: a release whose table has the ends: integers beside integers, times beside times; means and quantiles
+                stay inside their bounds. They are the intervals of `accuracy`, whose docstring defines them
+        Errors: InvalidArgument for a ci that is not a probability, or if a column of the release has such a name
+                already; UnsupportedOperation for a crosstab, whose intervals are in `accuracy()`, and for a quantile
+                whose interval was not paid for
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
@@ -134,22 +134,23 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         >>> query.release(epsilon=0.5).with_ci(0.95).table.columns
         ['city', 'count', 'count_low', 'count_high']
         """
-        known, wanted = self._numbers, read_ci(ci)
-        check_ci(wanted, known.by, known.outputs, known.layout)
-        return replace(self, _ci=wanted)
+        numbers, confidence = self._numbers, read_ci(ci)
+        check_ci(confidence, numbers.by, numbers.outputs, numbers.layout)
+        return replace(self, _ci=confidence)
 
     # Post-processing
 
     def nonnegative(self) -> Release[Table_co]:
-        """Counts, and sums of values that cannot be negative, without negative numbers: post-processing, free.
+        """Remove negative numbers from counts, and from sums of nonnegative values. It is post-processing and free.
 
-        Output: a release whose table is the nearest one, in squares, that is nowhere negative and has the same total;
-                a crosstab keeps its row and column totals too (those below 0 become 0), and an incomplete one its
-                total. Numbers of different values are each moved to 0. Whole numbers no longer are: see `round`
-        Bound:  none is needed, nothing is read: see `dpframe.release.answer.postprocess.nonnegative`. A small cell is
-                moved down by what lifts the negative ones, so that totals keep having no bias
-        Warns:  DpFrameWarning for one of several marginals, which no longer agrees with the others
-        Errors: UnsupportedOperation where no column can be meant
+        Output: a release with the nearest table (least squares) that has no negative number and keeps the total. A
+                crosstab also keeps its row and column totals (totals below 0 become 0); if cells are missing, only its
+                total. In columns that do not add up, each negative number becomes 0. Numbers may no longer be whole:
+                see `round`
+        Bound:  no row is read: see `dpframe.release.answer.postprocess.nonnegative`. Small cells become smaller by the
+                amount that lifts the negative ones, so totals stay unbiased
+        Warns:  DpFrameWarning for one of several marginals, which then no longer agrees with the others
+        Errors: UnsupportedOperation if the release has no such column
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
@@ -161,29 +162,29 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         return self._adjusted(nonnegative, known_nonnegative, "nonnegative", pl.Float64())
 
     def round(self) -> Release[Table_co]:
-        """Counts and sums as integers that still add up: post-processing, free.
+        """Round counts and sums to integers that still add up. It is post-processing and free.
 
-        Output: a release in which each cell goes to one of the two integers next to it, and so do the total and, in a
-                crosstab, the row and column totals. Means and the like stay as they are
-        Bound:  none is needed, nothing is read: see `dpframe.release.answer.postprocess.rounded`
-        Warns:  DpFrameWarning for one of several marginals, which no longer agrees with the others
-        Errors: UnsupportedOperation where no column can be meant, or where a number has no place among 64-bit integers
+        Output: a release in which each cell becomes one of its two neighbouring integers, and so do the total and, in a
+                crosstab, the row and column totals. Means, quantiles and other columns do not change
+        Bound:  no row is read: see `dpframe.release.answer.postprocess.rounded`
+        Warns:  DpFrameWarning for one of several marginals, which then no longer agrees with the others
+        Errors: UnsupportedOperation if the release has no such column, or a number does not fit in a 64-bit integer
         """
         outputs, long = self._numbers.outputs, self._numbers.long
         totals = [long.get_column(o.name).cast(pl.Float64).abs().max() for o in outputs if is_total(o)]
         if any(isinstance(most, float) and most >= 2.0**62 for most in totals):
-            raise UnsupportedOperation("round(): a number here is beyond 64-bit integers.")
+            raise UnsupportedOperation("round(): a number of this release does not fit in a 64-bit integer.")
         return self._adjusted(rounded, is_total, "round", pl.Int64())
 
     def suppress(self, below: float) -> Release[Table_co]:
-        """Groups in which fewer than this were counted, as null: post-processing, free, for the reader's sake.
+        """Replace the numbers of small groups by null. It is post-processing and free.
 
-        Input:  below: a number above 0. It is compared with the first count of the release; where there is none, with
-                the noisy number of values under its first mean, else with its first column of numbers
-        Output: a release in which these groups are null, and so are margins that are below themselves; the other
-                margins still count what is suppressed. Of several such steps the strictest holds. Privacy does not ask
-                for this: the numbers are noisy already
-        Errors: InvalidArgument; UnsupportedOperation where no number was released
+        Input:  below: a number above 0. It is compared with the first count of the release; if there is no count, with
+                the noisy number of values of its first mean, otherwise with its first column of numbers
+        Output: a release in which groups and margins with a smaller number are null. The other margins still include
+                the suppressed groups. Of several such steps the strictest applies. Privacy does not need this step,
+                since the numbers are noisy; it hides groups whose numbers are mostly noise
+        Errors: InvalidArgument; UnsupportedOperation if no number was released
 
         >>> import polars as pl, dpframe as dp
         >>> frame = pl.DataFrame({"city": ["Bonn", "Kiel"]}).dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
@@ -193,71 +194,72 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         """
         least = real(below)
         if least is None or not 0 < least <= 1e300:
-            raise InvalidArgument("suppress(below=): a number above 0, such as suppress(below=10).")
+            raise InvalidArgument("suppress(below=): give a number above 0, such as suppress(below=10).")
         if all(not estimator_of(output).is_number for output in self._numbers.outputs):  # or there is none at all
-            raise UnsupportedOperation("suppress(): this release has no count; ask for one beside: n=dp.count().")
-        said = f"suppress(below={least:g}): groups with fewer are not shown; margins count them."
+            raise UnsupportedOperation("suppress(): this release has no count; release one beside it: n=dp.count().")
+        sentence = f"suppress(below={least:g}): groups with fewer are not shown; margins count them."
         strictest = max(float(least), self._numbers.below or 0.0)
-        return replace(self, _numbers=replace(self._numbers, below=strictest), _steps=(*self._steps, said))
+        return replace(self, _numbers=replace(self._numbers, below=strictest), _steps=(*self._steps, sentence))
 
     def _adjusted(
         self,
         change: Callable[[Floats], np.ndarray],
-        meant: Callable[[ReleasedColumn], bool],
+        applies: Callable[[ReleasedColumn], bool],
         verb: str,
         dtype: pl.DataType,
     ) -> Release[Table_co]:
-        chosen = [output for output in self._numbers.outputs if meant(output)]
-        if not chosen:
+        outputs = [output for output in self._numbers.outputs if applies(output)]
+        if not outputs:
             raise UnsupportedOperation(
                 f"{verb}(): this release has no {CHANGEABLE[verb]}, so there is nothing to change."
             )
-        said = [f"{verb}(): {CHANGES[verb]} ({', '.join(output.name for output in chosen)})"]
+        sentences = [f"{verb}(): {CHANGES[verb]} ({', '.join(output.name for output in outputs)})"]
         if self._set > 1 and APART not in self._steps:
             warn(CHANGED_ALONE.format(verb=verb, number=self._set))
-            said.append(APART)
-        numbers = self._numbers.changed(chosen, change, dtype)
+            sentences.append(APART)
+        numbers = self._numbers.changed(outputs, change, dtype)
         numbers = replace(numbers, lifted=numbers.lifted or verb == "nonnegative")
-        return replace(self, _numbers=numbers, _steps=(*self._steps, *said))
+        return replace(self, _numbers=numbers, _steps=(*self._steps, *sentences))
 
     # How exact it is
 
     @property
     def noise(self) -> Table_co:
-        """One row per released measure: column, aggregate, mechanism, scale (column unit) and threshold (units).
+        """One row per noisy total: column, aggregate, mechanism, scale (column unit) and threshold (units).
 
-        It is the noise as it was drawn; where `dp.Auto` scaled a number, it was multiplied with it.
-        The threshold is what a noisy number of units must reach for its key to be released; with "truncated_geometric",
-        the optimal rule, the number of units at which a key is as likely released as not. With "paired_laplace", on a
-        sum and the count of its values, there are two independent Laplace noises of the scale (the same two on both,
-        one with the other sign), so that the standard deviation is twice the scale. With "permute_and_flip" and
-        "exponential", which choose a quantile or a most frequent value among candidates, one that is worse by `scale`
-        rows is e times rarer.
+        The scale is that of the noise as it was drawn; if `dp.Auto` scaled a number up, its noise was scaled too. A key
+        is released if its noisy number of units is at least the threshold. With "truncated_geometric", the optimal
+        rule, the threshold is the number of units at which a key is released with probability 1/2. With
+        "paired_laplace", a sum and the count of its values each have the sum of two independent Laplace noises of the
+        scale. Both columns have these two noises, one of them with its sign changed in the second column. So the
+        standard deviation is twice the scale. "permute_and_flip" and "exponential" select a quantile or a most frequent
+        value among candidates; a candidate that is worse by `scale` rows is e times less likely.
         """
         return as_kind(noise_table(self._numbers.outputs, self._numbers.noise), self._kind)  # type: ignore[no-any-return]
 
     def accuracy(self, alpha: float = 0.05, *, assume_rows: int | None = None) -> Table_co:
-        """One row per group and released column: the value, and an error that it is within with probability 1 - alpha.
+        """One row per group and released column: the value, and the error that holds with probability 1 - alpha.
 
         Input:  alpha: the probability of a larger error; assume_rows: how many values each group has, for quantiles
         Output: the keys, then column, value, error, lower, upper (each in the column's unit, times in ticks). A key
-                that has one of these names is called `value_key`. The interval is that of the numbers as drawn
-                (without what is below 0, where post-processing says so); the error is the largest distance from the
-                value to its ends. Margins of a crosstab follow its cells, with "All" for the key; their error is at
-                most the sum of the cells'
+                with one of these names is renamed to `value_key`. The interval is that of the numbers as drawn; after
+                `nonnegative()` its part below 0 is left out. The error is the largest distance from the value to an end
+                of the interval. Margins of a crosstab follow its cells, with "All" for the key; their error is at most
+                the sum of the cells' errors
         Bound:  the interval holds the number that the release would have without its noise, under the stated limits and
-                bounds, times the factor by which `dp.Auto` scaled it. That is proved for counts, sums, means, variances
-                and standard deviations. It is proved for a quantile of `release(..., ci=0.95)` where alpha is at least
-                1 - ci: its interval was chosen from the data, for half of its price
-                (`dpframe.theory.formulas.error.quantile_interval`). Any other quantile is right in rank. How far off
-                its value is depends on how densely values lie around it. Its interval takes them to lie at least as
-                densely as on average between it and either bound. That is so where values become rarer towards the
-                bounds, and not in a gap between two clusters. The number of values is assume_rows, else a count of the
-                same release. Where there is none, or too small a one, and for a minimum or maximum, the interval is
-                that of the bounds. A most frequent value has no interval. Its error is a number of rows: how many fewer
-                than the truly most frequent one (of those not yet listed) it may have. Groups that were found in the
-                data are shown because their noisy counts were large; the interval does not undo that. Where `dp.Auto`
-                could not choose bounds, which the report says, the error is that of values clipped to those it took
+                bounds, times the factor by which `dp.Auto` scaled it. This is proved for counts, sums, means, variances
+                and standard deviations. It is also proved for a quantile of `release(..., ci=0.95)` if alpha is at
+                least 1 - ci: half of the price was spent on its interval
+                (`dpframe.theory.formulas.error.quantile_interval`). Any other quantile is accurate in rank only. The
+                error of its value depends on how densely values lie around it. Its interval assumes that they lie at
+                least as densely as on average between the quantile and either bound. This holds if values become rarer
+                towards the bounds; it does not hold in a gap between two clusters. The number of values is assume_rows,
+                or otherwise a count of the same release. If there is none, or if it is too small, and for a minimum or
+                maximum, the interval is that of the bounds. A most frequent value has no interval. Its error is a
+                number of rows: how many rows fewer it may have than the true most frequent value (of those not yet
+                listed). Groups whose keys come from the data are shown because their noisy counts were large; the
+                interval does not correct for that. If `dp.Auto` could not choose bounds, which the report says, the
+                error is that of values clipped to the bounds that it used
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"]})
@@ -297,26 +299,26 @@ class Release(Shrinks, Hints, Generic[Table_co]):
 
     @property
     def _chosen(self) -> list[str]:
-        """The columns that hold listed values, which have no margin of error."""
+        """The columns of selected values (such as a most frequent value), which have no margin of error."""
         return [output.name for output in self._numbers.outputs if not estimator_of(output).is_number]
 
     @property
     def _likely(self) -> list[str]:
         """The quantiles whose margins of error are not proved; see `accuracy`."""
-        found = ((output.name, output.totals[0][1]) for output in self._numbers.outputs)
-        return [name for name, m in found if m.between and not m.surely(0.05)]
+        quantities = ((output.name, output.totals[0][1]) for output in self._numbers.outputs)
+        return [name for name, m in quantities if m.between and not m.surely(0.05)]
 
     def __repr__(self) -> str:
         return "\n".join([f"{self.table}\n\nReleased at {self.cost}.", *self._from_store, *self._unseen])
 
     @property
     def _from_store(self) -> list[str]:
-        """That the answer came from the store, where it did."""
+        """The sentence that the answer is a stored one; empty for a new answer."""
         return [self._statement["stored"]] if "stored" in self._statement else []
 
     @property
     def _unseen(self) -> list[str]:
-        """What is to be told of columns whose bounds were to be chosen, and could not be."""
+        """A sentence for each column whose bounds `dp.Auto` could not choose."""
         return [
             f"Bounds of {column!r} could not be chosen, noise hides the values; they are {ends}: see report()."
             for column, ends in self._statement.get("chosen", {}).get("unseen", {}).items()
@@ -327,8 +329,8 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         if grid is not None:
             return grid_html(grid)
         outputs, height, errors = self._numbers.outputs, self._numbers.long.height, error_table(self._numbers, 0.05)
-        found = {o.name: errors["error"][i * height : (i + 1) * height].to_list() for i, o in enumerate(outputs)}
-        return long_html(self._numbers.shown, found, [*self._numbers.by, *self._chosen])
+        by_name = {o.name: errors["error"][i * height : (i + 1) * height].to_list() for i, o in enumerate(outputs)}
+        return long_html(self._numbers.shown, by_name, [*self._numbers.by, *self._chosen])
 
     def _repr_html_(self) -> str:
         notes = (*self._from_store, *self._unseen, *self._steps, *self._noisy)
@@ -336,10 +338,10 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         likely = (
             f"; those of {', '.join(self._likely)} are likely, release(..., ci=0.95) proves" if self._likely else ""
         )
-        said = f"Released at {escape(str(self.cost))}."
+        sentence = f"Released at {escape(str(self.cost))}."
         if len(self._chosen) < len(self._numbers.outputs):
-            said += f" In small type: 95% margins of error{escape(likely)}."
-        return f"<div class='dpframe'>{self._table_html()}<p>{said}{steps}</p></div>"
+            sentence += f" In small type: 95% margins of error{escape(likely)}."
+        return f"<div class='dpframe'>{self._table_html()}<p>{sentence}{steps}</p></div>"
 
     def plot(
         self,
@@ -352,46 +354,46 @@ class Release(Shrinks, Hints, Generic[Table_co]):
     ) -> Any:
         """A chart of the released numbers with their 95% margins of error (Altair); no row is read for it.
 
-        Bars with whiskers for groups, lying for names and standing for bins and numbers; lines in a band for dates, and
-        for bins of dates; shaded cells for a crosstab. With two keys, one of them becomes colours where it has at most
-        six values. What is no larger than its margin of error is pale, in a crosstab hatched. Values that are dates or
-        times are points, since they have no zero for a bar to start at. Of more groups than fit into 800 pixels the
-        largest are shown, and the subtitle says how many are not.
+        Groups are bars with whiskers: horizontal bars for names, vertical bars for bins and numbers. Dates and bins of
+        dates are lines in a band; a crosstab has shaded cells. With two keys, one of them becomes colours if it has at
+        most six values. A number that is no larger than its margin of error is pale, in a crosstab hatched. Values that
+        are dates or times are points, since a bar would need a zero. If there are more groups than fit into 800 pixels,
+        the largest are shown, and the subtitle says how many are not.
 
-        Input:  column: which released column, by default the first; title: in place of the one that is made from the
-                question, "" for none; width, height: of the picture (pixels; of a crosstab at most so many); sort:
-                "keys" for the order of the table, "descending" or "ascending" for that of the numbers
+        Input:  column: which released column, by default the first; title: replaces the title from the question, ""
+                for none; width, height: size of the picture (pixels; for a crosstab the largest size); sort: "keys" for
+                the order of the table, "descending" or "ascending" for the order of the numbers
         Output: an Altair chart, which a notebook shows and `.save("chart.png")` writes; it has no background, and its
-                texts can be read on light and dark pages
-        Errors: UnsupportedOperation without the extra `charts`, for one number, and where no group was released;
-                InvalidArgument for a column that was not released, and other values of the arguments
+                texts are readable on light and dark pages
+        Errors: UnsupportedOperation without the extra `charts`, for a single number, and if no group was released;
+                InvalidArgument for a column that was not released, and for other values of the arguments
         """
         numbers, look = self._numbers, read_look(title, width, height, sort)
         names = [output.name for output in numbers.outputs]
         check_column(column, names, "plot")
         if not numbers.by:
-            raise UnsupportedOperation("plot(): this release is not grouped, and a number is no picture: .value")
+            raise UnsupportedOperation("plot(): this release has no groups, so there is no chart: type .value")
         if not names:
-            raise UnsupportedOperation("plot(): keys alone have no height.")
-        (chosen,) = [output for output in numbers.outputs if output.name == (column or names[0])]
-        if not estimator_of(chosen).is_number:
-            raise UnsupportedOperation(f"plot(): {chosen.name!r} holds chosen values, which have no height.")
-        words = in_words(self.derivation, chosen.name)
-        asked = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
-        heading = heading_of(asked, self.cost, self._statement, self._steps, self._unseen)
+            raise UnsupportedOperation("plot(): this release has keys alone, so there are no numbers to draw.")
+        (output_shown,) = [output for output in numbers.outputs if output.name == (column or names[0])]
+        if not estimator_of(output_shown).is_number:
+            raise UnsupportedOperation(f"plot(): {output_shown.name!r} holds selected values, not numbers to draw.")
+        words = in_words(self.derivation, output_shown.name)
+        question_title = title_of(self.derivation, words, numbers.by, numbers.layout.normalize)
+        heading = heading_of(question_title, self.cost, self._statement, self._steps, self._unseen)
         grid = crosstab(numbers, 0.05)
         if grid is not None:
-            signed, parts = not known_nonnegative(chosen), bool(numbers.layout.normalize)
+            signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
             return heatmap(grid, words, heading, look, signed=signed, parts=parts)
-        errors = error_table(numbers, 0.05).filter(pl.col("column") == chosen.name)
-        rest, sure = numbers.noise.collected is not None, chosen.name not in self._likely
-        dtype = numbers.shown.schema[chosen.name]
-        return grouped_chart(Grouped(numbers.by, errors, dtype, words, rest=rest, sure=sure), heading, look)
+        errors = error_table(numbers, 0.05).filter(pl.col("column") == output_shown.name)
+        collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
+        dtype = numbers.shown.schema[output_shown.name]
+        return grouped_chart(Grouped(numbers.by, errors, dtype, words, rest=collected, sure=sure), heading, look)
 
-    # Out
+    # Files and markup
 
     def to_csv(self, path: Any = None) -> str | None:
-        """The released table as CSV: a text, or a file where a path is given. A crosstab has one line of names.
+        """The released table as CSV: a text, or a file if there is a path. A crosstab has one line of names.
 
         Durations are written as in ISO 8601: PT5H is five hours.
 
@@ -423,21 +425,26 @@ class Release(Shrinks, Hints, Generic[Table_co]):
         """
         write_excel({"table": (self.to_pandas(), self._numbers.layout.form == "crosstab")}, path, self.report())
 
-    def to_latex(self, **options: Any) -> str:
-        """The released table in LaTeX, by pandas: `DataFrame.to_latex(**options)`; needs the extra `latex`.
+    def to_latex(self, path: Any = None, **options: Any) -> str | None:
+        """The released table in LaTeX: a text, or a file where a path is given; needs the extra `latex`.
 
-        Errors: UnsupportedOperation without it
+        The options are those of pandas' `DataFrame.to_latex`.
+
+        Errors: UnsupportedOperation without the extra
         """
         check_installed("jinja2", "to_latex() needs Jinja2", "latex")
         options.setdefault("index", self._numbers.layout.form == "crosstab")
-        return self._to_text().to_latex(**options)  # type: ignore[no-any-return]
+        return self._to_text().to_latex(path, **options)  # type: ignore[no-any-return]
 
-    def to_html(self, **options: Any) -> str:
-        """The released table in plain HTML, by pandas: `DataFrame.to_html(**options)`."""
+    def to_html(self, path: Any = None, **options: Any) -> str | None:
+        """The released table in plain HTML: a text, or a file where a path is given.
+
+        The options are those of pandas' `DataFrame.to_html`. The privacy statement is `report().to_html()`.
+        """
         options.setdefault("index", self._numbers.layout.form == "crosstab")
-        return self._to_text().to_html(**options)  # type: ignore[no-any-return]
+        return self._to_text().to_html(path, **options)  # type: ignore[no-any-return]
 
     def _to_text(self) -> Any:
-        """The pandas table with an empty text where a number is suppressed."""
+        """The pandas table with an empty text for each suppressed number."""
         table = self.to_pandas()
         return table.astype(object).where(table.notna(), "") if self._numbers.below is not None else table

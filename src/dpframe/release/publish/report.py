@@ -23,9 +23,9 @@ __all__ = ["Report", "loss_json", "statement"]
 
 STEPS = ("step", "one_unit_has", "known")
 MECHANISMS = ("column", "aggregate", "mechanism", "scale", "threshold")
-DELTAS = (1e-6, 1e-9)  # at which a loss in ρ is also said in ε
+DELTAS = (1e-6, 1e-9)  # the values of δ at which a loss in ρ is also stated in ε
 
-# What changes a released table, which is told in its statement.
+# Sentences of the statement about post-processing of a released table.
 CHANGEABLE = {"nonnegative": "counts, nor sums of values that cannot be negative", "round": "counts or sums"}
 APART = (
     "This table was changed by itself. It no longer agrees with the other tables of its release: totals that they "
@@ -92,11 +92,11 @@ def statement(
     drawn: str,
     batch: int = 1,
 ) -> dict[str, Any]:
-    """The statement of a release as JSON, complete when the noise is drawn; nothing in it depends on rows.
+    """The statement of a release as JSON, written when the noise is drawn. Nothing in it depends on rows.
 
-    Input:  the derivation; neighbour relation and unit in words; a row for each noisy total; the loss that was
-            charged; account: accountant, limit and remaining; the name; when it was drawn (UTC); how many queries were
-            charged together
+    Input:  why: the derivation; relation and unit: neighbour relation and unit in words; noise: a row for each noisy
+            total; cost: the loss that was charged; account: accountant, limit and remaining; name; drawn: when the
+            noise was drawn (UTC); batch: how many queries were charged together
     """
     return {
         "standard": "NIST SP 800-226",
@@ -118,21 +118,21 @@ def statement(
 
 
 def _step(typed: str, row: Sequence[str]) -> dict[str, str]:
-    """A step with all values of its lists; where these are long, `shown` is the line for people to read."""
-    found = dict(zip(STEPS, row, strict=True))
-    return found if typed == found["step"] else {**found, "step": typed, "shown": found["step"]}
+    """A step with all values of its lists. If lists are long, `shown` has a shortened line for readers."""
+    step = dict(zip(STEPS, row, strict=True))
+    return step if typed == step["step"] else {**step, "step": typed, "shown": step["step"]}
 
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Versions of what computed a release."""
-    found = {"python": platform.python_version()}
+    """Versions of Python and of the packages that computed a release."""
+    numbers = {"python": platform.python_version()}
     for package in ("dpframe", "polars", "narwhals", "numpy", "python-flint"):
         try:
-            found[package] = metadata.version(package)
+            numbers[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+            numbers[package] = "unknown"
+    return numbers
 
 
 def _kind(cost: Loss) -> str:
@@ -142,7 +142,7 @@ def _kind(cost: Loss) -> str:
 
 
 def _implied(cost: Loss) -> list[dict[str, float]]:
-    """A loss in ρ, said in ε at a few δ."""
+    """The (ε, δ) that a loss in ρ implies, at each δ of `DELTAS`; empty for a loss in ε."""
     if not cost.rho:
         return []
     return [{"epsilon": zcdp_to_epsilon(cost.rho, d), "delta": d + cost.delta} for d in DELTAS]
@@ -197,19 +197,19 @@ def _text(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> str:
 
 
 def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> list[tuple[str, list[Any]]]:
-    """Titles, and under each paragraphs and tables."""
+    """The sections of the statement: each has a title, and paragraphs and tables."""
     guarantee, budget = items["guarantee"], items["budget"]
     implied = [f"This implies ε = {x['epsilon']:.4g} at δ = {x['delta']:.2g}." for x in guarantee["implies"]]
     together = guarantee["charged_for_queries"]
     batch = [f"It was charged once for {together} queries released together."] if together > 1 else []
     name = f", under the name {items['name']!r}" if items["name"] else ""
-    stored = [items["stored"]] if "stored" in items else []
+    origin = [items["stored"]] if "stored" in items else []
     versions = ", ".join(f"{k} {v}" for k, v in sorted(items["implementation"]["versions"].items()))
-    left, limit = (_words(budget[key]) for key in ("remaining", "limit"))
+    remaining, limit = (_words(budget[key]) for key in ("remaining", "limit"))
     steps = [{**row, "step": row.get("shown", row["step"])} for row in items["bounds"]]
     return [
         ("Guarantee", [f"Privacy loss: {_words(guarantee)}: {guarantee['kind']}.", *implied, *batch]),
-        ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing.", *stored]),
+        ("Drawn", [f"{items['drawn'][:19].replace('T', ' ')} UTC{name}. Reading it again draws nothing.", *origin]),
         ("Unit of privacy", [items["unit_of_privacy"], items["neighbours"]["meaning"]]),
         ("Bounds, and where each comes from", [(Derivation.STEPS, _rows(steps, STEPS)), items["keys"]]),
         *([("Chosen inside the release", list(items["chosen"]["reason"]))] if "chosen" in items else []),
@@ -229,7 +229,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         (
             "Budget",
             [
-                f"Accountant {budget['accountant']}. After this release {left} of {limit} remains.",
+                f"Accountant {budget['accountant']}. After this release {remaining} of {limit} remains.",
                 *_about_failures(budget),
             ],
         ),
@@ -247,7 +247,7 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
 
 
 def _about_failures(budget: Mapping[str, Any]) -> list[str]:
-    """Releases of this budget that failed after they were paid, before this one; none in older statements."""
+    """A sentence about earlier releases of this budget that failed after the charge; older statements have none."""
     failed, unacknowledged = (budget.get("failures", {}).get(key, 0) for key in ("failed", "unacknowledged"))
     if not failed:
         return []
@@ -267,7 +267,7 @@ def _about_choices(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _about_keys(mechanisms: Sequence[Mapping[str, Any]]) -> list[str]:
-    """By which rule keys were found in the data, where they were."""
+    """A sentence about the rule that selected keys from the data; empty if keys were listed."""
     row = next((row for row in mechanisms if row["threshold"] is not None), None)
     if row is None:
         return []
@@ -286,6 +286,6 @@ def _words(loss: Mapping[str, Any]) -> str:
 
 
 def _rows(table: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """Rows as texts, in the order of the columns: a stored statement comes back in another."""
+    """Rows as texts, in the order of the columns; a stored statement may have another order."""
     cells = [[row.get(column) for column in columns] for row in table]
     return [tuple("" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in row) for row in cells]

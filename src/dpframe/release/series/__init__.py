@@ -1,4 +1,4 @@
-"""Totals of periods that follow one another, kept for years: nodes of a tree that are published, and least squares."""
+"""Series: totals of consecutive periods, with running totals and windows by least squares over published blocks."""
 
 from dpframe.release.series.opening import (
     open_series,

@@ -1,4 +1,4 @@
-"""What is published when a period is added: the noisy totals of its blocks, and how they are stored and read."""
+"""The answer that is published when a period is added: the noisy totals of its blocks, and their stored form."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Measured:
 
 
 def measured(question: Callable[[int], Question], blocks: Sequence[Block], noise: SeriesNoise) -> Measured:
-    """Read the rows of some blocks' periods, add up, and draw the noise of each block.
+    """Read the rows of the periods of some blocks, add up their totals, and draw the noise of each block.
 
-    Input:  ask: the question of a period; blocks; the noise of the series
-    Bound:  the totals of a block are the sums, over its periods, of integers that one unit moves by at most
-            `Person.moved`; each gets integer noise of its own, of its level's scale. The raw totals do not outlive this
-            function
+    Input:  question: the question of a period, by its number; blocks; the noise of the series
+    Bound:  the totals of a block are sums of integers over its periods. One unit moves them by at most
+            `UnitChange.over`. Each block gets independent integer noise with the scale of its level. The raw totals do
+            not leave this function
     """
     raw: dict[int, list[np.ndarray]] = {}
     keys = pl.DataFrame()
@@ -46,20 +46,20 @@ def measured(question: Callable[[int], Question], blocks: Sequence[Block], noise
     published = []
     for block in blocks:
         number = len(raw[block.periods[0]])
-        exact = [_narrow(np.sum([raw[one][total] for one in block.periods], axis=0)) for total in range(number)]
+        exact = [_narrow(np.sum([raw[period][total] for period in block.periods], axis=0)) for total in range(number)]
         mechanisms = noise.mechanisms[block.part][block.level]
-        drawn = zip(exact, mechanisms, strict=True)
-        published.append(tuple(plus(values, mechanism.draw(len(values))) for values, mechanism in drawn))
+        pairs = zip(exact, mechanisms, strict=True)
+        published.append(tuple(plus(values, mechanism.draw(len(values))) for values, mechanism in pairs))
     return Measured(keys, tuple(published))
 
 
 def _narrow(values: np.ndarray) -> np.ndarray:
-    """Integers as int64 where they surely fit with noise."""
+    """Integers as int64 if they fit with room for noise; otherwise unchanged."""
     return values.astype(np.int64) if all(abs(value) < 2**61 for value in values.tolist()) else values
 
 
 def packed_blocks(answer: Measured) -> bytes:
-    """Noisy totals as bytes: an Arrow stream of two, the keys and the integers, which are texts of any length."""
+    """Noisy totals as bytes: an Arrow stream with two streams, the keys, and the integers as texts of any length."""
     groups = len(answer.values[0][0])
     columns = {
         _NODE: [block for block in range(len(answer.values)) for _ in range(groups)],
@@ -82,8 +82,8 @@ def unpacked_blocks(data: bytes) -> Measured:
         np.array([int(text) for text in table.get_column(name).to_list()], dtype=object).reshape(number + 1, -1)
         for name in table.columns[1:]
     ]
-    made = tuple(tuple(total[block] for total in values) for block in range(number + 1))
-    return Measured(pl.read_ipc_stream(io.BytesIO(keys)), made)
+    by_block = tuple(tuple(total[block] for total in values) for block in range(number + 1))
+    return Measured(pl.read_ipc_stream(io.BytesIO(keys)), by_block)
 
 
 def _stream(table: pl.DataFrame) -> bytes:
@@ -93,5 +93,5 @@ def _stream(table: pl.DataFrame) -> bytes:
 
 
 def by_period(tables: Mapping[int, bytes], lines: Mapping[int, int]) -> dict[int, Measured]:
-    """Stored answers by their period. Input: tables by the number of the charge, and the period of each charge."""
+    """Stored answers by period. Input: tables by the number of the charge, and the period of each charge."""
     return {lines[number]: unpacked_blocks(data) for number, data in tables.items() if number in lines}

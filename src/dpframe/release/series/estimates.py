@@ -1,6 +1,6 @@
-"""From published blocks to running totals and windows: least squares over all that was published, and its errors.
+"""Running totals and windows of a series: least squares over all published blocks, and the errors of the estimates.
 
-Nothing here reads rows or draws noise: it is post-processing.
+This is post-processing: nothing here reads rows or draws noise.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimates:
-    """The periods of a series that were released, with what their blocks say together.
+    """Least-squares estimates from the released periods of a series.
 
-    Input:  blocks and noisy totals by period; the noise
+    Input:  blocks and noisy totals by period; the noise of the series
     """
 
     blocks: Mapping[int, Sequence[Block]]
@@ -42,7 +42,7 @@ class Estimates:
 
     @cached_property
     def _nodes(self) -> list[tuple[Block, tuple[np.ndarray, ...]]]:
-        """Published blocks, lowest level first. One over a period that was never released says nothing alone."""
+        """Published blocks, lowest level first. A block over a period that was never released is left out."""
         released = set(self.periods)
         nodes = [
             (block, values)
@@ -54,7 +54,7 @@ class Estimates:
 
     @cached_property
     def _parents(self) -> tuple[int, ...]:
-        """For each node the smallest one that contains it."""
+        """For each node the position of the smallest node that contains it, or -1."""
         places = {(b.part, b.level, b.first): i for i, (b, _) in enumerate(self._nodes)}
         parents = []
         for block, _ in self._nodes:
@@ -86,13 +86,13 @@ class Estimates:
     def error(self, deviation: float, alpha: float) -> float:
         """An error that a sum with this standard deviation exceeds with probability at most alpha.
 
-        Bound:  Gaussian noises add up to a normal one. A sum of Laplace noises is symmetric and unimodal
+        Bound:  a sum of Gaussian noises is normal. A sum of Laplace noises is symmetric and unimodal
         """
         return normal_error(deviation, alpha) if self.noise.normal else unimodal_error(deviation, alpha)
 
 
 def windows(periods: Sequence[int], length: int) -> Floats:
-    """Weights of the windows that end with each period: itself and the `length` - 1 periods before it."""
+    """Weights of the windows that end with each period; a window has this period and the `length` - 1 before it."""
     at = np.array(periods)
     return ((at[None] <= at[:, None]) & (at[None] > at[:, None] - length)).astype(np.float64)
 

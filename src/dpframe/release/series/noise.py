@@ -1,4 +1,4 @@
-"""The noise of a series: what its price buys for each total on each level of blocks, over the whole horizon."""
+"""The noise of a series: the mechanism of each total on each level of blocks, for the price of the whole horizon."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from dpframe.release.series.shape import PARTS, SHORTEST_PART, Shape, Shapes, ch
 from dpframe.theory.formulas.loss import calibration, gaussian_epsilon, gaussian_mu
 from dpframe.theory.formulas.sensitivity import Relation, Sensitivity, period_totals
 
-__all__ = ["Person", "SeriesNoise", "planned_noise"]
+__all__ = ["SeriesNoise", "UnitChange", "planned_noise"]
 
 MECHANISMS: Mapping[str, type[AddsNoise]] = {kind.label: kind for kind in (Gaussian, Laplace, DiscreteLaplace, NoNoise)}
 
 
 @dataclass(frozen=True)
-class Person:
-    """What one unit can change: the totals of a period, in how many periods, and the neighbour relation.
+class UnitChange:
+    """The change that one unit can make: sensitivities per period, number of periods, and the neighbour relation.
 
-    `ones` are the sensitivities of the totals of one period when a unit joins or leaves, `swings` how far two units'
-    entries in one total are apart at most, both in units of the total's integer.
+    `ones` are the sensitivities of the totals of one period if a unit joins or leaves. `swings` are the largest
+    differences between two units' entries in one total. Both are in units of the total's integer.
     """
 
     ones: tuple[Sensitivity, ...]
@@ -47,8 +47,8 @@ class Person:
     relation: Relation
 
     @classmethod
-    def of(cls, question: Question, periods: int) -> Person:
-        """Of the question of one period."""
+    def of(cls, question: Question, periods: int) -> UnitChange:
+        """The change for the question of one period, for a unit in at most `periods` periods."""
         joining = replace(
             question, step=exchanged(question.step, lambda source: replace(source, relation="add-remove"))
         )
@@ -56,14 +56,14 @@ class Person:
         swings = tuple(_swing(allotment) for allotment in joining.allotments)
         return cls(ones, swings, periods, question.table.relation)
 
-    def moved(self, total: int, size: int, periods: int | None = None) -> Sensitivity:
-        """How far a unit moves a total over blocks of at most `size` periods, in all its periods or in so many."""
+    def over(self, total: int, size: int, periods: int | None = None) -> Sensitivity:
+        """The sensitivity of a total over blocks of at most `size` periods, for a unit in at most `periods` of them."""
         number = self.periods if periods is None else periods
         return period_totals(self.ones[total], self.swings[total], periods=number, size=size, relation=self.relation)
 
 
 def _swing(allotment: Allotment) -> Fraction:
-    """How far two units' entries in one total of one period are apart, at most: a unit without rows adds 0."""
+    """The largest difference of two units' entries in one total of one period; a unit without rows adds 0."""
     grid, entry = allotment.total.grid, allotment.total.sensitivity.exact_linf
     largest = max(abs(grid.lower), abs(grid.upper))
     return entry * (max(grid.upper, 0) - min(grid.lower, 0)) / largest if largest else Fraction(0)
@@ -71,33 +71,33 @@ def _swing(allotment: Allotment) -> Fraction:
 
 @dataclass(frozen=True)
 class SeriesNoise:
-    """The shapes of a series, and the mechanism of each total: by part, level and total."""
+    """The shapes of a series, and the mechanisms by part, level and total."""
 
     shapes: Shapes
     mechanisms: tuple[tuple[tuple[AddsNoise, ...], ...], ...]
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept in the ledger."""
+        """The form in which the ledger stores it."""
         return {
             "shapes": [shape.to_json() for shape in self.shapes.parts],
             "noise": [mechanism.label for mechanism in self.mechanisms[0][0]],
-            "scales": [[[one.scale for one in level] for level in part] for part in self.mechanisms],
+            "scales": [[[mechanism.scale for mechanism in level] for level in part] for part in self.mechanisms],
         }
 
     @classmethod
-    def from_json(cls, said: Mapping[str, Any]) -> SeriesNoise:
-        """As it was kept."""
-        kinds = [MECHANISMS[label] for label in said["noise"]]
-        made = tuple(
+    def from_json(cls, fields: Mapping[str, Any]) -> SeriesNoise:
+        """The noise from its stored form."""
+        kinds = [MECHANISMS[label] for label in fields["noise"]]
+        mechanisms = tuple(
             tuple(tuple(kind(scale) for kind, scale in zip(kinds, level, strict=True)) for level in part)
-            for part in said["scales"]
+            for part in fields["scales"]
         )
-        return cls(Shapes(tuple(Shape.from_json(shape) for shape in said["shapes"])), made)
+        return cls(Shapes(tuple(Shape.from_json(shape) for shape in fields["shapes"])), mechanisms)
 
     @property
     def normal(self) -> bool:
         """Whether the noise is Gaussian."""
-        return any(isinstance(one, Gaussian) for one in self.mechanisms[0][0])
+        return any(isinstance(mechanism, Gaussian) for mechanism in self.mechanisms[0][0])
 
     def variance(self, part: int, level: int, total: int) -> float:
         """Variance of the noise of one block (squared units of the total's integer), with what rounding may add."""
@@ -109,60 +109,63 @@ class SeriesNoise:
         variances = [self.variance(part, level, total) for level in range(len(shape.levels))]
         return math.sqrt(mean_square(shape, variances)) if all(variances) else 0.0
 
-    def again(self, person: Person, blocks: Sequence[tuple[int, int, int]], price: Price) -> Loss:
-        """What it costs to measure some blocks once more, beside all that the series costs.
+    def again(self, unit: UnitChange, blocks: Sequence[tuple[int, int, int]], price: Price) -> Loss:
+        """The loss of measuring some blocks once more, in addition to the loss of the series.
 
-        Input:  blocks: part, level and number of periods of each; the price of the series
-        Bound:  a unit has at most as many of its periods in a block as the block has. Laplace: the l1 / scale add up.
-                Gaussian: the l2² / σ² do, at the δ of the price
+        Input:  unit: the change of one unit; blocks: part, level and number of periods of each; the price of the series
+        Bound:  a block has at most as many of a unit's periods as it has periods. For Laplace noise the l1 / scale add
+                up; for Gaussian noise the l2² / σ² add up, at the δ of the price
         """
-        moved = [
-            (person.moved(total, size, min(person.periods, size)), self.mechanisms[part][level][total])
+        changes = [
+            (unit.over(total, size, min(unit.periods, size)), self.mechanisms[part][level][total])
             for part, level, size in blocks
-            for total in range(len(person.ones))
+            for total in range(len(unit.ones))
         ]
-        moved = [(bound, mechanism) for bound, mechanism in moved if bound.l0]
+        changes = [(bound, mechanism) for bound, mechanism in changes if bound.l0]
         if not self.normal:
-            epsilon = sum((bound.exact_l1 / Fraction(noise.scale) for bound, noise in moved), Fraction(0))
+            epsilon = sum((bound.exact_l1 / Fraction(noise.scale) for bound, noise in changes), Fraction(0))
             return Loss.charged(epsilon, Fraction(0))
-        squares = [bound.l2_squared / Fraction(noise.scale) ** 2 for bound, noise in moved]
+        squares = [bound.l2_squared / Fraction(noise.scale) ** 2 for bound, noise in changes]
         if isinstance(price, RhoPrice):
             return Loss.charged_rho(sum(squares, Fraction(0)) / 2, Fraction(0))
-        mu = gaussian_mu([bound.l2_squared for bound, _ in moved], [noise.scale for _, noise in moved])
+        mu = gaussian_mu([bound.l2_squared for bound, _ in changes], [noise.scale for _, noise in changes])
         return Loss.charged(Fraction(gaussian_epsilon(price.delta, mu)) if mu else Fraction(0), price.delta)
 
 
-def planned_noise(question: Question, person: Person, price: Price, horizon: int | None, *, alone: bool) -> SeriesNoise:
-    """The shapes and the noise with the least error of the running totals that a price buys.
+def planned_noise(
+    question: Question, unit: UnitChange, price: Price, horizon: int | None, *, alone: bool
+) -> SeriesNoise:
+    """The shapes and the noise with the smallest errors of the running totals at a price.
 
-    Input:  the question of one period; what one unit can change; the price of the whole horizon; horizon (periods),
-            None for one without an end; alone: whether only single periods can be measured
-    Bound:  on each level a unit moves the blocks by at most `Person.moved`, in all its periods. The levels share the
-            price equally, as several totals do by their shares. Laplace: ε of level and total is l1 / scale, and these
-            add up. Gaussian: all blocks of all levels and totals are one mechanism with μ² = Σ l2² / σ², in ρ with
-            ρ = Σ l2² / 2σ², which holds when later questions follow from earlier answers. A block is measured once
+    Input:  the question of one period; the change of one unit; the price of the whole horizon; horizon (periods), None
+            for a series without an end; alone: whether only single periods can be measured
+    Bound:  on each level a unit moves the blocks by at most `UnitChange.over`, in all its periods together. The levels
+            have equal shares of the price, and totals are weighted by their shares. For Laplace noise the ε of a level
+            and total is l1 / scale, and these add up. For Gaussian noise all blocks of all levels and totals are one
+            mechanism with μ² = Σ l2² / σ², in ρ with ρ = Σ l2² / 2σ². This also holds if later questions depend on
+            earlier answers. A block is measured once
     Source: Dwork, Naor, Pitassi, Rothblum 2010, doi:10.1145/1806689.1806787, and Chan, Shi, Song 2011,
             doi:10.1145/2043621.2043626, for trees of periods; Dong, Roth, Su 2019, arXiv:1905.02383, corollary 2, and
             Bun, Steinke 2016, arXiv:1605.02065, lemma 1.7, for answers that follow one another
     Errors: InvalidPrice, DeltaRequired, UnsupportedOperation
     """
     lengths = [horizon] if horizon is not None else [SHORTEST_PART << part for part in range(PARTS)]
-    made = []
+    candidates = []
     for kind in _kinds(price):
-        shapes = [_shape(length, kind, person.periods, alone) for length in lengths]
-        mechanisms = tuple(_mechanisms(question, person, price, kind, shape) for shape in shapes)
-        made.append(SeriesNoise(Shapes(tuple(shapes)), mechanisms))
-    return min(made, key=lambda noise: _log_error(noise, len(person.ones)))
+        shapes = [_shape(length, kind, unit.periods, alone) for length in lengths]
+        mechanisms = tuple(_mechanisms(question, unit, price, kind, shape) for shape in shapes)
+        candidates.append(SeriesNoise(Shapes(tuple(shapes)), mechanisms))
+    return min(candidates, key=lambda noise: _log_error(noise, len(unit.ones)))
 
 
 def _kinds(price: Price) -> list[NoiseKind]:
-    """The kinds of noise that a price buys."""
+    """The kinds of noise that are possible at a price."""
     if isinstance(price, RhoPrice):
         if price.noise is NoiseKind.LAPLACE:
-            raise UnsupportedOperation("A series that is paid in ρ has Gaussian noise: leave noise= out.")
+            raise UnsupportedOperation("A series with a price in ρ has Gaussian noise: leave noise= out.")
         return [NoiseKind.GAUSSIAN]
     if not isinstance(price, EpsilonPrice):
-        raise InvalidPrice("This budget counts ρ, and so does the price of a series: budget.series(..., rho=0.01).")
+        raise InvalidPrice("This budget counts ρ, so give the series a price in ρ: budget.series(..., rho=0.01).")
     if price.noise is NoiseKind.GAUSSIAN and not price.delta:
         raise DeltaRequired("Gaussian noise needs a δ above 0: budget.series(..., epsilon=1, delta=1e-6).")
     return price.noises
@@ -175,7 +178,7 @@ def _shape(length: int, kind: NoiseKind, periods: int, alone: bool) -> Shape:
         return Shape.of_degree(length, 2, 1)
 
     def relative(shape: Shape) -> list[float]:
-        """What the variance of a level's noise is in proportion to, where the levels share the price equally."""
+        """Numbers proportional to the variances of the levels' noise, if all levels have equal shares of the price."""
         number = len(shape.levels)
         if kind is NoiseKind.GAUSSIAN:
             return [float(number * min(periods, size)) for size in shape.sizes]
@@ -185,33 +188,37 @@ def _shape(length: int, kind: NoiseKind, periods: int, alone: bool) -> Shape:
 
 
 def _mechanisms(
-    question: Question, person: Person, price: Price, kind: NoiseKind, shape: Shape
+    question: Question, unit: UnitChange, price: Price, kind: NoiseKind, shape: Shape
 ) -> tuple[tuple[AddsNoise, ...], ...]:
     """The mechanism of each level and total of one shape."""
     shares = [
         allotment.share if one.l0 else Fraction(0)
-        for allotment, one in zip(question.allotments, person.ones, strict=True)
+        for allotment, one in zip(question.allotments, unit.ones, strict=True)
     ]
-    whole = (sum(shares, Fraction(0)) or Fraction(1)) * len(shape.sizes)
+    total_share = (sum(shares, Fraction(0)) or Fraction(1)) * len(shape.sizes)
     places = [(level, total) for level in range(len(shape.sizes)) for total, share in enumerate(shares) if share]
-    bounds = [person.moved(total, shape.sizes[level]) for level, total in places]
-    parts = [shares[total] / whole for _, total in places]
-    made: dict[tuple[int, int], AddsNoise] = {}
+    bounds = [unit.over(total, shape.sizes[level]) for level, total in places]
+    parts = [shares[total] / total_share for _, total in places]
+    by_place: dict[tuple[int, int], AddsNoise] = {}
     if kind is NoiseKind.LAPLACE:
         for (level, total), bound, part in zip(places, bounds, parts, strict=True):
             law = DiscreteLaplace if question.allotments[total].total.unit == 1 else Laplace
-            made[level, total] = law(calibration.laplace_scale(bound.exact_l1, price.amount * part))
+            by_place[level, total] = law(calibration.laplace_scale(bound.exact_l1, price.amount * part))
     elif isinstance(price, RhoPrice):
         for place, bound, part in zip(places, bounds, parts, strict=True):
-            made[place] = Gaussian(calibration.gaussian_scale_rho(l2_squared=bound.l2_squared, rho=price.amount * part))
+            by_place[place] = Gaussian(
+                calibration.gaussian_scale_rho(l2_squared=bound.l2_squared, rho=price.amount * part)
+            )
     elif places:
         scales = calibration.gaussian_scales([bound.l2_squared for bound in bounds], parts, price.amount, price.delta)
-        made |= {place: Gaussian(scale) for place, scale in zip(places, scales, strict=True)}
+        by_place |= {place: Gaussian(scale) for place, scale in zip(places, scales, strict=True)}
     totals = range(len(shares))
-    return tuple(tuple(made.get((level, total), NoNoise()) for total in totals) for level in range(len(shape.sizes)))
+    return tuple(
+        tuple(by_place.get((level, total), NoNoise()) for total in totals) for level in range(len(shape.sizes))
+    )
 
 
 def _log_error(noise: SeriesNoise, totals: int) -> float:
-    """How noisy a series is: the logarithms of the errors of its running totals, added. Smaller is better."""
+    """Sum of the logarithms of the errors of a series' running totals. Smaller is better."""
     errors = [noise.error(part, total) for part in range(len(noise.mechanisms)) for total in range(totals)]
     return math.fsum(math.log(error) for error in errors if error)

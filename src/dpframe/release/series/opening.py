@@ -1,4 +1,4 @@
-"""`budget.series(...)`: a series is opened, or found again."""
+"""`budget.series(...)`: open a series, or reopen it by its name."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def open_series(
 ) -> Series:
     """A series of a budget; see `Budget.series`."""
     if not isinstance(name, str) or not name.strip() or "\0" in name:
-        raise InvalidArgument("budget.series: a name, such as budget.series('signups', every='1d', ...).")
+        raise InvalidArgument("budget.series: give a name, such as budget.series('signups', every='1d', ...).")
     if on is not None:
         if not isinstance(on, str) or not on:
-            raise InvalidArgument("budget.series: on= is the column that says in which period a row is.")
+            raise InvalidArgument("budget.series: on= is the name of the column with the time of a row: on='day'.")
         check_names([on])
     typed = [every, horizon, unit_periods, *price.values()]
     if all(argument is None for argument in typed) and noise == "auto":

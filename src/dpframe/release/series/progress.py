@@ -1,8 +1,8 @@
-"""What a series has measured so far, and what the next period measures: read from its lines in the ledger.
+"""The blocks that a series has measured so far, and those that the next period measures, from its lines in the ledger.
 
-A period is measured when it is added. A block of several periods is measured when a period at its end, or after it, is
-added for the first time: over those of its periods that had been added by then. So a period that is missing takes part
-in nothing. One that comes late is measured by itself, and in the blocks that are still open.
+A period is measured when it is added. A block of several periods is measured when its last period, or a later one, is
+added for the first time. The block then has those of its periods that were added by that time. So a missing period is
+part of no block. A late period is measured alone, and in the blocks that are not measured yet.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Block", "Overtaken", "Place", "Progress", "ranges", "spread"]
 
 @dataclass(frozen=True)
 class Block:
-    """Periods that are measured together. `first` is where the block begins, whether that period was added or not."""
+    """Periods that are measured together. `first` is the first period of the block, even if it was never added."""
 
     part: int
     level: int
@@ -27,13 +27,13 @@ class Block:
     periods: tuple[int, ...]
 
     def to_json(self) -> list[Any]:
-        """As it is kept: periods as ranges."""
+        """The stored form of the block, with periods as ranges."""
         return [self.part, self.level, self.first, ranges(self.periods)]
 
     @classmethod
-    def from_json(cls, said: Sequence[Any]) -> Block:
-        """As it was kept."""
-        part, level, first, periods = said
+    def from_json(cls, fields: Sequence[Any]) -> Block:
+        """The block from its stored form."""
+        part, level, first, periods = fields
         return cls(part, level, first, tuple(spread(periods)))
 
 
@@ -43,13 +43,13 @@ def ranges(periods: Iterable[int]) -> list[list[int]]:
     >>> ranges([0, 1, 2, 5])
     [[0, 2], [5, 5]]
     """
-    made: list[list[int]] = []
+    intervals: list[list[int]] = []
     for period in sorted(periods):
-        if made and made[-1][1] == period - 1:
-            made[-1][1] = period
+        if intervals and intervals[-1][1] == period - 1:
+            intervals[-1][1] = period
         else:
-            made.append([period, period])
-    return made
+            intervals.append([period, period])
+    return intervals
 
 
 def spread(pairs: Iterable[Sequence[int]]) -> list[int]:
@@ -67,26 +67,26 @@ class Progress:
 
     @classmethod
     def of(cls, lines: Sequence[Entry]) -> Progress:
-        """From the lines of a series, oldest first."""
-        within = [entry.body["within"] for entry in lines]
-        blocks = {said["period"]: tuple(map(Block.from_json, said["blocks"])) for said in within}
+        """The progress from the lines of a series, oldest first."""
+        places = [entry.body["within"] for entry in lines]
+        blocks = {place["period"]: tuple(map(Block.from_json, place["blocks"])) for place in places}
         return cls(frozenset(blocks), blocks, lines[-1].number if lines else 0)
 
     def measured_by(self, period: int, shapes: Shapes) -> tuple[Block, ...]:
-        """What a period measures when it is added now; where it was added before, what it measured then."""
+        """The blocks that a period measures if it is added now; if it was added before, those that it measured then."""
         if period in self.blocks:
             return self.blocks[period]
         part, last = shapes.part_of(period), max(self.added, default=-1)
-        made = [Block(part, 0, period, (period,))]
+        blocks = [Block(part, 0, period, (period,))]
         added = self.added | {period}
         for of, level, first, end in shapes.closing(last, period):
-            inside = tuple(one for one in range(first, end) if one in added)
+            inside = tuple(number for number in range(first, end) if number in added)
             if inside:
-                made.append(Block(of, level, first, inside))
-        return tuple(made)
+                blocks.append(Block(of, level, first, inside))
+        return tuple(blocks)
 
 
-class Overtaken(Exception):  # noqa: N818  - it is no error: whoever was overtaken looks again
+class Overtaken(Exception):  # noqa: N818  - not an error: the caller reads the progress again and retries
     """Another period was added in the meantime."""
 
 
@@ -101,11 +101,11 @@ class Place:
     cost: Callable[[], Loss]
 
     def again(self, loss: Loss) -> Loss:
-        """What it costs to measure the blocks once more."""
+        """The cost of measuring the blocks once more."""
         return self.cost()
 
     def enter(self, page: Page, loss: Loss) -> tuple[Loss, Mapping[str, Any]]:
-        """Nothing is charged the first time. Errors: Overtaken where the series has moved on since it was looked at."""
+        """The first measurement costs nothing more. Errors: Overtaken if another period was added in the meantime."""
         lines = page.members(self.opening)
         if (lines[-1].number if lines else 0) != self.line:
             raise Overtaken

@@ -1,4 +1,4 @@
-"""The question of each period: from a query about all rows with a column of periods, or from a function."""
+"""The question of each period: from a query about one period or about all rows, or from a function of the period."""
 
 from __future__ import annotations
 
@@ -14,40 +14,41 @@ from dpframe.plan import Kind, Marginals, Question, col, described, kind, lit
 from dpframe.plan.steps import Filter, Step, exchanged, source_of, sources_of
 from dpframe.release.series.calendar import Calendar
 
-__all__ = ["Asked", "check_kind", "check_same", "described_question", "read_query", "validated"]
+__all__ = ["PeriodQuery", "check_kind", "check_same", "described_question", "read_query", "validated"]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What was given to `series.add`: a query about one period's rows or about all rows, or a function of the period.
+class PeriodQuery:
+    """The argument of `series.add`: a query about one period's rows or about all rows, or a function of the period.
 
-    `on` is the column that says in which period a row is. Where there is none, and no function, the query is about the
-    rows of the one period that is added.
+    `on` is the column with the time of a row. Without `on` and without a function, the query is about the rows of the
+    period that is added.
     """
 
     query: Any
     on: str | None
-    read: Callable[[Any], Question]
+    question_of: Callable[[Any], Question]
 
     @property
     def alone(self) -> bool:
-        """Whether the rows of earlier periods are not at hand."""
+        """Whether the rows of earlier periods are not available."""
         return self.on is None and not callable(self.query)
 
     def of(self, calendar: Calendar, period: int) -> Question:
-        """The question of one period. Errors: those of the query; InvalidArgument, WrongType, UnsupportedOperation."""
+        """The question of one period. Errors: InvalidArgument, WrongType, UnsupportedOperation; those of a query."""
         query = self._called(calendar.label(period)) if callable(self.query) else self.query
-        question = self.read(query)
+        question = self.question_of(query)
         if self.on is None or callable(self.query):
             return question
         return replace(question, step=_only(question.step, self.on, calendar, period))
 
     def _called(self, label: str) -> Any:
-        """What the function gives for a period. Errors: InvalidArgument where it takes none."""
+        """The query that the function returns for a period. Errors: InvalidArgument if it takes no argument."""
         if _takes_one(self.query):
             return self.query(label)
         raise InvalidArgument(
-            "series.add: the function takes one argument, the period as a text such as '2026-11-21', and gives a query."
+            "series.add: the function must take one argument, the period as a text such as '2026-11-21', and return a "
+            "query."
         )
 
 
@@ -64,8 +65,8 @@ def _only(step: Step, on: str, calendar: Calendar, period: int) -> Step:
     """A plan about the rows of one period."""
     if len(sources_of(step)) > 1:
         raise UnsupportedOperation(
-            "series.add: this question is about several protected tables, and on= names a column of one. Give a "
-            "function of the period that filters each of them."
+            "series.add: this question is about several protected tables, and on= names a column of one table. Give a "
+            "function of the period that filters each of them: series.add(lambda day: ..., period='...')."
         )
     column = source_of(step).table.column(on, "budget.series(on=...)")
     dtype = column.domain.dtype
@@ -74,51 +75,56 @@ def _only(step: Step, on: str, calendar: Calendar, period: int) -> Step:
         condition = col(on) == lit(calendar.label(period))
     elif kind(dtype) is Kind.DATE:
         if begins.time() != dt.time() or ends.time() != dt.time():
-            raise WrongType(f"on={on!r} holds dates, and periods begin at other times than midnight.")
+            raise WrongType(
+                f"on={on!r} holds dates, but periods do not begin at midnight. Give a column of times, or periods of "
+                "whole days."
+            )
         condition = (col(on) >= lit(begins.date())) & (col(on) < lit(ends.date()))
     elif kind(dtype) is Kind.DATETIME:
         condition = (col(on) >= lit(begins)) & (col(on) < lit(ends))
     else:
-        raise WrongType(f"on={on!r}: a column of dates, times, or texts such as '2026-11-21' says when a row is.")
+        raise WrongType(f"on={on!r} must be a column of dates, of times, or of texts such as '2026-11-21'.")
     return exchanged(step, lambda source: Filter(source, condition))
 
 
 def check_kind(question: Question) -> None:
-    """Whether a question is of counts and sums in groups that are listed. Errors: UnsupportedOperation."""
+    """Check that a question asks for counts and sums in listed groups. Errors: UnsupportedOperation."""
     if isinstance(question, Marginals) or question.layout.form != "long":
         raise UnsupportedOperation(
-            "series.add: counts and sums by group_by(..., keys=[...]); not crosstabs, marginals."
+            "series.add: a series has counts and sums by group_by(..., keys=[...]), not crosstabs or marginals."
         )
     if question.private_keys or question.other is not None:
         raise UnsupportedOperation(
-            f"series.add: list the keys of {', '.join(map(repr, question.by))}, group_by(..., keys=[...]); those that "
-            "are found in the data would differ from period to period."
+            f"series.add: list the keys of {', '.join(map(repr, question.by))}, group_by(..., keys=[...]); keys from "
+            "the data would differ from period to period."
         )
     if question.undecided:
-        raise UnsupportedOperation("series.add: say the limits and bounds; dp.Auto() would choose others each time.")
+        raise UnsupportedOperation(
+            "series.add: give limits and bounds as numbers; dp.Auto() would choose other ones in each period."
+        )
     simple = [
         not output.derived and output.dtype is None and all(m.additive and not m.chosen for _, m in output.totals)
         for output in question.outputs
     ]
     if not simple or not all(simple):
         raise UnsupportedOperation(
-            "series.add: what is added up over periods is counts and sums of numbers: dp.count(), dp.count_units(), "
-            "dp.sum('spend', bounds=(0, 100)). A mean is a sum divided by a count."
+            "series.add: a series adds up counts and sums of numbers: dp.count(), dp.count_units(), "
+            "dp.sum('spend', bounds=(0, 100)). For a mean, divide a sum by a count."
         )
 
 
 def described_question(question: Question) -> dict[str, Any]:
-    """What all periods of a series have in common, as JSON: whose privacy, what is asked of which groups."""
+    """The part of a question that all periods of a series share, as JSON: unit, neighbours, columns and groups."""
     table = described(question)["table"]
     return {"unit": table["unit"], "neighbors": table["neighbors"], "ask": described(question)["ask"]}
 
 
 def check_same(first: Mapping[str, Any], question: Question, label: str) -> None:
-    """Whether the question of another period is alike. Errors: ReleaseMismatch."""
+    """Check that another period has the question of the first one. Errors: ReleaseMismatch."""
     if described_question(question) != first:
         raise ReleaseMismatch(
-            f"series.add: for {label} the function gives another question than for the period that is added. All "
-            "periods of a series have one question; nothing was spent."
+            f"series.add: for {label} the function returns another question than for the period that is added. All "
+            "periods of a series must have one question. Nothing was spent."
         )
 
 
@@ -127,7 +133,7 @@ def read_query(query: Any, budget: Any) -> Question:
     question = getattr(query, "_question", None)
     if not isinstance(question, Question):
         raise InvalidArgument(
-            "series.add takes a query, such as frame.count(max_rows=1), or a function that gives one for a period, "
+            "series.add takes a query, such as frame.count(max_rows=1), or a function from a period to a query, "
             f"not {kind_of(query)}."
         )
     if query._budget not in (None, budget):
@@ -136,5 +142,5 @@ def read_query(query: Any, budget: Any) -> Question:
 
 
 def validated(question: Question) -> None:
-    """Run a question on no rows, so that it cannot fail on types after it is paid. Errors: EngineError."""
+    """Run a question on an empty table, so that it cannot fail on types after the charge. Errors: EngineError."""
     engine.validate(question)

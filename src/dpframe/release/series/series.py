@@ -1,4 +1,4 @@
-"""A series: totals of periods that follow one another, kept for years, with running totals and windows."""
+"""A series: noisy totals of consecutive periods, with running totals and windows."""
 
 from __future__ import annotations
 
@@ -21,114 +21,124 @@ from dpframe.release.run import subject_of, told
 from dpframe.release.series.answer import Measured, measured, packed_blocks, unpacked_blocks
 from dpframe.release.series.calendar import Calendar
 from dpframe.release.series.estimates import Estimates, running, windows
-from dpframe.release.series.noise import Person, SeriesNoise
+from dpframe.release.series.noise import SeriesNoise, UnitChange
 from dpframe.release.series.numbers import SeriesNumbers
 from dpframe.release.series.progress import Block, Overtaken, Place, Progress
-from dpframe.release.series.questions import Asked, check_kind, check_same, described_question, read_query, validated
+from dpframe.release.series.questions import (
+    PeriodQuery,
+    check_kind,
+    check_same,
+    described_question,
+    read_query,
+    validated,
+)
 from dpframe.release.series.settings import Settings, kept, opening_plan
 
 __all__ = ["Series"]
 
-_TURNS = 100  # attempts to add a period while others add theirs
+_TURNS = 100  # attempts to add a period while other processes add periods
 _LOG = logging.getLogger("dpframe")
 
 
 @dataclass(frozen=True)
-class _Opened:
-    """A series as it is in the ledger: the charge that paid for it, and what was kept with it."""
+class _Opening:
+    """A series in the ledger: the charge that paid for it, with its noise and its calendar."""
 
     entry: Entry
     noise: SeriesNoise
     calendar: Calendar
 
     @classmethod
-    def of(cls, entry: Entry) -> _Opened:
-        said, plan = entry.body["opens"], entry.body["plan"]["series"]
-        calendar = Calendar.read(plan["every"], said["start"])
-        return cls(entry, SeriesNoise.from_json(said), calendar)
+    def of(cls, entry: Entry) -> _Opening:
+        record, plan = entry.body["opens"], entry.body["plan"]["series"]
+        calendar = Calendar.read(plan["every"], record["start"])
+        return cls(entry, SeriesNoise.from_json(record), calendar)
 
     @property
-    def said(self) -> Any:
+    def record(self) -> Any:
+        """The stored form of the series."""
         return self.entry.body["opens"]
 
 
 class Series:
     """Noisy totals of each period, of running totals and of windows, consistent with one another.
 
-    Made by `budget.series(...)`. `add` measures a period; `total`, `window` and `table` read what was published, and
-    cost nothing. What it knows is in the ledger: the noisy totals that were published, and nothing else.
+    `budget.series(...)` returns it. `add` measures a period. `total`, `window` and `table` read published numbers and
+    cost nothing. Its only state are the published noisy totals in the ledger.
     """
 
     def __init__(self, budget: Budget, name: str, settings: Settings | None, start: object, on: str | None) -> None:
         self._budget, self._name, self._settings, self._start, self._on = budget, name, settings, start, on
-        self._read: dict[int, Measured] = {}  # what was published, by the number of its charge: it never changes
+        self._read: dict[int, Measured] = {}  # published answers by the number of their charge; they never change
 
     # Adding
 
     def add(self, query: Any, period: object, *, on_pending: str = "refuse") -> SeriesNumbers:
-        """Measure a period, and the blocks that end with it; for a period that was added before, the stored answer.
+        """Measure a period and the blocks that end with it. A period that was added before returns its stored answer.
 
-        Input:  query: about the rows of this period, or about all rows where `on=` names the column that says in which
-                period a row is, or a function that gives the query for a period, as text: `lambda night: ...`. With
-                one of the latter two, the rows of earlier periods are read again, see `reads`; period: when it begins,
-                "2026-11-21"; on_pending: "retry" measures a period again whose answer was lost, and pays for that
-        Output: the number of this period, as it is estimated now
-        Bound:  over the whole horizon, the loss that the series was opened with, which is charged when its first
-                period is added: see `explain`
-        Errors: those of a release, which spend nothing; ReleasePending where the period was charged and never stored
+        Input:  query: a query about the rows of this period; or, if `on=` names the column with the time of a row, a
+                query about all rows; or a function from a period (a text) to a query: `lambda night: ...`. The latter
+                two read the rows of earlier periods again, see `reads`; period: the start of the period, "2026-11-21";
+                on_pending: "retry" measures a period again if its answer was lost, and pays for that
+        Output: the current estimate of the number of this period
+        Bound:  the loss of the series, for the whole horizon. It is charged when the first period is added: see
+                `explain`
+        Errors: those of a release, which spend nothing; ReleasePending if the period was charged but never stored
         """
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
-        asked = self._asked(query)
-        opened = self._opened_for(asked, period)
-        number = opened.calendar.number(period)
-        opened.noise.shapes.part_of(number)
+        source = self._source(query)
+        opening = self._opened_for(source, period)
+        number = opening.calendar.number(period)
+        opening.noise.shapes.part_of(number)
         for _ in range(_TURNS):
             try:
-                receipt = self._added(opened, asked, number, retry=on_pending == "retry")
+                receipt = self._added(opening, source, number, retry=on_pending == "retry")
             except Overtaken:
                 continue
-            return self._shown(opened, number, receipt)
-        raise LedgerUnavailable(f"{self._name!r}: others add periods all the time. Nothing was spent. Try again.")
+            return self._shown(opening, number, receipt)
+        raise LedgerUnavailable(
+            f"{self._name!r}: other processes added periods at each of {_TURNS} attempts. Nothing was spent. Try again."
+        )
 
-    def _asked(self, query: Any) -> Asked:
-        return Asked(query, self._on, lambda given: read_query(given, self._budget))
+    def _source(self, query: Any) -> PeriodQuery:
+        return PeriodQuery(query, self._on, lambda argument: read_query(argument, self._budget))
 
     def reads(self, period: object) -> list[str]:
-        """The periods whose rows are read when a period is added now: itself, and those in blocks that end with it."""
-        opened = self._opened()
-        number = opened.calendar.number(period)
-        blocks = self._progress(opened).measured_by(number, opened.noise.shapes)
-        return [opened.calendar.label(one) for one in sorted({one for block in blocks for one in block.periods})]
+        """The periods whose rows are read if a period is added now: itself, and those in blocks that end with it."""
+        opening = self._opened()
+        number = opening.calendar.number(period)
+        blocks = self._progress(opening).measured_by(number, opening.noise.shapes)
+        return [opening.calendar.label(past) for past in sorted({past for block in blocks for past in block.periods})]
 
-    def _opened_for(self, asked: Asked, period: object) -> _Opened:
-        """The series in the ledger, opened with its first period. Errors: those of a release."""
+    def _opened_for(self, source: PeriodQuery, period: object) -> _Opening:
+        """The series in the ledger; it is opened now if this is its first period. Errors: those of a release."""
         entry = self._entry()
         settings = self._settings if self._settings is not None else Settings.from_plan(_series_plan(entry, self._name))
         start = entry.body["opens"]["start"] if entry is not None else period if self._start is None else self._start
         calendar = Calendar.read(settings.every, start)
         if entry is not None and self._start is not None and Calendar.read(settings.every, self._start) != calendar:
             raise InvalidArgument(f"start: series {self._name!r} began with {calendar.label(0)}.")
-        question = asked.of(calendar, calendar.number(period))
+        question = source.of(calendar, calendar.number(period))
         check_kind(question)
         validated(question)
-        plan = opening_plan(settings, question, alone=asked.alone)
+        plan = opening_plan(settings, question, alone=source.alone)
         if entry is not None and entry.body["plan"] == plan:
-            return _Opened.of(entry)
-        loss, said = kept(self._name, settings, question, self._budget, calendar.start, alone=asked.alone)
+            return _Opening.of(entry)
+        loss, opens = kept(self._name, settings, question, self._budget, calendar.start, alone=source.alone)
         query = f"series {self._name!r}: every {settings.every}"
-        opened = self._budget.open(loss, subject_of(question), query, name=_opening(self._name), plan=plan, opens=said)
+        charge = self._budget.open(loss, subject_of(question), query, name=_opening(self._name), plan=plan, opens=opens)
         _LOG.info("series %r is open: %s for all of its periods", self._name, loss)
-        return _Opened.of(opened)
+        return _Opening.of(charge)
 
-    def _added(self, opened: _Opened, asked: Asked, number: int, *, retry: bool) -> Receipt:
-        """Charge a period and measure it. Errors: Overtaken where others were faster; those of a release."""
-        progress, label = self._progress(opened), opened.calendar.label(number)
-        blocks = progress.measured_by(number, opened.noise.shapes)
-        first = asked.of(opened.calendar, number)
+    def _added(self, opening: _Opening, source: PeriodQuery, number: int, *, retry: bool) -> Receipt:
+        """Charge a period and measure it. Errors: Overtaken if another process was faster; those of a release."""
+        progress, label = self._progress(opening), opening.calendar.label(number)
+        blocks = progress.measured_by(number, opening.noise.shapes)
+        first = source.of(opening.calendar, number)
         questions = {number: first}
         if number not in progress.added or retry:
-            periods = {one for block in blocks for one in block.periods}
-            questions |= self._earlier(opened, asked, periods - {number}, first)
+            periods = {past for block in blocks for past in block.periods}
+            questions |= self._earlier(opening, source, periods - {number}, first)
         inside = f" and {len(blocks) - 1} blocks that end with it" if len(blocks) > 1 else ""
         receipt = self._budget.charge(
             Loss.none(in_rho=self._budget.terms is Terms.RHO),
@@ -137,137 +147,146 @@ class Series:
             name=f"{self._name} {label}",
             plan={"series": self._name, "period": label},
             retry=retry,
-            within=self._place(opened, progress, number, first, blocks),
+            within=self._place(opening, progress, number, first, blocks),
         )
         if receipt.stored is not None:
             return receipt
         answer = recorded(
-            self._budget, receipt, lambda: sealed(lambda: measured(questions.__getitem__, blocks, opened.noise))
+            self._budget, receipt, lambda: sealed(lambda: measured(questions.__getitem__, blocks, opening.noise))
         )
-        said = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
-        self._budget.store(receipt, packed_blocks(answer), {"series": self._name, **said})
+        details = {"period": label, "drawn": dt.datetime.now(dt.UTC).isoformat()}
+        self._budget.store(receipt, packed_blocks(answer), {"series": self._name, **details})
         return receipt
 
     def _place(
-        self, opened: _Opened, progress: Progress, number: int, question: Question, blocks: tuple[Block, ...]
+        self, opening: _Opening, progress: Progress, number: int, question: Question, blocks: tuple[Block, ...]
     ) -> Place:
-        """The place of a period among those that were added, and the blocks that are measured with it."""
-        settings = Settings.from_plan(opened.entry.body["plan"]["series"])
+        """The place of a period in its series for the charge, with the blocks that it measures."""
+        settings = Settings.from_plan(opening.entry.body["plan"]["series"])
         sizes = [(block.part, block.level, len(block.periods)) for block in blocks]
 
         def cost() -> Loss:
-            person = Person.of(question, settings.periods)
-            return opened.noise.again(person, sizes, settings.price(self._budget.terms))
+            unit = UnitChange.of(question, settings.periods)
+            return opening.noise.again(unit, sizes, settings.price(self._budget.terms))
 
-        return Place(opened.entry.number, progress.line, number, blocks, cost)
+        return Place(opening.entry.number, progress.line, number, blocks, cost)
 
-    def _earlier(self, opened: _Opened, asked: Asked, periods: set[int], first: Question) -> dict[int, Question]:
-        """The questions of earlier periods, which are like the first. Errors: ReleaseMismatch, those of a query."""
-        made, described = {}, described_question(first)
-        for one in sorted(periods):
-            made[one] = asked.of(opened.calendar, one)
-            if callable(asked.query):
-                check_same(described, made[one], opened.calendar.label(one))
-                validated(made[one])
-        return made
+    def _earlier(
+        self, opening: _Opening, source: PeriodQuery, periods: set[int], first: Question
+    ) -> dict[int, Question]:
+        """The questions of earlier periods, checked against the first. Errors: ReleaseMismatch, those of a query."""
+        questions, described = {}, described_question(first)
+        for period in sorted(periods):
+            questions[period] = source.of(opening.calendar, period)
+            if callable(source.query):
+                check_same(described, questions[period], opening.calendar.label(period))
+                validated(questions[period])
+        return questions
 
-    def _shown(self, opened: _Opened, number: int, receipt: Receipt) -> SeriesNumbers:
+    def _shown(self, opening: _Opening, number: int, receipt: Receipt) -> SeriesNumbers:
         """The number of a period that was added."""
-        label = opened.calendar.label(number)
-        stored = told(receipt, f"{self._name} {label}").get("stored", "")
-        if not stored and not receipt.again:
+        label = opening.calendar.label(number)
+        origin = told(receipt, f"{self._name} {label}").get("stored", "")
+        if not origin and not receipt.again:
             _LOG.info("%s %s: added, nothing charged beside the price of the series", self._name, label)
-        estimates = self._estimates(opened)
+        estimates = self._estimates(opening)
         weights = (np.array(estimates.periods)[None] == number).astype(np.float64)
-        return self._numbers(opened, estimates, f"{self._name}, {label}", weights, cost=receipt.loss, stored=stored)
+        return self._numbers(opening, estimates, f"{self._name}, {label}", weights, cost=receipt.loss, stored=origin)
 
     # Reading
 
     def total(self, alpha: float = 0.05) -> SeriesNumbers:
         """The running total of all periods that were added, with its error. Free."""
-        opened = self._opened()
-        estimates = self._estimates(opened)
+        opening = self._opened()
+        estimates = self._estimates(opening)
         number = len(estimates.periods)
-        return self._numbers(opened, estimates, f"{self._name}: total of {number} periods", np.ones((1, number)), alpha)
+        return self._numbers(
+            opening, estimates, f"{self._name}: total of {number} periods", np.ones((1, number)), alpha
+        )
 
     def window(self, length: str, alpha: float = 0.05) -> SeriesNumbers:
-        """The total of the last periods, such as "7d", up to the latest that was added, with its error. Free."""
-        opened = self._opened()
-        number, estimates = opened.calendar.window(length), self._estimates(opened)
-        title = f"{self._name}: {length} up to {opened.calendar.label(estimates.periods[-1])}"
-        return self._numbers(opened, estimates, title, windows(estimates.periods, number)[-1:], alpha)
+        """The total of the last periods, such as "7d", up to the latest added period, with its error. Free."""
+        opening = self._opened()
+        number, estimates = opening.calendar.window(length), self._estimates(opening)
+        title = f"{self._name}: {length} up to {opening.calendar.label(estimates.periods[-1])}"
+        return self._numbers(opening, estimates, title, windows(estimates.periods, number)[-1:], alpha)
 
     def table(self, window: str | Sequence[str] = (), alpha: float = 0.05) -> SeriesNumbers:
         """A row for each period and group: its number, the running total, windows such as "7d"; with errors. Free.
 
-        All follow from the same estimates, so numbers of periods add up to totals and windows.
+        All numbers follow from one set of estimates, so numbers of periods add up to totals and windows.
         """
         if not isinstance(window, (str, list, tuple)):
-            raise InvalidArgument("series.table: window= is a length such as '7d', or a list of them.")
-        opened, lengths = self._opened(), [window] if isinstance(window, str) else list(window)
-        estimates, columns = self._estimates(opened), {}
+            raise InvalidArgument("series.table: window= is a length such as '7d', or a list of lengths.")
+        opening, lengths = self._opened(), [window] if isinstance(window, str) else list(window)
+        estimates, columns = self._estimates(opening), {}
         columns[""] = np.eye(len(estimates.periods))
         columns["_total"] = running(estimates.periods)
         for length in lengths:
-            columns[f"_{length}"] = windows(estimates.periods, opened.calendar.window(length))
-        labels = [opened.calendar.moment(period) for period in estimates.periods]
+            columns[f"_{length}"] = windows(estimates.periods, opening.calendar.window(length))
+        labels = [opening.calendar.moment(period) for period in estimates.periods]
         parts = [
-            self._long(opened, estimates, weights, alpha, suffix, labels if not suffix else None)
+            self._long(opening, estimates, weights, alpha, suffix, labels if not suffix else None)
             for suffix, weights in columns.items()
         ]
-        width = -2 * len(opened.said["outputs"])
+        width = -2 * len(opening.record["outputs"])
         long = pl.concat([parts[0], *(part.select(part.columns[width:]) for part in parts[1:])], how="horizontal")
-        return self._presented(opened, f"{self._name}: {len(labels)} periods", long, _period=long.columns[0])
+        return self._presented(opening, f"{self._name}: {len(labels)} periods", long, _period=long.columns[0])
 
     def explain(self, query: Any = None, period: object = None) -> str:
-        """The derivation: what one unit can change in a period, and what is promised over the whole horizon.
+        """The derivation of the sensitivities of a period, and the privacy guarantee over the whole horizon.
 
         Input:  query and period, as in `add`, for a series that has no period yet
         """
         if query is None:
-            said = self._opened().said
-            return "\n\n".join([said["derivation"], *said["words"]])
+            record = self._opened().record
+            return "\n\n".join([record["derivation"], *record["words"]])
         settings = self._settings
         if settings is None or period is None:
-            raise InvalidArgument("series.explain(query, period): as in add, and with the price of the series.")
-        asked = self._asked(query)
+            raise InvalidArgument(
+                "series.explain(query, period) needs both arguments, as add does, and a series with its price: "
+                "budget.series('...', epsilon=1.0, unit_periods=1)."
+            )
+        source = self._source(query)
         calendar = Calendar.read(settings.every, period if self._start is None else self._start)
-        question = asked.of(calendar, calendar.number(period))
+        question = source.of(calendar, calendar.number(period))
         check_kind(question)
-        _, said = kept(self._name, settings, question, self._budget, calendar.start, alone=asked.alone)
-        return "\n\n".join([said["derivation"], *said["words"]])
+        _, record = kept(self._name, settings, question, self._budget, calendar.start, alone=source.alone)
+        return "\n\n".join([record["derivation"], *record["words"]])
 
-    # What is in the ledger
+    # State in the ledger
 
     def _entry(self) -> Entry | None:
         entries = self._budget.entries()
         return next((e for e in entries if e.kind == "charge" and e.name == _opening(self._name)), None)
 
-    def _opened(self) -> _Opened:
+    def _opened(self) -> _Opening:
         entry = self._entry()
         if entry is None:
-            raise UnsupportedOperation(f"Series {self._name!r} has no period yet: series.add(query, period='...').")
-        return _Opened.of(entry)
+            raise UnsupportedOperation(
+                f"Series {self._name!r} has no period yet. Add one: series.add(query, period='...')."
+            )
+        return _Opening.of(entry)
 
-    def _lines(self, opened: _Opened) -> list[Entry]:
-        return [e for e in self._budget.entries() if e.kind == "charge" and e.about == opened.entry.number]
+    def _lines(self, opening: _Opening) -> list[Entry]:
+        return [e for e in self._budget.entries() if e.kind == "charge" and e.about == opening.entry.number]
 
-    def _progress(self, opened: _Opened) -> Progress:
-        return Progress.of(self._lines(opened))
+    def _progress(self, opening: _Opening) -> Progress:
+        return Progress.of(self._lines(opening))
 
-    def _estimates(self, opened: _Opened) -> Estimates:
-        lines, tables = self._lines(opened), self._budget.tables(opened.entry.number)
+    def _estimates(self, opening: _Opening) -> Estimates:
+        lines, tables = self._lines(opening), self._budget.tables(opening.entry.number)
         self._read |= {number: unpacked_blocks(data) for number, data in tables.items() if number not in self._read}
         answers = {e.body["within"]["period"]: self._read[e.number] for e in lines if e.number in tables}
         if not answers:
-            raise UnsupportedOperation(f"Series {self._name!r} has no period that was stored yet.")
-        return Estimates(Progress.of(lines).blocks, answers, opened.noise)
+            raise UnsupportedOperation(f"Series {self._name!r} has no stored period yet.")
+        return Estimates(Progress.of(lines).blocks, answers, opening.noise)
 
-    # As tables
+    # Tables
 
     def _long(
         self,
-        opened: _Opened,
+        opening: _Opening,
         estimates: Estimates,
         weights: np.ndarray,
         alpha: float,
@@ -279,46 +298,47 @@ class Series:
         groups = max(keys.height, 1)
         parts: list[pl.DataFrame] = []
         if labels is not None:
-            parts.append(_column(opened.calendar, labels, keys.columns, groups))
+            parts.append(_column(opening.calendar, labels, keys.columns, groups))
         if keys.height:
             parts.append(pl.concat([keys] * len(weights)))
         check_alpha(alpha)
-        for output in opened.said["outputs"]:
+        for output in opening.record["outputs"]:
             numerator, denominator = map(int, f"{output['unit']}/1".split("/")[:2])
             unit = numerator / denominator
             values = weights @ estimates.each(output["total"]) * unit
             deviations = estimates.deviations(output["total"], weights) * unit
-            errors = np.repeat([estimates.error(float(one), alpha) for one in deviations], groups)
+            errors = np.repeat([estimates.error(float(deviation), alpha) for deviation in deviations], groups)
             name = f"{output['name']}{suffix}"
             parts.append(pl.DataFrame({name: values.ravel(), f"{name}_error": errors}))
         return pl.concat(parts, how="horizontal")
 
     def _numbers(
         self,
-        opened: _Opened,
+        opening: _Opening,
         estimates: Estimates,
         title: str,
         weights: np.ndarray,
         alpha: float = 0.05,
         **more: Any,
     ) -> SeriesNumbers:
-        return self._presented(opened, title, self._long(opened, estimates, weights, alpha), **more)
+        return self._presented(opening, title, self._long(opening, estimates, weights, alpha), **more)
 
-    def _presented(self, opened: _Opened, title: str, long: pl.DataFrame, **more: Any) -> SeriesNumbers:
-        said = opened.said
-        names = tuple(output["name"] for output in said["outputs"])
-        return SeriesNumbers(title, said["statement"], long, said["kind"], names, **more)
+    def _presented(self, opening: _Opening, title: str, long: pl.DataFrame, **more: Any) -> SeriesNumbers:
+        record = opening.record
+        names = tuple(output["name"] for output in record["outputs"])
+        return SeriesNumbers(title, record["statement"], long, record["kind"], names, **more)
 
     def __repr__(self) -> str:
         entry = self._entry()
         if entry is None:
             return f"Series {self._name!r}: no period yet."
-        opened = _Opened.of(entry)
-        return f"Series {self._name!r}: {len(self._progress(opened).added)} periods. " + " ".join(opened.said["words"])
+        opening = _Opening.of(entry)
+        number, words = len(self._progress(opening).added), " ".join(opening.record["words"])
+        return f"Series {self._name!r}: {number} periods. {words}"
 
 
 def _column(calendar: Calendar, begins: Sequence[dt.datetime], keys: Sequence[str], groups: int) -> pl.DataFrame:
-    """The column of periods: days, or times where they begin at other times than midnight."""
+    """The column of periods: days, or times if periods do not begin at midnight."""
     repeated = [moment for moment in begins for _ in range(groups)]
     days = calendar.every % dt.timedelta(days=1) == dt.timedelta(0) and calendar.start.time() == dt.time()
     moments = pl.Series("period" if "period" not in keys else "period_", repeated, dtype=pl.Datetime("us"))
@@ -326,7 +346,7 @@ def _column(calendar: Calendar, begins: Sequence[dt.datetime], keys: Sequence[st
 
 
 def _opening(name: str) -> str:
-    """What the charge that pays for a series is called."""
+    """The name of the charge that pays for a series."""
     return f"series {name}"
 
 

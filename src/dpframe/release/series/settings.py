@@ -1,4 +1,4 @@
-"""How a series is opened: what was typed, and what is kept of it in the ledger with the charge that pays for it."""
+"""Settings of a series: the arguments that open it, and the form in which the ledger stores them with the charge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpframe.plan.steps import check_limit, source_of
 from dpframe.release.pricing import NoiseKind, Price, read_price
 from dpframe.release.publish import loss_json, statement
 from dpframe.release.series.calendar import Calendar
-from dpframe.release.series.noise import Person, SeriesNoise, planned_noise
+from dpframe.release.series.noise import SeriesNoise, UnitChange, planned_noise
 from dpframe.release.series.questions import described_question
 from dpframe.release.series.shape import LONGEST
 
@@ -24,7 +24,7 @@ __all__ = ["Settings", "kept", "opening_plan"]
 
 @dataclass(frozen=True)
 class Settings:
-    """A series as it was typed. `horizon` is a number of periods, None for no end."""
+    """The arguments of a series as they were typed. `horizon` is a number of periods, None for no end."""
 
     every: str
     horizon: int | None
@@ -36,32 +36,34 @@ class Settings:
     def read(
         cls, terms: Terms, every: object, horizon: object, periods: object, noise: object, **price: object
     ) -> Settings:
-        """From the arguments of `Budget.series`. Errors: InvalidArgument, InvalidPrice."""
+        """The settings from the arguments of `Budget.series`. Errors: InvalidArgument, InvalidPrice."""
         read_length(every, "every")
         if horizon is not None:
             horizon = check_limit(horizon, "horizon")
             if horizon > LONGEST:
-                raise InvalidArgument(f"horizon: at most {LONGEST:,} periods; horizon=None has no end.")
+                raise InvalidArgument(
+                    f"horizon: a series has at most {LONGEST:,} periods; type horizon=None for no end."
+                )
         if periods is None:
             raise InvalidArgument(
-                "budget.series: say in how many periods one unit may be counted, over the whole horizon: "
-                "unit_periods=1 where each person comes once, as in sign-ups; unit_periods=365 where one may come on "
-                "every day of a year. It is declared, and the promise is for who keeps to it."
+                "budget.series: give the largest number of periods in which one unit is counted, over the whole "
+                "horizon: unit_periods=1 if each person comes once, as in sign-ups; unit_periods=365 if a person may "
+                "come on every day of a year. This number is not checked; privacy holds for units that keep to it."
             )
         number = check_limit(periods, "unit_periods")
         if all(amount is None for amount in price.values()):
             example = "rho=0.1" if terms is Terms.RHO else "epsilon=1.0"
-            raise InvalidPrice(f"Say what all periods together may cost: budget.series(..., {example}).")
-        read = read_price(terms, noise=noise, **price)
-        return cls(str(every), horizon, min(number, horizon or number), read.typed, read.noise.value)
+            raise InvalidPrice(f"Give the price of all periods together: budget.series(..., {example}).")
+        total = read_price(terms, noise=noise, **price)
+        return cls(str(every), horizon, min(number, horizon or number), total.typed, total.noise.value)
 
     @classmethod
-    def from_plan(cls, said: Mapping[str, Any]) -> Settings:
-        """As it was kept."""
-        return cls(said["every"], said["horizon"], said["unit_periods"], tuple(said["price"].items()), said["noise"])
+    def from_plan(cls, plan: Mapping[str, Any]) -> Settings:
+        """The settings from their stored form."""
+        return cls(plan["every"], plan["horizon"], plan["unit_periods"], tuple(plan["price"].items()), plan["noise"])
 
     def to_plan(self) -> dict[str, Any]:
-        """As it is kept: what the name of a series stands for."""
+        """The stored form of the settings; a series is identified by its name and these."""
         return {
             "every": self.every,
             "horizon": self.horizon,
@@ -77,7 +79,7 @@ class Settings:
 
 
 def opening_plan(settings: Settings, question: Question, *, alone: bool) -> dict[str, Any]:
-    """What the name of a series stands for; no data."""
+    """The plan that a series' name stands for: settings and question, without data."""
     rows = "of one period" if alone else "of earlier periods too"
     return {"series": {**settings.to_plan(), "rows": rows}, **described_question(question)}
 
@@ -85,12 +87,12 @@ def opening_plan(settings: Settings, question: Question, *, alone: bool) -> dict
 def kept(
     name: str, settings: Settings, question: Question, budget: Budget, start: dt.datetime, *, alone: bool
 ) -> tuple[Loss, dict[str, Any]]:
-    """What a series costs, and what is kept of it in the ledger: enough to go on without its query.
+    """The loss of a series, and its stored form in the ledger, from which it can be continued without its query.
 
     Errors: those of `planned_noise`
     """
-    price, person = settings.price(budget.terms), Person.of(question, settings.periods)
-    noise = planned_noise(question, person, price, settings.horizon, alone=alone)
+    price, change = settings.price(budget.terms), UnitChange.of(question, settings.periods)
+    noise = planned_noise(question, change, price, settings.horizon, alone=alone)
     cost = price.loss(delta=noise.normal)
     calendar = Calendar(read_length(settings.every, "every"), start)
     outputs = [
@@ -107,7 +109,7 @@ def kept(
         "outputs": outputs,
         "words": words,
         "derivation": str(derivation(question)),
-        "statement": _statement(name, question, person, noise, budget, cost, words),
+        "statement": _statement(name, question, noise, budget, cost, words),
         **noise.to_json(),
     }
 
@@ -119,7 +121,7 @@ def _place(question: Question, total: Any) -> int:
 def promise(
     settings: Settings, question: Question, cost: Loss, noise: SeriesNoise, calendar: Calendar, *, alone: bool
 ) -> list[str]:
-    """What is promised to a person over the whole horizon, in sentences."""
+    """The privacy guarantee of a series over its whole horizon, in sentences."""
     unit, number = unit_words(source_of(question.step).table), settings.periods
     end = "without an end" if settings.horizon is None else f"for {settings.horizon} periods"
     at_most = "one period" if number == 1 else f"{number} periods"
@@ -146,7 +148,7 @@ def promise(
 
 
 def _statement(
-    name: str, question: Question, person: Person, noise: SeriesNoise, budget: Budget, cost: Loss, words: list[str]
+    name: str, question: Question, noise: SeriesNoise, budget: Budget, cost: Loss, words: list[str]
 ) -> dict[str, Any]:
     """The privacy statement of a series."""
     rows = [
@@ -166,7 +168,7 @@ def _statement(
         "remaining": loss_json(budget.remaining - cost),
         "failures": budget.failures._asdict(),
     }
-    why, drawn = derivation(question), dt.datetime.now(dt.UTC).isoformat()
+    why, now = derivation(question), dt.datetime.now(dt.UTC).isoformat()
     unit = unit_words(source_of(question.step).table)
-    said = statement(why, question.table.relation, unit, rows, cost, account, name=name, drawn=drawn)
-    return {**said, "keys": " ".join([said["keys"], *words])}
+    items = statement(why, question.table.relation, unit, rows, cost, account, name=name, drawn=now)
+    return {**items, "keys": " ".join([items["keys"], *words])}

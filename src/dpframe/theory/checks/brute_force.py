@@ -1,7 +1,7 @@
-"""Sensitivity by brute force: every dataset of a small universe, every neighbour, the largest change.
+"""Sensitivity by brute force: the largest change over every dataset of a small universe and every neighbour.
 
-It is a lower bound on the true sensitivity that is exact for the universe it tries. The tests of this package hold the
-maps of `dpframe.theory` against it.
+It is a lower bound on the true sensitivity, and exact for datasets of this universe. The tests of this package compare
+the maps of `dpframe.theory` with it.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class TableQuery(Protocol):
 
     @property
     def unit_columns(self) -> tuple[str, ...]:
-        """The columns that say whose row it is; empty when each row is a unit of its own."""
+        """The columns that identify the unit of a row; empty if each row is a unit of its own."""
         ...
 
     def exact_totals(self, table: Any) -> Mapping[str, Mapping[Any, int | Fraction]]:
-        """The totals of each noisy measure, by group key, of a pandas DataFrame with the protected columns."""
+        """The exact totals of a pandas DataFrame with the protected columns: {name of a total: {group key: value}}."""
         ...
 
 
@@ -64,20 +64,20 @@ def empirical_sensitivity(
 
     Input:  query: a function of a dataset; "count", "sum", "mean", "median", "min", "max", "var", "std" (the last two
             divide by n) or "percentile 25" (linear between records), which like `np.mean` are computed exactly; a
-            Transformation, which is asked of members of its
-            input domain; or a query of this library (`TableQuery`).
-            universe: the records to draw from. A sequence is a known list, each record drawn once (equal ones as often
-            as listed); with `replacement=True` it is a range of values, each of which may repeat up to `size` times.
-            A mapping {name: records} is asked one by one, and so are the columns of a DataFrame if the query is a name;
-            otherwise the query is given DataFrames.
+            Transformation, which is applied to members of its input domain; or a query of this library (`TableQuery`).
+            universe: the records to draw from. From a sequence each record is drawn at most once (equal records as
+            often as they are listed); with `replacement=True` each value may be drawn up to `size` times. From a
+            mapping {name: records} each entry is used separately, and so are the columns of a DataFrame if the query is
+            a name; otherwise the query gets DataFrames.
             size: records per dataset; distance: the largest number of records added or removed (neighbors="add-remove")
             or replaced ("replace"); metric: how two answers are compared (|a - b|, or L1Distance() for vectors);
-            progress: True, False, or None for a line on standard error when it takes long and somebody sees it;
-            limit: how many comparisons are still tried
-    Output: float, in the unit of the answers; a mapping per column; for a `TableQuery` a mapping per noisy measure to
-            its Sensitivity, where size counts units and a neighbour has one unit more or less
+            progress: True, False, or None, which shows a line on an interactive standard error if it takes long;
+            limit: the largest number of comparisons
+    Output: float, in the unit of the answers; a mapping if there are several columns; for a `TableQuery` a mapping from
+            the name of each noisy total to its Sensitivity, where `size` counts units and a neighbour has one unit
+            more or less
     Bound:  the maximum of metric.distance(query(D), query(D')) over all D with `size` records and all D' within the
-            distance. Datasets on which the answer is undefined (NaN, or an error when they are empty) are left out
+            distance. Datasets are left out if the answer is NaN, or if they are empty and the query fails
     Source: by definition of global sensitivity, Dwork, McSherry, Nissim and Smith 2006
     Errors: InvalidArgument; UnsupportedOperation, which states the number of datasets, when there are too many to try
 
@@ -113,20 +113,20 @@ def _of_records(
     query: Any,
     records: list[Any],
     shape: Callable[[list[Any]], Any],
-    drawn: tuple[int, bool],
+    sampling: tuple[int, bool],
     near: tuple[int, Relation],
     metric: Metric | None,
     progress: bool | None,
     limit: int,
 ) -> Any:
-    """The largest change of a query of datasets of these records; None when no two neighbours have an answer."""
+    """The largest change of a query over datasets of these records; None if no two neighbours have an answer."""
     exact = None if isinstance(query, Transformation) else exact_statistic(query)
     if exact is not None:
         records, shape = [_exactly(r) for r in records], list
-    every = Universe.of(records, *drawn)
+    every = Universe.of(records, *sampling)
     ask, compare = _asked(query if exact is None else exact, metric)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # a query of nothing, or of too few, warns and is undefined
+        warnings.simplefilter("ignore", RuntimeWarning)  # Queries of empty or tiny datasets warn and return NaN.
         return _answered(every, *near, lambda rows: ask(shape(rows)), compare, progress, limit)
 
 
@@ -151,7 +151,7 @@ def _columns(universe: Any) -> dict[str, list[Any]] | None:
 
 
 def _records(universe: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    """The records, and how a dataset of them is handed to a query: frame in, frame out; numbers as an array."""
+    """The records, and the function that turns some of them into a dataset: a frame, an array of numbers, or a list."""
     columns = _columns(universe)
     if columns is not None:
         names = list(columns)
@@ -180,7 +180,7 @@ def _refuse(every: Universe, distance: int, relation: Relation, limit: int) -> N
 
 
 def _asked(query: Any, metric: Metric | None) -> tuple[Callable[[Any], Any], Callable[[Any, Any], float]]:
-    """The query as a function that answers None where it is undefined, and how two answers are compared."""
+    """The query as a function that returns None if it is undefined, and the function that compares two answers."""
     if isinstance(query, Transformation):
         compare = (metric or query.output_metric).distance
         return lambda data: query.invoke(data) if query.input_domain.member(data) else None, compare
@@ -240,7 +240,7 @@ def _answered(
     progress: bool | None,
     limit: int,
 ) -> Any:
-    """The largest change: of numbers by their common parts, of anything else by trying every pair of neighbours."""
+    """The largest change: for numbers by common parts, for other answers by trying every pair of neighbours."""
     numbers = compare is _difference or isinstance(getattr(compare, "__self__", None), AbsoluteDistance)
     if numbers and common_part_work(every, distance, relation) <= limit:
         with contextlib.suppress(NotNumbers):
@@ -258,7 +258,7 @@ def _largest(
     compare: Callable[[Any, Any], Any],
     progress: bool | None,
 ) -> Any:
-    """The largest distance between answers of neighbours; None when there are no two."""
+    """The largest distance between answers of neighbours; None if no two neighbours have an answer."""
     answers: dict[tuple[int, ...], Any] = {}
 
     def answer(counts: tuple[int, ...]) -> Any:
@@ -268,19 +268,19 @@ def _largest(
 
     largest: Any = None
     for dataset in watched(every, every.datasets, "datasets", progress):
-        mine = answer(dataset)
-        if mine is None:
+        own_answer = answer(dataset)
+        if own_answer is None:
             continue
         for neighbour in every.neighbours(dataset, distance, relation):
-            other = answer(neighbour)
-            if other is not None:
-                change = compare(mine, other)
+            neighbour_answer = answer(neighbour)
+            if neighbour_answer is not None:
+                change = compare(own_answer, neighbour_answer)
                 largest = change if largest is None else _greater(largest, change)
     return largest
 
 
 def _greater(a: Any, b: Any) -> Any:
-    """The larger of two distances; of two triples, the larger of each part."""
+    """The larger of two distances; for tuples and mappings the larger of each part."""
     if isinstance(a, Mapping):
         return {name: _greater(part, b[name]) for name, part in a.items()}
     if isinstance(a, tuple):
@@ -297,7 +297,7 @@ def _table_sensitivity(
     progress: bool | None,
     limit: int,
 ) -> dict[str, Sensitivity]:
-    """For each noisy measure, the largest l0, l1, l2 and linf between tables that differ in whole units."""
+    """For each noisy total, the largest l0, l1, l2 and linf between tables that differ in whole units."""
     import pandas as pd
 
     columns = _columns(universe)
@@ -317,16 +317,16 @@ def _table_sensitivity(
     def ask(units: list[int]) -> Any:
         return query.exact_totals(rows.iloc[[i for u in units for i in places[u]]].reset_index(drop=True))
 
-    found = _largest(every, distance, relation, ask, _sensitivities, progress)
-    if found is None:
+    largest = _largest(every, distance, relation, ask, _sensitivities, progress)
+    if largest is None:
         raise InvalidArgument("empirical_sensitivity: there are no two neighbours; is the universe too small?")
     return {
-        name: Sensitivity.of(l0=part[0], l1=part[1], l2_squared=part[2], linf=part[3]) for name, part in found.items()
+        name: Sensitivity.of(l0=part[0], l1=part[1], l2_squared=part[2], linf=part[3]) for name, part in largest.items()
     }
 
 
 def _sensitivities(a: Any, b: Any) -> dict[str, tuple[Any, ...]]:
-    """(l0, l1, l2², linf) of each measure of two answers."""
+    """(l0, l1, l2², linf) between two answers, for each noisy total."""
     return {name: distances(a[name], b[name]) for name in a}
 
 

@@ -1,9 +1,10 @@
-"""The largest change of a number between neighbours, without trying every pair of them.
+"""The largest change of a number between neighbours, without trying every pair of neighbours.
 
-Two neighbours share a common part E: one is E with r records more, the other E with s more. So the largest change is
-the largest, over all E, of the difference between the largest answer among the supersets of E with r records more and
-the smallest among those with s more. The largest and smallest answers among supersets come one record at a time from
-those among larger common parts. The work grows with the number of datasets, not with that of pairs.
+Two neighbours share a common part E: one is E with r more records, the other is E with s more records. For each E, take
+the largest answer among the supersets of E with r more records, and the smallest answer among those with s more. The
+largest difference of these two, over all E, is the largest change. The largest and smallest answers among the supersets
+of E follow from those of the common parts with one more record. The work grows with the number of datasets, not with
+the number of pairs.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ __all__ = ["NotNumbers", "common_part_work", "largest_number"]
 
 
 class NotNumbers(Exception):  # noqa: N818
-    """Some answer is no finite real number, so that largest and smallest answers say too little."""
+    """An answer is not a finite real number, so the largest change does not follow from extreme answers."""
 
 
 def _sizes(every: Universe, distance: int, relation: Relation) -> range:
-    """The sizes of the datasets that are asked for an answer."""
+    """The sizes of the datasets for which the query is computed."""
     if relation == "replace":
         return range(every.size, every.size + 1)
     return range(max(0, every.size - distance), min(sum(every.limits), every.size + distance) + 1)
 
 
 def common_part_work(every: Universe, distance: int, relation: Relation) -> int:
-    """How many datasets and common parts `largest_number` looks at."""
+    """The number of datasets and common parts that `largest_number` visits."""
     down = range(max(0, every.size - distance), every.size)
     return sum(replace(every, size=s).datasets for s in {*_sizes(every, distance, relation), *down})
 
@@ -43,14 +44,14 @@ def common_part_work(every: Universe, distance: int, relation: Relation) -> int:
 def largest_number(
     every: Universe, distance: int, relation: Relation, ask: Callable[[list[Any]], Any], progress: bool | None
 ) -> Any:
-    """The largest difference of answers between neighbours; None when there are no two with an answer.
+    """The largest difference of answers between neighbours; None if no two neighbours both have an answer.
 
     Input:  every dataset, the distance and the relation as in `empirical_sensitivity`; ask: a dataset to a number, None
             where it is undefined
     Output: the difference, as exact as the answers
-    Bound:  by the common part, see the module. With a distance of d, replaced records are r = s <= d of each, and
-            records that enter or leave are r + s <= d
-    Errors: NotNumbers, also where datasets are too many to be numbered
+    Bound:  by the common part, see the module. At a distance of d, r = s <= d if records are replaced, and r + s <= d
+            if records enter or leave
+    Errors: NotNumbers, also if there are too many datasets to number them
     """
     codes = _Codes(every)
     answers = _answers(every, _sizes(every, distance, relation), ask, progress)
@@ -67,7 +68,7 @@ def largest_number(
     largest = max((values[high] - values[low] for low, high in pairs), default=None)
     if largest != 0:
         return largest
-    # No change at all: are there two neighbours, or is each dataset beside itself only?
+    # The largest change is 0. Return None if this is only because no dataset has a neighbour with an answer.
     numbered = {size: np.where(r == _NONE, _NONE, np.arange(len(r))) for size, r in ordered.items()}
     uneven, even = [s for s in steps if s[0] != s[1]], [s for s in steps if s[0] == s[1]]
     different = any(len(low) for low, _ in _ends(codes, numbered, every.size, uneven))
@@ -103,7 +104,7 @@ def _steps(size: int, distance: int, relation: Relation) -> Iterator[tuple[int, 
     """How many records the dataset, and the neighbour, may have beside the common part."""
     if relation == "replace":
         most = min(distance, size)
-        yield most, most  # fewer are covered: the common part of those is a superset of one of this size
+        yield most, most  # This covers fewer replacements, whose common part is a superset of one of this size.
         return
     for out in range(min(distance, size) + 1):
         for back in range(distance - out + 1):
@@ -112,11 +113,11 @@ def _steps(size: int, distance: int, relation: Relation) -> Iterator[tuple[int, 
 
 
 class _Codes:
-    """Each dataset as one number, by size, and where the datasets with one record more are."""
+    """Each dataset as one number (code), by size, to look up the datasets with one more record."""
 
     def __init__(self, every: Universe) -> None:
-        # Digits are in the base of each item's limit + 1. A digit that runs over gives a number of fewer records than
-        # are looked for, so it is never mistaken for another dataset.
+        # Each item has a digit in the base of its limit + 1. A digit that overflows yields the code of a dataset with
+        # fewer records, so it never matches a dataset of the size that is looked up.
         places, value = [], 1
         for limit in every.limits:
             places.append(value)
@@ -129,7 +130,7 @@ class _Codes:
         self._order: Ranks = {}
 
     def of(self, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The numbers of the datasets of a size, in the order of the universe."""
+        """The codes of the datasets of a size, in the order of the universe."""
         if size not in self._codes:
             counts = np.array(list(replace(self._every, size=size)), np.int64).reshape(-1, len(self._places))
             self._codes[size] = counts @ self._places
@@ -137,7 +138,7 @@ class _Codes:
         return self._codes[size]
 
     def above(self, size: int, ranks: np.ndarray[Any, Any], missing: int) -> np.ndarray[Any, Any]:
-        """For each dataset of a size, the ranks of those with one record more: one column for each item."""
+        """For each dataset of a size, the ranks of those with one more record of an item; one row for each item."""
         own, larger = self.of(size), self.of(size + 1)
         order = self._order[size + 1]
         columns = np.full((len(self._places), len(own)), missing, np.int64)
@@ -150,29 +151,29 @@ class _Codes:
 def _ends(codes: _Codes, ordered: Ranks, size: int, steps: list[tuple[int, int]]) -> Iterator[tuple[Any, Any]]:
     """For each step, and either order of the two, the lowest and highest rank around each common part."""
     top = 1 << 60
-    reached: dict[tuple[int, int], tuple[Any, Any]] = {}
+    extremes: dict[tuple[int, int], tuple[Any, Any]] = {}
 
     def among(common: int, more: int) -> tuple[Any, Any] | None:
         if common + more not in ordered:
             return None
-        if (common, more) not in reached:
+        if (common, more) not in extremes:
             if more == 0:
                 ranks = ordered[common]
-                reached[common, 0] = np.where(ranks == _NONE, top, ranks), ranks
+                extremes[common, 0] = np.where(ranks == _NONE, top, ranks), ranks
             else:
                 larger = among(common + 1, more - 1)
                 assert larger is not None
                 lows, highs = codes.above(common, larger[0], top), codes.above(common, larger[1], _NONE)
-                reached[common, more] = lows.min(axis=0), highs.max(axis=0)
-        return reached[common, more]
+                extremes[common, more] = lows.min(axis=0), highs.max(axis=0)
+        return extremes[common, more]
 
     for out, back in steps:
-        mine, others = among(size - out, out), among(size - out, back)
-        if mine is None or others is None:
+        own, neighbours = among(size - out, out), among(size - out, back)
+        if own is None or neighbours is None:
             continue
-        there = (mine[1] != _NONE) & (others[1] != _NONE)
-        yield others[0][there], mine[1][there]
-        yield mine[0][there], others[1][there]
+        answered = (own[1] != _NONE) & (neighbours[1] != _NONE)
+        yield neighbours[0][answered], own[1][answered]
+        yield own[0][answered], neighbours[1][answered]
 
 
 def _widest(low: Any, high: Any, values: Any) -> set[tuple[int, int]]:

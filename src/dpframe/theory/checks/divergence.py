@@ -1,8 +1,8 @@
-"""Divergences between two output distributions, measured: what a map promises can be held against them.
+"""Divergences between two output distributions, computed to test what a map promises.
 
 A distribution is a mapping {outcome: probability}, a sequence of probabilities (outcomes 0, 1, …), or a frozen scipy
-distribution, discrete or continuous. A set S of outcomes is a collection, or a function that tells its members; for a
-continuous distribution it is an interval (lower, upper) or a list of disjoint ones.
+distribution, discrete or continuous. A set S of outcomes is a collection, or a function from an outcome to bool; for a
+continuous distribution it is an interval (lower, upper) or a list of disjoint intervals.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ def max_divergence(p: Any, q: Any, over: Any = None) -> float:
     """The largest log ratio of the probabilities that two distributions give to an event: ln P[S]/Q[S].
 
     Input:  p and q, distributions of one kind (see the module); over: one event S, or None for the largest over all
-    Output: float (nats): for a given S its signed log ratio, otherwise sup over S, which is at least 0. Infinite where
-            p has mass and q has none. It is one direction: ε-DP bounds both max_divergence(p, q) and (q, p)
+    Output: float (nats): for one S its signed log ratio, otherwise the supremum over S, which is at least 0. Infinite
+            if p gives probability to an event and q does not. ε-DP bounds both max_divergence(p, q) and
+            max_divergence(q, p)
     Source: Dwork, Rothblum and Vadhan 2010, definition of D∞; over all events it is the largest ratio of the densities
-    Errors: InvalidArgument for what is not a distribution, or for a discrete and a continuous one
+    Errors: InvalidArgument for an argument that is not a distribution, or if only one of the two is continuous
 
     >>> max_divergence({"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.75}, over={"a"}) == math.log(2)
     True
@@ -42,13 +43,13 @@ def max_divergence(p: Any, q: Any, over: Any = None) -> float:
         if over is not None:
             return _log_ratio(event_mass(p, over), event_mass(q, over))
         return _continuous_supremum(p, q)
-    left, right = _aligned(p, q)
+    p_table, q_table = _aligned(p, q)
     if over is not None:
-        inside = _membership(over, left)
+        inside = _membership(over, p_table)
         return _log_ratio(
-            math.fsum(v for k, v in left.items() if inside(k)), math.fsum(v for k, v in right.items() if inside(k))
+            math.fsum(v for k, v in p_table.items() if inside(k)), math.fsum(v for k, v in q_table.items() if inside(k))
         )
-    return max(0.0, max(_log_ratio(v, right[k]) for k, v in left.items() if v > 0))
+    return max(0.0, max(_log_ratio(v, q_table[k]) for k, v in p_table.items() if v > 0))
 
 
 def hockey_stick_divergence(p: Any, q: Any, epsilon: float) -> float:
@@ -69,8 +70,8 @@ def hockey_stick_divergence(p: Any, q: Any, epsilon: float) -> float:
     if _continuous(p):
         above = _above(p, q, epsilon)
         return max(0.0, event_mass(p, above) - factor * event_mass(q, above)) if above else 0.0
-    left, right = _aligned(p, q)
-    return math.fsum(max(0.0, v - factor * right[k]) for k, v in left.items())
+    p_table, q_table = _aligned(p, q)
+    return math.fsum(max(0.0, v - factor * q_table[k]) for k, v in p_table.items())
 
 
 def renyi_divergence(p: Any, q: Any, alpha: float) -> float:
@@ -92,10 +93,10 @@ def renyi_divergence(p: Any, q: Any, alpha: float) -> float:
             return math.exp(min(700.0, alpha * float(p.logpdf(x)) + (1 - alpha) * float(q.logpdf(x))))
 
         return math.log(_integral(p, q, term)) / (alpha - 1)
-    left, right = _aligned(p, q)
-    if any(v > 0 and right[k] == 0 for k, v in left.items()):
+    p_table, q_table = _aligned(p, q)
+    if any(v > 0 and q_table[k] == 0 for k, v in p_table.items()):
         return math.inf
-    terms = [alpha * math.log(v) + (1 - alpha) * math.log(right[k]) for k, v in left.items() if v > 0]
+    terms = [alpha * math.log(v) + (1 - alpha) * math.log(q_table[k]) for k, v in p_table.items() if v > 0]
     top = max(terms)
     return (top + math.log(math.fsum(math.exp(x - top) for x in terms))) / (alpha - 1)
 
@@ -108,7 +109,7 @@ def _continuous(p: Any) -> bool:
 
 
 def _finite(p: Any, others: tuple[Any, ...] = ()) -> Finite:
-    """A discrete distribution as a table; scipy's infinite ones up to tails far below what a float can see."""
+    """A discrete distribution as a table; for scipy's infinite ones without tails that are negligible in floats."""
     if isinstance(p, Mapping):
         table = {k: _probability(v) for k, v in p.items()}
     elif hasattr(p, "logpmf"):
@@ -119,7 +120,8 @@ def _finite(p: Any, others: tuple[Any, ...] = ()) -> Finite:
         table = {i: _probability(v) for i, v in enumerate(p)}
     else:
         raise InvalidArgument(
-            f"{type(p).__name__} is no distribution; give {{outcome: probability}}, probabilities, or one of scipy."
+            f"{type(p).__name__} is no distribution; give {{outcome: probability}}, a list of probabilities, or a "
+            "distribution of scipy."
         )
     if not table or abs(math.fsum(table.values()) - 1) > 1e-9:
         raise InvalidArgument(f"The probabilities add up to {math.fsum(table.values())}, not to 1.")
@@ -134,40 +136,41 @@ def _probability(value: Any) -> float:
 
 
 def _range(distributions: Sequence[Any]) -> tuple[int, int]:
-    """The integers to compare on: all of a finite support, and of an infinite one what no float underflows on."""
+    """The integers to compare on: a finite support in full, an infinite one as far as floats do not underflow."""
     supports = [d.support() for d in distributions]
     lows = [int(s[0]) for s in supports if math.isfinite(s[0])]
     highs = [int(s[1]) for s in supports if math.isfinite(s[1])]
-    # An infinite tail is cut where the lighter of them ends; further out next to no mass is left.
-    left = [_outward(d.cdf, -1, d) for d, s in zip(distributions, supports, strict=True) if not math.isfinite(s[0])]
-    right = [_outward(d.sf, 1, d) for d, s in zip(distributions, supports, strict=True) if not math.isfinite(s[1])]
-    low = min(lows + ([max(left)] if left else []))
-    high = max(highs + ([min(right)] if right else []))
+    # An infinite tail is cut where the lighter of the two ends; beyond that there is next to no probability.
+    starts = [_outward(d.cdf, -1, d) for d, s in zip(distributions, supports, strict=True) if not math.isfinite(s[0])]
+    ends = [_outward(d.sf, 1, d) for d, s in zip(distributions, supports, strict=True) if not math.isfinite(s[1])]
+    low = min(lows + ([max(starts)] if starts else []))
+    high = max(highs + ([min(ends)] if ends else []))
     if high - low > 10_000_000:
         raise InvalidArgument("The distribution is spread over more than ten million outcomes.")
     return low, high
 
 
 def _outward(tail: Callable[[Any], Any], sign: int, p: Any) -> int:
-    """About the last integer on this side that still has mass 10^-290, or a tail of 10^-200 beyond it."""
+    """Approximately the last integer on this side with probability above 10^-290, or with a tail above 10^-200."""
 
-    def counts(steps: int) -> bool:
+    def matters(steps: int) -> bool:
         at = middle + sign * steps
         return bool(p.pmf(at) > 1e-290 or tail(at) > 1e-200)  # scipy's tails may lose their digits, its masses do not
 
     middle, step = int(p.median()), 1
-    while counts(step):
+    while matters(step):
         step *= 2
     inner = step // 2
     while step - inner > 1:
         between = (inner + step) // 2
-        inner, step = (between, step) if counts(between) else (inner, between)
+        inner, step = (between, step) if matters(between) else (inner, between)
     return middle + sign * inner
 
 
 def _aligned(p: Any, q: Any) -> tuple[Finite, Finite]:
-    left, right = _finite(p, (q,) if hasattr(q, "logpmf") else ()), _finite(q, (p,) if hasattr(p, "logpmf") else ())
-    return {**dict.fromkeys(right, 0.0), **left}, {**dict.fromkeys(left, 0.0), **right}
+    p_table = _finite(p, (q,) if hasattr(q, "logpmf") else ())
+    q_table = _finite(q, (p,) if hasattr(p, "logpmf") else ())
+    return {**dict.fromkeys(q_table, 0.0), **p_table}, {**dict.fromkeys(p_table, 0.0), **q_table}
 
 
 def _membership(over: Any, table: Finite) -> Callable[[Any], bool]:
@@ -199,11 +202,11 @@ def _intervals(over: Any) -> list[tuple[float, float]]:
 
 
 def event_mass(p: Any, over: Any) -> float:
-    """P[S], of a continuous distribution from whichever tail loses no digits.
+    """P[S]; for a continuous distribution computed from the tail in which no digits are lost.
 
     Input:  p and over as in `max_divergence`
     Output: float in [0, 1]
-    Errors: InvalidArgument for what is no such distribution or set
+    Errors: InvalidArgument for an argument that is not a distribution or a set
 
     >>> event_mass({"a": 0.5, "b": 0.25, "c": 0.25}, {"a", "b"})
     0.75
@@ -223,8 +226,8 @@ def _scipy(part: str) -> Any:
     try:
         return importlib.import_module(f"scipy.{part}")
     except ImportError as problem:
-        said = "Continuous distributions need SciPy. Install it with: pip install 'dpframe[theory]'"
-        raise UnsupportedOperation(said) from problem
+        message = "Continuous distributions need SciPy. Install it with: pip install 'dpframe[theory]'"
+        raise UnsupportedOperation(message) from problem
 
 
 def _above(p: Any, q: Any, level: float) -> list[tuple[float, float]]:
@@ -263,12 +266,12 @@ def _integral(p: Any, q: Any, function: Callable[[float], float]) -> float:
 
 
 def _continuous_supremum(p: Any, q: Any) -> float:
-    known = _known_family(p, q)
-    return known if known is not None else _searched_supremum(p, q)
+    closed_form = _known_family(p, q)
+    return closed_form if closed_form is not None else _searched_supremum(p, q)
 
 
 def _known_family(p: Any, q: Any) -> float | None:
-    """Closed forms for two Laplace or two normal distributions."""
+    """The supremum in closed form, for two Laplace or two normal distributions; None for others."""
     names = {getattr(getattr(d, "dist", None), "name", "") for d in (p, q)}
     if names not in ({"laplace"}, {"norm"}):
         return None
@@ -305,8 +308,8 @@ def _searched_supremum(p: Any, q: Any) -> float:
 def _numbers_only(p: Any, points: np.ndarray[Any, Any], ratio: np.ndarray[Any, Any]) -> tuple[Any, Any]:
     """The points at which both densities are numbers. Errors: UnsupportedOperation where that leaves too much open.
 
-    A density that is NaN far out says nothing there. The largest ratio is known all the same where the ratios fall
-    toward the last points that are left, on either side.
+    A density may be NaN far out in the tails. The largest ratio can still be computed if the ratios decrease toward the
+    outermost points at which both densities are numbers.
     """
     numbers = ~np.isnan(ratio)
     if numbers.all():
@@ -316,14 +319,14 @@ def _numbers_only(p: Any, points: np.ndarray[Any, Any], ratio: np.ndarray[Any, A
     mass = 0.0 if holes else float(p.cdf(points[inner[-1]]) - p.cdf(points[inner[0]]))
     rises = mass < 1 - 1e-6 or not math.isfinite(mass)
     if not rises:
-        left, right = ratio[inner[:3]], ratio[inner[-3:]]
+        left_end, right_end = ratio[inner[:3]], ratio[inner[-3:]]
         cut_left, cut_right = not numbers[0], not numbers[-1]
-        rises = bool((cut_left and left[0] >= left.max()) or (cut_right and right[-1] >= right.max()))
-        rises = rises and not (np.ptp(left) == 0 and np.ptp(right) == 0)
+        rises = bool((cut_left and left_end[0] >= left_end.max()) or (cut_right and right_end[-1] >= right_end.max()))
+        rises = rises and not (np.ptp(left_end) == 0 and np.ptp(right_end) == 0)
     if holes or rises:
         raise UnsupportedOperation(
-            "max_divergence: a density is NaN where the largest ratio may lie, so nobody can tell. Give distributions "
-            "whose logpdf is a number there, or ask over=... an interval, which needs cdf and sf alone."
+            "max_divergence: a density is NaN where the largest ratio may lie. Give distributions whose logpdf is a "
+            "number there, or an interval: over=(lower, upper), which needs cdf and sf only."
         )
     return points[inner], ratio[inner]
 
@@ -332,10 +335,10 @@ def _refined(p: Any, q: Any, low: float, high: float) -> float:
     """The largest log ratio between two points around a maximum."""
     minimize_scalar = _scipy("optimize").minimize_scalar
 
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda x: -float(_ratio(p, q, np.array([x]))[0]), bounds=(low, high), method="bounded", options={"xatol": 1e-12}
     )
-    return -float(found.fun)
+    return -float(minimum.fun)
 
 
 def _tail_supremum(p: Any, q: Any, start: float) -> float:
@@ -347,7 +350,7 @@ def _tail_supremum(p: Any, q: Any, start: float) -> float:
         usable = np.isfinite(points) & np.isfinite(_log_density(p, points)) & ~np.isnan(_log_density(q, points))
     points = points[: int(np.argmin(usable)) if not usable.all() else len(points)]
     if len(points) < 3:
-        return 0.0  # what the quantiles say is all there is
+        return 0.0  # The search over quantiles already covers this tail.
     ratio = _ratio(p, q, points)
     best = int(np.argmax(ratio))
     if math.isinf(ratio[best]) or best < len(points) - 1:

@@ -1,4 +1,4 @@
-"""Statistics in exact arithmetic, so that a largest change is not blurred by the rounding of a float mean.
+"""Statistics in exact arithmetic, so that rounding of floats does not affect a largest change.
 
 Percentiles interpolate linearly between records; variance and standard deviation divide by n, as numpy does.
 """
@@ -33,9 +33,9 @@ def _var(x: Sequence[Number]) -> Fraction:
 def _percentile(x: Sequence[Number], percent: Fraction) -> Fraction:
     ordered = sorted(x)
     parts = 100 * percent.denominator
-    below, rest = divmod(percent.numerator * (len(x) - 1), parts)
+    below, remainder = divmod(percent.numerator * (len(x) - 1), parts)
     above = min(below + 1, len(x) - 1)
-    return Fraction(ordered[below] * parts + rest * (ordered[above] - ordered[below]), parts)
+    return Fraction(ordered[below] * parts + remainder * (ordered[above] - ordered[below]), parts)
 
 
 _NAMED: dict[str, Statistic] = {
@@ -60,7 +60,7 @@ _NUMPY: dict[Any, str] = {
 
 
 def exact_statistic(query: Any) -> Statistic | None:
-    """The exact form of a statistic given by name, or by the numpy function; None for any other function.
+    """The exact function for a statistic's name or its numpy function; None for any other function.
 
     Input:  "count", "sum", "mean", "median", "min", "max", "var", "std", "percentile 25", or `np.mean` and its like
     Output: function of exact numbers; it fails on an empty dataset where it is undefined

@@ -1,6 +1,7 @@
 """Charts of distributions, events and sensitivities, for notebooks. They need the extra `charts` (Altair).
 
-Every function returns an Altair chart of modest size. Colours tell the two datasets apart and stay readable in grey.
+Every function returns an Altair chart of modest size. The colours of two datasets differ in brightness too, so a chart
+is readable in grey.
 """
 
 from __future__ import annotations
@@ -111,10 +112,10 @@ def event(
 
 
 def averaged_pair(epsilon: float = 1.0, sensitivity: float = 1.0) -> Any:
-    """Two Laplace releases at ε each, averaged: how far the loss stays below the sum 2ε.
+    """The loss of the average of two Laplace releases at ε each, compared with the bound 2ε.
 
-    The log ratio of the densities of the average on neighbours, against the bound of sequential composition and that
-    of one release. It comes near 2ε only far out, where releases are rare.
+    The chart shows the log ratio of the densities of the average on two neighbours, the log ratio of one release, and
+    the bound of sequential composition. The log ratio comes near 2ε only far out in the tails.
 
     Input:  epsilon of each release; sensitivity (unit of the release)
     Output: Altair chart
@@ -208,16 +209,16 @@ def histograms(
     names: tuple[str, str] = ("table", "neighbour"),
     title: str = "What is released",
 ) -> Any:
-    """What was released of two datasets, as parts of all releases: bars for texts, steps for numbers.
+    """Relative frequencies of the releases from two datasets: bars for texts, steps for numbers.
 
-    Input:  first, second: the outcomes, numbers or texts; of texts the 20 commonest are shown
+    Input:  first, second: the outcomes, numbers or texts; the 20 most common texts are shown
     Output: Altair chart
     """
     alt = _altair()
     texts = any(isinstance(value, str) for value in (*first, *second))
     if texts:
-        counted = Counter([*first, *second])
-        order: list[Any] = [value for value, _ in counted.most_common(20)]
+        frequencies = Counter([*first, *second])
+        order: list[Any] = [value for value, _ in frequencies.most_common(20)]
         heights: list[Any] = [[list(side).count(value) / len(side) for value in order] for side in (first, second)]
         at = alt.Y("at:N", title="release", sort=order)
     else:

@@ -1,6 +1,6 @@
-"""All datasets of a given size over a small universe, and their neighbours, as vectors of multiplicities.
+"""All datasets of one size over a small universe, and their neighbours, as vectors of multiplicities.
 
-A dataset says how often each distinct item of the universe occurs in it; a neighbour adds a small integer vector.
+A dataset is a vector: how often each distinct item of the universe occurs. A neighbour differs by a small vector.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Universe:
 
     @classmethod
     def of(cls, records: Sequence[Any], size: int, replacement: bool = False) -> Universe:
-        """Records as drawn from a list (equal ones are counted), or values that may each repeat `size` times."""
+        """A universe from a list of records, each drawn once; with `replacement`, each may be drawn `size` times."""
         items: list[Any] = []
         limits: list[int] = []
         places: dict[Any, int] = {}
@@ -47,7 +47,7 @@ class Universe:
                 items.append(record)
                 limits.append(1)
         if not items:
-            raise InvalidArgument("universe: it is empty; there is no dataset to try.")
+            raise InvalidArgument("universe: it is empty; give at least one record.")
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InvalidArgument(f"size={size!r}: datasets have a whole number of records, at least 1.")
         if replacement:
@@ -67,7 +67,7 @@ class Universe:
         return ways[self.size]
 
     def changes(self, distance: int, relation: Relation) -> int:
-        """How many neighbours a dataset may have: vectors that lead to one, or the other datasets if these are fewer.
+        """The largest number of neighbours of a dataset: that of change vectors, or of other datasets if smaller.
 
         >>> u = Universe.of([1, 2, 3], size=2)
         >>> u.changes(5, "replace"), u.changes(5, "add-remove")
@@ -76,7 +76,7 @@ class Universe:
         return min(self._vectors(distance, relation), self._others(distance, relation))
 
     def _others(self, distance: int, relation: Relation) -> int:
-        """The other datasets of the sizes that neighbours have."""
+        """The number of other datasets whose sizes neighbours may have."""
         reach = 0 if relation == "replace" else distance
         sizes = range(max(0, self.size - reach), min(sum(self.limits), self.size + reach) + 1)
         return sum(replace(self, size=s).datasets for s in sizes) - 1
@@ -84,7 +84,7 @@ class Universe:
     def _vectors(self, distance: int, relation: Relation) -> int:
         k = len(self.items)
         if relation == "add-remove":
-            # Choose j items that change, signs, and how the distance is spread: a ball in the L1 metric.
+            # Choose j items that change, their signs, and how the distance is split: the points of a ball in L1.
             return sum(2**j * math.comb(k, j) * math.comb(distance, j) for j in range(1, min(k, distance) + 1))
         return sum(
             math.comb(k, j) * math.comb(r - 1, j - 1) * math.comb(r + k - j - 1, k - j - 1)
@@ -97,14 +97,14 @@ class Universe:
     def __iter__(self) -> Iterator[Counts]:
         return self._fill(0, self.size)
 
-    def _fill(self, place: int, left: int) -> Iterator[Counts]:
+    def _fill(self, place: int, remaining: int) -> Iterator[Counts]:
         if place == len(self.limits) - 1:
-            if left <= self.limits[place]:
-                yield (left,)
+            if remaining <= self.limits[place]:
+                yield (remaining,)
             return
-        for count in range(min(self.limits[place], left), -1, -1):
-            for rest in self._fill(place + 1, left - count):
-                yield (count, *rest)
+        for count in range(min(self.limits[place], remaining), -1, -1):
+            for tail in self._fill(place + 1, remaining - count):
+                yield (count, *tail)
 
     def neighbours(self, dataset: Counts, distance: int, relation: Relation) -> Iterator[Counts]:
         """Every other dataset within this distance: of any size under add-remove, of the same size under replace."""
@@ -114,7 +114,10 @@ class Universe:
                 yield counts
 
     def _near(self, dataset: Counts, place: int, added: int, removed: int | None) -> Iterator[Counts]:
-        """Change the items from `place` on. With `removed` None, additions and removals share one budget."""
+        """Change the items from `place` on; `added` and `removed` are the records that may still be added and removed.
+
+        If `removed` is None, additions and removals together are limited by `added`.
+        """
         if place == len(dataset):
             if removed is None or added == removed:
                 yield ()
@@ -123,8 +126,8 @@ class Universe:
         down = min(have, added if removed is None else removed)
         for count in range(have - down, min(limit, have + added) + 1):
             up, out = max(0, count - have), max(0, have - count)
-            rest = (added - up - out, None) if removed is None else (added - up, removed - out)
-            for tail in self._near(dataset, place + 1, *rest):
+            limits = (added - up - out, None) if removed is None else (added - up, removed - out)
+            for tail in self._near(dataset, place + 1, *limits):
                 yield (count, *tail)
 
     def records(self, counts: Counts) -> list[Any]:
@@ -133,7 +136,7 @@ class Universe:
 
 
 def _key(record: Any) -> Any:
-    """A hashable stand-in for a record."""
+    """A hashable value that is equal for equal records."""
     if isinstance(record, dict):
         return tuple(sorted((str(k), _key(v)) for k, v in record.items()))
     if isinstance(record, list | tuple):

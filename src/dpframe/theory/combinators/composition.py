@@ -28,9 +28,9 @@ from dpframe.theory.vectors import like, relation_of
 __all__ = ["compose", "optimal_compose", "parallel"]
 
 
-def _measurements(given: tuple[Any, ...], name: str) -> list[Measurement]:
-    """One or more measurements of the same input metric and output measure, however they are passed."""
-    flat = list(given[0]) if len(given) == 1 and isinstance(given[0], Iterable) else list(given)
+def _measurements(arguments: tuple[Any, ...], name: str) -> list[Measurement]:
+    """The measurements as a list, passed one by one or as one list; all with one input metric and output measure."""
+    flat = list(arguments[0]) if len(arguments) == 1 and isinstance(arguments[0], Iterable) else list(arguments)
     if not flat or not all(isinstance(m, Measurement) for m in flat):
         raise InvalidArgument(f"{name}: give one or more measurements.")
     first = flat[0]
@@ -50,9 +50,9 @@ def _common_domain(parts: list[Measurement], name: str) -> Domain:
     for candidate in parts:
         if all(candidate.input_domain.within(p.input_domain) for p in parts):
             return candidate.input_domain
-    other = next(p for p in parts if p.input_domain != parts[0].input_domain)
+    different = next(p for p in parts if p.input_domain != parts[0].input_domain)
     raise DomainMismatch(
-        f"{name}: one input domain is {parts[0].input_domain!r}, another is {other.input_domain!r}; all run on the "
+        f"{name}: one input domain is {parts[0].input_domain!r}, another is {different.input_domain!r}; all run on the "
         "same data."
     )
 
@@ -63,8 +63,7 @@ def compose(*measurements: Any) -> Measurement:
     Input:  measurements, or one list of them, with the same input domain, input metric and output measure
     Output: list of answers, in order
     Bound:  losses add up: ε, ρ, Rényi curves, and pairs part by part (δ at most 1). The sum is exact, then rounded up.
-            It is a bound for any answers; for the best (ε, δ) of many pure or approximate mechanisms together see
-            `optimal_compose`
+            For many pure or approximate mechanisms `optimal_compose` states a smaller (ε, δ)
     Source: Dwork et al. 2006; Bun and Steinke 2016, lemma 1.7 for ρ; Mironov 2017, proposition 1 for Rényi
     Errors: InvalidArgument for no measurement; DomainMismatch, MetricMismatch
 
@@ -89,11 +88,11 @@ def compose(*measurements: Any) -> Measurement:
 
 
 def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
-    """Run several measurements on the same data, and state the smallest ε that holds for all together at this δ.
+    """Run several measurements on the same data, and state the smallest ε that holds for all of them at this δ.
 
     Input:  measurements in MaxDivergence() or Approximate(MaxDivergence()), as in `compose`; delta in [0, 1)
     Output: list of answers, in order; the loss is the pair (ε, delta)
-    Bound:  the optimal composition of what their (ε_i, δ_i) say: never above the sums, and for many small ε_i far below
+    Bound:  the optimal composition of the pairs (ε_i, δ_i): never above the sums, and for many small ε_i far below
     Source: Kairouz, Oh and Viswanath 2015, arXiv:1311.0776; Murtagh and Vadhan 2016; `composition.composition_epsilon`
     Errors: InvalidArgument, also when the δ_i alone exceed delta; DomainMismatch, MetricMismatch
 
@@ -105,9 +104,9 @@ def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
     parts = _measurements(measurements, "optimal_compose")
     target = probability(delta)
     if parts[0].output_measure == MaxDivergence():
-        read: Callable[[Any], tuple[Any, Any]] = lambda loss: (loss, 0)  # noqa: E731
+        pair_of: Callable[[Any], tuple[Any, Any]] = lambda loss: (loss, 0)  # noqa: E731
     elif parts[0].output_measure == Approximate(MaxDivergence()):
-        read = lambda loss: (loss[0], loss[1])  # noqa: E731
+        pair_of = lambda loss: (loss[0], loss[1])  # noqa: E731
     else:
         raise MetricMismatch(
             f"optimal_compose: the output measure is {parts[0].output_measure!r}; it composes MaxDivergence() and "
@@ -115,7 +114,7 @@ def optimal_compose(*measurements: Any, delta: Any) -> Measurement:
         )
 
     def privacy_map(d_in: Any) -> Any:
-        losses = [read(m.exact_map(d_in)) for m in parts]
+        losses = [pair_of(m.exact_map(d_in)) for m in parts]
         if any(math.isinf(e) for e, _ in losses):
             return math.inf, target
         return composition.composition_epsilon(losses, target), target
@@ -136,12 +135,13 @@ def parallel(*measurements: Any, by: Callable[[Any], int] | None = None) -> Meas
             Without `by` the input is a list with one dataset per part. With `by`, a function from a record to the index
             of its part, it is one dataset, which is split; records with another index are in no part
     Output: list of answers, one per part
-    Bound:  a record is in one part only. d_in records that enter or leave split as d_1 + … + d_k = d_in over the parts,
-            and the loss is at most the largest sum of the parts' losses over all such splits: computed exactly, so for
-            d_in = 1 the largest single loss. Distances between lists of datasets are the sums over the parts
+    Bound:  a record is in one part only. If d_in records enter or leave, they split as d_1 + … + d_k = d_in over the
+            parts. The loss is at most the largest sum of the parts' losses over all these splits, which is computed
+            exactly; for d_in = 1 it is the largest single loss. The distance between two lists of datasets is the sum
+            of the distances of their parts
     Source: McSherry 2009, doi:10.1145/1559845.1559850, theorem 4; the maximum over splits is elementary
-    Errors: InvalidArgument; MetricMismatch under a replacement metric, where a record can move between parts: there
-            d_in counts twice, so chain from a dataset metric that adds and removes
+    Errors: InvalidArgument; MetricMismatch under a replacement metric, where a record can move between parts. A
+            replacement is then a removal and an addition: chain from a dataset metric that adds and removes, at 2·d_in
 
     >>> from dpframe.theory import AtomDomain, count, laplace
     >>> c = count(VectorDomain(AtomDomain(int)), SymmetricDistance())
@@ -153,7 +153,7 @@ def parallel(*measurements: Any, by: Callable[[Any], int] | None = None) -> Meas
     metric = parts[0].input_metric
     if relation_of(metric, "parallel") != "add-remove":
         raise MetricMismatch(
-            f"parallel: the input metric is {metric!r}; when records are replaced one can leave a part and enter "
+            f"parallel: the input metric is {metric!r}; a record that is replaced can leave one part and enter "
             "another. Use SymmetricDistance(), with 2·d_in."
         )
     measure = parts[0].output_measure
@@ -169,7 +169,7 @@ def parallel(*measurements: Any, by: Callable[[Any], int] | None = None) -> Meas
         return _largest_split([[m.exact_map(d) for d in range(d_in + 1)] for m in parts], measure)
 
     if by is None:
-        return Measurement(TupleDomain(*domains), _Together(metric), measure, run, privacy_map)
+        return Measurement(TupleDomain(*domains), _SumOverParts(metric), measure, run, privacy_map)
     split = by
 
     def run_split(data: Any) -> list[Any]:
@@ -183,14 +183,14 @@ def parallel(*measurements: Any, by: Callable[[Any], int] | None = None) -> Meas
     return Measurement(_common_domain(parts, "parallel"), metric, measure, run_split, privacy_map)
 
 
-class _Together(SymmetricDistance):
-    """Sum of the distances of the parts."""
+class _SumOverParts(SymmetricDistance):
+    """The distance between two lists of datasets: the sum of the distances of their parts."""
 
     def __init__(self, inner: Any) -> None:
         object.__setattr__(self, "inner_metric", inner)
 
     def distance(self, a: Any, b: Any) -> int:
-        """Count of records, over all parts."""
+        """The number of records that differ, over all parts."""
         return sum(self.inner_metric.distance(x, y) for x, y in zip(a, b, strict=True))  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Conversions: the same measurement with its loss stated in another measure, or for another population."""
+"""Conversions: state the loss of a measurement in another measure, or for a larger population."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def same_measure(measurement: Any, measures: tuple[Measure, ...], name: str) -> Measurement:
-    """The measurement, when its measure is one of these. Errors: InvalidArgument, MetricMismatch."""
+    """Check that a measurement's output measure is one of `measures`. Errors: InvalidArgument, MetricMismatch."""
     if not isinstance(measurement, Measurement):
         raise InvalidArgument(f"{name}: {measurement!r} is not a measurement.")
     if measurement.output_measure not in measures:
@@ -71,7 +71,7 @@ def _converted(measurement: Measurement, measure: Measure, change: Callable[[Any
 
 
 def pure_to_approx(measurement: Measurement) -> Measurement:
-    """State a pure loss ε as the pair (ε, 0), so that it composes with approximate ones.
+    """State a pure loss ε as the pair (ε, 0), so that it composes with losses (ε, δ).
 
     >>> import dpframe.theory as t
     >>> t.pure_to_approx(t.laplace(t.AtomDomain(int), t.AbsoluteDistance(), scale=2.0)).map(1)
@@ -85,7 +85,7 @@ def pure_to_zcdp(measurement: Any) -> Any:
     """State a pure loss ε as ρ = ε·tanh(ε/2), which is below ε²/2 (`privacy.pure_to_zcdp`).
 
     Input:  a measurement in MaxDivergence(), or a number ε
-    Output: the same in ZeroConcentratedDivergence(), or the number ρ, rounded up
+    Output: the measurement in ZeroConcentratedDivergence(), or the number ρ, rounded up
 
     >>> pure_to_zcdp(1.0) < 0.46212
     True
@@ -97,11 +97,11 @@ def pure_to_zcdp(measurement: Any) -> Any:
 
 
 def zcdp_to_approx(measurement: Any) -> Any:
-    """State ρ (or a pair ρ, δ) as a privacy profile: every (ε, δ) that it implies.
+    """State ρ (or a pair ρ, δ) as a privacy profile: all pairs (ε, δ) that follow from it.
 
     Input:  a measurement in ZeroConcentratedDivergence() or Approximate(ZeroConcentratedDivergence()); or a number ρ,
             whose PrivacyProfile is returned
-    Output: the same in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()): map(d_in) has
+    Output: the measurement in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()): map(d_in) has
             .delta(epsilon=) and .epsilon(delta=)
     Bound:  the smallest δ over all Rényi orders
     Source: Canonne, Kamath and Steinke 2020, arXiv:2004.00010, corollary 13; `privacy.zcdp_to_delta`
@@ -122,11 +122,11 @@ def zcdp_to_approx(measurement: Any) -> Any:
 
 
 def renyi_to_approx(measurement: Any) -> Any:
-    """State a Rényi curve as a privacy profile: every (ε, δ) that it implies.
+    """State a Rényi curve as a privacy profile: all pairs (ε, δ) that follow from it.
 
     Input:  a measurement in RenyiDivergence(), or a `RenyiCurve`, whose PrivacyProfile is returned
-    Output: the same in SmoothedMaxDivergence(): map(d_in) has .delta(epsilon=) and .epsilon(delta=)
-    Bound:  the smallest δ that one order implies, over all orders
+    Output: the measurement in SmoothedMaxDivergence(): map(d_in) has .delta(epsilon=) and .epsilon(delta=)
+    Bound:  each order implies a δ; the smallest over all orders is used
     Source: Canonne, Kamath and Steinke 2020, arXiv:2004.00010, proposition 12; `renyi.renyi_to_delta`
     Errors: MetricMismatch for another measure
 
@@ -141,12 +141,13 @@ def renyi_to_approx(measurement: Any) -> Any:
 
 
 def for_several_units(loss: Any, size: int) -> Any:
-    """The loss for several units at once, from that for one.
+    """The loss for a group of several units, computed from the loss for one unit.
 
-    Input:  a PrivacyProfile, a RenyiCurve, a pair (ε, δ), or a number ε; size: how many units move together (count)
-    Output: the same kind
-    Bound:  profiles of Gaussian noise exactly, others at ε/size per step; curves by the weak triangle inequality; pairs
-            by `group_privacy`; ε times size. The map of a measurement at a larger d_in is often better: ask it first
+    Input:  a PrivacyProfile, a RenyiCurve, a pair (ε, δ), or a number ε; size: how many units are in the group (count)
+    Output: a loss of the kind of the input
+    Bound:  exact for profiles of Gaussian noise; other profiles are read at ε/size for each step; curves by the weak
+            triangle inequality; pairs by `group_privacy`; a number ε is multiplied by size. The map of a measurement at
+            a larger d_in is often smaller, so try it first
     Source: `profiles.grouped`, `renyi.group_renyi`, `composition.group_privacy`
     Errors: InvalidArgument
 
@@ -189,8 +190,9 @@ def fix_delta(measurement: Any, delta: Any) -> Any:
 
     Input:  a measurement in SmoothedMaxDivergence() or Approximate(SmoothedMaxDivergence()), or a PrivacyProfile;
             delta in [0, 1]
-    Output: the same in Approximate(MaxDivergence()), or the pair (ε, δ) of a profile
-    Bound:  ε is the profile's at δ; where a δ0 is already spent (a threshold), the profile is read at δ - δ0
+    Output: the measurement in Approximate(MaxDivergence()), or the pair (ε, δ) of a profile
+    Bound:  ε is the profile's ε at δ. If the loss has a δ0 of its own (say from a threshold), the profile is read at
+            δ - δ0
     Source: by definition; events of probability δ0 and δ - δ0 together have at most δ
     Errors: InvalidArgument for delta; MetricMismatch for another measure. Where δ0 exceeds δ, ε is infinite
 
@@ -207,16 +209,16 @@ def fix_delta(measurement: Any, delta: Any) -> Any:
     m = same_measure(measurement, (smooth, approximate), "fix_delta")
 
     def change(loss: Any) -> tuple[Any, Fraction]:
-        profile, spent = (loss, Fraction(0)) if m.output_measure == smooth else (loss[0], probability(loss[1]))
-        if spent > target:
+        profile, own_delta = (loss, Fraction(0)) if m.output_measure == smooth else (loss[0], probability(loss[1]))
+        if own_delta > target:
             return math.inf, target
-        return _epsilon_at(profile, target - spent), target
+        return _epsilon_at(profile, target - own_delta), target
 
     return _converted(m, measure, change)
 
 
 def _epsilon_at(profile: PrivacyProfile, delta: Fraction) -> float:
-    """Ask a profile for its ε, at a δ that is never above the exact one."""
+    """The ε of a profile at a δ, which is rounded down so that ε is never too small."""
     down = -upward(-delta)
     return profile.epsilon(max(0.0, down))
 
@@ -227,11 +229,10 @@ def sample(measurement: Measurement, population_size: Any) -> Measurement:
     Input:  a measurement on a VectorDomain of public size n under ChangeOneDistance() or HammingDistance(), or under
             SymmetricDistance() (where d_in counts two per replacement), in MaxDivergence() or
             Approximate(MaxDivergence()); population_size N >= n (count)
-    Output: the same measurement, to be run on a sample of n that was drawn uniformly from N; distances are between
-            populations
-    Bound:  ε' = ln(1 + q(e^ε - 1)), δ' = q·δ with q = n/N for one replacement in the population. For k of them the
-            better of two: k steps of one, each paying for the ones before; or q the chance that the sample holds any
-            of the k, and ε, δ those of k replacements
+    Output: a measurement that expects a sample of n, drawn uniformly from N; its distances are between populations
+    Bound:  ε' = ln(1 + q(e^ε - 1)), δ' = q·δ with q = n/N for one replacement in the population. For k replacements the
+            smaller of two bounds: group privacy over k single replacements; or the formula above with q the chance that
+            the sample has any of the k records, and with ε, δ for k replacements
     Source: Balle, Barthe and Gaboardi 2018, arXiv:1807.01647, theorem 9; `composition.amplification_by_sampling`
     Errors: InvalidArgument for the population; DomainMismatch without a public size; MetricMismatch
 
@@ -259,8 +260,8 @@ def sample(measurement: Measurement, population_size: Any) -> Measurement:
         k = statistics.replacements(d_in, relation, population) or 0
         if k == 0:
             return Fraction(0) if pure else (Fraction(0), Fraction(0))
-        met = 1 - Fraction(math.comb(population - k, n), math.comb(population, n))
-        best = amplified(loss_of(min(k, n)), met)
+        chance = 1 - Fraction(math.comb(population - k, n), math.comb(population, n))
+        best = amplified(loss_of(min(k, n)), chance)
         if k > 1:
             steps = amplified(loss_of(1), Fraction(n, population))
             if not math.isinf(steps[0]):
@@ -271,7 +272,7 @@ def sample(measurement: Measurement, population_size: Any) -> Measurement:
 
 
 def amplified(loss: tuple[Any, Any], chance: Fraction) -> tuple[float, float]:
-    """The loss of a mechanism that sees any difference only with this chance."""
+    """The loss of a mechanism whose sample has a differing record only with this chance."""
     if math.isinf(loss[0]):
         return math.inf, 1.0
     return composition.amplification_by_sampling(*loss, chance.numerator, chance.denominator)

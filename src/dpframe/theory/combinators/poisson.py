@@ -1,4 +1,4 @@
-"""Poisson sampling: each record takes part by its own coin, and the loss shrinks."""
+"""Poisson sampling: each record is in the sample with its own independent chance, which makes the loss smaller."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ __all__ = ["poisson_sample"]
 
 
 def poisson_sample(measurement: Measurement, rate: Any, input_metric: Metric | None = None) -> Measurement:
-    """Run a measurement on a Poisson sample, and state the smaller loss of the whole.
+    """Run a measurement on a Poisson sample of the records; its loss is smaller than that of the measurement.
 
     Input:  a measurement on a VectorDomain without a public size under SymmetricDistance() or InsertDeleteDistance(),
             in MaxDivergence(), Approximate(MaxDivergence()) or SmoothedMaxDivergence(); rate q in (0, 1], the chance of
-            each record to be in the sample; input_metric: that of the measurement (None), or ChangeOneDistance() or
-            HammingDistance(), for neighbours that replace records
-    Output: the same measurement, run on a sample that is drawn anew, and in secret, at each call
-    Bound:  let two datasets differ in k places (records that enter, leave, or are replaced), and let the coins of these
-            places be shared. With probability (1-q)^k no coin shows heads, and both answers have one law, P0. Else,
-            with probability p, they have laws P1 and Q1. The samples under P1 and Q1 are within a distance d of each
-            other (k, or 2k for replaced records), and each is within d of one under P0, since leaving out is less than
-            replacing. So with δ(ε) that of the measurement at d, and e^ε' = 1 + p(e^ε - 1), the divergence of the
-            two mixtures at ε' is p times that of P1 from a mixture of P0 and Q1 at ε, which is at most p·δ(ε): advanced
-            joint convexity. For more than one place, k steps of one are tried too, and the better is taken
+            each record to be in the sample; input_metric: None for the metric of the measurement; ChangeOneDistance()
+            or HammingDistance() for neighbours that replace records
+    Output: a measurement that draws a new secret sample at each call and runs the given measurement on it
+    Bound:  let two datasets differ in k places (records that enter, leave, or are replaced), and use the same coin for
+            a place in both datasets. With probability (1-q)^k no differing record is in the sample, and both answers
+            have one distribution, P0. Otherwise, with probability p = 1 - (1-q)^k, they have distributions P1 and Q1.
+            The samples under P1 and Q1 are within a distance d of each other (k, or 2k for replaced records). Each is
+            within d of a sample under P0, since leaving a record out is a smaller change than replacing it. Let δ(ε) be
+            the profile of the measurement at d, and e^ε' = 1 + p(e^ε - 1). By advanced joint convexity, the divergence
+            of the two mixtures at ε' is p times the divergence at ε of P1 from a mixture of P0 and Q1, so at most
+            p·δ(ε). For k > 1, the bound of k steps of one place each is computed too, and the smaller one is used
     Source: Balle, Barthe and Gaboardi 2018, arXiv:1807.01647, theorem 2 (joint convexity) and theorem 8 (Poisson)
-    Errors: InvalidArgument for the rate; DomainMismatch with a public size, which no sample has; MetricMismatch
+    Errors: InvalidArgument for the rate; DomainMismatch with a public size, which samples do not have; MetricMismatch
 
     >>> from dpframe.theory import AtomDomain, ChangeOneDistance, SymmetricDistance, count, laplace
     >>> total = count(VectorDomain(AtomDomain(int)), SymmetricDistance())
@@ -73,19 +74,19 @@ def poisson_sample(measurement: Measurement, rate: Any, input_metric: Metric | N
         raise InvalidArgument(f"poisson_sample: rate={rate!r} is a probability above 0 and at most 1.")
 
     def run(data: Any) -> Any:
-        kept = bernoulli(q, len(data))
+        in_sample = bernoulli(q, len(data))
         if isinstance(data, np.ndarray):
-            return m.function(data[kept])
-        return m.function([v for v, k in zip(data, kept.tolist(), strict=True) if k])
+            return m.function(data[in_sample])
+        return m.function([v for v, k in zip(data, in_sample.tolist(), strict=True) if k])
 
     return Measurement(domain, metric, m.output_measure, run, lambda d_in: _sampled(m, d_in, steps, q))
 
 
 def _sampled(m: Measurement, d_in: int, steps: int, rate: Fraction) -> Any:
-    """The loss for datasets that differ in d_in places, each of which is `steps` of the measurement's distance."""
-    met = 1 - (1 - rate) ** d_in
+    """The loss for datasets that differ in d_in places; one place is a distance of `steps` for the measurement."""
+    chance = 1 - (1 - rate) ** d_in
     if m.output_measure == SmoothedMaxDivergence():
-        return _profile(m.exact_map(steps * d_in), met)
+        return _profile(m.exact_map(steps * d_in), chance)
     pure = m.output_measure == MaxDivergence()
     if d_in == 0:
         return Fraction(0) if pure else (Fraction(0), Fraction(0))
@@ -94,11 +95,11 @@ def _sampled(m: Measurement, d_in: int, steps: int, rate: Fraction) -> Any:
         loss = m.exact_map(steps * places)
         return (loss, 0) if pure else loss
 
-    best = amplified(loss_of(d_in), met)
+    best = amplified(loss_of(d_in), chance)
     if d_in > 1:
-        one = amplified(loss_of(1), rate)
-        if not math.isinf(one[0]):
-            best = min(best, composition.group_privacy(*one, d_in))
+        single = amplified(loss_of(1), rate)
+        if not math.isinf(single[0]):
+            best = min(best, composition.group_privacy(*single, d_in))
     return best[0] if pure else best
 
 

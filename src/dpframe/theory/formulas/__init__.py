@@ -1,3 +1,3 @@
-"""The one place of each formula. The framework and the dataframe tracker call the functions in here."""
+"""Each formula once. The framework of maps and the protected dataframes both call the functions in here."""
 
 __all__ = []

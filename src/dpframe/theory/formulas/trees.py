@@ -1,7 +1,7 @@
-"""Least squares on noisy totals of nested sets: what a tree of noisy nodes says of each set, and how exactly.
+"""Least squares on noisy totals of nested sets: estimates of all totals of a tree, and their variances.
 
-A node is a set, its children are disjoint sets that make it up, and its total is the sum of theirs. Each node was
-measured once, with noise of its own. Degrees and variances may differ from node to node.
+A node is a set. Its children are disjoint sets whose union is the node, so its total is the sum of theirs. Each node
+was measured once, with independent noise. Numbers of children and variances may differ from node to node.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Floats = NDArray[np.float64]
 class Forest:
     """Trees of noisy totals.
 
-    Input:  parents: for each node the number of its parent, which comes after it, or -1 for a root; variances: that of
-            each node's noise (any squared unit), infinite for an inner node that was not measured
-    Bound:  `estimates` are the best linear unbiased ones, of all that was measured, and `variance` is theirs. Given the
-            total s of a node, what lies under different children is independent but for the sum of the children, so
-            two passes are enough, whatever the degrees: see `_upward` and `estimates`
+    Input:  parents: for each node the index of its parent, which comes after it, or -1 for a root; variances: the
+            variance of each node's noise (any squared unit), infinite for an inner node that was not measured
+    Bound:  `estimates` are the best linear unbiased estimates from all measured nodes, and `variance` is their
+            variance. Once the totals of a node's children are known, the subtrees under different children are
+            independent. So two passes are enough, for any numbers of children: see `_upward` and `estimates`
     Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942, section 4, for one degree and one variance; Honaker 2015,
             "Efficient Use of Differentially Private Binary Trees", for nodes that are published one after another; the
             passes for any degrees and variances are those of Gaussian elimination on a tree
     Errors: InvalidArgument
 
-    Two nights and their sum, each with noise of variance 1: half of what the sum says otherwise goes to each night in
-    part.
+    Two nights and their sum, each with noise of variance 1. The sum is 6 above the two nights together, and each of the
+    three nodes takes a third of the difference.
 
     >>> forest = Forest((2, 2, -1), (1.0, 1.0, 1.0))
     >>> forest.estimates(np.array([[10.0], [20.0], [36.0]])).ravel()
@@ -50,7 +50,7 @@ class Forest:
 
     def __post_init__(self) -> None:
         if len(self.parents) != len(self.variances):
-            raise InvalidArgument("Forest: one variance for each node.")
+            raise InvalidArgument("Forest: give one variance for each node.")
         for node, parent in enumerate(self.parents):
             if parent != -1 and not node < parent < len(self.parents):
                 raise InvalidArgument("Forest: a parent comes after its children.")
@@ -68,7 +68,7 @@ class Forest:
 
     @cached_property
     def _from_below(self) -> tuple[list[float], list[float]]:
-        """For each node the variance of its estimate by what is in its own tree, and of the sum of its children's."""
+        """For each node, from its own subtree alone: variances of its estimate and of the sum of its children's."""
         own: list[float] = []
         under: list[float] = []
         for node, variance in enumerate(self.variances):
@@ -84,10 +84,10 @@ class Forest:
         return own, under
 
     def _upward(self, values: Floats) -> tuple[Floats, Floats]:
-        """For each node its estimate by what is in its own tree, and the sum of its children's.
+        """For each node, from its own subtree alone: its estimate, and the sum of its children's estimates.
 
-        A node's own value and the sum of its children's estimates are independent, so their mean by inverse variances
-        is the best estimate.
+        A node's own value and the sum of its children's estimates are independent. So their average with weights
+        1 / variance is the best estimate.
         """
         _, under = self._from_below
         best, sums = np.array(values, np.float64), np.zeros_like(values, np.float64)
@@ -95,20 +95,20 @@ class Forest:
             if children:
                 sums[node] = best[children].sum(axis=0)
                 variance = self.variances[node]
-                whole = under[node] + variance
-                part = 0.0 if math.isinf(variance) or not whole else under[node] / whole
+                both = under[node] + variance
+                part = 0.0 if math.isinf(variance) or not both else under[node] / both
                 best[node] = sums[node] + part * (np.where(part, best[node], 0.0) - sums[node])
         return best, sums
 
     def estimates(self, values: Floats) -> Floats:
-        """Least-squares estimates of all totals: consistent, children add up to their parent.
+        """Least-squares estimates of all totals. They are consistent: children add up to their parent.
 
-        Input:  values: what was measured, a row for each node (columns: any number of groups); where a node was not
-                measured its row is not read
-        Output: the same shape
-        Bound:  unbiased, with the least variance of all linear estimates, for each node and each weighted sum of them.
-                From the roots down, what a node's final estimate differs by from the sum of its children's is shared
-                among them by their variances
+        Input:  values: the measured totals, a row for each node (columns: any number of groups); the row of a node that
+                was not measured is ignored
+        Output: estimates, an array of that shape
+        Bound:  unbiased, with the smallest variance of all linear estimates, for each node and each weighted sum of
+                nodes. From the roots down, the difference between a node's final estimate and the sum of its children's
+                estimates is divided among the children in proportion to their variances
         """
         own, under = self._from_below
         best, sums = self._upward(np.asarray(values, np.float64))
@@ -121,15 +121,15 @@ class Forest:
     def variance(self, weights: Floats) -> Floats:
         """Variances of weighted sums of the leaves' estimates.
 
-        Input:  weights: a row for each node, of which those of leaves are read; a column for each sum
+        Input:  weights: a row for each node (only the rows of leaves are used), a column for each sum
         Output: a variance for each column
-        Bound:  exact. In the tree of a node whose total is s the sum is a + b·s, with an error of variance q beside:
-                b is the mean of the children's b by their variances u, and q = Σ q_i + Σ u_i (b_i - b)². At a root s
-                has the variance of its estimate, so the sum has q + b²·u
+        Bound:  exact. Within the subtree of a node with total s, the weighted sum is a + b·s plus an independent error
+                of variance q. Here b is the average of the children's b_i with their variances u_i as weights, and
+                q = Σ q_i + Σ u_i (b_i - b)². At a root, s has the variance u of its estimate, so the sum has q + b²·u
         """
         own, under = self._from_below
         weights = np.asarray(weights, np.float64)
-        slopes, rest = np.zeros_like(weights), np.zeros_like(weights)
+        slopes, residual = np.zeros_like(weights), np.zeros_like(weights)
         total = np.zeros(weights.shape[1])
         for node, children in enumerate(self._children):
             if not children:
@@ -138,12 +138,12 @@ class Forest:
                 shares = np.array([own[child] for child in children])[:, None]
                 if under[node]:
                     slopes[node] = (slopes[children] * shares).sum(axis=0) / under[node]
-                rest[node] = (rest[children] + shares * (slopes[children] - slopes[node]) ** 2).sum(axis=0)
+                residual[node] = (residual[children] + shares * (slopes[children] - slopes[node]) ** 2).sum(axis=0)
             if self.parents[node] == -1:
-                total += rest[node] + slopes[node] ** 2 * own[node]
+                total += residual[node] + slopes[node] ** 2 * own[node]
         return np.asarray(total)
 
     @property
     def roots(self) -> Sequence[int]:
-        """The nodes that are in no other."""
+        """The nodes without a parent."""
         return [node for node, parent in enumerate(self.parents) if parent == -1]

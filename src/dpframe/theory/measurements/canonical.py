@@ -1,4 +1,4 @@
-"""Canonical noise: for one number and one (ε, δ), the noise that wastes nothing."""
+"""Canonical noise: for one number and one (ε, δ), the noise whose privacy profile is exactly that pair."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ __all__ = ["canonical_noise"]
 
 @ordered
 def canonical_noise(input_domain: Domain, input_metric: Metric, d_in: Any, d_out: Any) -> Measurement:
-    """Add the canonical noise of (ε, δ) to a number: no other noise hides d_in at this price with a better test.
+    """Add the canonical noise of (ε, δ) to a number. At this price no (ε, δ)-private noise allows more powerful tests.
 
     Input:  a number under AbsoluteDistance(); d_in > 0 in its unit; d_out = (ε, δ) with ε > 0 and 0 <= δ < 1
-    Output: float: x + d_in·N, rounded to a multiple of 2^-40·d_in (or to the next float), with N of the Tulap law: N =
-            K + U for a two-sided geometric K of ratio e^-ε and a uniform U in (-1/2, 1/2), given that the
-            distribution function of K + U is at least q/2 from either end, q = 2δb/(1 - b + 2δb), b = e^-ε
-    Bound:  (ε, δ) up to d_in; for more, k steps of it: (kε, δ·(e^kε - 1)/(e^ε - 1)) with k = ⌈d / d_in⌉. A float is
-            not rounded before the noise, so rounding afterwards is post-processing
+    Output: float: x + d_in·N, rounded to a multiple of 2^-40·d_in (or to the nearest float), where N has the Tulap
+            distribution: N = K + U for a two-sided geometric K of ratio e^-ε and a uniform U in (-1/2, 1/2), given that
+            the distribution function of K + U lies in [q/2, 1 - q/2], q = 2δb/(1 - b + 2δb), b = e^-ε
+    Bound:  (ε, δ) for distances up to d_in. A larger distance d takes k = ⌈d / d_in⌉ steps:
+            (kε, δ·(e^kε - 1)/(e^ε - 1)). A float is not rounded before the noise, so rounding afterwards is
+            post-processing
     Source: Awan and Vadhan 2023, arXiv:2108.04303, for canonical noise; Awan and Slavković 2018, arXiv:1805.09236,
-            definition 5.1 and lemma 5.3, for the Tulap law under (ε, δ)
+            definition 5.1 and lemma 5.3, for the Tulap distribution under (ε, δ)
     Errors: InvalidArgument for d_in and d_out; DomainMismatch, MetricMismatch
 
     >>> m = canonical_noise(AtomDomain(float), AbsoluteDistance(), d_in=1.0, d_out=(1.0, 1e-7))
@@ -61,24 +62,24 @@ def canonical_noise(input_domain: Domain, input_metric: Metric, d_in: Any, d_out
 
 
 def _noisy(value: Fraction, unit: Fraction, step: Fraction, scale: float, delta: Fraction) -> float:
-    """The value plus noise, rounded to the step, with as many bits of U as it takes to be certain.
+    """The value plus noise, rounded to the step. Bits of U are drawn until the result is certain.
 
-    1/ε is rounded up to a float: the noise is canonical for that ε, which is not above the one that was asked for.
+    1/ε is rounded up to a float. The noise is canonical for the corresponding ε, which is never above the caller's.
     """
     epsilon = 1 / Fraction(scale)
     while True:
-        whole = int(discrete_laplace(scale, 1)[0])
-        known, count = int(bits.random_words(1)[0]), 64
+        k = int(discrete_laplace(scale, 1)[0])
+        uniform_bits, count = int(bits.random_words(1)[0]), 64
         while True:
-            low = Fraction(known, 1 << count) - Fraction(1, 2)
-            inside = _within(whole, low, Fraction(1, 1 << count), epsilon, delta)
+            low = Fraction(uniform_bits, 1 << count) - Fraction(1, 2)
+            inside = _within(k, low, Fraction(1, 1 << count), epsilon, delta)
             points = [
-                math.floor((value + unit * (whole + u)) / step + Fraction(1, 2))
+                math.floor((value + unit * (k + u)) / step + Fraction(1, 2))
                 for u in (low, low + Fraction(1, 1 << count))
             ]
             if inside is False or (inside is True and points[0] == points[1]):
                 break
-            known, count = known << 64 | int(bits.random_words(1)[0]), count + 64
+            uniform_bits, count = uniform_bits << 64 | int(bits.random_words(1)[0]), count + 64
         if inside:
             return _held(points[0] * step)
 
@@ -90,8 +91,8 @@ def _held(value: Fraction) -> float:
         return math.copysign(1.7976931348623157e308, value)
 
 
-def _within(whole: int, low: Fraction, width: Fraction, epsilon: Fraction, delta: Fraction) -> bool | None:
-    """Whether K + U has a distribution function in [q/2, 1 - q/2], for U in an interval; None when it straddles."""
+def _within(n: int, low: Fraction, width: Fraction, epsilon: Fraction, delta: Fraction) -> bool | None:
+    """Whether the distribution function at K + U is in [q/2, 1 - q/2], for all U of an interval; None if for some."""
     if delta == 0:
         return True
     with precision(256):
@@ -99,11 +100,11 @@ def _within(whole: int, low: Fraction, width: Fraction, epsilon: Fraction, delta
         q = 2 * ball(delta) * b / (1 - b + 2 * ball(delta) * b)
         ends = []
         for u in (low, low + width):
-            k, rest = (whole, u) if whole <= 0 else (-whole, -u)  # the law is symmetric: look at the lower half
+            k, part = (n, u) if n <= 0 else (-n, -u)  # By symmetry the lower half is enough.
             # F(k + u) = b^-k/(1 + b)·(b + (u + 1/2)(1 - b)) for k <= 0.
-            ends.append(b ** (-k) / (1 + b) * (b + (ball(rest) + ball(Fraction(1, 2))) * (1 - b)))
+            ends.append(b ** (-k) / (1 + b) * (b + (ball(part) + ball(Fraction(1, 2))) * (1 - b)))
         outside, inside = [bool(e < q / 2) for e in ends], [bool(e >= q / 2) for e in ends]
-        if whole == 0:  # both tails may cut the middle cell
+        if n == 0:  # Both tails may reach into the middle cell.
             mirror = [1 - e for e in ends]
             outside = [o or bool(m < q / 2) for o, m in zip(outside, mirror, strict=True)]
             inside = [i and bool(m >= q / 2) for i, m in zip(inside, mirror, strict=True)]

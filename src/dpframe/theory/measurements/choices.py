@@ -1,4 +1,4 @@
-"""Measurements that answer with a choice: randomized_response for one answer, noisy_max for the best of many."""
+"""Measurements that select: randomized_response answers with a category, noisy_max selects the best of many scores."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def randomized_response(
     prob: Any = None,
     categories: Any = None,
 ) -> Measurement:
-    """Tell the true category with probability `prob`, otherwise one of the others, each equally often.
+    """Answer with the true category with probability `prob`, otherwise with one of the others, all equally likely.
 
     Input:  one value under DiscreteDistance(); `categories`, at least two distinct values (True and False for the bool
             domain); prob in [1/k, 1) for k categories. The categories may stand in the place of the domain:
             `randomized_response(["a", "b"], prob=0.75)`. A value that is none of them is answered uniformly
     Output: one of the categories
-    Bound:  ε = ln(prob·(k - 1)/(1 - prob)) for d_in = 1: an answer is most telling when it is the true one
+    Bound:  ε = ln(prob·(k - 1)/(1 - prob)) for d_in = 1: the log ratio of the true answer's probability to another's
     Source: Warner 1965; Kairouz, Oh and Viswanath 2014, arXiv:1407.1338, for k categories;
             `statistics.response_epsilon`
     Errors: InvalidArgument for prob and categories; DomainMismatch, MetricMismatch
@@ -59,10 +59,12 @@ def randomized_response(
         if not isinstance(input_metric, Metric | None):
             input_metric, prob = None, input_metric
         if isinstance(input_domain, int | float | str):
-            raise InvalidArgument(f"randomized_response: {input_domain!r} is no list of categories; name prob=... too.")
+            raise InvalidArgument(
+                f"randomized_response: {input_domain!r} is no list of categories. A probability is prob=..., by name."
+            )
         categories, input_domain = list(input_domain), None
     if isinstance(prob, Iterable) and not isinstance(prob, str):
-        categories, prob = prob, categories  # (domain, metric, categories, prob) reads as well
+        categories, prob = prob, categories  # The order (domain, metric, categories, prob) is accepted too.
     options = _options(input_domain, categories)
     domain = input_domain or AtomDomain(type(options[0]))
     if not isinstance(domain, AtomDomain) or domain.nan:
@@ -115,15 +117,15 @@ def noisy_max(
     negate: bool = False,
     output_measure: Measure | None = None,
 ) -> Measurement:
-    """Choose the index of a large entry of a vector of scores (of a small one with `negate=True`).
+    """Select the index of a large entry of a vector of scores (of a small one with `negate=True`).
 
-    Input:  vectors of numbers under LinfDistance(), or LinfDistance(monotonic=True) when all scores move the same way
-            between neighbours; scale > 0 in the unit of the scores
+    Input:  vectors of numbers under LinfDistance(), or LinfDistance(monotonic=True) if all scores change in one
+            direction between neighbours; scale > 0 in the unit of the scores
     Output: int, an index from 0: that of the largest score after exponential noise of this scale (permute-and-flip),
             or, with output_measure=ZeroConcentratedDivergence(), after Gumbel noise (the exponential mechanism)
-    Bound:  ε = 2·d_in/scale; d_in/scale when monotonic. As ρ: ε²/8, which the exponential mechanism's bounded range
-            gives; permute-and-flip errs less but has no such range. Float scores are taken as the exact fractions they
-            are, so nothing is rounded
+    Bound:  ε = 2·d_in/scale; d_in/scale if monotonic. As ρ it is ε²/8, by the bounded range of the exponential
+            mechanism. Permute-and-flip has smaller errors but no bounded range. Float scores are used as exact
+            fractions, so nothing is rounded
     Source: McKenna and Sheldon 2020, arXiv:2010.12603, theorem 1; McSherry and Talwar 2007, theorem 6;
             `privacy.bounded_range_rho`
     Errors: InvalidArgument for the scale; DomainMismatch, MetricMismatch
@@ -133,7 +135,7 @@ def noisy_max(
     2.0
     """
     if isinstance(scale, Measure):
-        raise InvalidArgument("noisy_max: scale is a number; the measure is named: output_measure=...")
+        raise InvalidArgument("noisy_max: scale is a number. Pass the measure by name: output_measure=...")
     if not isinstance(input_domain, VectorDomain):
         raise DomainMismatch(f"noisy_max: the input domain is {input_domain!r}; it chooses from a VectorDomain.")
     atom = number_domain(input_domain, "noisy_max")
@@ -171,12 +173,13 @@ def noisy_top_k(
     negate: bool = False,
     output_measure: Measure | None = None,
 ) -> Measurement:
-    """Choose the indices of k large entries of a vector of scores, one after the other, the largest first.
+    """Select the indices of k large entries of a vector of scores, one after the other, the largest first.
 
     Input:  as in `noisy_max`; k (count, at least 1)
-    Output: list of int: each round chooses by `noisy_max` among the entries that are left; fewer where there are fewer
-    Bound:  k times the loss of `noisy_max`: given the earlier choices, a round is one choice among the others, whose
-            scores move no further
+    Output: list of k int (fewer if there are fewer entries): each round selects by `noisy_max` among the remaining
+            entries
+    Bound:  k times the loss of `noisy_max`: given the earlier selections, a round is one selection among the remaining
+            entries, whose scores change by no more
     Source: as `noisy_max`; Dwork et al. 2006, for the rounds one after the other
     Errors: as `noisy_max`; InvalidArgument for k
 
@@ -185,30 +188,30 @@ def noisy_top_k(
     """
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise InvalidArgument(f"noisy_top_k: k={k!r} is a whole number of at least 1.")
-    one = noisy_max(input_domain, input_metric, scale, negate, output_measure)
+    single = noisy_max(input_domain, input_metric, scale, negate, output_measure)
     rounds = int(k)
 
     def run(scores: Any) -> list[int]:
         entries = scores.tolist() if hasattr(scores, "tolist") else list(scores)
-        left = list(range(len(entries)))
-        return [left.pop(one.function([entries[i] for i in left])) for _ in range(min(rounds, len(entries)))]
+        places = list(range(len(entries)))
+        return [places.pop(single.function([entries[i] for i in places])) for _ in range(min(rounds, len(entries)))]
 
     def privacy_map(d_in: Any) -> Any:
-        return rounds * one.output_measure.parse(one.exact_map(d_in), "loss")
+        return rounds * single.output_measure.parse(single.exact_map(d_in), "loss")
 
-    return Measurement(input_domain, input_metric, one.output_measure, run, privacy_map)
+    return Measurement(input_domain, input_metric, single.output_measure, run, privacy_map)
 
 
 def _choose(scores: Any, atom: AtomDomain, scale: Fraction, negate: bool, flips: bool) -> int:
-    """By permute-and-flip or the exponential mechanism; `dpframe.noise` has both for integers, not for real scores."""
+    """Select by permute-and-flip or the exponential mechanism. `dpframe.noise` has both, but for integers only."""
     entries = scores.tolist() if hasattr(scores, "tolist") else list(scores)
     if len(entries) == 0:
         raise InvalidArgument("noisy_max: there is no score to choose from.")
     if not atom.is_float:
-        whole = np.array([entries], dtype=atom.dtype)
+        integers = np.array([entries], dtype=atom.dtype)
         if negate:
-            whole = ~whole  # reverses the order of integers, distances kept, without overflow
-        return int((permute_and_flip if flips else exponential_choice)(whole, 1 / scale)[0])
+            integers = ~integers  # This reverses the order of integers, keeps distances, and cannot overflow.
+        return int((permute_and_flip if flips else exponential_choice)(integers, 1 / scale)[0])
     numbers = [-float(v) if negate else float(v) for v in entries]
     return (_flipped if flips else _exponential)(numbers, scale)
 
@@ -223,7 +226,7 @@ def _accepted(score: Any, best: Any, scale: Fraction) -> bool:
 
 
 def _exponential(scores: list[Any], scale: Fraction) -> int:
-    """The exponential mechanism: propose a candidate, any of them, until one is accepted."""
+    """The exponential mechanism: propose uniformly random candidates until one is accepted."""
     best = max(scores)
     while True:
         for i in uniform_index(len(scores), min(len(scores), 1024)).tolist():
@@ -237,8 +240,8 @@ def _flipped(scores: list[Any], scale: Fraction) -> int:
     order = list(range(len(scores)))
     while True:
         for last in range(len(order) - 1, 0, -1):
-            other = int(uniform_index(last + 1, 1)[0])
-            order[last], order[other] = order[other], order[last]
+            partner = int(uniform_index(last + 1, 1)[0])
+            order[last], order[partner] = order[partner], order[last]
         for i in order:
             if _accepted(scores[i], best, scale):
                 return i

@@ -1,11 +1,11 @@
 """Noise on numbers: how a value and exact integer noise become one release, and what rounding costs.
 
-Integers get integer noise. A float x gets real noise Z, and the sum is rounded to a grid: round(x + Z) is
-post-processing of the textbook mechanism, so it costs nothing as long as it is drawn exactly. The grid is 2^-61 of the
-scale. Where x lies on it, round(x + Z) = x + round(Z) and one call of the sampler does; the rare x with bits below the
-grid are drawn by inversion in ball arithmetic. With an explicit `granularity` x is rounded to that grid first, which
-can move two values apart by one step more; the maps charge it. Here one value is taken after the other, in exact
-fractions; `vector_noise` does whole arrays.
+Integers get integer noise. A float x gets real noise Z, and the sum is rounded to a grid. round(x + Z) is
+post-processing of the textbook mechanism, so it costs nothing if it is drawn exactly. The step of the grid is 2^-61 of
+the scale. If x lies on the grid, round(x + Z) = x + round(Z), which needs one call of the sampler. The rare x with bits
+below the grid are drawn by inversion in ball arithmetic. With an explicit `granularity`, x is first rounded to that
+grid. This can move two values apart by one more step, and the maps charge it. This module handles one value at a time,
+in exact fractions; `vector_noise` handles whole arrays.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def checked_granularity(granularity: Any, atom: AtomDomain) -> Fraction | None:
     if granularity is None:
         return None
     if isinstance(granularity, float | np.floating) and math.isfinite(granularity):
-        step = Fraction(float(granularity))  # its bits: the shortest decimal of 2.0**-24 is no power of two
+        step = Fraction(float(granularity))  # the binary value; the shortest decimal of 2.0**-24 is not a power of two
     else:
         step = exact(granularity, "granularity")
     power = step > 0 and step.numerator & (step.numerator - 1) == 0 and step.denominator & (step.denominator - 1) == 0
@@ -66,10 +66,10 @@ def checked_granularity(granularity: Any, atom: AtomDomain) -> Fraction | None:
 
 @dataclass(frozen=True)
 class Additive:
-    """Noise of one law and scale for one type of atoms.
+    """Noise of one distribution and scale for one type of atoms.
 
-    `noisy` returns exact numbers (units of `step`), which thresholds are compared with; `release` turns them into
-    atoms, to the nearest value that the type holds.
+    `noisy` returns exact numbers (units of `step`), which are compared with thresholds. `release` turns them into
+    atoms: the nearest values of the type.
     """
 
     law: Law
@@ -79,12 +79,12 @@ class Additive:
 
     @cached_property
     def exponent(self) -> int:
-        """The grid that releases lie on, as the exponent of its step, a power of two (unit of the values)."""
-        asked = None if self.granularity is None else _exponent(self.granularity)
+        """The exponent of the grid's step, a power of two (unit of the values); releases lie on this grid."""
+        coarse = None if self.granularity is None else _exponent(self.granularity)
         if not self.atom.is_float:
-            return asked or 0
+            return coarse or 0
         fine = math.frexp(float_up(self.scale))[1] - 1 - _FINE
-        return fine if asked is None else max(asked, fine)
+        return fine if coarse is None else max(coarse, fine)
 
     @cached_property
     def step(self) -> Fraction:
@@ -95,24 +95,26 @@ class Additive:
     def rounds_first(self) -> bool:
         """Whether values are rounded to the grid before the noise.
 
-        A granularity below 2^-61 of the scale asks for nothing: the points of the grid that noise is rounded to are
-        multiples of it already.
+        A granularity below 2^-61 of the scale has no effect: all points of the noise's grid are multiples of it.
         """
         return self.granularity is not None and self.granularity == self.step
 
     @property
     def charge(self) -> Fraction:
-        """How much further apart rounding to the grid can move two values (unit of the values)."""
+        """The largest distance that rounding to the grid can add between two values (unit of the values)."""
         if not self.rounds_first or (self.step == 1 and not self.atom.is_float):
             return Fraction(0)
         return self.step
 
     @cached_property
     def sampler_scale(self) -> float:
-        """The scale in units of the grid, rounded up: never less noise than was asked for. Errors: InvalidArgument."""
+        """The scale in steps of the grid, rounded up, so there is never too little noise. Errors: InvalidArgument."""
         units = float_up(self.scale / self.step)
         if not 0 < units < math.inf:
-            raise InvalidArgument(f"scale={float_up(self.scale)!r}: the scale, in steps of the grid, is no float.")
+            raise InvalidArgument(
+                f"scale={float_up(self.scale)!r}: the scale, in steps of the grid, is too large or too small for a "
+                "float. Give another scale or granularity."
+            )
         return units
 
     def noisy(self, values: list[Any]) -> list[int]:
@@ -120,9 +122,9 @@ class Additive:
         return self.added(values, self.sampler()(self.sampler_scale, len(values)).tolist())
 
     def added(self, values: list[Any], noise: list[int]) -> list[int]:
-        """The values plus noise that was drawn on the grid; a value between grid points is drawn anew, with its rest.
+        """The values plus noise from the grid. For a value between grid points, the noisy value is drawn by inversion.
 
-        The noise that is not used is independent of everything, so leaving it out changes no law.
+        The noise that is then not used is independent of everything else, so no distribution changes.
         """
         points = [_fraction(v) / self.step for v in values]
         if self.rounds_first:
@@ -139,7 +141,7 @@ class Additive:
         return rounded_laplace if self.atom.is_float else discrete_laplace
 
     def release(self, noisy: list[int]) -> list[Any]:
-        """Grid units as atoms: clipped to the range of the type, floats to the nearest."""
+        """Grid units as atoms: clipped to the range of the type; floats are rounded to the nearest."""
         low, high = self.atom.limits
         values = (n * self.step for n in noisy)
         if not self.atom.is_float:
@@ -149,7 +151,7 @@ class Additive:
 
 
 def _exponent(power: Fraction) -> int:
-    """K of the fraction 2^k."""
+    """The exponent k of a power of two 2^k."""
     return power.numerator.bit_length() - power.denominator.bit_length()
 
 
@@ -158,20 +160,20 @@ def _fraction(value: Any) -> Fraction:
 
 
 def _inverted(law: Law, scale: float, point: Fraction) -> int:
-    """floor(point + Z + 1/2) for real noise Z, with as many random bits as it takes to be certain."""
-    drawn = [int(w) for w in bits.random_words(2)]
+    """floor(point + Z + 1/2) for real noise Z. Random bits are drawn until the result is certain."""
+    uniforms = [int(w) for w in bits.random_words(2)]
     count = 64
     while True:
         with precision(2 * count + 128):
-            if all(drawn):
-                first, second = (uniform_ball(d, count) for d in drawn)
+            if all(uniforms):
+                first, second = (uniform_ball(d, count) for d in uniforms)
                 if law == "laplace":
                     # The first bit of one uniform is the sign; the other gives the magnitude.
-                    noise = second.log() * ball(scale if drawn[0] >> (count - 1) else -scale)
+                    noise = second.log() * ball(scale if uniforms[0] >> (count - 1) else -scale)
                 else:
                     noise = ball(scale) * (-2 * first.log()).sqrt() * (2 * second).cos_pi()
-                whole = (noise + ball(point) + ball(Fraction(1, 2))).floor().unique_fmpz()
-                if whole is not None:
-                    return int(whole)
-        drawn = [d << 64 | int(w) for d, w in zip(drawn, bits.random_words(2), strict=True)]
+                rounded = (noise + ball(point) + ball(Fraction(1, 2))).floor().unique_fmpz()
+                if rounded is not None:
+                    return int(rounded)
+        uniforms = [d << 64 | int(w) for d, w in zip(uniforms, bits.random_words(2), strict=True)]
         count += 64

@@ -22,7 +22,7 @@ from dpframe.theory.vectors import dataset
 
 __all__ = ["interval_choice"]
 
-_POINTS = 32  # candidates: at most 2^32 points between the bounds
+_POINTS = 32  # There are at most 2^32 candidates between the bounds.
 
 
 @ordered
@@ -30,12 +30,13 @@ def interval_choice(input_domain: Domain, input_metric: Metric, alpha: Any, scal
     """A quantile by the exponential mechanism over all points between the bounds.
 
     Input:  vectors of numbers within the domain's bounds; alpha = a/b in [0, 1], as in `quantile_scores`; scale > 0
-            (records): a point whose rank is wrong by `scale` more records is e times rarer
-    Output: a number of the domain's type, a multiple of a power of two: at most 2^32 points between the bounds, chosen
-            from the bounds alone. All points between two neighbouring records have one score, so the choice is of an
-            interval first, by its number of points and its score, and then of a point in it
-    Bound:  ε = 2·c/(b·scale) where scores (units of 1/b) move by at most c: `statistics.rank_scores`. The chance of
-            each point is in proportion to exp(score/(b·scale)), so it and the sum of all change by a factor of e^(ε/2)
+            (records): a point whose rank error is larger by `scale` records is e times less likely
+    Output: a number of the domain's type, a multiple of a power of two. The candidates are at most 2^32 points between
+            the bounds, which depend on the bounds alone. All points between two neighbouring records have one score. So
+            an interval is drawn first, by its number of points and its score, and then a point in it
+    Bound:  ε = 2·c/(b·scale), where scores (units of 1/b) change by at most c: `statistics.rank_scores`. The
+            probability of a point is proportional to exp(score/(b·scale)), so this weight and the sum of all weights
+            each change by a factor of at most e^(ε/2)
     Source: McSherry and Talwar 2007, theorem 6; Smith 2011, STOC, for intervals
     Errors: MissingBounds; InvalidArgument; DomainMismatch, MetricMismatch
 
@@ -88,7 +89,7 @@ def _step(width: Fraction, is_float: bool) -> Fraction:
 
 
 def _regions(places: list[Fraction], first: int, last: int, rank: Fraction) -> tuple[list[int], list[int]]:
-    """Where the score changes, from the first point on, and the score from there on.
+    """The points at which the score changes, from the first point on, and the score from each of them on.
 
     A record lies above the points before its ceiling, and below those after its floor.
     """
@@ -103,20 +104,20 @@ def _regions(places: list[Fraction], first: int, last: int, rank: Fraction) -> t
 
 
 def _weighted(counts: list[int], gaps: list[Fraction]) -> int:
-    """An index with chance in proportion to count·exp(-gap), exactly: more bits are drawn until it is certain."""
-    known, count = int(bits.random_words(1)[0]), 64
+    """An index with probability exactly proportional to count·exp(-gap). Bits are drawn until the index is certain."""
+    fraction_bits, count = int(bits.random_words(1)[0]), 64
     while True:
         with precision(2 * count + 64):
             sums, total = [], ball(0)
             for number, gap in zip(counts, gaps, strict=True):
                 total = total + number * (-ball(gap)).exp()
                 sums.append(total)
-            aim = interval_of(known, count) * total
-            for place, reached in enumerate(sums):
-                if aim < reached:
+            aim = interval_of(fraction_bits, count) * total
+            for place, bound in enumerate(sums):
+                if aim < bound:
                     return place
-                if not aim >= reached:
+                if not aim >= bound:
                     break
             else:
                 return len(counts) - 1
-        known, count = known << 64 | int(bits.random_words(1)[0]), count + 64
+        fraction_bits, count = fraction_bits << 64 | int(bits.random_words(1)[0]), count + 64

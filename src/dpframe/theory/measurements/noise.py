@@ -42,13 +42,13 @@ Length = Fraction | Root
 
 
 def number_domain(domain: Domain, name: str) -> AtomDomain:
-    """The atoms that noise is added to: numbers without NaN. Errors: DomainMismatch."""
+    """The domain of the numbers that noise is added to; they must not be NaN. Errors: DomainMismatch."""
     atom = domain.element_domain if isinstance(domain, VectorDomain) else domain
     if isinstance(domain, MapDomain):
         if domain.possible_keys is None:
             raise DomainMismatch(
-                f"{name}: the keys of {domain!r} are private, and noise does not hide which of them there are. Say "
-                f"what they can be: count_by(..., keys=[...]); or hide rare ones: {name}_threshold(domain, metric, "
+                f"{name}: the keys of {domain!r} are private, and noise does not hide which keys there are. List all "
+                f"possible keys: count_by(..., keys=[...]); or hide rare keys: {name}_threshold(domain, metric, "
                 "scale=..., threshold=...)."
             )
         atom = domain.value_domain
@@ -65,12 +65,15 @@ def noisy_atom(atom: AtomDomain, name: str) -> AtomDomain:
     if not (atom.is_integer or atom.is_float):
         raise DomainMismatch(f"{name}: the values are {atom!r}; noise is added to integers or floats.")
     if atom.nan:
-        raise DomainMismatch(f"{name}: the values may be NaN ({atom!r}), which no noise hides. Use impute first.")
+        raise DomainMismatch(
+            f"{name}: the values may be NaN ({atom!r}), which noise does not hide. Replace NaN first: "
+            "impute(domain, metric, constant)."
+        )
     return atom
 
 
 def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, name: str) -> Callable[[Length], Length]:
-    """How the distance grows by rounding to the grid; checks that metric and domain belong together."""
+    """The function that adds the effect of rounding to a distance; checks that the metric fits the domain."""
     keys = domain.possible_keys if isinstance(domain, MapDomain) else None
     if isinstance(domain, VectorDomain | MapDomain):
         if metric != vector:
@@ -80,9 +83,9 @@ def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, nam
         cells = len(keys) if keys is not None else domain.size if isinstance(domain, VectorDomain) else None
         if noise.charge and cells is None and noise.atom.is_float:
             raise DomainMismatch(
-                f"{name}: the input domain is {domain!r}; with a granularity each float is rounded to the grid and the "
-                "map charges all of them, so their number must be public: VectorDomain(atom, size=...). Without a "
-                "granularity it need not be."
+                f"{name}: the input domain is {domain!r}. With a granularity, each float is rounded to the grid, and "
+                "the map charges for each, so their number must be public: type VectorDomain(atom, size=...), or "
+                "leave out granularity."
             )
     else:
         if metric != AbsoluteDistance():
@@ -96,9 +99,9 @@ def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, nam
         if step == 0 or square(d_in) == 0:
             return d_in
         count = cells
-        if not noise.atom.is_float:  # integers that differ do so by 1 or more: at most l1, or l2², of them
-            moved = math.floor(d_in if isinstance(vector, L1Distance) and isinstance(d_in, Fraction) else square(d_in))
-            count = moved if count is None else min(count, moved)
+        if not noise.atom.is_float:  # Integers that differ, differ by 1 or more, so at most l1 (or l2²) of them do.
+            most = math.floor(d_in if isinstance(vector, L1Distance) and isinstance(d_in, Fraction) else square(d_in))
+            count = most if count is None else min(count, most)
         assert count is not None
         if isinstance(vector, L1Distance) and isinstance(d_in, Fraction):
             return d_in + count * step
@@ -108,7 +111,7 @@ def _spread(domain: Domain, metric: Metric, vector: Metric, noise: Additive, nam
 
 
 def _function(domain: Domain, noise: Additive) -> Callable[[Any], Any]:
-    """Add noise to every finite entry; an infinite one stays, since no noise would move it."""
+    """The function that adds noise to every finite entry; infinite entries do not change."""
 
     def run_vector(values: Any) -> Any:
         return like(noisy_array(noise, values), values)
@@ -129,7 +132,7 @@ def _function(domain: Domain, noise: Additive) -> Callable[[Any], Any]:
 def _additive(domain: Domain, law: Law, scale: Any, granularity: Any, name: str) -> Additive:
     atom = number_domain(domain, name)
     noise = Additive(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
-    noise.sampler_scale  # noqa: B018  # refuses a grid that does not suit the scale now rather than at the first call
+    noise.sampler_scale  # noqa: B018  # refuses an unsuitable grid here, not at the first call
     return noise
 
 
@@ -145,15 +148,15 @@ def laplace(
 
     Input:  a number under AbsoluteDistance(), or a vector, or a mapping whose possible keys are public, under
             L1Distance(); scale > 0 in the unit of the numbers; granularity: the step of the grid, a power of two from
-            2^-1074 on, or None. A vector of floats needs a public size where there is a granularity
-    Output: the same type, with real Laplace noise for floats and discrete Laplace noise for integers, clipped to the
-            range of the type; of a mapping every possible key, the absent ones with the noise of a 0
+            2^-1074 on, or None. With a granularity, a vector of floats needs a public size
+    Output: a value of the type of the input, with real Laplace noise for floats and discrete Laplace noise for
+            integers, clipped to the range of the type. A mapping has every possible key; an absent key counts as 0
     Bound:  ε = d_in/scale. Without granularity a float is not rounded before the noise, and rounding the sum afterwards
-            costs nothing; with it, two entries are brought up to one step further apart, and d_in grows by one step per
-            entry (for integers: per entry that can differ); below 2^-61 of the scale it asks for no rounding. As
-            `output_measure`, besides MaxDivergence(): ZeroConcentratedDivergence(), ρ = ε + e^-ε - 1 for real noise and
-            ε·tanh(ε/2) for discrete noise; RenyiDivergence() or RenyiDivergence(alpha), exact; or, for one number,
-            SmoothedMaxDivergence(), the exact δ = 1 - e^((ε' - ε)/2) at ε' for real noise
+            costs nothing. With a granularity, rounding can move two entries apart by one more step, so d_in grows by
+            one step per entry (for integers: per entry that can differ). A granularity below 2^-61 of the scale has no
+            effect. `output_measure` may be MaxDivergence() (the default); ZeroConcentratedDivergence(), with
+            ρ = ε + e^-ε - 1 for real noise and ε·tanh(ε/2) for discrete noise; RenyiDivergence() or
+            RenyiDivergence(alpha), exact; or, for one number, SmoothedMaxDivergence(), δ = 1 - e^((ε' - ε)/2) at ε'
     Source: Dwork, McSherry, Nissim and Smith 2006; `privacy.laplace_epsilon`, `privacy.laplace_rho`, `loss.laplace`
     Errors: InvalidArgument for scale, granularity and measure; DomainMismatch, MetricMismatch
 
@@ -197,7 +200,7 @@ def laplace(
 
 
 def _in_steps(noise: Additive, l1: Length) -> tuple[Fraction, Fraction]:
-    """Distance and scale of Laplace noise as the formulas take them: those of integers in whole grid steps."""
+    """Distance and scale of Laplace noise for the formulas; for integers both are in whole grid steps."""
     distance = l1 if isinstance(l1, Fraction) else exact(upward(l1), "l1")
     if noise.atom.is_float:
         return distance, noise.scale
@@ -236,10 +239,10 @@ def gaussian(
     """Add Gaussian noise to a number or to every entry of a vector.
 
     Input:  a number under AbsoluteDistance(), or a vector or a mapping as in `laplace` under L2Distance(); scale: the
-            standard deviation > 0, in the unit of the numbers; granularity as there
-    Output: the same type, with real Gaussian noise, for integers rounded to the nearest one (which keeps the exact
-            profile of the real noise), clipped to the range of the type
-    Bound:  ρ = d_in²/(2·scale²), d_in grown by √entries·granularity where that is given. `output_measure` may be
+            standard deviation > 0, in the unit of the numbers; granularity as in `laplace`
+    Output: a value of the type of the input, with real Gaussian noise, clipped to the range of the type. For integers
+            the noise is rounded to the nearest integer, which keeps the exact profile of the real noise
+    Bound:  ρ = d_in²/(2·scale²); a granularity adds √entries·granularity to d_in. `output_measure` may be
             ZeroConcentratedDivergence() (the default), RenyiDivergence() or RenyiDivergence(alpha), ε = ρ·α, or
             SmoothedMaxDivergence(): the exact δ = Φ(μ/2 - ε/μ) - e^ε·Φ(-μ/2 - ε/μ) with μ = d_in/scale
     Source: Bun and Steinke 2016, proposition 1.6; Balle and Wang 2018, theorem 8; `privacy.gaussian_rho`,

@@ -1,8 +1,8 @@
 """Measurements that release a mapping with private keys: noise on every value, and a threshold that hides rare keys.
 
-A key that only one of two neighbours has may be shown for that one alone. It is, when noise lifts its small value to
-the threshold; that is what δ pays for. A value of 0 is treated as an absent key, so mappings at distance 0 are released
-alike, and keys are released in an order of their own.
+If only one of two neighbours has a key, showing the key reveals which of the two it is. This happens if noise lifts the
+small value of that key to the threshold; δ bounds the probability. A value of 0 is treated as an absent key, so
+mappings at distance 0 have equal releases. Keys are released sorted by type and value.
 """
 
 from __future__ import annotations
@@ -50,14 +50,13 @@ def laplace_threshold(
     """Add Laplace noise to every value of a mapping and keep the keys whose noisy value reaches the threshold.
 
     Input:  mappings to integers or floats under L01InfDistance(AbsoluteDistance()): (l0 keys, l1 and l∞ in the unit of
-            the values); scale > 0; threshold T: a key is kept when noisy >= T, or, for T < 0, when noisy <= T;
-            granularity as in `laplace`; negate: which of the two it is, whatever the sign of T. With a δ above 1/2 a
-            threshold that keys must reach from below may be negative: negate=False
+            the values); scale > 0; threshold T: a key is kept if noisy >= T, or, for T < 0, if noisy <= T; granularity
+            as in `laplace`; negate: True for noisy <= T and False for noisy >= T, for T of either sign. (With a δ above
+            1/2, a lower limit may be negative: negate=False)
     Output: mapping from the keys that are kept to their noisy values
-    Bound:  (ε, δ) = (Δ1/scale, 1 - (1 - P[noise >= T - Δ∞])^Δ0), with -T for T where negated, after Δ1 <= Δ0·Δ∞ and
-            Δ∞ <= Δ1 tighten each other. The tail is that of the discrete law for integers, which makes
-            "reaches" include equality.
-            Granularity adds a step per key to Δ1 and one to Δ∞
+    Bound:  (ε, δ) = (Δ1/scale, 1 - (1 - P[noise >= T - Δ∞])^Δ0), with -T for T if negated. Δ1 and Δ∞ are first reduced
+            to Δ1 <= Δ0·Δ∞ and Δ∞ <= Δ1. For integers the tail is that of discrete Laplace noise, and P[noise >= …]
+            includes equality. Granularity adds one step per key to Δ1 and one step to Δ∞
     Source: Korolova et al. 2009; Wilson et al. 2019, arXiv:1909.01917, theorem 2; `privacy.threshold_delta`
     Errors: InvalidArgument for scale, threshold and granularity; DomainMismatch, MetricMismatch
 
@@ -91,9 +90,9 @@ def gaussian_threshold(
             the values); scale: the standard deviation > 0; threshold, granularity and negate as in
             `laplace_threshold`
     Output: mapping from the keys that are kept to their noisy values
-    Bound:  (ρ, δ) = (Δ2²/(2·scale²), 1 - (1 - P[noise >= T - Δ∞])^Δ0), with -T for T where negated, after
-            Δ2 <= √Δ0·Δ∞ and Δ∞ <= Δ2 tighten each other. For integers the noise is the real one
-            rounded, so the tail begins half a unit lower
+    Bound:  (ρ, δ) = (Δ2²/(2·scale²), 1 - (1 - P[noise >= T - Δ∞])^Δ0), with -T for T if negated. Δ2 and Δ∞ are first
+            reduced to Δ2 <= √Δ0·Δ∞ and Δ∞ <= Δ2. For integers the noise is real noise that is rounded, so the tail
+            begins half a unit lower
     Source: Bun and Steinke 2016; Wilson et al. 2019, arXiv:1909.01917, theorem 2; `privacy.threshold_delta`
     Errors: as `laplace_threshold`
 
@@ -116,7 +115,7 @@ def gaussian_threshold(
 def _thresholded(
     domain: Domain,
     metric: Metric,
-    wanted: Metric,
+    required: Metric,
     settings: tuple[Law, Any, Any, Any, bool | None],
     loss: Callable[[Length, Fraction], Fraction],
     inner: Measure,
@@ -125,20 +124,20 @@ def _thresholded(
     name = f"{law}_threshold"
     if not isinstance(domain, MapDomain):
         raise DomainMismatch(f"{name}: the input domain is {domain!r}; it works on a MapDomain(keys, values).")
-    if metric != wanted:
-        raise MetricMismatch(f"{name}: the input metric is {metric!r}; its noise is measured by {wanted!r}.")
+    if metric != required:
+        raise MetricMismatch(f"{name}: the input metric is {metric!r}; its noise is measured by {required!r}.")
     atom = noisy_atom(domain.value_domain, name)
     if domain.key_domain.nan:
-        raise DomainMismatch(f"{name}: keys may be NaN ({domain.key_domain!r}), which is equal to no key.")
+        raise DomainMismatch(f"{name}: keys may be NaN ({domain.key_domain!r}), and NaN cannot be a key.")
     noise = Additive(law, checked_scale(scale), atom, checked_granularity(granularity, atom))
-    noise.sampler_scale  # noqa: B018  # refuses a grid that does not suit the scale now rather than at the first call
+    noise.sampler_scale  # noqa: B018  # refuses an unsuitable grid here, not at the first call
     limit = exact(threshold, "threshold")
     if not isinstance(negate, bool | None):
         raise InvalidArgument(f"{name}: negate={negate!r} is True, False or None.")
     sign = -1 if (limit < 0 if negate is None else negate) else 1
 
     def privacy_map(d_in: Triple) -> tuple[Any, float]:
-        l0, middle, linf = _with_rounding(d_in, noise.charge, isinstance(wanted, L01InfDistance))
+        l0, middle, linf = _with_rounding(d_in, noise.charge, isinstance(required, L01InfDistance))
         if l0 == 0 or square(linf) == 0:
             return Fraction(0), 0.0
         return loss(middle, noise.scale), privacy.threshold_delta(_tail(noise, sign * limit, linf), l0)
@@ -147,7 +146,7 @@ def _thresholded(
 
 
 def _with_rounding(d_in: Triple, charge: Fraction, sums: bool) -> Triple:
-    """The triple after every value that differs was rounded to a grid, in both mappings."""
+    """The triple after the values of both mappings were rounded to a grid."""
     l0, middle, linf = d_in
     if charge == 0 or l0 == 0 or square(linf) == 0:
         return d_in
@@ -162,32 +161,32 @@ def _rational(length: Length) -> Fraction:
 
 
 def _tail(noise: Additive, limit: Fraction, linf: Length) -> float:
-    """The chance that noise lifts a value of linf to the threshold."""
-    scale = Fraction(noise.sampler_scale) * noise.step  # what is drawn from, which is never below what was asked for
+    """The probability that noise lifts a value of linf to the threshold."""
+    scale = Fraction(noise.sampler_scale) * noise.step  # the sampler's scale, which is never below the caller's
     reach = _rational(linf)
     if noise.atom.is_float:
         return (privacy.laplace_tail if noise.law == "laplace" else privacy.gaussian_tail)(scale, limit - reach)
     if noise.charge == 0:
         reach = Fraction(math.floor(reach))
-    # On a grid of step g a value v becomes round(v/g), and round(v/g) >= T/g - k asks of the noise at least k - 1/2
-    # steps; the charge of one step covers that half.
-    whole = privacy.discrete_laplace_tail if noise.law == "laplace" else privacy.rounded_gaussian_tail
-    return whole(scale / noise.step, math.ceil((limit - reach) / noise.step))
+    # On a grid of step g a value v becomes round(v/g). If round(v/g) >= T/g - k, noise of at least k - 1/2 steps lifts
+    # it to the threshold; the charge of one step covers that half step.
+    tail = privacy.discrete_laplace_tail if noise.law == "laplace" else privacy.rounded_gaussian_tail
+    return tail(scale / noise.step, math.ceil((limit - reach) / noise.step))
 
 
 def _function(noise: Additive, limit: Fraction, sign: int) -> Callable[[Any], dict[Any, Any]]:
-    """Noise, then the threshold on exact numbers, then the type's own precision."""
+    """The function: add noise, compare exact numbers with the threshold, then round to the type's precision."""
     step = noise.step
     bound = math.ceil(limit / step)
     if noise.atom.is_float and not noise.rounds_first:
-        bound += 1  # a value rounded up to the threshold had not reached it
+        bound += 1  # A value that rounding lifted to the threshold was below it.
 
     def run(mapping: Any) -> dict[Any, Any]:
         keys = sorted((k for k, v in mapping.items() if v != 0), key=lambda k: (str(type(k)), k))
         finite = [k for k in keys if math.isfinite(mapping[k])]
         noisy = dict(zip(finite, noise.noisy([mapping[k] for k in finite]), strict=True))
-        kept = [k for k in finite if sign * noisy[k] >= bound]
-        released = dict(zip(kept, noise.release([noisy[k] for k in kept]), strict=True))
+        shown_keys = [k for k in finite if sign * noisy[k] >= bound]
+        released = dict(zip(shown_keys, noise.release([noisy[k] for k in shown_keys]), strict=True))
         for k in keys:
             if k not in noisy and (mapping[k] > 0) == (sign > 0):
                 released[k] = float(mapping[k])

@@ -1,7 +1,7 @@
-"""Domains: the sets of values that a transformation or measurement promises to be right on.
+"""Domains: the sets of input values for which a transformation or measurement keeps its promise.
 
-A domain knows its members (`member`), whether it lies within another (`within`), and the facts that tighten a map:
-bounds, the absence of NaN, and the size of a vector.
+A domain tests whether a value is a member (`member`) and whether it lies within another domain (`within`). It also has
+the properties that make the bound of a map smaller: bounds, the absence of NaN, and the size of a vector.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dpframe.theory.spaces.types import dtype_of, inferred, plain_type
 
 __all__ = ["AtomDomain", "Domain", "MapDomain", "TupleDomain", "VectorDomain"]
 
-_ENUMERATED = 1 << 20  # as many keys as are listed one by one
+_ENUMERATED = 1 << 20  # the largest number of possible keys that is listed one by one
 
 
 class Domain:
-    """A set of values. Subclasses are frozen and compare by their facts.
+    """A set of values. Subclasses are frozen, and two domains with equal properties are equal.
 
     >>> AtomDomain(T=int, bounds=(0, 12)).member(13), AtomDomain(T=int, bounds=(0, 12)).within(AtomDomain(T=int))
     (False, True)
@@ -33,7 +33,7 @@ class Domain:
         raise NotImplementedError
 
     def within(self, other: Domain) -> bool:
-        """Whether every member of this domain is a member of the other: what chaining asks."""
+        """Whether every member of this domain is a member of the other, as `a >> b` requires."""
         return self == other
 
 
@@ -88,10 +88,10 @@ class AtomDomain(Domain):
         if not math.isfinite(bound):
             raise InvalidBounds(f"bounds={bounds!r}: both are finite numbers.")
         if self.dtype.kind == "f":
-            stored = float(self.dtype.type(bound)) if abs(float(bound)) <= self.limits[1] else math.inf
-            if math.isinf(stored):
+            rounded = float(self.dtype.type(bound)) if abs(float(bound)) <= self.limits[1] else math.inf
+            if math.isinf(rounded):
                 raise InvalidBounds(f"bounds={bounds!r} do not fit in {self._name}.")
-            return stored + 0.0  # no negative zero
+            return rounded + 0.0  # no negative zero
         if not float(bound).is_integer() and isinstance(bound, float | np.floating):
             raise InvalidBounds(f"bounds={bounds!r}: T={self._name} has whole numbers only.")
         limits = np.iinfo(self.dtype)
@@ -114,12 +114,12 @@ class AtomDomain(Domain):
         return hash((self.dtype.str, self.bounds, self.nan))
 
     def __repr__(self) -> str:
-        facts = [self._name]
-        facts += [f"bounds={self.bounds}"] if self.bounds is not None else []
-        facts += ["nan=True"] if self.nan else []
-        return f"AtomDomain({', '.join(facts)})"
+        arguments = [self._name]
+        arguments += [f"bounds={self.bounds}"] if self.bounds is not None else []
+        arguments += ["nan=True"] if self.nan else []
+        return f"AtomDomain({', '.join(arguments)})"
 
-    # Facts
+    # Properties
 
     @property
     def is_float(self) -> bool:
@@ -140,8 +140,8 @@ class AtomDomain(Domain):
     def member(self, value: Any) -> bool:
         """Whether the value is of this type, within the bounds, and not NaN unless NaN is allowed.
 
-        A whole number counts as a float, and any float as a float32 whose range it is in, since it is rounded when it
-        is stored; a float never counts as an integer, and a bool is no number.
+        A whole number is accepted as a float. A float within the range of float32 is accepted as a float32; it is
+        rounded when it is stored. A float is never accepted as an integer, and a bool is not a number.
         """
         kind = self.dtype.kind
         if kind == "b":
@@ -166,7 +166,7 @@ class AtomDomain(Domain):
         if not inside or self.bounds is None:
             return inside
         if self.is_float and self.dtype.itemsize < 8:
-            value = float(self.dtype.type(value))  # as it will be stored, like the bounds
+            value = float(self.dtype.type(value))  # The value is rounded when it is stored, and so were the bounds.
         return bool(self.bounds[0] <= value <= self.bounds[1])
 
     def members(self, values: np.ndarray[Any, Any]) -> bool:
@@ -184,15 +184,15 @@ class AtomDomain(Domain):
                 if not self.nan:
                     return False
                 values = values[~missing]
-            if values.dtype.itemsize > self.dtype.itemsize:  # infinities are members, numbers beyond the range are not
+            if values.dtype.itemsize > self.dtype.itemsize:  # Infinities are members; larger finite numbers are not.
                 finite = values[np.isfinite(values)]
                 if finite.size and not (self.member(finite.min()) and self.member(finite.max())):
                     return False
-        # What lies between two members is one: a domain is all of a type, or an interval of it.
+        # A domain is a whole type or an interval of it, so every value between two members is a member.
         return values.size == 0 or (self.member(values.min()) and self.member(values.max()))
 
     def within(self, other: Domain) -> bool:
-        """Same type, bounds inside the other's, NaN only where the other admits it."""
+        """Whether types are equal, bounds lie inside the other's, and the other admits NaN if this domain does."""
         if not isinstance(other, AtomDomain) or self.dtype != other.dtype or (self.nan and not other.nan):
             return False
         if other.bounds is None:
@@ -208,7 +208,7 @@ _PLAIN_LISTS = {bool: np.bool_, int: np.int64, float: np.float64}
 
 
 def _numbers(vector: Any) -> np.ndarray[Any, Any] | None:
-    """The array that holds the entries as they are: bool, integers or floats of one type. None for another vector."""
+    """The entries as an array, if all are bool, integers or floats of one type; None for any other vector."""
     if hasattr(vector, "__array__"):
         array = np.asarray(vector)
         return array if array.ndim == 1 and array.dtype.kind in "biuf" else None
@@ -225,7 +225,7 @@ def _numbers(vector: Any) -> np.ndarray[Any, Any] | None:
 class VectorDomain(Domain):
     """Vectors (list, tuple, numpy array, pandas or Polars Series) of members of one domain: atoms, or rows (tuples).
 
-    `size` is the length when it is public knowledge, which makes many maps tighter; None when it is not.
+    `size` is the length if it is public, which makes the bounds of many maps smaller; None if it is not public.
 
     >>> VectorDomain(AtomDomain(int), size=2).member([1, 2, 3])
     False
@@ -250,7 +250,7 @@ class VectorDomain(Domain):
         return self.element_domain
 
     def member(self, value: Any) -> bool:
-        """Whether it is a vector of the right length whose every entry is a member."""
+        """Whether the value is a vector of the right length and every entry is a member."""
         if isinstance(value, str | bytes | Mapping | set | frozenset) or not _is_vector(value):
             return False
         if self.size is not None and len(value) != self.size:
@@ -263,7 +263,7 @@ class VectorDomain(Domain):
         return all(self.element_domain.member(v) for v in value)
 
     def within(self, other: Domain) -> bool:
-        """Elements within the other's, and the other's size is the same or unknown."""
+        """Whether the elements are within the other's, and the sizes are equal or the other's size is not public."""
         return (
             isinstance(other, VectorDomain)
             and self.element_domain.within(other.element_domain)
@@ -276,10 +276,10 @@ class VectorDomain(Domain):
 
 @dataclass(frozen=True)
 class MapDomain(Domain):
-    """Mappings from keys to values, such as counts per group. A key that is absent stands for the value 0.
+    """Mappings from keys to values, such as counts per group. A key that is absent has the value 0.
 
-    `keys` are all the keys that there can be, when that is public knowledge: noise alone then hides who is where. They
-    are known by themselves where the key domain is bool, or whole numbers within bounds (`possible_keys`).
+    `keys` lists all possible keys, if these are public; noise alone then protects the mapping. Without `keys`, the
+    possible keys are also public if the key domain is bool, or whole numbers within bounds (`possible_keys`).
 
     >>> MapDomain(AtomDomain(str), AtomDomain(int)).member({"a": 3})
     True
@@ -303,7 +303,7 @@ class MapDomain(Domain):
 
     @property
     def possible_keys(self) -> tuple[Any, ...] | None:
-        """Every key that there can be; None when nobody knows."""
+        """All possible keys, if they are public; otherwise None."""
         if self.keys is not None:
             return self.keys
         if self.key_domain.dtype.kind == "b":
@@ -324,13 +324,13 @@ class MapDomain(Domain):
         return self.value_domain
 
     def member(self, value: Any) -> bool:
-        """Whether it is a mapping whose every key and value is a member."""
+        """Whether the value is a mapping and every key and value is a member."""
         if not isinstance(value, Mapping) or (self.keys is not None and not set(value) <= set(self.keys)):
             return False
         return all(self.key_domain.member(k) and self.value_domain.member(v) for k, v in value.items())
 
     def within(self, other: Domain) -> bool:
-        """Keys within the other's keys and values within the other's values."""
+        """Whether the keys are within the other's keys, and the values within the other's values."""
         return (
             isinstance(other, MapDomain)
             and self.key_domain.within(other.key_domain)
@@ -359,7 +359,7 @@ class TupleDomain(Domain):
         object.__setattr__(self, "domains", domains)
 
     def member(self, value: Any) -> bool:
-        """Whether it is a list or tuple with one member of each domain."""
+        """Whether the value is a list or tuple with one member of each domain."""
         return (
             isinstance(value, list | tuple)
             and len(value) == len(self.domains)
@@ -367,7 +367,7 @@ class TupleDomain(Domain):
         )
 
     def within(self, other: Domain) -> bool:
-        """Each part within the other's part."""
+        """Whether each domain is within the other's domain at that position."""
         return (
             isinstance(other, TupleDomain)
             and len(self.domains) == len(other.domains)

@@ -26,7 +26,7 @@ __all__ = [
 
 
 def _real(distance: Any, metric: Metric, name: str) -> Fraction | Root:
-    """A distance that measures a length."""
+    """Check that a distance is one number of at least 0, and return it in exact form. Errors: InvalidArgument."""
     if isinstance(distance, Root):
         return distance
     if isinstance(distance, tuple | list):
@@ -38,7 +38,7 @@ def _real(distance: Any, metric: Metric, name: str) -> Fraction | Root:
 
 
 def _number(value: Fraction | Root | int) -> int | float:
-    """An int when whole, otherwise the next float up."""
+    """An exact length as an int if it is whole, otherwise as a float, rounded up."""
     if isinstance(value, Root):
         top, bottom = value.squared.as_integer_ratio()
         if math.isqrt(top) ** 2 == top and math.isqrt(bottom) ** 2 == bottom:
@@ -48,7 +48,7 @@ def _number(value: Fraction | Root | int) -> int | float:
 
 
 class _Length(Metric):
-    """Common to the metrics on numbers and vectors of numbers."""
+    """Base class of the metrics on numbers and on vectors of numbers."""
 
     def parse(self, distance: Any, name: str = "d_in") -> Fraction | Root:
         return _real(distance, self, name)
@@ -58,7 +58,7 @@ class _Length(Metric):
 
 
 def _difference(a: Any, b: Any) -> Fraction | float:
-    """|a - b|, exact; infinite when exactly one is not finite or they are different infinities."""
+    """|a - b|, exact; infinite if only one of them is finite, or if they are different infinities."""
     if math.isfinite(a) and math.isfinite(b):
         return abs(_fraction(a) - _fraction(b))
     return Fraction(0) if a == b or (a != a and b != b) else math.inf
@@ -69,7 +69,7 @@ def _fraction(value: Any) -> Fraction:
 
 
 def _measured(value: Fraction | float) -> int | float:
-    """A measured length as a number: whole ones as int, the others to the nearest float."""
+    """A computed length as an int if it is whole, otherwise as the nearest float."""
     return int(value) if isinstance(value, Fraction) and value.denominator == 1 else float(value)
 
 
@@ -164,7 +164,7 @@ class LinfDistance(_Length):
 
 
 class _CellDistance(Metric):
-    """Common to the joint distances on cells: (cells that change, all together, largest)."""
+    """Base class of the joint distances on cells: (number of cells that change, l1 or l2 of the change, linf)."""
 
     inner_metric: AbsoluteDistance
 
@@ -185,9 +185,9 @@ class _CellDistance(Metric):
 
 @dataclass(frozen=True)
 class L01InfDistance(_CellDistance):
-    """The triple (l0, l1, linf) of two vectors or mappings: how many cells differ, by how much in all, and at most.
+    """The triple (l0, l1, linf) of two vectors or mappings: number, sum and largest of the cells' differences.
 
-    A given triple is tightened: nothing is larger than the other two allow.
+    A triple that a caller passes is reduced to consistent numbers: l1 is at most l0·linf, and linf is at most l1.
 
     >>> L01InfDistance(AbsoluteDistance()).distance({"a": 3}, {"a": 1, "b": 1})
     (2, 3, 2)
@@ -209,7 +209,7 @@ class L01InfDistance(_CellDistance):
 
 @dataclass(frozen=True)
 class L02InfDistance(_CellDistance):
-    """The triple (l0, l2, linf) of two vectors or mappings: how many cells differ, their length, and at most.
+    """The triple (l0, l2, linf) of two vectors or mappings: number, length and largest of the cells' differences.
 
     >>> L02InfDistance(AbsoluteDistance()).distance({"a": 3}, {"a": 0, "b": 4})
     (2, 5, 4)

@@ -1,7 +1,7 @@
-"""Measures: in what a privacy loss is counted, and when one loss is at most another.
+"""Measures of privacy loss (pure, zero-concentrated, Rényi, approximate), and when one loss is at most another.
 
-A loss is a number (ε or ρ), a curve, or a pair with a δ. `below(a, b)` is the partial order: whoever satisfies a also
-satisfies b.
+A loss is a number (ε or ρ), a curve, or a pair with a δ. `below(a, b)` is the partial order: it is True if every
+mechanism with the loss a also has the loss b.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Measure:
     """
 
     def parse(self, loss: Any, name: str = "d_out") -> Any:
-        """The exact form of a loss that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
+        """The exact form of a loss that a caller passes. Errors: InvalidArgument for a loss of another kind."""
         raise NotImplementedError
 
     def show(self, loss: Any) -> Any:
-        """The exact form as a number (or a tuple of numbers) that is never below it."""
+        """The exact loss as a number (or a tuple of numbers), rounded up."""
         raise NotImplementedError
 
     def below(self, loss: Any, other: Any) -> bool:
@@ -146,7 +146,7 @@ class RenyiDivergence(Measure):
         return loss if isinstance(loss, RenyiCurve | float) else upward(Fraction(loss))
 
     def below(self, loss: Any, other: Any) -> bool:
-        """At the order alpha; for a curve, at every order of the mapping on the right."""
+        """Whether a loss is at most another: at the order alpha; for a curve, at every order of the mapping `other`."""
         mine, bound = self.parse(loss), self.parse(other)
         if self.alpha is not None:
             return bool(mine <= bound)
@@ -170,7 +170,7 @@ class RenyiDivergence(Measure):
 
 @dataclass(frozen=True)
 class SmoothedMaxDivergence(Measure):
-    """A privacy profile: for each ε the δ, the mass by which e^ε times one distribution can fail to cover the other.
+    """A privacy profile: for each ε the δ, the largest P[S] - e^ε·Q[S] over events S.
 
     A profile is compared with a pair (ε, δ), or a list of pairs, that it must satisfy.
 
@@ -195,10 +195,10 @@ class SmoothedMaxDivergence(Measure):
         return loss
 
     def below(self, loss: Any, other: Any) -> bool:
-        """Whether the profile satisfies every pair (ε, δ) on the right."""
+        """Whether the profile satisfies every pair (ε, δ) of `other`."""
         mine, pairs = self.parse(loss), self.parse(other)
         if not isinstance(mine, PrivacyProfile) or isinstance(pairs, PrivacyProfile):
-            raise UnsupportedOperation("A profile is compared with pairs: give (ε, δ), or a list of them.")
+            raise UnsupportedOperation("A profile is compared with pairs: give a pair (ε, δ), or a list of pairs.")
         return all(limit(mine.delta(e), "δ") <= d for e, d in pairs)
 
     def add(self, losses: list[Any]) -> Any:
@@ -242,13 +242,13 @@ class Approximate(Measure):
         return Joint((self.inner_measure.show(loss[0]), loss[1] if isinstance(loss[1], float) else upward(loss[1])))
 
     def below(self, loss: Any, other: Any) -> bool:
-        """Both parts at most the other's; a profile with a δ must satisfy the pair (ε, δ) on the right together."""
+        """Whether both parts are at most the other's; for a profile with a δ, whether their sum satisfies (ε, δ)."""
         mine, bound = self.parse(loss), self.parse(other)
         if isinstance(mine[0], PrivacyProfile):
             if isinstance(bound[0], PrivacyProfile):
                 return SmoothedMaxDivergence().below(mine[0], bound[0])
-            used = limit(mine[0].delta(bound[0][0]), "δ") + mine[1]
-            return bool(used <= bound[1])
+            delta = limit(mine[0].delta(bound[0][0]), "δ") + mine[1]
+            return bool(delta <= bound[1])
         return self.inner_measure.below(mine[0], bound[0]) and mine[1] <= bound[1]
 
     def add(self, losses: list[Any]) -> Any:

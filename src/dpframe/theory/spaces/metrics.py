@@ -1,8 +1,8 @@
 """Metrics: how far apart two values of a domain are, and which numbers can be such a distance.
 
-Those of this module are between datasets and are counts; those between aggregates are in `lengths`. `distance(a, b)`
-measures, so that any claim about a map can be held against the truth. `parse` and `show` turn what a person types
-into the exact form that maps compute with, and back, rounded up.
+The metrics of this module compare datasets, and their distances are counts. Metrics between aggregates are in
+`lengths`. `distance(a, b)` computes the distance of two values, so the claim of a map can be tested. `parse` turns a
+number that a caller passes into the exact form that maps compute with; `show` turns it back, rounded up.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Metric:
         raise NotImplementedError
 
     def parse(self, distance: Any, name: str = "d_in") -> Any:
-        """The exact form of a distance that a person gave. Errors: InvalidArgument when it is of the wrong kind."""
+        """The exact form of a distance that a caller passes. Errors: InvalidArgument for a distance of another kind."""
         raise NotImplementedError
 
     def show(self, distance: Any) -> Any:
-        """The exact form as a number that is never below it."""
+        """The exact distance as a number, rounded up."""
         raise NotImplementedError
 
 
 def whole(distance: Any, metric: Metric, name: str) -> int:
-    """A distance that counts something."""
+    """Check that a distance is a count, and return it as an int. Errors: InvalidArgument."""
     if isinstance(distance, tuple | list):
         raise InvalidArgument(f"{name}={distance!r}: {metric!r} is one whole number, not several.")
     value = exact(distance, f"{name}, a distance of {metric!r},")
@@ -66,7 +66,7 @@ def _key(value: Any) -> Any:
 
 
 class _Counting(Metric):
-    """Common to the metrics on datasets: distances are counts."""
+    """Base class of the metrics between datasets; their distances are counts."""
 
     def parse(self, distance: Any, name: str = "d_in") -> int:
         return whole(distance, self, name)
@@ -84,9 +84,9 @@ class SymmetricDistance(_Counting):
     """
 
     def distance(self, a: Any, b: Any) -> int:
-        """Count of records in one but not in the other, with multiplicity."""
-        left, right = Counter(map(_key, a)), Counter(map(_key, b))
-        return (left - right).total() + (right - left).total()
+        """Number of records that are in one dataset but not in the other, with multiplicity."""
+        first, second = Counter(map(_key, a)), Counter(map(_key, b))
+        return (first - second).total() + (second - first).total()
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,14 @@ class InsertDeleteDistance(_Counting):
 
     def distance(self, a: Any, b: Any) -> int:
         """len(a) + len(b) minus twice the longest common subsequence."""
-        left, right = [_key(v) for v in a], [_key(v) for v in b]
-        row = [0] * (len(right) + 1)
-        for x in left:
+        first, second = [_key(v) for v in a], [_key(v) for v in b]
+        row = [0] * (len(second) + 1)
+        for x in first:
             previous = row
             row = [0]
-            for j, y in enumerate(right):
+            for j, y in enumerate(second):
                 row.append(previous[j] + 1 if x == y else max(previous[j + 1], row[j]))
-        return len(left) + len(right) - 2 * row[-1]
+        return len(first) + len(second) - 2 * row[-1]
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class HammingDistance(_Counting):
 
 @dataclass(frozen=True)
 class DiscreteDistance(_Counting):
-    """0 when two values are equal, 1 when they are not: everything about a value is protected.
+    """0 if two values are equal, 1 if they are not. Neighbours may differ in any way.
 
     >>> DiscreteDistance().distance("a", "b")
     1
@@ -175,8 +175,8 @@ class PairDistance(Metric):
         """A pair of counts. Errors: InvalidArgument for anything else."""
         if not isinstance(distance, tuple | list) or len(distance) != 2:
             raise InvalidArgument(f"{name}={distance!r}: {self!r} is a pair (left, right).")
-        left, right = (self.inner_metric.parse(part, f"{name}[{i}]") for i, part in enumerate(distance))
-        return left, right
+        d_left, d_right = (self.inner_metric.parse(part, f"{name}[{i}]") for i, part in enumerate(distance))
+        return d_left, d_right
 
     def show(self, distance: Any) -> Joint:
         """The pair of counts."""
@@ -185,9 +185,9 @@ class PairDistance(Metric):
 
 @dataclass(frozen=True)
 class UnitDistance(_Counting):
-    """How many units must join or leave to turn one table into the other; the first entry of a row says whose it is.
+    """How many units must join or leave to turn one table into the other; the first entry of a row names its unit.
 
-    A unit whose rows differ leaves and joins again: it counts twice. The order of rows does not matter.
+    A unit whose rows differ leaves and joins again, so it counts twice. The order of rows does not matter.
 
     >>> UnitDistance().distance([(1, "a"), (1, "b"), (2, "a")], [(2, "a")])
     1
@@ -195,8 +195,8 @@ class UnitDistance(_Counting):
 
     def distance(self, a: Any, b: Any) -> int:
         """Count of units that join or leave."""
-        left, right = self._rows(a), self._rows(b)
-        return sum((u in left) + (u in right) for u in {**left, **right} if left.get(u) != right.get(u))
+        first, second = self._rows(a), self._rows(b)
+        return sum((u in first) + (u in second) for u in {**first, **second} if first.get(u) != second.get(u))
 
     def _rows(self, table: Any) -> dict[Any, Counter[Any]]:
         """The rows of each unit, with multiplicity."""

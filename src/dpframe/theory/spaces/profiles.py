@@ -1,4 +1,4 @@
-"""Privacy profiles: every (ε, δ) of a mechanism, and of several mechanisms together."""
+"""Privacy profiles: all pairs (ε, δ) of a mechanism, and of several mechanisms together."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dpframe.theory.formulas.loss import loss as privacy
 
 __all__ = ["PrivacyProfile", "composed", "gaussian_profile", "grouped", "probability"]
 
-_POINTS = 1500  # of a profile, on either side of 0
-_FAR = 1024.0  # an ε that says nothing
-_SLACK = 1e-11  # of δ, kept back for the rounding of the Fourier transforms of dp-accounting
+_POINTS = 1500  # number of grid points of a profile on either side of ε = 0
+_FAR = 1024.0  # an ε so large that it means no privacy
+_SLACK = 1e-11  # δ reserved for the rounding errors of the Fourier transforms of dp-accounting
 
 
 def probability(value: Any, name: str = "delta") -> Fraction:
@@ -31,9 +31,9 @@ def probability(value: Any, name: str = "delta") -> Fraction:
 
 
 class PrivacyProfile:
-    """Every (ε, δ) that a mechanism satisfies: `delta(epsilon)` and `epsilon(delta)`, both rounded up.
+    """All pairs (ε, δ) that a mechanism satisfies: `delta(epsilon)` and `epsilon(delta)`, both rounded up.
 
-    `mu_squared` is the square of μ where it is the profile of Gaussian noise, which composes exactly.
+    For Gaussian noise, whose profiles compose exactly, `mu_squared` is the square of μ.
 
     >>> PrivacyProfile(delta=lambda epsilon: 0.5).delta(epsilon=1.0)
     0.5
@@ -96,7 +96,7 @@ def gaussian_profile(mu_squared: Fraction) -> PrivacyProfile:
     """
     if mu_squared == 0:
         return NOTHING
-    mu = root_above(mu_squared)  # not to a float, so that a scale solved for (ε, δ) passes its own check
+    mu = root_above(mu_squared)  # Not rounded to a float, so that a scale that was solved for (ε, δ) passes its check.
     return PrivacyProfile(
         lambda epsilon: privacy.gaussian_delta(exact(epsilon, "epsilon"), mu),
         lambda delta: math.inf if delta == 0 else privacy.gaussian_epsilon(exact(delta, "delta"), mu),
@@ -106,9 +106,10 @@ def gaussian_profile(mu_squared: Fraction) -> PrivacyProfile:
 
 
 def grouped(profile: PrivacyProfile, size: int) -> PrivacyProfile:
-    """The profile for several units at once.
+    """The profile for a group of several units.
 
-    Bound:  the chain of one-unit steps at ε/size each: δ(ε/size)·(e^ε - 1)/(e^(ε/size) - 1); for Gaussian noise exact
+    Bound:  a chain of `size` one-unit steps at ε/size each: δ(ε/size)·(e^ε - 1)/(e^(ε/size) - 1). For Gaussian noise it
+            is exact
     Source: Vadhan 2017, "The Complexity of Differential Privacy", Lemma 2.2; Dong, Roth, Su 2019, arXiv:1905.02383
     """
     if profile is NOTHING or size == 1:
@@ -129,11 +130,12 @@ def composed(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
     """The profile of several mechanisms that run on the same data.
 
     Input:  profiles, each an upper bound on δ at every ε >= 0 in both directions between neighbours
-    Output: a profile; with Gaussian noise alone exact: the squares of μ add up. Otherwise by privacy loss distributions
-    Bound:  let h be a profile, continued to negative ε by h(-ε) = 1 - e^-ε + e^-ε·h(ε), which is what the other
-            direction says. The true divergence is convex in e^ε and below h at each of the points of a grid, so it is
-            below their largest convex minorant, and the loss distribution that joins the dots of this minorant
-            dominates the mechanism. Dominating distributions compose by convolution
+    Output: a profile; if all noise is Gaussian it is exact, since the squares of μ add up. Otherwise it is computed
+            from privacy loss distributions
+    Bound:  let h be a profile, continued to negative ε by h(-ε) = 1 - e^-ε + e^-ε·h(ε), which bounds the divergence in
+            the other direction. The true divergence is convex in e^ε and below h at each point of a grid. So it is
+            below the largest convex function that is not above h at these points. The loss distribution that
+            interpolates this convex function dominates the mechanism. Dominating distributions compose by convolution
     Source: Dong, Roth, Su 2019, arXiv:1905.02383, Corollary 2, for Gaussians; Zhu, Dong, Wang 2022, arXiv:2106.08567,
             for domination; Doroshenko et al. 2022, arXiv:2207.04380, for joining the dots
     Errors: UnsupportedOperation for a mix where dp-accounting is not installed
@@ -148,14 +150,14 @@ def composed(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
     if any(math.isinf(e) for e in ends):
         return PrivacyProfile(lambda epsilon: 1.0, lambda delta: math.inf, "no privacy")
     step = max(ends) / _POINTS
-    whole = None
+    total = None
     for profile, end in zip(losses, ends, strict=True):
         places, deltas = _dots(profile, math.ceil(end / step), step)
-        one = pmf(step, places, deltas).to_dense_pmf()
-        whole = one if whole is None else whole.compose(one)
-    assert whole is not None
+        distribution = pmf(step, places, deltas).to_dense_pmf()
+        total = distribution if total is None else total.compose(distribution)
+    assert total is not None
     slack = _SLACK * len(losses)
-    final = whole
+    final = total
 
     def delta_at(epsilon: Any) -> float:
         return min(1.0, float(final.get_delta_for_epsilon(float(exact(epsilon, "epsilon")))) * (1 + 1e-9) + slack)
@@ -168,7 +170,7 @@ def composed(profiles: Sequence[PrivacyProfile]) -> PrivacyProfile:
 
 
 def _end(profile: PrivacyProfile) -> float:
-    """An ε from which on δ hardly falls; infinite where there is no privacy."""
+    """An ε beyond which δ hardly decreases; infinite if there is no privacy."""
     least = profile.delta(_FAR)
     if least > 1 - 1e-9:
         return math.inf
@@ -183,11 +185,11 @@ def _end(profile: PrivacyProfile) -> float:
 
 
 def _dots(profile: PrivacyProfile, count: int, step: float) -> tuple[Any, Any]:
-    """The points of the grid, and the largest convex function of e^ε that is not above the profile there."""
-    right = np.array([profile.delta(k * step) for k in range(count + 1)])
+    """The grid points, and the values of the largest convex function of e^ε that is not above the profile there."""
+    positive = np.array([profile.delta(k * step) for k in range(count + 1)])
     ratios = np.exp(-step * np.arange(count + 1))
-    left = 1 - ratios + ratios * right
-    places, heights = np.arange(-count, count + 1), np.concatenate([left[:0:-1], right])
+    negative = 1 - ratios + ratios * positive
+    places, heights = np.arange(-count, count + 1), np.concatenate([negative[:0:-1], positive])
     across = np.exp(step * places)
     hull: list[int] = []
     for i in range(len(places)):
@@ -208,7 +210,7 @@ def _connect_the_dots() -> Any:
         pld_pmf = None
     if pld_pmf is None:
         raise UnsupportedOperation(
-            "A mix of privacy profiles is composed by dp-accounting: pip install 'dpframe[pld]'. Without it fix a δ "
-            "for each with fix_delta(measurement, delta), or compose before zcdp_to_approx."
+            "Composing different privacy profiles needs dp-accounting: pip install 'dpframe[pld]'. Without it, fix a δ "
+            "for each measurement with fix_delta(measurement, delta), or compose before zcdp_to_approx."
         )
     return pld_pmf.create_pmf_pessimistic_connect_dots

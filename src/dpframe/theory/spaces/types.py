@@ -1,4 +1,4 @@
-"""Types of atoms: what may be written for one, and how its values are stored."""
+"""Types of atoms: the names by which a type can be passed, and the numpy type in which its values are stored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _AMBIGUOUS = {"i8": "np.int8 or np.int64", "u8": "np.uint8 or np.uint64"}
 
 
 def plain_type(kind: Any) -> Any:
-    """A type, from a type or from its name; everything else is returned as it is.
+    """The type for a type or for its name; any other argument is returned unchanged.
 
     Errors: InvalidArgument for "i8" and "u8", which are types of 8 bits for some and of 8 bytes for others
 
@@ -67,9 +67,9 @@ def dtype_of(kind: Any) -> np.dtype[Any]:
 
 
 def inferred(bounds: Any, nan: bool) -> type:
-    """The type that the bounds are of: int when both are whole numbers' types, float otherwise or where NaN may be.
+    """The type that fits the bounds: int if both are of an integer type, otherwise float; float if NaN is admitted.
 
-    Errors: InvalidArgument where neither says anything
+    Errors: InvalidArgument without bounds and without NaN, and for bounds that are not numbers
 
     >>> inferred((-2, 2), False), inferred((-2, 2.5), False)
     (<class 'int'>, <class 'float'>)

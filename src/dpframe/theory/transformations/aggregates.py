@@ -13,6 +13,7 @@ import numpy as np
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnsupportedOperation, WrongType
 from dpframe.theory.calls import ordered
 from dpframe.theory.exact import exact
+from dpframe.theory.formulas.sensitivity import Relation
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Transformation
 from dpframe.theory.grids import integer_total, sum_grid
@@ -28,7 +29,7 @@ def count(input_domain: Domain, input_metric: Metric) -> Transformation:
 
     Input:  vectors of any type
     Output: int (records)
-    Bound:  d_out = d_in where records enter or leave; 0 where they only change or the size is public
+    Bound:  d_out = d_in where records enter or leave; 0 where records only change, or where the size is public
     Source: `statistics.vector_length`
     Errors: DomainMismatch, MetricMismatch when the input is not a dataset
 
@@ -48,7 +49,7 @@ def count(input_domain: Domain, input_metric: Metric) -> Transformation:
 
 
 def _bounded(domain: VectorDomain, name: str) -> tuple[AtomDomain, Fraction, Fraction]:
-    """The atoms of a vector of bounded numbers, and the exact bounds."""
+    """The element domain of a vector of bounded numbers, and its exact bounds. Errors: see `sum`."""
     atom = domain.element_domain
     if atom.dtype.kind == "b":
         return atom, Fraction(0), Fraction(1)
@@ -56,8 +57,8 @@ def _bounded(domain: VectorDomain, name: str) -> tuple[AtomDomain, Fraction, Fra
         raise WrongType(f"{name}: the records are text ({atom!r}). Turn them into numbers first: cast(..., T=float).")
     if atom.nan:
         raise UnsupportedOperation(
-            f"{name}: the records may be NaN ({atom!r}), and then so may the result. Put something in their place "
-            "first: impute(domain, metric, constant)."
+            f"{name}: the records may be NaN ({atom!r}), and then the result may be NaN. Replace NaN first: "
+            "impute(domain, metric, constant)."
         )
     if atom.bounds is None:
         raise MissingBounds(
@@ -77,11 +78,11 @@ def sum(input_domain: Domain, input_metric: Metric) -> Transformation:
 
     Input:  vectors of numbers within the domain's bounds [L, U], or of bool (False is 0, True is 1)
     Output: a number of type T. Integers are added exactly and the total clipped to the range of T; floats are first
-            rounded to a grid chosen from the bounds and the size alone (`grids.sum_grid`), so that no order of addition
-            and no rounding of a total can change the bound
+            rounded to a grid that depends only on the bounds and the size (`grids.sum_grid`). So neither the order of
+            addition nor the rounding of a total can break the bound
     Bound:  d_in·max(|L|, |U|) where records enter or leave; d_in·(U - L) where they change, and ⌊d_in/2⌋·(U - L) where
-            they enter or leave under a public size. Rounding to the grid keeps values within the bounds and clipping
-            brings no two totals apart, so neither adds anything
+            they enter or leave under a public size. Rounding to the grid keeps values within the bounds, and clipping
+            never moves two totals further apart, so neither adds to the bound
     Source: `statistics.total`; Casacuberta et al. 2022, arXiv:2207.10635, for what goes wrong with float sums
     Errors: MissingBounds; UnsupportedOperation when NaN is allowed; WrongType for text; DomainMismatch, MetricMismatch
 
@@ -116,22 +117,23 @@ def sum(input_domain: Domain, input_metric: Metric) -> Transformation:
 def _sized(domain: VectorDomain, name: str) -> int:
     if domain.size is None:
         raise UnsupportedOperation(
-            f"{name}: without a public size the {name} of few records moves as far as the bounds allow. Fix the size "
-            f"with resize(domain, metric, size, constant), or release a sum and a count and divide."
+            f"{name}: without a public size there may be few records, and one record can then move the {name} as far "
+            f"as the bounds allow. Fix the size with resize(domain, metric, size, constant), or release a sum and a "
+            f"count and divide."
         )
     return domain.size
 
 
 def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Any], tuple[Fraction, Fraction]]:
-    """A function from a vector to the exact sums of its values and of their squares, each value lowered to `top`."""
+    """A function from a vector to the exact sums of its values and of their squares, each value capped at `top`."""
     if _integers(atom):
         last = math.floor(top)
 
         def whole(values: Any) -> tuple[Fraction, Fraction]:
             array = as_array(values, atom)
             above = array > last
-            cut, kept = int(above.sum()), array[~above].astype(object)
-            return Fraction(int(kept.sum())) + cut * top, Fraction(int((kept * kept).sum())) + cut * top * top
+            excess, small = int(above.sum()), array[~above].astype(object)
+            return Fraction(int(small.sum())) + excess * top, Fraction(int((small * small).sum())) + excess * top * top
 
         return whole
     assert atom.bounds is not None
@@ -145,7 +147,7 @@ def _powers(atom: AtomDomain, size: int, top: Fraction) -> Callable[[Any], tuple
 
 
 def _lattice(largest: Fraction) -> Fraction:
-    """A power of two so fine that 2^52 of them cover the results: each is a float, and so is each difference."""
+    """A power of two of which 2^52 multiples reach the largest result, so results and differences are exact floats."""
     if largest == 0:
         return Fraction(1)
     if largest > Fraction(sys.float_info.max):
@@ -160,13 +162,13 @@ def _nearest(value: Fraction, step: Fraction) -> float:
 
 @ordered
 def mean(input_domain: Domain, input_metric: Metric) -> Transformation:
-    """The mean of bounded numbers, their number being public.
+    """The mean of bounded numbers; the number of records is public.
 
     Input:  vectors of `size` numbers within the domain's bounds [L, U]
     Output: float (unit of the values)
-    Bound:  that of the sum, divided by the size. The result is rounded to a multiple of a power of two, which could
-            move two results apart by one step; so the upper bound is first lowered by size·step (some 10^-15 of the
-            bounds, times the size), and what is lost there pays for the rounding
+    Bound:  the bound of the sum, divided by the size. The result is rounded to a multiple of a power of two (the step),
+            which could move two results apart by one step. So the upper bound is first lowered by size·step (about
+            10^-15 of the bounds, times the size); this reduces the distance by at least one step
     Source: `statistics.sized_mean`
     Errors: UnsupportedOperation without a public size; otherwise as `sum`
 
@@ -196,13 +198,13 @@ def mean(input_domain: Domain, input_metric: Metric) -> Transformation:
 
 @ordered
 def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Transformation:
-    """The variance of bounded numbers, their number being public.
+    """The variance of bounded numbers; the number of records is public.
 
-    Input:  vectors of `size` numbers within the domain's bounds [L, U]; ddof (count) is taken from the divisor: 1 for
+    Input:  vectors of `size` numbers within the domain's bounds [L, U]; ddof (count): the divisor is size - ddof; 1 for
             the estimate of a population's variance, 0 for the mean squared deviation
     Output: float (unit of the values squared)
     Bound:  (U - L)²·j(size - j)/(size·(size - ddof)) with j = min(changed records, ⌊size/2⌋). As in `mean`, the result
-            is rounded to a multiple of a power of two, and the bounds are narrowed by just enough to pay for it
+            is rounded to a multiple of a power of two, and the bounds are narrowed by just enough to make up for it
     Source: `statistics.sized_variance`
     Errors: InvalidArgument for a ddof outside [0, size); otherwise as `mean`
 
@@ -211,41 +213,23 @@ def variance(input_domain: Domain, input_metric: Metric, ddof: int = 1) -> Trans
     >>> t([0.0, 3.0, 3.0, 6.0]), t.map(1)
     (6.0, 25)
     """
-    domain, relation = dataset(input_domain, input_metric, "variance")
-    atom, lower, upper = _bounded(domain, "variance")
-    size = _sized(domain, "variance")
-    if isinstance(ddof, bool) or not isinstance(ddof, int | np.integer) or not 0 <= ddof < size:
-        raise InvalidArgument(f"variance: ddof={ddof!r} is a whole number from 0 to {size - 1}, below the size.")
-    ddof = int(ddof)
-    width = upper - lower
-    largest = statistics.sized_variance(size, lower, upper, "replace", size, ddof)
-    step = _lattice(largest)
-    # With d records, narrowing the width by s lowers the bound by at least its d = 1 value times s/width.
-    one = statistics.sized_variance(1, lower, upper, "replace", size, ddof)
-    narrowed = upper - step * width / one if one else upper
-    powers = _powers(atom, size, max(lower, narrowed))
 
-    def run(values: Any) -> float:
-        total, squared = powers(values)
-        return _nearest((squared - total * total / size) / (size - ddof), step)
+    def divisor(size: int) -> int:
+        if isinstance(ddof, bool) or not isinstance(ddof, int | np.integer) or not 0 <= ddof < size:
+            raise InvalidArgument(f"variance: ddof={ddof!r} is a whole number from 0 to {size - 1}, below the size.")
+        return size - int(ddof)
 
-    return Transformation(
-        domain,
-        input_metric,
-        AtomDomain(float),
-        AbsoluteDistance(),
-        run,
-        lambda d_in: statistics.sized_variance(d_in, lower, upper, relation, size, ddof),
-    )
+    return _deviations(input_domain, input_metric, "variance", divisor)
 
 
 @ordered
 def sum_squared_deviations(input_domain: Domain, input_metric: Metric) -> Transformation:
-    """The sum of squared deviations from the mean of bounded numbers, their number being public.
+    """The sum of squared deviations from the mean of bounded numbers; the number of records is public.
 
     Input:  vectors of `size` numbers within the domain's bounds [L, U]
     Output: float (unit of the values squared); divided by size - 1 it is the variance
-    Bound:  (U - L)²·j(size - j)/size with j = min(changed records, ⌊size/2⌋). Rounding is paid for as in `variance`
+    Bound:  (U - L)²·j(size - j)/size with j = min(changed records, ⌊size/2⌋). The bounds are narrowed to make up for
+            rounding, as in `variance`
     Source: `statistics.squared_deviations`
     Errors: as `variance`
 
@@ -254,22 +238,28 @@ def sum_squared_deviations(input_domain: Domain, input_metric: Metric) -> Transf
     >>> t([0.0, 3.0, 3.0, 6.0]), t.map(1)
     (18.0, 75)
     """
-    domain, relation = dataset(input_domain, input_metric, "sum_squared_deviations")
-    atom, lower, upper = _bounded(domain, "sum_squared_deviations")
-    size = _sized(domain, "sum_squared_deviations")
-    largest, one = (statistics.squared_deviations(d, lower, upper, "replace", size) for d in (size, 1))
-    step = _lattice(largest)
-    powers = _powers(atom, size, max(lower, upper - step * (upper - lower) / one if one else upper))
+    return _deviations(input_domain, input_metric, "sum_squared_deviations", lambda size: 1)
+
+
+def _deviations(
+    input_domain: Domain, input_metric: Metric, name: str, divisor_of: Callable[[int], int]
+) -> Transformation:
+    """The sum of squared deviations from the mean, over a divisor that follows from the public size."""
+    domain, relation = dataset(input_domain, input_metric, name)
+    atom, lower, upper = _bounded(domain, name)
+    size = _sized(domain, name)
+    divisor = divisor_of(size)
+
+    def bound(d_in: int, near: Relation = relation) -> Fraction:
+        return statistics.squared_deviations(d_in, lower, upper, near, size) / divisor
+
+    step, one_change = _lattice(bound(size, "replace")), bound(1, "replace")
+    # With d records, narrowing the width by s lowers the bound by at least its d = 1 value times s/width.
+    narrowed = upper - step * (upper - lower) / one_change if one_change else upper
+    powers = _powers(atom, size, max(lower, narrowed))
 
     def run(values: Any) -> float:
         total, squared = powers(values)
-        return _nearest(squared - total * total / size, step)
+        return _nearest((squared - total * total / size) / divisor, step)
 
-    return Transformation(
-        domain,
-        input_metric,
-        AtomDomain(float),
-        AbsoluteDistance(),
-        run,
-        lambda d_in: statistics.squared_deviations(d_in, lower, upper, relation, size),
-    )
+    return Transformation(domain, input_metric, AtomDomain(float), AbsoluteDistance(), run, bound)

@@ -34,7 +34,7 @@ __all__ = ["count_by", "histogram", "reading"]
 
 
 def reading(metric: Metric, name: str) -> Callable[[Sensitivity], Any]:
-    """What a metric on cells reads from a sensitivity. Errors: MetricMismatch."""
+    """The function that takes a metric's distance (L1, L2, …) from a `Sensitivity`. Errors: MetricMismatch."""
     if isinstance(metric, L1Distance):
         return lambda s: s.exact_l1
     if isinstance(metric, L2Distance):
@@ -52,9 +52,9 @@ def reading(metric: Metric, name: str) -> Callable[[Sensitivity], Any]:
 
 
 def _map(
-    relation: Relation, size: int | None, cells: int | None, read: Callable[[Sensitivity], Any]
+    relation: Relation, size: int | None, cells: int | None, distance_of: Callable[[Sensitivity], Any]
 ) -> Callable[[Any], Any]:
-    return lambda d_in: read(statistics.cell_counts(d_in, relation, size, cells))
+    return lambda d_in: distance_of(statistics.cell_counts(d_in, relation, size, cells))
 
 
 @ordered
@@ -70,11 +70,13 @@ def histogram(
 
     Input:  vectors of any type. Either `categories`, the distinct values to count, or `bins`, increasing edges
             e0 < e1 < … < ek of the intervals [e0, e1), …, [e(k-1), ek], the last with its upper edge, as in numpy.
-            With `null_category=True` one more cell at the end counts the records that are in none
-    Output: vector of int with one cell per category or bin (plus one), in the order given
-    Bound:  each record is in at most one cell: per record that enters or leaves, L1 = L2 = linf = l0 = 1; one that
-            changes moves two cells, so L1 = l0 = 2 and L2 = √2. All differing records may share cells. `output_metric`
-            is L1Distance() (the default), L2Distance(), LinfDistance(), L01InfDistance() or L02InfDistance()
+            With `null_category=True` one more cell at the end counts the records that are in no category or bin.
+            `output_metric` is L1Distance() (the default), L2Distance(), LinfDistance(), L01InfDistance() or
+            L02InfDistance()
+    Output: vector of int with one cell per category or bin (plus one), in the order of the argument
+    Bound:  each record is in at most one cell. A record that enters or leaves changes one cell by 1, so L1 = L2 = linf
+            = l0 = 1. A record that changes may move between two cells, so L1 = l0 = 2 and L2 = √2. With several
+            records, all may be in one cell
     Source: `statistics.cell_counts`
     Errors: InvalidArgument for no, repeated or foreign categories and for edges that do not increase; DomainMismatch,
             MetricMismatch
@@ -94,7 +96,7 @@ def histogram(
         cells, run = _bins(atom, list(bins or []))
     cells += bool(null_category)
     metric = L1Distance() if output_metric is None else output_metric
-    read = reading(metric, "histogram")
+    distance_of = reading(metric, "histogram")
 
     def counted(values: Any) -> list[int]:
         result = run(values)
@@ -106,35 +108,35 @@ def histogram(
         VectorDomain(AtomDomain(int), size=cells),
         metric,
         counted,
-        _map(relation, domain.size, cells, read),
+        _map(relation, domain.size, cells, distance_of),
     )
 
 
 def _categories(atom: AtomDomain, categories: list[Any]) -> tuple[int, Callable[[Any], list[int]]]:
-    """How many categories, and the function that counts them and the rest."""
+    """The number of categories, and the function that counts the records in each and in none."""
     if not categories:
         raise InvalidArgument("histogram: categories is empty; there is nothing to count.")
     if len(set(categories)) != len(categories):
         raise InvalidArgument("histogram: categories are repeated; each record is counted once.")
-    whole = AtomDomain(atom.T)
-    if not all(whole.member(c) for c in categories):
-        raise InvalidArgument(f"histogram: categories must be values of {whole!r}.")
-    keys = as_array(categories, whole).tolist()
+    atoms = AtomDomain(atom.T)
+    if not all(atoms.member(c) for c in categories):
+        raise InvalidArgument(f"histogram: categories must be values of {atoms!r}.")
+    keys = as_array(categories, atoms).tolist()
 
     def run(values: Any) -> list[int]:
-        found = Counter(as_array(values, atom).tolist())
-        counts = [found.get(k, 0) for k in keys]
-        return [*counts, found.total() - sum(counts)]
+        tally = Counter(as_array(values, atom).tolist())
+        counts = [tally.get(k, 0) for k in keys]
+        return [*counts, tally.total() - sum(counts)]
 
     return len(keys), run
 
 
 def _bins(atom: AtomDomain, edges: list[Any]) -> tuple[int, Callable[[Any], list[int]]]:
-    """How many bins, and the function that counts them and the rest."""
+    """The number of bins, and the function that counts the records in each and in none."""
     if atom.dtype.kind not in "iuf":
         raise DomainMismatch(f"histogram: bins are for numbers; the records are {atom!r}. Give categories instead.")
-    whole = AtomDomain(float)
-    if len(edges) < 2 or not all(whole.member(e) and np.isfinite(e) for e in edges):
+    atoms = AtomDomain(float)
+    if len(edges) < 2 or not all(atoms.member(e) and np.isfinite(e) for e in edges):
         raise InvalidArgument("histogram: bins is a list of at least two finite edges.")
     if any(a >= b for a, b in itertools.pairwise(edges)):
         raise InvalidArgument("histogram: the edges of bins must increase.")
@@ -158,18 +160,18 @@ def count_by(
     output_metric: Metric | None = None,
     keys: Iterable[Any] | None = None,
 ) -> Transformation:
-    """The number of records of each distinct value, the values being private too unless `keys` lists them.
+    """The number of records of each distinct value. The values are private too, unless `keys` lists them.
 
-    Input:  vectors of any type without NaN; keys: the distinct values to count, when they are public; others are left
-            out. With public keys the counts may go to `laplace` (in L1Distance()) and `gaussian` (in L2Distance()),
-            otherwise to laplace_threshold and gaussian_threshold
-    Output: mapping from each value that occurs to its count (records); a value that does not occur stands for 0
-    Bound:  as for `histogram`, with no limit on the number of cells where the keys are private. `output_metric` is
-            L01InfDistance() (the default, which laplace_threshold asks for), L02InfDistance() (for gaussian_threshold),
-            L1Distance(), L2Distance() or LinfDistance()
+    Input:  vectors of any type without NaN; keys: the distinct values to count, if they are public; other values are
+            left out. With public keys the counts may go to `laplace` (in L1Distance()) and `gaussian` (in
+            L2Distance()), otherwise to laplace_threshold and gaussian_threshold. `output_metric` is L01InfDistance()
+            (the default, which laplace_threshold needs), L02InfDistance() (for gaussian_threshold), L1Distance(),
+            L2Distance() or LinfDistance()
+    Output: mapping from each value that occurs to its count (records); a value that is not in it has the count 0
+    Bound:  as for `histogram`; with private keys there is no limit on the number of cells
     Source: `statistics.cell_counts`
     Errors: DomainMismatch, also when NaN is allowed, since NaN is not equal to itself; MetricMismatch; InvalidArgument
-            for keys that are repeated or no values of the element domain
+            for keys that are repeated or are not values of the element domain
 
     >>> from dpframe.theory import SymmetricDistance
     >>> t = count_by(VectorDomain(AtomDomain(str)), SymmetricDistance())
@@ -182,9 +184,12 @@ def count_by(
     domain, relation = dataset(input_domain, input_metric, "count_by")
     atom = domain.element_domain
     if atom.nan:
-        raise DomainMismatch(f"count_by: the records may be NaN ({atom!r}), which is no key. Use impute first.")
+        raise DomainMismatch(
+            f"count_by: the records may be NaN ({atom!r}), and NaN cannot be a key. Replace NaN first: "
+            "impute(domain, metric, constant)."
+        )
     metric = L01InfDistance(AbsoluteDistance()) if output_metric is None else output_metric
-    read = reading(metric, "count_by")
+    distance_of = reading(metric, "count_by")
 
     output = MapDomain(atom, AtomDomain(int), keys)  # type: ignore[arg-type]  # any iterable; it is made a tuple there
     public = None if output.keys is None else set(output.keys)
@@ -199,5 +204,5 @@ def count_by(
         output,
         metric,
         run,
-        _map(relation, domain.size, None if public is None else len(public), read),
+        _map(relation, domain.size, None if public is None else len(public), distance_of),
     )

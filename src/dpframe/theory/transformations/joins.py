@@ -25,12 +25,12 @@ def join(left: Any, right: Any, max_left: int, max_right: int) -> Transformation
 
     Input:  a pair of tables (left, right), each a vector of rows (tuples) whose first entry is the key:
             `VectorDomain(TupleDomain(AtomDomain(str), AtomDomain(int)))`; max_left, max_right: how many rows of a key
-            are kept in each table (counts, at least 1). A secret hash of the row chooses them, so that other rows and
-            their order do not enter. The metric is PairDistance(): rows that enter or leave (left, right)
+            are kept in each table (counts, at least 1). A secret hash of the row chooses them; the other rows and the
+            order of rows have no influence. The metric is PairDistance(): rows that enter or leave (left, right)
     Output: vector of rows (key, rest of the left row, rest of the right row), under SymmetricDistance()
     Bound:  2·max_right·d_left + 2·max_left·d_right: a row that enters on the left takes the place of at most one other
-            row of its key, so two rows change, and each meets at most max_right rows of the right table; likewise on
-            the right. Where no key's rows could be cut, with d_left <= 1 for instance, the same holds
+            row of its key. So two rows change, and each is paired with at most max_right rows of the right table;
+            likewise on the right. The bound also holds where no row is left out
     Source: Tumult Core's private join (Berghel et al. 2022, arXiv:2212.04133) for the limits; `statistics.joined`
     Errors: InvalidArgument for the limits; DomainMismatch where a table is not of rows or the keys differ in type
 
@@ -50,8 +50,8 @@ def join(left: Any, right: Any, max_left: int, max_right: int) -> Transformation
     metric: Metric = PairDistance(SymmetricDistance())
 
     def run(pair: Any) -> list[Row]:
-        kept = [_kept(rows, limit, salt) for rows, limit, salt in zip(pair, most, salts, strict=True)]
-        return [(k, *a, *b) for k, rows in kept[0].items() for a in rows for b in kept[1].get(k, [])]
+        tables_by_key = [_kept(rows, limit, salt) for rows, limit, salt in zip(pair, most, salts, strict=True)]
+        return [(k, *a, *b) for k, rows in tables_by_key[0].items() for a in rows for b in tables_by_key[1].get(k, [])]
 
     return Transformation(
         TupleDomain(left, right),
@@ -76,13 +76,13 @@ def _table(domain: Any) -> TupleDomain:
 
 
 def _kept(rows: Any, limit: int, salt: bytes) -> dict[Any, list[Row]]:
-    """The rows of each key with the smallest hashes, without the key."""
-    seen: dict[bytes, int] = defaultdict(int)
+    """For each key, the rows with the smallest hashes, without the key itself."""
+    repeats: dict[bytes, int] = defaultdict(int)
     ranked: dict[Any, list[tuple[bytes, Row]]] = defaultdict(list)
     for row in rows:
         plain = tuple(map(plain_value, row))
         text = repr(plain).encode()
-        seen[text] += 1
-        digest = hashlib.blake2b(b"%d:%b" % (seen[text], text), key=salt, digest_size=16).digest()
+        repeats[text] += 1
+        digest = hashlib.blake2b(b"%d:%b" % (repeats[text], text), key=salt, digest_size=16).digest()
         ranked[plain[0]].append((digest, plain[1:]))
-    return {key: [row for _, row in sorted(found, key=lambda pair: pair[0])[:limit]] for key, found in ranked.items()}
+    return {key: [row for _, row in sorted(pairs, key=lambda pair: pair[0])[:limit]] for key, pairs in ranked.items()}

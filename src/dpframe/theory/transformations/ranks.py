@@ -1,4 +1,4 @@
-"""Quantile scores: how well each public candidate splits the records, for a choice by `noisy_max`."""
+"""Quantile scores: the rank error of each public candidate, from which `noisy_max` selects a quantile."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = ["quantile_scores"]
 def quantile_scores(
     input_domain: Domain, input_metric: Metric, candidates: Iterable[Any], alpha: Any
 ) -> Transformation:
-    """The rank error of each candidate as the alpha-quantile, negative: the best candidate has the largest score.
+    """The negative rank error of each candidate for the alpha-quantile. The best candidate has the largest score.
 
     Input:  vectors of numbers without NaN; candidates, increasing numbers of the same type; alpha = a/b in [0, 1], the
             part of the records that should lie below (b at most 10^6)
     Output: vector of int (1/b of a record): -|(b-a)·(records below) - a·(records above)| for each candidate
-    Bound:  in LinfDistance: d_in·max(a, b-a) where records enter or leave, since each moves one of the two terms. A
-            record that changes may leave the one side and come to the other: b for each
+    Bound:  in LinfDistance: d_in·max(a, b-a) where records enter or leave, since each changes one of the two terms. A
+            record that changes may move from one side of the candidate to the other: d_in·b
     Source: Smith 2011, STOC, for rank scores; `statistics.rank_scores`
     Errors: InvalidArgument for candidates and alpha; DomainMismatch, MetricMismatch
 
@@ -45,14 +45,14 @@ def quantile_scores(
     atom = domain.element_domain
     if not (atom.is_float or atom.is_integer) or atom.nan:
         raise DomainMismatch(f"quantile_scores: the records are {atom!r}; quantiles are of numbers without NaN.")
-    whole, points = AtomDomain(atom.T), list(candidates)
-    if not points or not all(whole.member(c) for c in points) or any(x >= y for x, y in itertools.pairwise(points)):
-        raise InvalidArgument(f"quantile_scores: candidates are increasing values of {whole!r}.")
+    atoms, points = AtomDomain(atom.T), list(candidates)
+    if not points or not all(atoms.member(c) for c in points) or any(x >= y for x, y in itertools.pairwise(points)):
+        raise InvalidArgument(f"quantile_scores: candidates are increasing values of {atoms!r}.")
     rank = exact(alpha, "alpha")
     if not 0 <= rank <= 1 or rank.denominator > 10**6:
         raise InvalidArgument(f"quantile_scores: alpha={alpha!r} is a fraction from 0 to 1 with a short decimal.")
     a, b = rank.as_integer_ratio()
-    edges = as_array(points, whole)
+    edges = as_array(points, atoms)
 
     def run(values: Any) -> list[int]:
         records = np.sort(as_array(values, atom))

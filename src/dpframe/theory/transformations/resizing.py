@@ -23,13 +23,15 @@ def resize(input_domain: Domain, input_metric: Metric, size: int, constant: Any)
     """Cut a dataset down, or fill it up with a constant, to a public size.
 
     Input:  vectors of any type; size (count, at least 1); constant: a member of the element domain
-    Output: vectors of exactly `size` records. Under a metric that ignores order, the records to keep are those with the
-            smallest hash of (a secret of this transformation, value, how many equal ones came before): a choice that
-            the other records, and their order, do not enter. Under an ordered metric the first `size` are kept
-    Bound:  2·d_in where records enter or leave: one record more pushes at most one other out, or takes the place of one
-            constant, and a replacement counts as two. d_in where records change. At most all records are replaced
+    Output: vectors of exactly `size` records. Under a metric that ignores order, the records with the smallest hashes
+            are kept. The hash is of a secret of this transformation, the value, and the number of equal values before
+            it, so the other records and their order have no influence. Under an ordered metric the first `size` records
+            are kept
+    Bound:  2·d_in where records enter or leave: one additional record pushes out at most one other record, or replaces
+            one constant, and a replacement counts as two. d_in where records change. Never more than a replacement of
+            all records
     Source: `statistics.resized`
-    Errors: InvalidArgument for a size or a constant outside the domain; DomainMismatch, MetricMismatch
+    Errors: InvalidArgument for a size below 1 or a constant outside the domain; DomainMismatch, MetricMismatch
 
     >>> from dpframe.theory import AtomDomain, SymmetricDistance
     >>> t = resize(VectorDomain(AtomDomain(int)), SymmetricDistance(), size=4, constant=0)
@@ -65,11 +67,11 @@ def resize(input_domain: Domain, input_metric: Metric, size: int, constant: Any)
 
 def _kept(values: list[Any], length: int, salt: bytes) -> list[int]:
     """Positions, in order, of the records with the smallest hashes."""
-    seen: dict[bytes, int] = {}
+    repeats: dict[bytes, int] = {}
     ranks = []
     for position, value in enumerate(values):
         text = repr(0.0 if value == 0 and isinstance(value, float) else value).encode()
-        seen[text] = seen.get(text, 0) + 1
-        digest = hashlib.blake2b(b"%d:%b" % (seen[text], text), key=salt, digest_size=16).digest()
+        repeats[text] = repeats.get(text, 0) + 1
+        digest = hashlib.blake2b(b"%d:%b" % (repeats[text], text), key=salt, digest_size=16).digest()
         ranks.append((digest, position))
     return sorted(position for _, position in sorted(ranks)[:length])

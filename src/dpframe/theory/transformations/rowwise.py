@@ -1,4 +1,4 @@
-"""Transformations that treat every record by itself: clamp, cast, impute. One that differs changes at most one."""
+"""Row-by-row transformations: clamp, cast, impute. One record that differs changes at most one record of the output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _rowwise(
 ) -> Transformation:
     """A transformation from a function of arrays that maps each entry by itself.
 
-    d_out = d_in: equal records have equal images, so the multisets (or vectors) differ in no more places than before.
+    d_out = d_in: equal records have equal images, so two outputs differ in at most as many records as their inputs.
     """
 
     def run(values: Any) -> Any:
@@ -36,9 +36,9 @@ def clamp(input_domain: Domain, input_metric: Metric, bounds: tuple[Any, Any]) -
     """Move every number that lies outside the bounds to the nearer bound.
 
     Input:  vectors of numbers; bounds (L, U) in their unit, L <= U, finite, members of T
-    Output: the same vectors within [L, U]; NaN, where the domain admits it, stays NaN
-    Bound:  d_out = d_in. Each record has its own image, so only the records that differ can differ afterwards; reached,
-            since values inside the bounds stay
+    Output: vectors within [L, U] of equal length; NaN, if the domain admits it, stays NaN
+    Bound:  d_out = d_in. The image of a record depends on that record alone, so records that are equal stay equal. The
+            bound is tight, since values inside the bounds do not change
     Source: Gaboardi, Hay and Vadhan 2020, "A Programming Framework for OpenDP", on row-by-row transformations
     Errors: InvalidBounds; DomainMismatch, MetricMismatch when the input is not a dataset
 
@@ -62,7 +62,7 @@ def impute(input_domain: Domain, input_metric: Metric, constant: Any = 0.0) -> T
     """Put a constant in the place of every NaN.
 
     Input:  vectors of floats that may be NaN; constant, a member of T within the domain's bounds, in their unit
-    Output: the same vectors without NaN
+    Output: vectors without NaN, of equal length
     Bound:  d_out = d_in, as for `clamp`; the constant does not depend on the data
     Source: Gaboardi, Hay and Vadhan 2020, on row-by-row transformations
     Errors: InvalidArgument for a constant outside the domain; DomainMismatch, MetricMismatch
@@ -73,22 +73,22 @@ def impute(input_domain: Domain, input_metric: Metric, constant: Any = 0.0) -> T
     """
     domain, _ = dataset(input_domain, input_metric, "impute")
     atom = domain.element_domain
-    whole = AtomDomain(atom.T, bounds=atom.bounds)
-    if not whole.member(constant) or (atom.is_float and math.isinf(constant)):
-        raise InvalidArgument(f"impute: constant={constant!r} is not a finite member of {whole!r}.")
+    atoms = AtomDomain(atom.T, bounds=atom.bounds)
+    if not atoms.member(constant) or (atom.is_float and math.isinf(constant)):
+        raise InvalidArgument(f"impute: constant={constant!r} is not a finite member of {atoms!r}.")
     if not atom.is_float:
-        return _rowwise(domain, input_metric, whole, lambda x: x)
-    return _rowwise(domain, input_metric, whole, lambda x: np.where(np.isnan(x), atom.dtype.type(constant), x))
+        return _rowwise(domain, input_metric, atoms, lambda x: x)
+    return _rowwise(domain, input_metric, atoms, lambda x: np.where(np.isnan(x), atom.dtype.type(constant), x))
 
 
 @ordered
 def cast(input_domain: Domain, input_metric: Metric, T: Any, default: Any = None) -> Transformation:  # noqa: N803
-    """Turn every record into another type; what has no image there becomes the default.
+    """Turn every record into another type. A value that cannot be converted becomes the default.
 
     Input:  vectors of any type; T, the new type; default, a member of T (None: 0, False or "")
-    Output: vectors of T without NaN. Numbers go to integers by truncation toward zero, to bool by "is not zero"; text
-            is parsed. NaN, infinity, numbers that T cannot hold and text that is no number have no image, so no value
-            makes the cast fail
+    Output: vectors of T without NaN. Numbers become integers by truncation toward zero, and bool by "is not zero"; text
+            is parsed. The default replaces NaN, infinity, numbers that T cannot hold and text that is not a number. So
+            no value makes the cast fail
     Bound:  d_out = d_in, as for `clamp`: the image of a record depends on that record alone
     Source: Gaboardi, Hay and Vadhan 2020, on row-by-row transformations
     Errors: InvalidArgument for a default that is not of type T; DomainMismatch, MetricMismatch
@@ -115,7 +115,7 @@ def cast(input_domain: Domain, input_metric: Metric, T: Any, default: Any = None
 
 
 def _image(value: Any, target: AtomDomain) -> Any:
-    """The value in the target type, or None."""
+    """The value in the target type; None if it cannot be converted."""
     kind = target.dtype.kind
     if kind == "O":
         return None if isinstance(value, float) and math.isnan(value) else str(value)
@@ -133,7 +133,7 @@ def _image(value: Any, target: AtomDomain) -> Any:
 
 
 def _parsed(text: str, kind: str) -> Any:
-    """What a text says: a bool, a whole number or a number; None when it says nothing of the kind."""
+    """The bool, whole number or number that a text states; None if it states none."""
     text = text.strip()
     if kind == "b":
         return {"true": True, "false": False, "1": True, "0": False}.get(text.lower())

@@ -1,4 +1,4 @@
-"""Trees of counts: every node of a b-ary tree over public leaves, and the counts that fit noisy nodes best."""
+"""Trees of counts: the sums at every node of a b-ary tree over public leaves, and least squares on noisy nodes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ def tree(input_domain: Domain, input_metric: Metric, branching: int = 2) -> Tran
     """The sums of a vector of counts at every node of a tree, level by level from the root.
 
     Input:  vectors of integers of a public size (the leaves, say from `histogram`) under L1Distance() or L2Distance();
-            branching: children of a node (count, at least 2). Leaves are filled up with zeros to a power of it
+            branching: children of a node (count, at least 2). Zeros are appended until the number of leaves is a power
+            of `branching`
     Output: vector of int, under the metric of the input: the root, its children, …, the leaves
-    Bound:  with h + 1 levels, L1 is (h + 1)·d_in: each level has at most the change of the leaves. A sum of b^j leaves
-            changes by at most √(b^j) times the length of their changes (Cauchy and Schwarz), so the squares over the
-            level are at most b^j·d_in², and L2 is d_in·√(1 + b + … + b^h). Where only one leaf changes it is
-            d_in·√(h + 1): chain from L1Distance(), of which L2 is at most d_in·√(h + 1)
+    Bound:  the tree has h + 1 levels. In L1 each level changes by at most d_in, the change of the leaves, so the bound
+            is (h + 1)·d_in. In L2 a sum of b^j leaves changes by at most √(b^j) times the Euclidean length of their
+            changes (Cauchy and Schwarz). So the squares over that level add up to at most b^j·d_in², and the bound is
+            d_in·√(1 + b + … + b^h). If only one leaf changes, L2 is d_in·√(h + 1); chain from L1Distance() for that
     Source: Hay, Rastogi, Miklau and Suciu 2010, arXiv:0904.0942, for the tree; `statistics.tree_length`
     Errors: InvalidArgument for the branching; DomainMismatch, MetricMismatch
 
@@ -55,7 +56,7 @@ def tree(input_domain: Domain, input_metric: Metric, branching: int = 2) -> Tran
         while len(level) > 1:
             level = [sum(level[i : i + width]) for i in range(0, len(level), width)]
             levels.append(level)
-        return [max(_LOW, min(_HIGH, v)) for one in reversed(levels) for v in one]
+        return [max(_LOW, min(_HIGH, v)) for nodes_of_level in reversed(levels) for v in nodes_of_level]
 
     def change(d_in: Any) -> Any:
         if isinstance(input_metric, L1Distance):
@@ -84,16 +85,16 @@ def _height(leaves: int, branching: int) -> int:
 
 
 def consistent_tree(nodes: Any, branching: int = 2) -> list[float]:
-    """The leaves that fit all noisy nodes of a tree best, by least squares: post-processing, it costs nothing.
+    """Least-squares estimate of the leaves from all noisy nodes of a tree. It is post-processing and costs nothing.
 
-    Input:  nodes: the released nodes, from the root on, level by level, as `tree` gives them, all with noise of one
-            variance; branching as there
-    Output: list of float, one per leaf (those that were filled up too): of all trees whose nodes are the sums of their
-            children, the leaves of the nearest one. No leaf has more variance than its noisy node
+    Input:  nodes: the released nodes level by level from the root, in the order of `tree`, all with noise of one
+            variance; branching as in `tree`
+    Output: list of float, one per leaf (appended zeros have leaves too): among all trees whose nodes are the sums of
+            their children, the leaves of the one nearest to `nodes`. No leaf has more variance than its noisy node
     Bound:  the closed form: from the leaves up z = ((b^i - b^(i-1))·node + (b^(i-1) - 1)·Σ z of the children)/(b^i - 1)
             at height i of a node (1 for leaves), and down h = z + (h of the parent - Σ z of the siblings)/b
     Source: Hay, Rastogi, Miklau and Suciu 2010, arXiv:0904.0942, theorem 3
-    Errors: InvalidArgument for a number of nodes that no full tree has
+    Errors: InvalidArgument if no full tree has this number of nodes
 
     >>> consistent_tree([6, 3, 3, 1, 2, 3, 0])
     [1.0, 2.0, 3.0, 0.0]
@@ -108,7 +109,7 @@ def consistent_tree(nodes: Any, branching: int = 2) -> list[float]:
         levels.append(values[start : start + width ** len(levels)])
         start += width ** (len(levels) - 1)
     if not values or start != len(values):
-        raise InvalidArgument(f"consistent_tree: {len(values)} nodes are not those of a full tree of {width} children.")
+        raise InvalidArgument(f"consistent_tree: no full tree of {width} children per node has {len(values)} nodes.")
     fitted = [levels[-1]]
     for height, level in enumerate(reversed(levels[:-1]), start=2):
         below, all_leaves, some = fitted[-1], width**height, width ** (height - 1)

@@ -1,7 +1,7 @@
-"""Tables of units, and their totals by group under limits on each unit: the steps that a dataframe's questions take.
+"""Tables of units, and their totals by group under limits on each unit: the steps of a question about a dataframe.
 
-A row is (unit, key) or (unit, key, value). Distances count units whose rows come or go together. A unit's rows are
-limited by weights and not by leaving rows out: of a unit with n rows in a group where k are allowed, each counts k/n.
+A row is (unit, key) or (unit, key, value). A distance counts the units whose rows all enter or all leave. Weights limit
+a unit's rows, and no row is left out: if a unit has n rows in a group and k are allowed, each row has the weight k/n.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dpframe.theory.vectors import plain_value
 
 __all__ = ["grouped_counts", "grouped_pairs", "grouped_sums", "grouped_units"]
 
-_GRID = 1 << 20  # parts of 1 to which a weighted total is rounded, toward zero, for each unit and group
+_GRID = 1 << 20  # The weighted total of a unit in a group is rounded toward zero to a multiple of 1/_GRID.
 
 Totals = dict[Any, Any]
 
@@ -49,11 +49,11 @@ def grouped_units(
     output_metric: Metric | None = None,
     keys: Iterable[Any] | None = None,
 ) -> Transformation:
-    """The number of units in each group, of which each unit is in at most `max_groups`.
+    """The number of units in each group. Each unit is counted in at most `max_groups` groups.
 
-    Input:  tables of rows (unit, key, …): VectorDomain(TupleDomain(unit, key, …)) under UnitDistance(); max_groups: how
-            many groups one unit is kept in (count, at least 1), chosen by a secret hash of unit and key; keys: the
-            groups, when they are public. output_metric as in `count_by`, L1Distance() by default
+    Input:  tables of rows (unit, key, …): VectorDomain(TupleDomain(unit, key, …)) under UnitDistance(); max_groups: the
+            largest number of groups in which one unit is counted (at least 1), chosen by a secret hash of unit and
+            key; keys: the groups, if they are public. output_metric as in `count_by`, L1Distance() by default
     Output: mapping from key to units (int)
     Bound:  the sensitivity of `unit_counts`, for each unit that joins or leaves
     Source: `grouped.unit_counts`, which the dataframe tracker calls too
@@ -83,9 +83,9 @@ def grouped_counts(
     output_metric: Metric | None = None,
     keys: Iterable[Any] | None = None,
 ) -> Transformation:
-    """The number of rows in each group, with limits on the groups of a unit and on its rows in each.
+    """The number of rows in each group, with limits on the groups of a unit and on its rows in each group.
 
-    Input:  as in `grouped_units`; max_rows_per_group (count, at least 1): more rows of a unit in a group count as many
+    Input:  as in `grouped_units`; max_rows_per_group (count, at least 1): a unit adds at most this to a group's count
     Output: mapping from key to rows (int)
     Bound:  the sensitivity of `row_counts`, for each unit that joins or leaves
     Source: `grouped.row_counts`, which the dataframe tracker calls too
@@ -119,9 +119,10 @@ def grouped_sums(
     """The sum of the third column in each group, with limits as in `grouped_counts`.
 
     Input:  tables of rows (unit, key, value); values are clamped to bounds (L, U)
-    Output: mapping from key to the sum (float, a multiple of 2^-20): a unit's sum of n rows counts k/n times where k
-            are allowed, and is rounded toward zero
-    Bound:  the sensitivity of `row_sums`, for each unit that joins or leaves. Rounding toward zero makes no part larger
+    Output: mapping from key to the sum (float, a multiple of 2^-20). If a unit has n rows in a group and only k < n are
+            allowed, its sum is multiplied by k/n; then it is rounded toward zero
+    Bound:  the sensitivity of `row_sums`, for each unit that joins or leaves. Rounding toward zero never makes a unit's
+            part larger
     Source: `grouped.row_sums`, which the dataframe tracker calls too
     Errors: as `grouped_units`
 
@@ -150,12 +151,12 @@ def grouped_pairs(
     bounds: tuple[Any, Any],
     keys: Iterable[Any] | None = None,
 ) -> Transformation:
-    """For a mean: h·N + S and h·N - S in each group, of the count N and the sum S of values in [-h, h].
+    """For a mean: h·N + S and h·N - S in each group, where N counts values in [-h, h] and S is their sum.
 
     Input:  as in `grouped_sums`; bounds (-h, h): values are measured from the middle of their bounds
-    Output: mapping from (key, +1) and (key, -1), written "+key" and "-key" for text, … as a list: see `keys` of the
-            output domain, to floats; under L1Distance()
-    Bound:  2·h·(rows of a unit): each of its values adds h + x to the one and h - x to the other, which add up to 2h
+    Output: mapping from "+key" to h·N + S and from "-key" to h·N - S of each group (floats), under L1Distance(); with
+            public keys the output domain lists them
+    Bound:  2·h·(rows of a unit): each value x adds h + x to the first total and h - x to the second, together 2h
     Source: `pairs.paired_l1`, which the dataframe tracker calls too
     Errors: as `grouped_units`; InvalidArgument for bounds that are not -h and h
 
@@ -166,7 +167,10 @@ def grouped_pairs(
     """
     lower, upper = _bounds(bounds)
     if lower != -upper:
-        raise InvalidArgument(f"grouped_pairs: bounds={bounds!r}: measure values from the middle, as (-h, h).")
+        raise InvalidArgument(
+            f"grouped_pairs: bounds={bounds!r} are not -h and h. Measure values from the middle of their bounds and "
+            "type bounds=(-h, h)."
+        )
     names = None if keys is None else list(keys)
     limits = _limits(max_groups, max_rows_per_group)
     counts = grouped_sums(input_domain, input_metric, max_groups, max_rows_per_group, bounds, keys=names)
@@ -174,7 +178,7 @@ def grouped_pairs(
 
     def run(table: Any) -> Totals:
         sums = salted(table)
-        rows = salted([(u, k, float(upper)) for u, k, _ in table])  # h·N, of the groups that the sums are of
+        rows = salted([(u, k, float(upper)) for u, k, _ in table])  # h·N, with the choice of groups that the sums have
         return {f"{sign}{k}": rows[k] + (v if sign == "+" else -v) for sign in "+-" for k, v in sums.items()}
 
     public = None if names is None else [f"{sign}{k}" for sign in "+-" for k in names]
@@ -190,15 +194,15 @@ def grouped_pairs(
 
 
 def _grouped(
-    asked: tuple[Domain, Metric, str, Any, Metric | None],
+    call: tuple[Domain, Metric, str, Any, Metric | None],
     max_groups: int,
     value: AtomDomain,
     part: Callable[[list[Any]], Any],
-    one: Sensitivity,
+    per_unit: Sensitivity,
     columns: int = 2,
 ) -> Transformation:
-    """Totals by group of each unit's part, in the groups that it is kept in."""
-    domain, metric, name, keys, output_metric = asked
+    """The transformation that adds up the units' parts in each group, for the groups in which a unit is counted."""
+    domain, metric, name, keys, output_metric = call
     row = domain.element_domain if isinstance(domain, VectorDomain) else None
     if (
         not isinstance(row, TupleDomain)
@@ -213,14 +217,14 @@ def _grouped(
         raise MetricMismatch(f"{name}: the input metric is {metric!r}; it counts units: UnitDistance().")
     output = MapDomain(row.domains[1], value, keys)  # type: ignore[arg-type]
     compared = L1Distance() if output_metric is None else output_metric
-    read, salt = reading(compared, name), os.urandom(16)
+    distance_of, salt = reading(compared, name), os.urandom(16)
     public = None if output.keys is None else set(output.keys)
 
     def run(table: Any) -> Totals:
         units: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
-        for unit, key, *rest in table:
+        for unit, key, *value_column in table:
             if public is None or key in public:
-                units[unit][key].append(rest[0] if rest else None)
+                units[unit][key].append(value_column[0] if value_column else None)
         totals: Totals = defaultdict(Fraction)
         for unit, groups in units.items():
             for key in _kept(unit, groups, max_groups, salt):
@@ -228,13 +232,17 @@ def _grouped(
         return {k: int(v) if value.is_integer else float(v) for k, v in totals.items()}
 
     def change(d_in: int) -> Any:
-        return read(Sensitivity(d_in * one.l0, d_in * one.exact_l1, d_in**2 * one.l2_squared, d_in * one.exact_linf))
+        return distance_of(
+            Sensitivity(
+                d_in * per_unit.l0, d_in * per_unit.exact_l1, d_in**2 * per_unit.l2_squared, d_in * per_unit.exact_linf
+            )
+        )
 
     return Transformation(domain, metric, output, compared, run, change)
 
 
 def _kept(unit: Any, groups: Iterable[Any], limit: int, salt: bytes) -> list[Any]:
-    """The groups of a unit with the smallest hashes."""
+    """The groups in which a unit is counted: those with the smallest hashes of (unit, key)."""
     ranked = sorted(
         (hashlib.blake2b(repr((plain_value(unit), plain_value(k))).encode(), key=salt).digest(), i, k)
         for i, k in enumerate(groups)
@@ -243,7 +251,7 @@ def _kept(unit: Any, groups: Iterable[Any], limit: int, salt: bytes) -> list[Any
 
 
 def _weighted_sum(values: list[Any], most: int, lower: Fraction, upper: Fraction) -> Fraction:
-    """The sum of clamped values, times most/n where there are n, more than most; rounded toward zero."""
+    """The sum of n clamped values, times most/n if n is above `most`; rounded toward zero to the grid."""
     total = sum((max(lower, min(upper, Fraction(v))) for v in values), Fraction(0))
     return Fraction(math.trunc(total * min(Fraction(1), Fraction(most, len(values))) * _GRID), _GRID)
 

@@ -1,7 +1,7 @@
-"""Charts of releases, and how their numbers are written: bars, lines, heat maps, and error against the price.
+"""Charts of releases: bars, lines, heat maps, and error against the price; and the text form of their numbers.
 
-Every chart is made of released numbers, or of errors that are known before a release; nothing here reads a row. They
-need the extra `charts` (Altair).
+A chart is made of released numbers, or of errors that are known before a release; no row is read here. Charts need the
+extra `charts` (Altair).
 """
 
 from dpframe.release.publish.charts.expected import (

@@ -1,4 +1,4 @@
-"""Bars with the ends of their intervals: lying for names, standing for steps. Dates and times are points instead."""
+"""Bars with their intervals: horizontal for names, vertical for bins and numbers; dates and times are points."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from dpframe.release.publish.charts.places import Bins, Numbers
 
 __all__ = ["below_one_another", "beside_one_another", "color_of", "how_many_fit", "label_every", "steps_axis"]
 
-HIGH = 610  # pixels, of the bars of a chart; with its title it stays within 800
-_ABOVE = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -8}  # the title of labels, on top of them
+HIGH = 610  # height of the bars of a chart (pixels); with its title the chart stays within 800
+_ABOVE = {"titleAngle": 0, "titleAlign": "right", "titleX": -8, "titleY": -8}  # places the axis title above the labels
 
 
 def step_of(lines: int, series: int) -> int:
-    """The height of a group of lying bars (pixels): room for its label and for each of its bars."""
+    """The height of a group of horizontal bars (pixels): room for its label and for each of its bars."""
     return max(24, 14 * lines + 8, 13 * series + 8 if series > 1 else 0)
 
 
 def how_many_fit(keys: Sequence[Key], series: int, look: Look) -> int:
-    """How many groups of lying bars fit into a picture."""
+    """The number of groups of horizontal bars that fit into a picture."""
     high = HIGH if look.high is None else max(look.high - 130, 40)
     for number in range(min(len(keys), high // step_of(1, series)), 1, -1):
         lines = max(label.count("\n") + 1 for label in labels_of(keys[:number], look.label))
@@ -43,16 +43,16 @@ def how_many_fit(keys: Sequence[Key], series: int, look: Look) -> int:
 
 
 def below_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
-    """Lying bars: one for each group, or one for each series in it, each with its interval.
+    """Horizontal bars with intervals: one for each group, or one for each series of a group.
 
     Output: Altair chart, and its size
     """
     alt = altair()
     labels = labels_of([key for key, _ in parts.groups], look.label)
     rows = [
-        _row(mark, one, parts, label=label)
+        _row(mark, name, parts, label=label)
         for label, (_, marks) in zip(labels, parts.groups, strict=True)
-        for one, mark in marks.items()
+        for name, mark in marks.items()
     ]
     axis = alt.Axis(title=parts.title, labelPadding=6, **_ABOVE, **lines_of_labels(centred=True))
     y = alt.Y("label:N", sort=labels, axis=axis, scale=alt.Scale(paddingInner=0.28, paddingOuter=0.14))
@@ -66,7 +66,7 @@ def below_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]
 
 
 def beside_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
-    """Standing bars in the order of bins or numbers; what is none of them (null) stands at the end, by itself.
+    """Vertical bars in the order of bins or numbers; the null group stands apart at the end.
 
     Output: Altair chart, and its size
     """
@@ -86,11 +86,11 @@ def beside_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]
             at = float(place.position(key[0]))
             if isinstance(place, Bins) and place.open(key[0]) and room >= 7 * len(str(key[0])):
                 ticks[at + 0.5] = str(key[0])
-        for number, one in enumerate(parts.series):
-            if one in marks:
+        for number, name in enumerate(parts.series):
+            if name in marks:
                 start = at + 0.08 + number * width
                 where = {"left": start, "right": start + width * 0.97, "middle": start + width * 0.485}
-                rows.append(_row(marks[one], one, parts, **where))
+                rows.append(_row(marks[name], name, parts, **where))
     scale = alt.Scale(domain=[0, size], nice=False, zero=False)
     base = alt.Chart().encode(tooltip=tooltips(parts.by, parts.values.title))
     axis = steps_axis(ticks, parts.title)
@@ -102,14 +102,14 @@ def beside_one_another(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]
     return chart, {"width": look.width, "height": look.high or 380}
 
 
-def _row(mark: Mark, one: str, parts: Parts, **where: Any) -> dict[str, Any]:
+def _row(mark: Mark, name: str, parts: Parts, **where: Any) -> dict[str, Any]:
     """A mark as a row of data, with the colour of its lines."""
-    color = SERIES[parts.series.index(one)] if parts.hue or not mark.noise else NOISE
-    return {**mark.row(one, **where), "line": color}
+    color = SERIES[parts.series.index(name)] if parts.hue or not mark.noise else NOISE
+    return {**mark.row(name, **where), "line": color}
 
 
 def steps_axis(ticks: Mapping[float, str], title: str) -> Any:
-    """An axis of places with these labels and no others."""
+    """An axis of places that has exactly these labels."""
     alt = altair()
     texts = json.dumps({f"{place:g}": text for place, text in ticks.items()})
     return alt.Axis(
@@ -124,7 +124,7 @@ def steps_axis(ticks: Mapping[float, str], title: str) -> Any:
 
 
 def label_every(labels: Sequence[str], room: float, *, by_value: bool) -> int:
-    """One label for so many places, so that none touches the next."""
+    """The number of places per label, so that labels do not overlap."""
     need = max((len(label) for label in labels), default=1) * 7 + 12
     least = max(math.ceil(need / room), 1)
     steps = (1, 2, 5, 10) if by_value else (1, 2, 3, 4, 5, 10)
@@ -132,14 +132,14 @@ def label_every(labels: Sequence[str], room: float, *, by_value: bool) -> int:
 
 
 def color_of(channel: Any, parts: Parts, colors: Sequence[str], look: Look) -> Any:
-    """The colour of a series on a channel of Altair; a legend says which is which where there are several."""
+    """The colour of a series on a channel of Altair, with a legend if there are several series."""
     alt = altair()
     series = parts.series
     scale = alt.Scale(domain=series, range=list(colors[: len(series)]))
-    columns = max((look.width - 90 - 7 * len(parts.hue)) // (max(len(one) for one in series) * 7 + 30), 1)
+    columns = max((look.width - 90 - 7 * len(parts.hue)) // (max(len(name) for name in series) * 7 + 30), 1)
     legend = {"title": f"{parts.hue}:", "titleOrient": "left", "orient": "top", "columns": columns, "offset": 8}
-    shown = alt.Legend(**legend, symbolType="square") if parts.hue else None
-    return channel("series:N", scale=scale, sort=series, legend=shown)
+    key_legend = alt.Legend(**legend, symbolType="square") if parts.hue else None
+    return channel("series:N", scale=scale, sort=series, legend=key_legend)
 
 
 def _layers(
@@ -155,7 +155,7 @@ def _layers(
 ) -> Any:
     """Bars, or points for dates and times, with the lines and ends of their intervals.
 
-    `base` says where marks stand, and `filled` from where to where bars do; `channel` is the axis of values.
+    `base` encodes the places of marks, and `filled` the extent of bars; `channel` is the axis of values.
     """
     alt = altair()
     second, zero = (alt.X2, alt.X2Datum) if channel is alt.X else (alt.Y2, alt.Y2Datum)

@@ -1,4 +1,4 @@
-"""The error to expect against the price, before anything is released."""
+"""The chart of the expected error against the price, before a release."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dpframe.release.publish.charts.numbers import largest, margin, seconds_of, 
 
 __all__ = ["expected_errors"]
 
-_PANELS = 4  # one for each column, below one another
-_HIGH = (300, 190, 130, 90)  # pixels of a panel, where there are so many
-_FEW = 12  # prices, up to which each has its number beside it
+_PANELS = 4  # the largest number of panels, one for each column
+_HIGH = (300, 190, 130, 90)  # the height of a panel (pixels) if there are 1, 2, 3 or 4
+_FEW = 12  # the largest number of prices for which numbers are written beside the points
 
 
 def expected_errors(
@@ -31,19 +31,19 @@ def expected_errors(
     """The expected error of each released column against the price, on axes of powers of ten.
 
     Input:  table: a column named `price`, then column and error (column unit, times in ticks), as
-            `Query.accuracy(epsilon=[...])` gives it; symbol: ε or ρ; dtypes: the types of columns of times; in_rows:
+            `Query.accuracy(epsilon=[...])` returns it; symbol: ε or ρ; dtypes: the types of columns of times; in_rows:
             the columns whose errors are numbers of rows; heading; look
     Output: Altair chart: one panel for each column
-    Errors: UnsupportedOperation where no error is known, and for keys alone
+    Errors: UnsupportedOperation if no error is known, and for keys alone
     """
     alt = altair()
     if table.is_empty():
-        raise UnsupportedOperation("plot(): keys alone have no error.")
+        raise UnsupportedOperation("plot(): the question releases keys alone, which have no error.")
     errors = table.filter(pl.col("error").is_not_null())
     if errors.is_empty():
         raise UnsupportedOperation(
-            "plot(): the error of a ratio or a quantile depends on the data; say a number of values per group to "
-            "assume: plot(epsilon=[0.1, 1], assume_rows=100)."
+            "plot(): the error of a ratio or a quantile depends on the data; assume a number of values per group: "
+            "plot(epsilon=[0.1, 1], assume_rows=100)."
         )
     names, every = errors["column"].unique(maintain_order=True).to_list(), table["column"].unique().to_list()
     panels = [
@@ -68,7 +68,7 @@ def expected_errors(
 
 
 def _panel(rows: pl.DataFrame, words: str, symbol: str, dtype: pl.DataType | None, look: Look, panels: int) -> Any:
-    """The errors of one column, with the prices as they were listed on the axis below."""
+    """The panel of one column: its errors against the listed prices."""
     alt = altair()
     size = 1.0
     if dtype is not None:

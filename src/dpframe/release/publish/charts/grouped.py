@@ -1,4 +1,4 @@
-"""The chart of a grouped release: which key is the axis, which the colour, what is shown and what is not."""
+"""The chart of a grouped release: its kind, the groups and series that are shown, and notes on those that are not."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dpframe.release.publish.charts.places import Bins, Names, Numbers, Times
 
 __all__ = ["grouped_chart"]
 
-_BARS = 120  # standing ones, that can be told apart; of more a line is drawn
-_NOTED = 3  # numbers that a note has in full
+_BARS = 120  # the largest number of vertical bars; for more, a line is drawn
+_NOTED = 3  # the largest number of groups that a note lists
 
 
 def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Any:
     """Bars with their intervals for groups and bins, lines in a band for dates; see `Release.plot`.
 
-    Errors: UnsupportedOperation where there is no group
+    Errors: UnsupportedOperation if there is no group
     """
     if grouped.errors.is_empty():
         raise UnsupportedOperation("plot(): no group was released, so there is nothing to show.")
@@ -46,9 +46,9 @@ def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Any:
             parts = replace(parts, groups=[*parts.groups, *apart])
             chart, size = beside_one_another(parts, look)
             note = ""
-    meant = "Band" if as_lines else "Whiskers"
+    mark_name = "Band" if as_lines else "Whiskers"
     sure = "" if grouped.sure else ", likely and not proved"
-    intervals = f"{meant}: 95% margins of error of the noise{sure}."
+    intervals = f"{mark_name}: 95% margins of error of the noise{sure}."
     hollow = any(mark.noise for mark in parts.marks) and not as_lines
     hollow_note = "Hollow: no larger than the margin of error." if hollow else ""
     missing = sum(mark.value is None for mark in parts.marks)
@@ -59,26 +59,26 @@ def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Any:
 
 
 def _size(of: Mapping[str, Mark]) -> float:
-    """By what a group is sorted: its numbers together."""
+    """The sum of a group's numbers, by which groups are sorted."""
     values = [mark.value for mark in of.values() if mark.value is not None]
     return sum(values) if values else -math.inf
 
 
 def _fewer_series(parts: Parts) -> Parts:
-    """As many series as there are colours, the largest."""
+    """The parts with the largest series only, as many as there are colours."""
     sizes = dict.fromkeys(parts.series, 0.0)
     for _, of in parts.groups:
-        for one, mark in of.items():
-            sizes[one] += mark.value or 0.0
-    largest = sorted(parts.series, key=lambda one: -sizes[one])[: len(SERIES)]
-    series = [one for one in parts.series if one in largest]
-    groups = [(key, {one: of[one] for one in series if one in of}) for key, of in parts.groups]
-    kept = replace(parts, groups=[(key, of) for key, of in groups if of], series=series)
-    return replace(kept, values=parts.values.of(kept.marks))
+        for name, mark in of.items():
+            sizes[name] += mark.value or 0.0
+    largest = sorted(parts.series, key=lambda name: -sizes[name])[: len(SERIES)]
+    series = [name for name in parts.series if name in largest]
+    groups = [(key, {name: of[name] for name in series if name in of}) for key, of in parts.groups]
+    fewer = replace(parts, groups=[(key, of) for key, of in groups if of], series=series)
+    return replace(fewer, values=parts.values.of(fewer.marks))
 
 
 def _cut(parts: Parts, look: Look) -> tuple[Parts, str]:
-    """As many groups as fit below one another, in order, and how many are not shown; the rest stays last."""
+    """The parts with as many groups as fit, in order, and a note on the others; the `rest` group stays last."""
     apart = [(key, of) for key, of in parts.groups if any(mark.rest for mark in of.values())]
     groups = [(key, of) for key, of in parts.groups if not any(mark.rest for mark in of.values())]
     every = len(groups)
@@ -91,38 +91,38 @@ def _cut(parts: Parts, look: Look) -> tuple[Parts, str]:
         groups.sort(key=lambda pair: (_size(pair[1]) == -math.inf, _size(pair[1])))
     fit = how_many_fit([key for key, _ in [*apart, *groups]], len(parts.series), look) - len(apart)
     groups = groups[: max(fit, 1)]
-    hidden = every - len(groups)
+    missing = every - len(groups)
     which = {Order.LARGEST: "largest", Order.SMALLEST: "smallest"}.get(order or Order.KEYS, "first")
-    note = f"The {len(groups)} {which} of {every:,} groups; {hidden:,} are not shown." if hidden else ""
+    note = f"The {len(groups)} {which} of {every:,} groups; {missing:,} are not shown." if missing else ""
     parts = replace(parts, groups=[*groups, *apart])
     return replace(parts, values=parts.values.of(parts.marks)), note
 
 
 def _apart(parts: Parts) -> tuple[Parts, str, Groups]:
-    """What has a place in an order of steps or dates; of the others a note, and the groups themselves."""
+    """The parts with the groups that have a place on the axis, a note on the other groups, and these groups."""
     placed: Groups = []
     apart: Groups = []
     for key, of in parts.groups:
         (apart if key[0] is None or any(mark.rest for mark in of.values()) else placed).append((key, of))
-    others = [
-        f"{', '.join(filter(None, [label_of_key(key), one]))}: {mark.text}"
+    texts = [
+        f"{', '.join(filter(None, [label_of_key(key), name]))}: {mark.text}"
         for key, of in apart
-        for one, mark in of.items()
+        for name, mark in of.items()
     ]
-    more = f" and {len(others) - _NOTED} more" if len(others) > _NOTED else ""
-    note = f"Not on the axis: {'; '.join(others[:_NOTED])}{more}." if others else ""
+    more = f" and {len(texts) - _NOTED} more" if len(texts) > _NOTED else ""
+    note = f"Not on the axis: {'; '.join(texts[:_NOTED])}{more}." if texts else ""
     return replace(parts, groups=placed), note, apart
 
 
 def _lines(parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
-    """A line for each series over dates, or over more steps than bars can show."""
-    lines: dict[str, list[tuple[float, Mark]]] = {one: [] for one in parts.series}
+    """A line for each series over dates, or over more bins or numbers than bars can show."""
+    lines: dict[str, list[tuple[float, Mark]]] = {name: [] for name in parts.series}
     place = parts.place
     for key, of in parts.groups:
-        for one, mark in of.items():
+        for name, mark in of.items():
             at = place.moment(key[0]) if isinstance(place, Times) else place.position(key[0]) + 0.5  # type: ignore[union-attr]
-            lines[one].append((at, mark))
-    lines = {one: line for one, line in lines.items() if line}
+            lines[name].append((at, mark))
+    lines = {name: line for name, line in lines.items() if line}
     parts = replace(parts, values=parts.values.of(parts.marks))
     if isinstance(place, Times):
         return over_time(lines, parts, look)

@@ -1,4 +1,4 @@
-"""A crosstab as a picture: shaded cells with their numbers, hatched where there is nothing but noise."""
+"""The chart of a crosstab: shaded cells with their numbers; cells within their margin of error are hatched."""
 
 from __future__ import annotations
 
@@ -28,40 +28,41 @@ from dpframe.release.publish.crosstab import Crosstab
 
 __all__ = ["heatmap"]
 
-# Cells are opaque, so that their numbers are as easy to read on a dark page as on a light one.
+# Cells are opaque, so that their numbers are readable on dark and on light pages.
 _SHADES = ("#eaf1f8", "#1f5a92")
 _BELOW, _ZERO = "#a8481c", "#f4f2ee"
-_PLAIN = "#e4e4e4"  # of a cell that is no larger than its margin of error, under its hatching
+_PLAIN = "#e4e4e4"  # the colour under the hatching of a cell that is no larger than its margin of error
 _HATCH, _INK, _PAPER = "#c4c4c4", "#22303c", "#ffffff"
 _MISSING = "–"
-_CELL = (50, 34)  # the least width and height of a cell with a number (pixels), and of one without:
-_BARE = (14, 14)
-_UPRIGHT = 24  # a narrower column has its label upright
-_TALL = 560  # pixels, of all cells
-_LETTER = 7  # pixels of a digit
+_CELL = (50, 34)  # the smallest width and height of a cell with a number (pixels)
+_BARE = (14, 14)  # the smallest width and height of a cell without a number (pixels)
+_UPRIGHT = 24  # the width (pixels) below which the label of a column is vertical
+_TALL = 560  # the largest height of all cells together (pixels)
+_LETTER = 7  # the width of a digit (pixels)
 
 
 @dataclass(frozen=True)
 class _Sheet:
-    """What is drawn of a grid: its inner cells, and its margins where they are numbers."""
+    """The part of a grid that is drawn, with its labels and the size of its cells."""
 
     grid: Crosstab
     down: list[str]
     across: list[str]
-    width: int  # of a cell (pixels)
-    height: int
-    numbers: bool
-    angle: int  # of the labels above
+    width: int  # width of a cell (pixels)
+    height: int  # height of a cell (pixels)
+    numbers: bool  # whether cells show their numbers
+    angle: int  # angle of the labels above the columns
     notes: tuple[str, ...]
 
 
 def heatmap(grid: Crosstab, words: str, heading: Heading, look: Look, *, signed: bool, parts: bool = False) -> Any:
     """A crosstab as shaded cells with their numbers and margins of error; margins stay unshaded.
 
-    Input:  grid, with intervals; what the numbers are; heading; look; signed: whether a number can be negative without
-            noise: colours then part at zero; parts: whether they are parts of a whole, and shown in %
-    Output: Altair chart, at most 800 pixels wide and high: of larger tables the largest rows and columns
-    Errors: UnsupportedOperation where there is no cell
+    Input:  grid, with intervals; words: a description of the numbers; heading; look; signed: whether a number can be
+            negative without noise (there are then two colours, on either side of zero); parts: whether numbers are
+            parts of a margin, which are shown in %
+    Output: Altair chart, at most 800 pixels wide and high; for larger tables the largest rows and columns
+    Errors: UnsupportedOperation if there is no cell
     """
     if not all(grid.sizes):
         raise UnsupportedOperation("plot(): no group was released, so there is nothing to show.")
@@ -70,7 +71,7 @@ def heatmap(grid: Crosstab, words: str, heading: Heading, look: Look, *, signed:
         cells = np.array([[None if x is None else 100 * x for x in row] for row in grid.values], np.object_)
         grid = replace(grid, values=cells, lower=100 * grid.lower, upper=100 * grid.upper)
     sheet = _sheet(_sorted(grid, look.order), look)
-    rows, same = _rows(sheet)
+    rows, shared_error = _rows(sheet)
     base = alt.Chart().encode(*_axes(sheet), tooltip=_tips(grid, words))
     inside = [row["value"] for row in rows if row["value"] is not None and not row["noise"]]
     scale, deep = _scale(inside, signed)
@@ -89,7 +90,7 @@ def heatmap(grid: Crosstab, words: str, heading: Heading, look: Look, *, signed:
     ]
     if sheet.numbers:
         layers += _numbers(base, _ink(deep))
-    meanings = _meanings(sheet, same, hatched=any(row["noise"] for row in rows))
+    meanings = _meanings(sheet, shared_error, hatched=any(row["noise"] for row in rows))
     size = {"width": alt.Step(sheet.width), "height": alt.Step(sheet.height)}
     chart = alt.layer(*layers, data=alt.InlineData(values=rows))
     heading = heading.also(*meanings, " ".join(sheet.notes))
@@ -100,7 +101,7 @@ def heatmap(grid: Crosstab, words: str, heading: Heading, look: Look, *, signed:
 
 
 def _sorted(grid: Crosstab, order: Order | None) -> Crosstab:
-    """Rows and columns by what they hold together; margins stay last."""
+    """The grid with rows and columns sorted by their sums; margins stay last."""
     if order in (None, Order.KEYS):
         return grid
     sign = -1 if order is Order.LARGEST else 1
@@ -109,7 +110,7 @@ def _sorted(grid: Crosstab, order: Order | None) -> Crosstab:
 
 
 def _sums(grid: Crosstab) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The inner cells of each row and of each column, added up."""
+    """The sums of the inner cells of each row and of each column."""
     inner = np.nan_to_num(grid.numbers[: grid.sizes[0], : grid.sizes[1]], posinf=0.0, neginf=0.0)
     return inner.sum(axis=1), inner.sum(axis=0)
 
@@ -132,7 +133,7 @@ def _taken(grid: Crosstab, down: NDArray[np.int64], across: NDArray[np.int64], *
 
 
 def _sheet(grid: Crosstab, look: Look) -> _Sheet:
-    """The part of a grid that fits, its labels and the size of its cells."""
+    """Choose the part of a grid that fits, with its labels and the size of its cells."""
     wide = (look.wide or MOST) - 20
     tall = (look.high - 200) if look.high else _TALL
     row_labels = labels_of(grid.rows, min(look.label, 220))
@@ -148,7 +149,7 @@ def _sheet(grid: Crosstab, look: Look) -> _Sheet:
 
 
 def _with_numbers(grid: Crosstab, row_labels: list[str], need: int, room: int, tall: int, look: Look) -> _Sheet | None:
-    """Cells with their numbers; None where labels, slanted if they are long, leave too little room."""
+    """A sheet of cells with numbers; None if labels (slanted if they are long) leave too little room."""
     most = room // len(grid.columns)
     words = max(len(word) for key in grid.columns for word in label_of_key(key).split())
     width = min(max(need, min(words * 7 + 10, 110), 84 if len(grid.columns) <= 5 else 0), most)
@@ -169,7 +170,7 @@ def _with_numbers(grid: Crosstab, row_labels: list[str], need: int, room: int, t
 
 
 def _turned(columns: Sequence[Any], width: int) -> tuple[list[str], int]:
-    """Labels for columns that are too narrow for them, and their angle: slanted, or upright where lines are many."""
+    """Labels for narrow columns, and their angle: slanted, or vertical if they have too many lines."""
     if width >= _UPRIGHT:
         for pixels in (150, 200):
             labels = labels_of(columns, pixels)
@@ -189,12 +190,12 @@ def _reach(labels: Sequence[str]) -> int:
 
 
 def _without_numbers(grid: Crosstab, look: Look, room: int, tall: int) -> _Sheet:
-    """Shades alone, without margins; of many rows or columns the largest."""
+    """A sheet of shades without numbers and margins; of too many rows or columns only the largest are shown."""
     height, width = grid.sizes
     tall -= max(min(7 * max(len(label_of_key(key)) for key in grid.columns), 250) - 60, 0)
     most = max(tall // _BARE[1], 1), max(room // _BARE[0], 1)
     notes = []
-    kept = []
+    shown_places = []
     for number, limit, sums, name in zip((height, width), most, _sums(grid), ("rows", "columns"), strict=True):
         places = np.arange(number)
         if number > limit:
@@ -202,8 +203,8 @@ def _without_numbers(grid: Crosstab, look: Look, room: int, tall: int) -> _Sheet
             places = places[:limit] if ordered else np.sort(np.argsort(-sums, kind="stable")[:limit])
             which = "smallest" if look.order is Order.SMALLEST else "largest"
             notes.append(f"The {limit} {which} of {number:,} {name}; {number - limit:,} are not shown.")
-        kept.append(places)
-    part = _taken(grid, kept[0], kept[1], margins=False)
+        shown_places.append(places)
+    part = _taken(grid, shown_places[0], shown_places[1], margins=False)
     lines = max(label.count("\n") + 1 for label in labels_of(part.rows, min(look.label, 220)))
     high = min(max(tall // len(part.rows), _BARE[1]), max(26, 14 * lines + 4))
     row_labels = labels_of(part.rows, min(look.label, 220), max(high // 14, 1))
@@ -222,10 +223,10 @@ def _texts(grid: Crosstab) -> list[str]:
 
 
 def _rows(sheet: _Sheet) -> tuple[list[dict[str, Any]], str | None]:
-    """The cells as rows of data, and the margin of error of every inner cell where it is one."""
+    """The cells as rows of data, and the margin of error that all inner cells share, if there is one."""
     grid = sheet.grid
     height, width = grid.sizes
-    same = margins(
+    shared_error = margins(
         e
         for e, v in zip(grid.errors[:height, :width].ravel(), grid.values[:height, :width].ravel(), strict=True)
         if v is not None
@@ -243,14 +244,14 @@ def _rows(sheet: _Sheet) -> tuple[list[dict[str, Any]], str | None]:
                 "across": sheet.across[j],
                 "value": float(value) if inner and finite else None,
                 "text": _MISSING if value is None else shown(value, error),
-                "error": "" if inner and same is not None else interval,
+                "error": "" if inner and shared_error is not None else interval,
                 "interval": interval,
                 "noise": bool(inner and finite and certain and abs(value) <= error > 0),
                 "row": label_of_key(grid.rows[i]),
                 "column": label_of_key(grid.columns[j]),
             }
         )
-    return rows, same
+    return rows, shared_error
 
 
 # The picture
@@ -273,9 +274,9 @@ def _axes(sheet: _Sheet) -> tuple[Any, Any]:
     return x, alt.Y("down:N", sort=sheet.down, axis=down, scale=between)
 
 
-def _above(each: int, first: int = 5) -> dict[str, str]:
+def _above(per_line: int, first: int = 5) -> dict[str, str]:
     """A distance (pixels) that grows with each further line of a label."""
-    return {"expr": f"{first} + {each} * (length(split(datum.label, '\\n')) - 1)"}
+    return {"expr": f"{first} + {per_line} * (length(split(datum.label, '\\n')) - 1)"}
 
 
 def _tips(grid: Crosstab, words: str) -> list[Any]:
@@ -289,7 +290,7 @@ def _tips(grid: Crosstab, words: str) -> list[Any]:
 
 
 def _scale(inside: Sequence[float], signed: bool) -> tuple[Any, str]:
-    """The colours of cells, and the condition under which one is so deep that its number is white."""
+    """The colours of cells, and the condition under which a cell is so dark that its number must be white."""
     alt = altair()
     most, plain = max(map(abs, inside), default=0.0) or 1.0, {"clamp": True, "interpolate": "rgb"}
     if signed and min(inside, default=0.0) < 0:
@@ -299,7 +300,7 @@ def _scale(inside: Sequence[float], signed: bool) -> tuple[Any, str]:
 
 
 def _ink(deep: str) -> Any:
-    """The colour of a number: white on deep cells, dark on light ones, that of the axes in a margin."""
+    """The colour of a number: white on dark cells, dark on light cells, and the colour of the axes in a margin."""
     inner = {"test": "isValid(datum.value)", "value": _INK}
     return {
         "condition": [{"test": f"{inner['test']} && !datum.noise && ({deep})", "value": _PAPER}, inner],
@@ -308,7 +309,7 @@ def _ink(deep: str) -> Any:
 
 
 def _numbers(base: Any, color: Any) -> list[Any]:
-    """The numbers of cells, and below them their margins of error where these are not said once."""
+    """The numbers of cells, and below them their margins of error unless all cells share one."""
     alone, above = (base.transform_filter(test) for test in ("datum.error == ''", "datum.error != ''"))
     return [
         alone.mark_text(fontSize=12).encode(text="text:N", color=color),
@@ -347,14 +348,14 @@ def _hatching(width: float, height: float, apart: float = 9.0) -> str:
     return "".join(parts)
 
 
-def _meanings(sheet: _Sheet, same: str | None, *, hatched: bool) -> list[str]:
-    """What the shades, numbers and hatching mean."""
+def _meanings(sheet: _Sheet, shared_error: str | None, *, hatched: bool) -> list[str]:
+    """The lines of the subtitle that explain shades, numbers and hatching."""
     grid = sheet.grid
     inner = grid.errors[: grid.sizes[0], : grid.sizes[1]]
     errors = inner[~np.isnan(inner)]
     lines = []
-    if same is not None:
-        lines.append(f"95% margin of error of a cell: ± {same}, of the noise.")
+    if shared_error is not None:
+        lines.append(f"95% margin of error of a cell: ± {shared_error}, of the noise.")
     elif sheet.numbers and errors.size:
         lines.append("Small: 95% margins of error of the noise.")
     elif errors.size:

@@ -1,4 +1,4 @@
-"""Lines with the band of their intervals: over time, and over more steps than bars can show."""
+"""Lines in a band of their intervals: over time, and over more bins or numbers than bars can show."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from dpframe.release.publish.charts.parts import Parts
 
 __all__ = ["over_steps", "over_time"]
 
-Lines = Mapping[str, Sequence[tuple[float, Mark]]]  # the marks of each series, with where they are
-_POINTS = 62  # of a line, up to which each is marked
-_HIGH = 380  # pixels
+Lines = Mapping[str, Sequence[tuple[float, Mark]]]  # the marks of each series, each with its place on the axis
+_POINTS = 62  # the largest number of points of a line that are marked
+_HIGH = 380  # height (pixels)
 
 
 def over_time(lines: Lines, parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
-    """A line for each series over dates or times, in a band of the intervals; a gap where a number is suppressed.
+    """A line for each series over dates or times, in a band of the intervals; a suppressed number leaves a gap.
 
-    Input:  lines: the marks of each series with their moments (milliseconds); what is drawn; look
+    Input:  lines: the marks of each series with their moments (milliseconds); parts of the chart; look
     """
     alt = altair()
     moments = [moment for line in lines.values() for moment, _ in line]
     low, high = min(moments), max(moments)
     room = 0.01 * (high - low) or 500.0 * DAY
-    whole = all(moment % (1000 * DAY) == 0 for moment in moments)
-    few = whole and 0 < high - low < 7000 * DAY
+    at_midnight = all(moment % (1000 * DAY) == 0 for moment in moments)
+    few = at_midnight and 0 < high - low < 7000 * DAY
     count = alt.TimeIntervalStep(interval="day", step=1) if few else 6
     form = "%Y-%m-%d" if few else time_format(moments)
     axis = alt.Axis(title=parts.title, format=form, tickCount=count, grid=False, labelOverlap=True)
@@ -41,7 +41,7 @@ def over_time(lines: Lines, parts: Parts, look: Look) -> tuple[Any, Mapping[str,
 def over_steps(
     lines: Lines, ticks: Mapping[float, str], size: float, parts: Parts, look: Look
 ) -> tuple[Any, Mapping[str, Any]]:
-    """A line over bins or numbers that are too many for bars; `ticks` has their labels by place."""
+    """A line over bins or numbers, if there are too many for bars; `ticks` has their labels by place."""
     alt = altair()
     scale = alt.Scale(domain=[0, size], nice=False, zero=False)
     return _lines(lines, alt.X("place:Q", axis=steps_axis(ticks, parts.title), scale=scale), parts, look)
@@ -49,13 +49,13 @@ def over_steps(
 
 def _lines(lines: Lines, x: Any, parts: Parts, look: Look) -> tuple[Any, Mapping[str, Any]]:
     alt = altair()
-    ordered = {one: sorted(line, key=lambda pair: pair[0]) for one, line in lines.items()}
+    ordered = {name: sorted(line, key=lambda pair: pair[0]) for name, line in lines.items()}
     bands = dict(zip(lines, TINTS if len(lines) == 1 else BANDS, strict=False))
-    rows = [mark.row(one, place=place, band=bands[one]) for one, line in ordered.items() for place, mark in line]
+    rows = [mark.row(name, place=place, band=bands[name]) for name, line in ordered.items() for place, mark in line]
     base = alt.Chart().encode(x, tooltip=tooltips(parts.by, parts.values.title))
     color = color_of(alt.Color, parts, SERIES, look)
     value, lower = parts.values.encoding(alt.Y, zero=False), parts.values.end(alt.Y, "lower")
-    opacity = 1 if len(parts.series) == 1 else BAND  # what lies above other bands is seen through
+    opacity = 1 if len(parts.series) == 1 else BAND  # Several bands are translucent, so that none hides another.
     fill = alt.Fill("band:N", scale=None)
     band = base.mark_area(fillOpacity=opacity).encode(lower, alt.Y2("upper"), fill, alt.Detail("series:N"))
     longest = max(len(line) for line in ordered.values())

@@ -1,4 +1,4 @@
-"""How every chart looks: its size, its colours on light and dark pages, its title, and what `plot()` takes for them."""
+"""The look of every chart: size, colours for light and dark pages, title, and the arguments of `plot()` for them."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ __all__ = [
     "wrapped",
 ]
 
-# Colours of equal contrast on white and on the #111 of dark notebooks; charts have no background. Shapes are opaque, or
-# darker than they are opaque: where nothing is behind them, vl-convert writes lighter ones too dark.
+# Colours with equal contrast on white and on the #111 of dark notebooks; charts have no background. Shapes are opaque,
+# or translucent in dark colours: on a transparent background vl-convert writes translucent light colours too dark.
 GREY = "#797979"  # texts, axes
 FAINT = "#888888"  # the lines of a grid
-NOISE = "#8a8a8a"  # what is no larger than its margin of error
-SERIES = ("#2b6cb0", "#c0600f", "#12805f", "#93479a", "#857014", "#bb3d3d")  # lines; the colour-blind see six greys
-TINTS = ("#a3c7e8", "#f3bd8d", "#92d2bb", "#d9b0dc", "#d6ca86", "#efaaaa")  # what the lines are around
-BANDS = ("#0f4272", "#723500", "#005a3c", "#56225c", "#5a4a00", "#701c1c")  # at this opacity:
+NOISE = "#8a8a8a"  # numbers that are no larger than their margins of error
+SERIES = ("#2b6cb0", "#c0600f", "#12805f", "#93479a", "#857014", "#bb3d3d")  # lines; they differ in brightness too
+TINTS = ("#a3c7e8", "#f3bd8d", "#92d2bb", "#d9b0dc", "#d6ca86", "#efaaaa")  # fillings inside the lines
+BANDS = ("#0f4272", "#723500", "#005a3c", "#56225c", "#5a4a00", "#701c1c")  # bands, at the opacity BAND
 BAND = 0.45
 
-MOST = 800  # pixels: the width and the height that no chart exceeds by itself
-_WIDTH = 640
-_LETTER = 6.6  # pixels, of a label of 12 pixels
-_LINES = 12  # of a label
+MOST = 800  # the largest default width and height of a chart (pixels)
+_WIDTH = 640  # the default width (pixels)
+_LETTER = 6.6  # width of a letter in a label of 12 pixels (pixels)
+_LINES = 12  # the largest number of lines of a label
 
 
 class Order(StrEnum):
-    """The order of groups: as they were released, the largest number first, or the smallest."""
+    """The order of groups: that of the released table, the largest number first, or the smallest first."""
 
     KEYS = "keys"
     LARGEST = "descending"
@@ -58,7 +58,7 @@ class Order(StrEnum):
 
 @dataclass(frozen=True)
 class Look:
-    """What `plot()` was told of the look of a chart; None where nothing was said. Sizes are in pixels."""
+    """The arguments of `plot()` about the look of a chart; None for a default. Sizes are in pixels."""
 
     title: str | None = None
     wide: int | None = None
@@ -72,13 +72,13 @@ class Look:
 
     @property
     def label(self) -> int:
-        """The most that labels beside an axis may take of it (pixels)."""
+        """The largest width of labels beside an axis (pixels)."""
         return min(int(0.4 * self.width), 260)
 
 
 @dataclass(frozen=True)
 class Heading:
-    """What stands above a chart: what was asked, and lines that say how it was released and what is shown."""
+    """The title of a chart, and the lines below it about the release and the marks."""
 
     title: str
     lines: tuple[str, ...]
@@ -105,7 +105,7 @@ def read_look(title: object, width: object, height: object, sort: object) -> Loo
 
 
 def altair() -> Any:
-    """Altair, or what to install. Errors: UnsupportedOperation."""
+    """The module Altair. Errors: UnsupportedOperation, with the line to install it."""
     try:
         import altair as module
     except ImportError as problem:
@@ -117,25 +117,25 @@ def altair() -> Any:
 
 
 def wrapped(text: str, pixels: float, letter: float = _LETTER, lines: int = _LINES) -> list[str]:
-    """A text in lines of at most so many pixels; what is left after the last line is an ellipsis.
+    """A text in lines of at most `pixels` pixels. A text with too many lines ends with an ellipsis.
 
     >>> wrapped("Craft and related trades workers", 120)
     ['Craft and related', 'trades workers']
     """
-    one = "".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text)
-    wide = any(unicodedata.east_asian_width(sign) in "WF" for sign in one)
+    plain = "".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in text)
+    wide = any(unicodedata.east_asian_width(sign) in "WF" for sign in plain)
     signs = max(int(pixels / (letter * (2 if wide else 1))), 4)
-    parts = textwrap.wrap(one, signs, drop_whitespace=True) or [" "]
+    parts = textwrap.wrap(plain, signs, drop_whitespace=True) or [" "]
     return parts if len(parts) <= lines else [*parts[: lines - 1], f"{parts[lines - 1][: signs - 1]}…"]
 
 
 def label_of_key(key: Iterable[Any]) -> str:
-    """A key as text: its parts, null by name; the empty parts of a margin are left out."""
+    """A key as text: its parts joined by commas, "null" for null, without the empty parts of a margin."""
     return ", ".join("null" if part is None else str(part) for part in key if part != "") or "(empty)"
 
 
 def labels_of(keys: Sequence[Iterable[Any]], pixels: float, lines: int = _LINES) -> list[str]:
-    """Keys as different labels, their lines joined by line ends; underscores tell apart what would look alike."""
+    """Keys as distinct labels with line breaks; underscores distinguish equal labels."""
     labels: dict[str, None] = {}
     for key in keys:
         label = "\n".join(wrapped(label_of_key(key), pixels, lines=lines))
@@ -146,7 +146,7 @@ def labels_of(keys: Sequence[Iterable[Any]], pixels: float, lines: int = _LINES)
 
 
 def lines_of_labels(*, centred: bool) -> dict[str, Any]:
-    """How an axis writes labels of several lines; `centred` where the axis stands, so that their middle is in place."""
+    """The settings of an axis for labels of several lines; `centred` (vertical axes) centres them at their tick."""
     lines = "split(datum.label, '\\n')"
     plain = {"labelExpr": lines, "labelLimit": 0, "labelLineHeight": 14, "ticks": False, "domain": False}
     return {**plain, "labelOffset": {"expr": f"-7 * (length({lines}) - 1)"}} if centred else plain
@@ -158,8 +158,8 @@ def lines_of_labels(*, centred: bool) -> dict[str, Any]:
 def drawn(chart: Any, heading: Heading, look: Look, size: Mapping[str, Any], *, fit: bool = True) -> Any:
     """A chart with its title, its size and the colours of its axes.
 
-    Input:  chart; heading; look; size: its width and height, as Altair takes them; fit: whether these are of the whole
-            picture, with labels and title, where they are numbers
+    Input:  chart; heading; look; size: its width and height in Altair's form; fit: whether numbers in `size` are for
+            the whole picture, with labels and title
     """
     alt = altair()
     title = heading.title if look.title is None else look.title
@@ -181,8 +181,8 @@ def drawn(chart: Any, heading: Heading, look: Look, size: Mapping[str, Any], *, 
         offset=12,
     )
     kind = "fit" if isinstance(size.get("height"), int) else "fit-x"
-    whole = {"autosize": alt.AutoSizeParams(type=kind, contains="padding")} if fit else {}
-    chart = chart.properties(title=text, background="transparent", **size, **whole)
+    autosize = {"autosize": alt.AutoSizeParams(type=kind, contains="padding")} if fit else {}
+    chart = chart.properties(title=text, background="transparent", **size, **autosize)
     words = {"labelColor": GREY, "titleColor": GREY, "labelFontSize": 12, "titleFontSize": 12}
     return (
         chart.configure_view(stroke=None)

@@ -1,4 +1,4 @@
-"""The numbers of a chart, each with its interval, and the axis on which they are read."""
+"""The numbers of a chart, each with its interval, and the axis of these numbers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Mark:
-    """One released number: its key, its value with the ends of its interval, as numbers of the axis and as text.
+    """One released number: its key, its value with the ends of its interval (units of the axis), and its text.
 
-    `noise` says that the value is no larger than its margin of error. `rest` marks the row that adds up the groups
-    which are not released by themselves.
+    `noise` says that the value is no larger than its margin of error. `rest` marks the row that adds up all groups that
+    are not released separately.
     """
 
     key: Key
@@ -35,7 +35,7 @@ class Mark:
     rest: bool = False
 
     def row(self, series: str = "", **places: Any) -> dict[str, Any]:
-        """The mark as a row of a chart's data: names as in `tooltips`, and where it is."""
+        """The mark as a row of a chart's data: its place, and the fields of `tooltips`."""
         keys = {f"key{number}": label_of_key((part,)) for number, part in enumerate(self.key)}
         ends = {"value": self.value, "lower": self.lower, "upper": self.upper, "noise": self.noise}
         return {**places, **keys, "series": series, **ends, "text": self.text, "interval": self.interval}
@@ -43,7 +43,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Values:
-    """The axis of released numbers: its title, whether it is one of dates or times, and what lies on it."""
+    """The axis of released numbers: its title, whether it shows dates or times, and the numbers on it."""
 
     title: str
     moments: bool
@@ -55,7 +55,7 @@ class Values:
         return replace(self, ends=tuple(x for part in parts for x in part if x is not None))
 
     def encoding(self, channel: Any, *, zero: bool = True) -> Any:
-        """The encoding of values on an axis of Altair, `alt.X` or `alt.Y`; `zero` where bars start there."""
+        """The encoding of values on an axis of Altair, `alt.X` or `alt.Y`; `zero`: whether bars start at 0."""
         alt = altair()
         if self.moments:
             scale = alt.Scale(type="utc", domain=list(self._moments), nice=False)
@@ -81,7 +81,7 @@ class Values:
 
     @property
     def _moments(self) -> tuple[float, float]:
-        """The ends of an axis of time (milliseconds), a little beyond what lies on it."""
+        """The ends of an axis of time (milliseconds), slightly beyond the values on it."""
         if not self.ends:
             return 0.0, 1000.0 * DAY
         low, high = min(self.ends), max(self.ends)
@@ -94,9 +94,9 @@ def read_marks(
 ) -> tuple[list[Mark], Values]:
     """The rows of a table of errors as marks, and the axis of their values.
 
-    Input:  errors: as `Release.accuracy` gives them, of one column; how many of its columns are keys; the type of the
-            released column, whose ticks times are in; what the numbers are, in words; rest: whether the last row adds
-            up what is not released
+    Input:  errors: the table of `Release.accuracy` for one column; keys: how many of its columns are keys; dtype: the
+            type of the released column, whose ticks are the unit of times; words: a description of the numbers; rest:
+            whether the last row adds up the groups that are not released
     """
     numbers = errors.select("value", "lower", "upper", "error").with_columns(pl.all().cast(pl.Float64))
     moments, title = isinstance(dtype, pl.Date | pl.Datetime), words
@@ -141,7 +141,7 @@ def _moment_texts(ticks: pl.DataFrame, dtype: pl.DataType) -> list[tuple[str, st
 
 
 def _on_a_clock(marks: Sequence[Mark], dtype: pl.DataType) -> list[Mark]:
-    """Dates or times as milliseconds since 1970, as a clock on the wall of their zone counts them."""
+    """Dates or times as milliseconds since 1970, in the local time of their zone."""
     table = pl.DataFrame(
         [(mark.value, mark.lower, mark.upper) for mark in marks],
         schema={"value": pl.Float64, "lower": pl.Float64, "upper": pl.Float64},
@@ -158,7 +158,7 @@ def _on_a_clock(marks: Sequence[Mark], dtype: pl.DataType) -> list[Mark]:
 
 
 def time_format(moments: Sequence[float]) -> str:
-    """How the ticks of an axis of time (milliseconds) are written: as in ISO 8601, without what all of them share."""
+    """The format of the ticks of an axis of time (milliseconds): ISO 8601, as short as the span of the axis allows."""
     span = (max(moments, default=0.0) - min(moments, default=0.0)) / 1000
     if span > 2000 * DAY:
         return "%Y"
@@ -166,7 +166,7 @@ def time_format(moments: Sequence[float]) -> str:
 
 
 def tooltips(by: Sequence[str], words: str) -> list[Any]:
-    """What a mark shows under the pointer: its keys in full, its number and its interval."""
+    """The tooltip of a mark: its keys in full, its number and its interval."""
     alt = altair()
     keys = [alt.Tooltip(f"key{number}:N", title=name) for number, name in enumerate(by)]
     return [*keys, alt.Tooltip("text:N", title=words), alt.Tooltip("interval:N", title="95% interval")]

@@ -1,4 +1,4 @@
-"""Numbers, margins of error and times as people read them, in tables and on axes."""
+"""Numbers, margins of error and times as text, in tables and on axes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["DAY", "largest", "margin", "margins", "seconds_of", "shown", "tick_t
 DAY = 86_400  # seconds
 _TIMES = (DAY, "days"), (3_600, "hours"), (60, "minutes")
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-_FULL = 1e15  # from here on, a number has more digits than anybody reads
+_FULL = 1e15  # from here on, numbers are written with an exponent
 _TINY = 1e-9
 
 
 def shown(value: float, error: float | None = None) -> str:
-    """A number as people read it: integers in full, fractions to two digits of their error, or to four digits.
+    """A number as text: integers in full, other numbers to two digits of their error, or to four digits.
 
     >>> shown(1234567), shown(67.7123, 1.2), shown(1.5e300)
     ('1,234,567', '67.7', '1.5e+300')
@@ -33,7 +33,7 @@ def shown(value: float, error: float | None = None) -> str:
 
 
 def margin(error: float, dtype: pl.DataType | None = None) -> str:
-    """A margin of error to three digits, rounded up; of a column of times, whose errors are in ticks, in a unit.
+    """A margin of error to three digits, rounded up; for a column of times (errors in ticks) in a unit of time.
 
     >>> margin(0.12345), margin(3.6e9, pl.Datetime("us")), margin(12.5, pl.Date())
     ('0.124', '60 minutes', '12.5 days')
@@ -52,7 +52,7 @@ def margin(error: float, dtype: pl.DataType | None = None) -> str:
 
 
 def margins(errors: Iterable[float | None], dtype: pl.DataType | None = None) -> str | None:
-    """The margin of error that at least two numbers share, as text; None where they differ or some have none."""
+    """The margin of error that two or more numbers share, as text; None if they differ or one has none."""
     texts = [None if error is None or math.isnan(error) else margin(error, dtype) for error in errors]
     return texts[0] if len(texts) > 1 and len(set(texts)) == 1 else None
 
@@ -63,12 +63,12 @@ def seconds_of(ticks: float, dtype: pl.DataType) -> float:
 
 
 def unit_of_time(seconds: float) -> tuple[int, str]:
-    """The unit in which a time is read: how many seconds it has, and its name."""
+    """The unit for a length of time: how many seconds it has, and its name."""
     return next((time for time in _TIMES if seconds >= 2 * time[0]), (1, "seconds"))
 
 
 def largest(values: Iterable[float | None]) -> float:
-    """The largest absolute value; 0 where there is none."""
+    """The largest absolute value; 0 if there are no values."""
     return max((abs(value) for value in values if value is not None), default=0.0)
 
 

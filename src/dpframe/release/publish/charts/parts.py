@@ -1,4 +1,4 @@
-"""What is drawn of a grouped release: which key is the axis, which the colour, and how the groups stand."""
+"""The parts of the chart of a grouped release: which key is the axis, which the colour, and where groups are placed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Grouped", "Groups", "Parts", "read_parts"]
 
 @dataclass(frozen=True)
 class Grouped:
-    """One column of a grouped release: its errors as `Release.accuracy` gives them, and what they are about.
+    """One column of a grouped release: the table of `Release.accuracy` for it, and its description.
 
-    `by` names the keys; `dtype` is the type of the column, in whose ticks times are; `words` says what the numbers are;
-    with `rest` the last row adds up the groups that are not released by themselves; `sure` says whether the margins of
-    error are proved.
+    `by` names the keys; `dtype` is the type of the column, whose ticks are the unit of times; `words` describes the
+    numbers; with `rest` the last row adds up all groups that are not released separately; `sure` says whether the
+    margins of error are proved.
     """
 
     by: tuple[str, ...]
@@ -36,10 +36,10 @@ Groups = list[tuple[Key, dict[str, Mark]]]
 
 @dataclass(frozen=True)
 class Parts:
-    """What is drawn: marks by group and series, the axis of their values, and how the groups stand.
+    """A chart's marks by group and series, the axis of their values, and the places of the groups.
 
-    `by` names all keys, `title` those that make groups, and `hue` the one that makes series, if any; without one there
-    is one series without a name.
+    `by` names all keys, `title` the keys that form groups, and `hue` the key that forms series. Without a `hue` there
+    is one series, whose name is empty.
     """
 
     groups: Groups
@@ -57,17 +57,17 @@ class Parts:
 
 
 def read_parts(grouped: Grouped, look: Look) -> Parts:
-    """The marks of a release in groups and series, and how they stand."""
+    """The marks of a release in groups and series, with the places of the groups."""
     marks, values = read_marks(grouped.errors, len(grouped.by), grouped.dtype, grouped.words, rest=grouped.rest)
     places = [_standing(grouped, marks, number) for number in range(len(grouped.by))]
     hue = _hue(marks, places)
     axes = [number for number in range(len(grouped.by)) if number != hue]
     groups: dict[tuple[bool, Key], dict[str, Mark]] = {}
     for mark in marks:
-        one = "" if hue is None else label_of_key((mark.key[hue],))
-        groups.setdefault((mark.rest, tuple(mark.key[number] for number in axes)), {})[one] = mark
+        name = "" if hue is None else label_of_key((mark.key[hue],))
+        groups.setdefault((mark.rest, tuple(mark.key[number] for number in axes)), {})[name] = mark
     ordered = [(key, of) for (_, key), of in groups.items()]
-    series = list(dict.fromkeys(one for _, of in ordered for one in of))
+    series = list(dict.fromkeys(name for _, of in ordered for name in of))
     place = places[axes[0]] if len(axes) == 1 and look.order in (None, Order.KEYS) else Names()
     title = ", ".join(grouped.by[number] for number in axes)
     return Parts(ordered, series, values, place, grouped.by, title, "" if hue is None else grouped.by[hue])
@@ -79,7 +79,7 @@ def _standing(grouped: Grouped, marks: Sequence[Mark], number: int) -> Place:
 
 
 def _hue(marks: Sequence[Mark], places: Sequence[Place]) -> int | None:
-    """The key that colours tell apart: the last with few values, and beside dates or steps whichever has names."""
+    """The key that colours distinguish: the last key with few values; beside dates or numbers, the other key."""
     if len(places) == 1:
         return None
     widths = [len({mark.key[number] for mark in marks if not mark.rest}) for number in range(len(places))]

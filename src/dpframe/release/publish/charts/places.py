@@ -1,4 +1,4 @@
-"""Where the groups of a chart stand: names below one another, steps side by side, or moments on an axis of time."""
+"""Places of a chart's groups: names below one another, bins or numbers side by side, or moments on an axis of time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _BELOW, _ABOVE = re.compile(r"^< (.+)$"), re.compile(r"^≥ (.+)$")
 
 @dataclass(frozen=True)
 class Names:
-    """Keys without an order of their own, or several together."""
+    """Keys without a natural order, or combinations of several keys."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Keys that are whole numbers, or numbers in order: where each stands, and which label is under it."""
+    """Keys that are numbers in order: the place and the label of each."""
 
     keys: tuple[Any, ...]
 
@@ -35,7 +35,7 @@ class Numbers:
 
     @property
     def size(self) -> int:
-        """How many places there are."""
+        """The number of places."""
         return self.position(self.keys[-1]) + 1
 
     @cached_property
@@ -44,12 +44,12 @@ class Numbers:
 
     @cached_property
     def _dense(self) -> bool:
-        """Whether keys are whole numbers with few gaps, which then show."""
-        whole = all(isinstance(key, int) for key in self.keys)
-        return whole and self.keys[-1] - self.keys[0] < 3 * len(self.keys)
+        """Whether keys are whole numbers with few gaps; the gaps are then drawn."""
+        integers = all(isinstance(key, int) for key in self.keys)
+        return integers and self.keys[-1] - self.keys[0] < 3 * len(self.keys)
 
     def ticks(self, every: int) -> dict[float, str]:
-        """Labels by their place, one for so many."""
+        """Labels by their place, one for every `every` places."""
         if self._dense:
             return {
                 key - self.keys[0] + 0.5: str(key) for key in range(self.keys[0], self.keys[-1] + 1) if key % every == 0
@@ -64,7 +64,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Bins:
-    """Adjoining intervals in order: their labels, and the edges between them, None beyond an open end."""
+    """Adjoining intervals in order: their labels, and the edges between them; an open end has the edge None."""
 
     names: tuple[str, ...]
     edges: tuple[str | None, ...]
@@ -78,17 +78,17 @@ class Bins:
         return {name: place for place, name in enumerate(self.names)}
 
     def open(self, key: object) -> bool:
-        """Whether an interval has no first edge or no last one."""
+        """Whether an interval is open at one end."""
         place = self.position(key)
         return None in self.edges[place : place + 2]
 
     @property
     def size(self) -> int:
-        """How many places there are."""
+        """The number of places."""
         return len(self.names)
 
     def ticks(self, every: int) -> dict[float, str]:
-        """Edges by their place, one for so many."""
+        """Edges by their place, one for every `every` places."""
         return {float(place): edge for place, edge in enumerate(self.edges) if edge is not None and place % every == 0}
 
     @property
@@ -99,12 +99,12 @@ class Bins:
 
 @dataclass(frozen=True)
 class Times:
-    """Keys that are dates or times, or intervals of them, which stand in their middle."""
+    """Keys that are dates or times, or intervals of these; an interval is placed at its middle."""
 
     intervals: Bins | None = None
 
     def moment(self, key: Any) -> float:
-        """The place of a key (milliseconds since 1970, on the wall of its zone)."""
+        """The place of a key (milliseconds since 1970, in the local time of its zone)."""
         if self.intervals is None:
             return _milliseconds(key)
         place = self.intervals.position(key)
@@ -118,7 +118,7 @@ Place = Names | Numbers | Bins | Times
 
 
 def place_of(dtype: pl.DataType, keys: Sequence[Any]) -> Place:
-    """How the keys of a column stand: by its type, not by how many there are."""
+    """The kind of place for the keys of a column. It depends on the type, not on the number of keys."""
     listed = [key for key in keys if key is not None]
     if not listed:
         return Names()
@@ -134,7 +134,7 @@ def place_of(dtype: pl.DataType, keys: Sequence[Any]) -> Place:
 
 
 def _bins(labels: list[str], used: set[Any]) -> Bins | None:
-    """The intervals that labels say, if they adjoin one another; from the first to the last that is used."""
+    """The intervals in the labels, from the first to the last used one; None if they do not adjoin one another."""
     ends = [_ends(label) for label in labels]
     if not labels or any(end is None for end in ends):
         return None
@@ -149,7 +149,7 @@ def _bins(labels: list[str], used: set[Any]) -> Bins | None:
 
 
 def _ends(label: str) -> tuple[str | None, str | None] | None:
-    """The ends of an interval as its label has them: `[0, 18)` is ("0", "18"), `≥ 65` is ("65", None)."""
+    """The ends of an interval, read from its label: `[0, 18)` is ("0", "18"), `≥ 65` is ("65", None)."""
     if between := _BETWEEN.match(label):
         return between[1], between[2]
     if below := _BELOW.match(label):

@@ -1,4 +1,4 @@
-"""Margins: how far sums of noisy cells may be off, and how margins that are measured too are reconciled with cells."""
+"""Margins: the error of sums of noisy cells, and least squares where noisy margins are measured beside noisy cells."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Terms = tuple[tuple[float, Source, int], ...]
 
 
 def sum_error(variance: float, laplace: Sequence[tuple[float, int]], alpha: float) -> float:
-    """An e that a sum of independent noises exceeds with probability at most alpha.
+    """An e that the absolute value of a sum of independent noises exceeds with probability at most alpha.
 
-    Input:  variance of the part that is normal; for the parts that are Laplace, each scale with how many have it (any
-            one unit); alpha in (0, 1)
+    Input:  variance of the normal part; laplace: pairs (scale, number of Laplace noises with it), all in one unit;
+            alpha in (0, 1)
     Output: e (same unit)
-    Bound:  normal alone: its quantile. Else Chernoff's: E exp(sX) is exp(s²V/2) times Π 1 / (1 - s²b²)^n, for s below
-            every 1/b, and P[|X| > e] <= 2 E exp(sX) / exp(se), at the best s. A discrete Laplace noise of scale b has
-            E exp(sX) = (cosh a - 1) / (cosh a - cosh s) with a = 1/b, which is at most a² / (a² - s²), since
-            (cosh x - 1) / x² increases in x: the same bound holds
+    Bound:  without Laplace noise, the normal quantile. Otherwise Chernoff's bound: E exp(sX) is exp(s²V/2) times
+            Π 1 / (1 - s²b²)^n, for s below every 1/b, and P[|X| > e] <= 2 E exp(sX) / exp(se), at the best s. The bound
+            also holds for a discrete Laplace noise of scale b: its E exp(sX) = (cosh a - 1) / (cosh a - cosh s) with
+            a = 1/b is at most a² / (a² - s²), since (cosh x - 1) / x² increases in x
     Source: Chernoff 1952, doi:10.1214/aoms/1177729330
     Errors: none here
 
@@ -48,9 +48,10 @@ def sum_error(variance: float, laplace: Sequence[tuple[float, int]], alpha: floa
 
 @dataclass(frozen=True)
 class Estimators:
-    """What each published number is made of, by weighted least squares: terms (coefficient, source, how many).
+    """Coefficients of the weighted least squares estimates of cells, row margins, column margins and the total.
 
-    Sources are "cells", "rows", "columns" and "total": the noisy tables that were measured.
+    A term is (coefficient, source, how many numbers of the source have it). Sources are the noisy tables that were
+    measured: "cells", "rows", "columns" and "total".
     """
 
     cell: Terms
@@ -58,36 +59,36 @@ class Estimators:
     column: Terms
     total: Terms
 
-    def variances(self, measured: Mapping[Source, float]) -> tuple[float, float, float, float]:
+    def variances(self, noise_variances: Mapping[Source, float]) -> tuple[float, float, float, float]:
         """Variance of a cell, a row margin, a column margin and the total."""
         return tuple(  # type: ignore[return-value]
-            math.fsum(number * weight**2 * measured[source] for weight, source, number in terms if weight)
+            math.fsum(number * weight**2 * noise_variances[source] for weight, source, number in terms if weight)
             for terms in (self.cell, self.row, self.column, self.total)
         )
 
 
-def estimators(rows: int, columns: int, measured: Mapping[Source, float]) -> Estimators:
+def estimators(rows: int, columns: int, noise_variances: Mapping[Source, float]) -> Estimators:
     """The weighted least squares table from noisy cells, row sums, column sums and a noisy total, in closed form.
 
     Input:  number of rows and columns; variance of the noise of each number of "cells", and of "rows", "columns",
             "total" where they are measured
     Output: the coefficients of each kind of published number; see `fitted` for the numbers themselves
-    Bound:  write a table as total / RC + (row sum less its mean) / C + (column sum less its mean) / R + the rest. The
-            four parts are orthogonal, and each measured table says something of some of them, with one variance for
-            all directions of a part: of the total, cells say their sum (variance RC·v), rows theirs (R·v_r), columns
-            theirs (C·v_c), and the total itself (v_t); of row sums less their mean, cells (C·v) and rows (v_r); of
-            column sums likewise; of the rest, cells alone. So the normal equations fall apart into weighted averages
-            with weights 1 / variance, and by Gauss and Markov these are the unbiased linear estimates with the least
-            variance, of each part and hence of every cell and every margin
+    Bound:  write a table as total / RC + (row sum minus the mean row sum) / C + (column sum minus the mean column sum)
+            / R + the interaction. These four parts are orthogonal. Each measured table estimates some parts, with one
+            variance for all directions of a part. The total is estimated by the sum of the cells (variance RC·v),
+            the sum of the rows (R·v_r), the sum of the columns (C·v_c) and the measured total (v_t). Row sums minus
+            their mean are estimated by cells (C·v) and rows (v_r), column sums likewise, and the interaction by cells
+            alone. So the normal equations separate into averages with weights 1 / variance. By Gauss and Markov these
+            are the unbiased linear estimates with the smallest variance, for each part and so for every cell and margin
     Source: the argument is ours; consistency by least squares as in Hay et al. 2010, arXiv:0904.0942
     Errors: none here
 
     >>> estimators(2, 2, {"cells": 1.0}).variances({"cells": 1.0})
     (1.0, 2.0, 2.0, 4.0)
     """
-    v, every = measured["cells"], rows * columns
-    by_row, by_column, by_total = (_precision(measured, source) for source in ("rows", "columns", "total"))
-    a = 1 / (1 + columns * v * by_row)  # the weight of cells in a row sum less its mean
+    v, every = noise_variances["cells"], rows * columns
+    by_row, by_column, by_total = (_precision(noise_variances, source) for source in ("rows", "columns", "total"))
+    a = 1 / (1 + columns * v * by_row)  # the weight of cells in a row sum minus the mean row sum
     b = 1 / (1 + rows * v * by_column)
     spread = 1 / (1 / (every * v) + by_row / rows + by_column / columns + by_total)
     w, w_row, w_column, w_total = (spread * x for x in (1 / (every * v), by_row / rows, by_column / columns, by_total))
@@ -122,37 +123,37 @@ def estimators(rows: int, columns: int, measured: Mapping[Source, float]) -> Est
     return Estimators(cell, row, column, total)
 
 
-def _precision(measured: Mapping[Source, float], source: Source) -> float:
-    return 1 / measured[source] if source in measured else 0.0
+def _precision(noise_variances: Mapping[Source, float], source: Source) -> float:
+    return 1 / noise_variances[source] if source in noise_variances else 0.0
 
 
-def fitted(cells: Floats, measured: Mapping[Source, float], margins: Mapping[Source, Floats]) -> Floats:
+def fitted(cells: Floats, noise_variances: Mapping[Source, float], margins: Mapping[Source, Floats]) -> Floats:
     """The weighted least squares table: see `estimators`.
 
     Input:  noisy cells, rows by columns; the variance of each noisy table; the noisy "rows", "columns", "total"
-    Output: cells, whose sums are the least squares estimates of the margins
+    Output: estimated cells; their sums are the least squares estimates of the margins
 
     >>> fitted(np.array([[1.0, 2.0], [3.0, 4.0]]), {"cells": 1.0, "total": 4.0}, {"total": np.array([14.0])}).sum()
     np.float64(12.0)
     """
     rows, columns = cells.shape
-    v = measured["cells"]
-    by_row, by_column, by_total = (_precision(measured, source) for source in ("rows", "columns", "total"))
-    down, across, whole = cells.sum(axis=1), cells.sum(axis=0), float(cells.sum())
-    said = [(whole, 1 / (rows * columns * v))]
-    table = cells - down[:, None] / columns - across / rows + whole / (rows * columns)
-    down, across = down - whole / rows, across - whole / columns
+    v = noise_variances["cells"]
+    by_row, by_column, by_total = (_precision(noise_variances, source) for source in ("rows", "columns", "total"))
+    down, across, total_of_cells = cells.sum(axis=1), cells.sum(axis=0), float(cells.sum())
+    estimates = [(total_of_cells, 1 / (rows * columns * v))]
+    table = cells - down[:, None] / columns - across / rows + total_of_cells / (rows * columns)
+    down, across = down - total_of_cells / rows, across - total_of_cells / columns
     if by_row:
         noisy = margins["rows"]
         down += (noisy - noisy.mean() - down) * (columns * v * by_row) / (1 + columns * v * by_row)
-        said.append((float(noisy.sum()), by_row / rows))
+        estimates.append((float(noisy.sum()), by_row / rows))
     if by_column:
         noisy = margins["columns"]
         across += (noisy - noisy.mean() - across) * (rows * v * by_column) / (1 + rows * v * by_column)
-        said.append((float(noisy.sum()), by_column / columns))
+        estimates.append((float(noisy.sum()), by_column / columns))
     if by_total:
-        said.append((float(margins["total"][0]), by_total))
-    total = sum(value * weight for value, weight in said) / sum(weight for _, weight in said)
+        estimates.append((float(margins["total"][0]), by_total))
+    total = sum(value * weight for value, weight in estimates) / sum(weight for _, weight in estimates)
     return np.asarray(table + down[:, None] / columns + across / rows + total / (rows * columns))
 
 
@@ -162,16 +163,18 @@ def margin_shares(rows: int, columns: int, ratio: Fraction, family: str) -> dict
 
     Input:  number of rows and columns; ratio: (l1 / l2)² of the cells, at least 1; family: "gaussian" splits ρ (or μ²),
             "laplace" splits ε
-    Output: shares that add up to 1; a table that is not worth measuring has 0
-    Bound:  a margin merges cells, so its l1 and its l2 are the cells' l1. Among all splits in steps of 1/400 (of ε:
-            1/1000) in which no cell has more than 1.045 times the standard deviation of cells that had all of the price
-            (which leaves room for rounding within 1.05), and no margin more than the sum of such cells: the one whose
-            total has at most 0.55 times, or as near to that as there is, and then the least product of the margins'
-            deviations; in a table of one row or one column, a margin that is a cell may lose what a cell may. The split
-            depends on the table's shape alone. In ρ, shares as small as 4% already tell much of sums of many cells, and
-            it pays from 2 by 2 on. In ε a share x is worth x² only. When cells lose a part s of ε, rows of C cells need
-            √(2s/C) in order not to lose with them, and columns √(2s/R): together at most s, so s is at least 2 (1/√C +
-            1/√R)², and that is below 4.3% in tables of some 190 by 190 and more
+    Output: shares that add up to 1; a table with the share 0 is not measured
+    Bound:  a margin merges cells, so its l1 and its l2 are the cells' l1. The split depends on the table's shape alone.
+            Standard deviations are compared with those of a table whose cells have the whole price. The splits are in
+            steps of 1/400 (for ε: 1/1000). They are searched under two conditions: no cell has more than 1.045 times
+            that deviation (so with rounding it stays within 1.05), and no margin has more than the sum of its cells
+            would have. In a table of one row or one column, a margin that is a single cell may have 1.045 times as
+            much, too. Among these splits the total should have at most 0.55 times its deviation, or as little as
+            possible; then the split with the smallest product of the margins' deviations is taken. In ρ a share of 4%
+            already helps sums of many cells, so measured margins pay from tables of 2 by 2 on. In ε the precision of a
+            share x is x². If cells give up a part s of ε, row sums of C cells need a share √(2s/C) to be no worse than
+            sums of cells, and column sums need √(2s/R). Together they have s, so s is at least 2 (1/√C + 1/√R)². That
+            is below 4.3% only in tables of about 190 by 190 and more
     Source: ours
     Errors: none here
 
@@ -181,17 +184,17 @@ def margin_shares(rows: int, columns: int, ratio: Fraction, family: str) -> dict
     every = rows * columns
     parts = 400 if family == "gaussian" else 1000
     steps = np.arange(0, 49) / parts
-    one = np.zeros(1)
-    grids = np.meshgrid(steps if rows > 1 else one, steps if columns > 1 else one, steps, indexing="ij")
+    zero = np.zeros(1)
+    grids = np.meshgrid(steps if rows > 1 else zero, steps if columns > 1 else zero, steps, indexing="ij")
     by_row, by_column, by_total = (grid.ravel() for grid in grids)
-    rest = 1 - by_row - by_column - by_total
+    of_cells = 1 - by_row - by_column - by_total
     if every == 1:
-        rest, by_row, by_column, by_total = (np.array([x]) for x in (1.0, 0.0, 0.0, 0.0))
-    # Precisions, where cells that had all of the price have 1.
+        of_cells, by_row, by_column, by_total = (np.array([x]) for x in (1.0, 0.0, 0.0, 0.0))
+    # Precisions, in units of the precision of cells that have the whole price.
     cell, row, column, total = (
-        (rest, *(x / float(ratio) for x in (by_row, by_column, by_total)))
+        (of_cells, *(x / float(ratio) for x in (by_row, by_column, by_total)))
         if family == "gaussian"
-        else tuple(x**2 for x in (rest, by_row, by_column, by_total))
+        else tuple(x**2 for x in (of_cells, by_row, by_column, by_total))
     )
     v_row, v_column = 1 / (cell + columns * row), 1 / (cell + rows * column)
     v_total = 1 / (cell + columns * row + rows * column + every * total)

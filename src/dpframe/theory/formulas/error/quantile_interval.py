@@ -1,4 +1,4 @@
-"""How far from a released quantile the true one may be, in the column's unit: by a second choice, among distances."""
+"""Error of a released quantile in the column's unit: a second private selection chooses a distance from it."""
 
 from __future__ import annotations
 
@@ -8,41 +8,43 @@ __all__ = ["distances", "margin"]
 
 
 def distances(candidates: int) -> tuple[int, ...]:
-    """The distances that are chosen from, in places of the candidates: from none to all, two to an octave.
+    """The candidate distances, in places (steps between candidates): from 0 to all, with two per doubling.
 
-    Input:  candidates: among how many places the quantile was chosen
+    Input:  candidates: the number of places from which the quantile was selected
     Output: increasing, from 0 to candidates - 1
-    Bound:  public: they follow from the bounds alone
+    Bound:  public: they depend on the bounds alone
 
     >>> distances(10)
     (0, 1, 2, 3, 4, 6, 8, 9)
     """
     last = candidates - 1
-    found = [0, *(2**i * part // 2 for i in range(last.bit_length() + 1) for part in (2, 3))]
-    return (*sorted({d for d in found if d < last}), last) if last else (0,)
+    octaves = [0, *(2**i * part // 2 for i in range(last.bit_length() + 1) for part in (2, 3))]
+    return (*sorted({d for d in octaves if d < last}), last) if last else (0,)
 
 
 def margin(number: int, alpha: float, *, exponential: bool = False) -> float:
-    """How many rows a distance must have to spare on either side, so that it is too short with probability alpha.
+    """The slack t, in rows, so that a distance that is too short is selected with probability at most alpha.
 
-    Input:  number of distances; alpha in (0, 1); exponential: by the exponential mechanism, not by permute-and-flip
-    Output: t, in scales of the choice (see `ranks.rank_scale`): `fewer_rows` of that many candidates
-    Bound:  let v be the place of the released quantile and n the rows of its group, of which L(x) are below the place x
-            and M(x) are not above it. A distance d has q·n - L(v - d) rows to spare below and M(v + d) - q·n above, and
-            any number on a side where it reaches the first or last place; f(d), the smaller of both, grows with d. If a
-            quantile Q of rank q (any value that has at least q·n rows not above it and at most q·n below it) is further
-            than d from v, then f(d) <= 0: where Q > v + d, the rows not above v + d are below Q, so M(v + d) <= q·n,
-            and where Q < v - d those not above Q are below v - d, so L(v - d) >= q·n. Pandas and Polars read Q off the
-            rows beside the place 1 + q·(n - 1), of n in order: if that Q is further than d, then M(v + d) <=
-            1 + q·(n - 1), or L(v - d) >= q·(n - 1), so f(d) <= c with c = max(q, 1 - q) rows. With d' the distance
-            before d, the score of d is minus the largest of f(d') - c - t, c + t - f(d) and 0; the first has no f(d').
-            So the first that has c + t to spare is the best, with score 0, and one that is too short has at most -t:
-            with t as in `ranks.fewer_rows`, one of these is taken with probability alpha at most. This holds for every
-            v, so for the released one.
-            Privacy: a row that comes or goes moves q·n - L by q or by 1 - q either way, M - q·n too, so f, which is the
-            smaller of both, and a score, which is the larger of such, by at most max(q, 1 - q): as much as a score of
-            the quantile itself, whose scale and proof hold (`ranks.rank_scale`). v is released before, so both choices
-            compose one after the other
+    Input:  number of distances; alpha in (0, 1); exponential: True for the exponential mechanism, False for
+            permute-and-flip
+    Output: t, in scales of the selection (see `quantile_selection.rank_scale`): `fewer_rows` for that many candidates
+    Bound:  let v be the place of the released quantile and n the number of rows of its group. L(x) of these rows are
+            below the place x, and M(x) are not above it. The slack of a distance d is q·n - L(v - d) rows below v and
+            M(v + d) - q·n rows above v; on a side where d reaches the first or last place, the slack is unlimited. Let
+            f(d) be the smaller slack of the two sides. It grows with d. Let Q be a quantile of rank q: any value with
+            at least q·n rows not above it and at most q·n rows below it. If Q is further than d from v, then f(d) <= 0.
+            For if Q > v + d, the rows not above v + d are below Q, so M(v + d) <= q·n. And if Q < v - d, the rows not
+            above Q are below v - d, so L(v - d) >= q·n. Pandas and Polars compute Q from the sorted rows next to the
+            position 1 + q·(n - 1). If that Q is further than d from v, then M(v + d) <= 1 + q·(n - 1), or
+            L(v - d) >= q·(n - 1), so f(d) <= c with c = max(q, 1 - q) rows. Let d' be the distance before d. The score
+            of d is minus the largest of f(d') - c - t, c + t - f(d) and 0; for the first distance there is no f(d').
+            So the first distance with a slack of c + t is the best, with score 0. A distance that is too short has a
+            score of at most -t. With t as in `quantile_selection.fewer_rows`, one of these is selected with probability
+            at most alpha. This holds for every v, so for the released one.
+            Privacy: a row that enters or leaves changes q·n - L by q or by 1 - q, up or down, and M - q·n likewise. So
+            it changes f, a minimum of the two, and each score, a maximum of these, by at most max(q, 1 - q). A score of
+            the quantile itself changes by as much, so its scale and its proof apply (`quantile_selection.rank_scale`).
+            v is released first, so the two selections compose sequentially
     Source: McKenna and Sheldon 2020, arXiv:2010.12603, and Ding et al. 2021, arXiv:2105.07260, for the choice; the
             scores are ours
     Errors: none here

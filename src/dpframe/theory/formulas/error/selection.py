@@ -1,4 +1,4 @@
-"""How far a choice among candidates may be from the best one."""
+"""How far the selected candidate may be from the best one, for permute-and-flip and the exponential mechanism."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["choice_chances", "choice_error"]
 
 
 def choice_chances(gaps: Floats) -> Floats:
-    """The probability with which permute-and-flip takes each candidate.
+    """The probability with which permute-and-flip selects each candidate.
 
     Input:  gaps: rate · (best score - score) of each candidate, at least 0, 0 for the best
     Output: probabilities that add up to 1
-    Bound:  the choice is the largest of E_i - gap_i with E_i exponential. With p_i = e^-gap_i and u = e^-y,
-            P[E_i - gap_i <= y] = 1 - p_i·u for y >= 0, so candidate i is taken with probability p_i times the integral
-            over u from 0 to 1 of Π_(j≠i) (1 - p_j·u), here by Gauss and Legendre's rule on intervals that halve
-            towards 0
+    Bound:  the selected candidate has the largest E_i - gap_i with E_i exponential. With p_i = e^-gap_i and u = e^-y,
+            P[E_i - gap_i <= y] = 1 - p_i·u for y >= 0. So candidate i is selected with probability p_i times the
+            integral over u from 0 to 1 of Π_(j≠i) (1 - p_j·u), computed by the Gauss-Legendre rule on intervals whose
+            lengths halve towards 0
     Source: Ding et al. 2021, arXiv:2105.07260, for the exponential noises; the integral is ours
     Errors: none here
 
@@ -36,10 +36,10 @@ def choice_chances(gaps: Floats) -> Floats:
 
 
 def choice_error(gaps: Floats, distances: Floats, alpha: float, *, exponential: bool = False) -> float:
-    """Smallest of the distances that the choice exceeds with probability at most alpha.
+    """The smallest distance that the selected candidate exceeds with probability at most alpha.
 
-    Input:  gaps as in `choice_chances`; the distance of each candidate from what is wanted (any unit); alpha in (0, 1);
-            exponential: by the exponential mechanism, in place of permute-and-flip
+    Input:  gaps as in `choice_chances`; the distance of each candidate from the best one (any unit); alpha in (0, 1);
+            exponential: True for the exponential mechanism, False for permute-and-flip
     Output: one of the distances (same unit)
     Errors: none here
 

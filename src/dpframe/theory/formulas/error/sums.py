@@ -1,4 +1,4 @@
-"""How large a sum of independent noises can be: what the error of a ratio is made of."""
+"""Tail probabilities and quantiles of sums of independent noises, for the errors of ratios and totals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 _LONGEST = 2**20
-_APART = 1 + 1e-3  # scales nearer than this to each other are moved apart, upward
+_APART = 1 + 1e-3  # The smallest ratio of two scales; a scale that is nearer to a smaller one is raised to this ratio.
 
 
 def gaussian_sum_reaches(size: Floats, deviations: Sequence[Floats], alpha: float) -> Booleans:
@@ -49,18 +49,19 @@ def laplace_sum_reaches(
 
     Input:  size and scales >= 0 (any one unit), arrays of one shape; alpha in (0, 1); whole: (step, scale) of a noise
             that is step · K, with K discrete Laplace of that scale (in steps)
-    Output: array of that shape; True where a size is within 0.2% of the smallest one for which it is False
+    Output: array of that shape. It errs on the side of True, for sizes up to 0.2% above the exact limit
     Bound:  for different scales b_i, P[|X| >= t] = Σ A_i e^(-t/b_i) with A_i = Π_(j≠i) b_i² / (b_i² - b_j²), from the
-            partial fractions of the characteristic function Π 1 / (1 + b_i²s²). It grows with every scale (each noise
-            is symmetric and unimodal), so scales that are too near for these differences are moved apart upward. With
-            step · K beside, X has that mixture of laws of Z_i + step · K: see `_with_steps`
+            partial fractions of the characteristic function Π 1 / (1 + b_i²s²). The probability grows with every scale
+            (each noise is symmetric and unimodal). So where two scales are too close for these differences, the larger
+            one is raised. With the additional noise step · K, X is the mixture with weights A_i of the distributions of
+            Z_i + step · K: see `_with_steps`
     Source: Kotz, Kozubowski, Podgórski 2001, The Laplace Distribution, section 2.3; the sums are ours
     Errors: none here
 
     >>> laplace_sum_reaches(np.array([2.99, 3.0]), [np.ones(2), np.zeros(2)], 0.05)
     array([ True, False])
     """
-    # In units of the largest scale, from the smallest up.
+    # Scales in units of the largest one, in increasing order.
     size = np.asarray(size, np.float64)
     steps = np.zeros_like(size) if whole is None else whole[0]
     largest = np.maximum(np.max(scales, axis=0), 1e-12 * steps)
@@ -158,7 +159,7 @@ def _with_steps(t: Floats, step: Floats, scale: float) -> Floats:
     """P[|Z + step · K| >= t] for Laplace Z of scale 1 and discrete Laplace K of this scale.
 
     P[|Z + u| >= t] is e^-t cosh u where |u| <= t, else 1 - e^-|u| sinh t. With P[K = k] = p·a^|k|, a = e^(-1/scale),
-    p = (1 - a) / (1 + a), the sum over k is made of four geometric series, up to and above k = ⌊t / step⌋.
+    p = (1 - a) / (1 + a), the sum over k consists of four geometric series, up to and above k = ⌊t / step⌋.
     """
     step = np.maximum(step, 1e-12 * np.maximum(t, 1.0))
     last = np.floor(t / step)
@@ -171,7 +172,7 @@ def _with_steps(t: Floats, step: Floats, scale: float) -> Floats:
 
 
 def _series(log: Floats, last: Floats, t: Floats) -> Floats:
-    """e^-t · Σ_(k=1..last) e^(k·log), whatever the sign of the logarithm."""
+    """e^-t · Σ_(k=1..last) e^(k·log), for a logarithm of either sign."""
     slope = np.maximum(np.abs(log), 1e-12)
     first = np.where(log > 0, last, 1.0) * log
     return np.asarray(np.exp(first - t) * np.expm1(-last * slope) / np.expm1(-slope))
@@ -180,7 +181,7 @@ def _series(log: Floats, last: Floats, t: Floats) -> Floats:
 def laplace_total_error(scale: float, number: int, alpha: float) -> float:
     """Smallest e with P[|X| > e] <= alpha for a sum X of Laplace noises of one scale.
 
-    Input:  scale > 0 (any unit); how many noises, at least 1; alpha in (0, 1)
+    Input:  scale > 0 (any unit); number of noises, at least 1; alpha in (0, 1)
     Output: e (same unit), rounded up in the ninth digit
     Bound:  X is the difference of two Gamma variables of shape n, and for scale 1 P[X > t] = Σ_(j<n) C(n-1+j, j)
             2^-(n+j) Q(n-j, t), with Q(m, t) = e^-t Σ_(i<m) t^i / i!
@@ -210,12 +211,12 @@ def laplace_total_error(scale: float, number: int, alpha: float) -> float:
 def whole_total_error(scale: float, number: int, alpha: float, *, discrete: bool) -> int | None:
     """Smallest integer e with P[|X| > e] <= alpha for a sum X of integer Laplace noises of one scale.
 
-    Input:  scale > 0; how many noises; alpha in (0, 1); discrete: discrete Laplace noises, else real ones that are each
-            rounded to the nearest integer
-    Output: e, or None where the law is too wide for a table of it, and integers hardly differ from real numbers
+    Input:  scale > 0; number of noises; alpha in (0, 1); discrete: True for discrete Laplace noises, False for real
+            noises that are each rounded to the nearest integer
+    Output: e; None if the distribution is too wide to tabulate (rounding to integers then hardly matters)
     Bound:  with a = e^(-1/scale) the characteristic functions of one noise are (1 - a)² / (1 - 2a cos s + a²) and
-            1 - √a + (1 - a)·√a·(cos s - a) / (1 - 2a cos s + a²). The law of the sum is the inverse transform of
-            the n-th power, on a circle so long that what laps over has probability below 1e-12
+            1 - √a + (1 - a)·√a·(cos s - a) / (1 - 2a cos s + a²). The distribution of the sum is the inverse transform
+            of the n-th power, on a circle so long that values beyond it have probability below 1e-12
     Source: textbook
     Errors: none here
 
@@ -227,9 +228,9 @@ def whole_total_error(scale: float, number: int, alpha: float, *, discrete: bool
         return None
     a, cosine = math.exp(-1 / scale), np.cos(2 * math.pi * np.arange(length // 2 + 1) / length)
     below = 1 - 2 * a * cosine + a**2
-    rest = (1 - a) * math.sqrt(a) * (cosine - a) / below
-    one = (1 - a) ** 2 / below if discrete else 1 - math.sqrt(a) + rest
-    law = np.fft.irfft(one**number, length)[: length // 2]
+    fractional = (1 - a) * math.sqrt(a) * (cosine - a) / below
+    single = (1 - a) ** 2 / below if discrete else 1 - math.sqrt(a) + fractional
+    law = np.fft.irfft(single**number, length)[: length // 2]
     within = law[0] + 2 * np.concatenate([[0.0], np.cumsum(law[1:])])
     return int(np.argmax(within >= 1 - alpha + 1e-11))
 
@@ -244,12 +245,12 @@ def normal_error(deviation: float, alpha: float) -> float:
 
 
 def unimodal_error(deviation: float, alpha: float) -> float:
-    """An e with P[|X| > e] <= alpha for any X that is symmetric about 0 with one mode.
+    """An e with P[|X| > e] <= alpha for any X that is symmetric about 0 and has one mode.
 
     Input:  the standard deviation of X (any unit); alpha in (0, 1)
     Output: e (same unit)
     Bound:  P[|X| > k·deviation] is at most 4 / 9k² where k² >= 4/3, and 1 - k/√3 below that. A sum of independent
-            Laplace noises, each times a number, is symmetric with one mode
+            Laplace noises, each multiplied by a constant, is symmetric with one mode
     Source: Gauss 1823, "Theoria combinationis observationum"; Wintner 1938, for sums
     Errors: none here
 

@@ -1,11 +1,11 @@
-"""How much noise a price buys, and how large its error is: the inverses of `privacy`.
+"""The noise that a price requires, and the error that it causes: the inverses of the functions in `loss`.
 
-Every scale, threshold and error is certified and rounded to the safe side: a scale is the smallest float (the largest,
-for a wished error) that surely meets its price. Arguments may be int, float or Fraction and are taken exactly; a price
-that is meant as a decimal is best given as a Fraction.
+Every scale, threshold and error is certified and rounded to the safe side: a scale is the smallest float that provably
+meets its price (or the largest that provably meets an error). Arguments may be int, float or Fraction; a float stands
+for its exact binary value, so pass a Fraction for a price that is meant as a decimal.
 
-The integer laws are named by family: "laplace" and "gaussian" are real noise rounded to the nearest integer,
-"discrete_laplace" is the two-sided geometric law.
+The integer distributions are named by family: "laplace" and "gaussian" are real noise rounded to the nearest integer,
+"discrete_laplace" is the two-sided geometric distribution.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def laplace_scale(l1: Number, epsilon: Number) -> float:
 
 
 def laplace_scale_rho(l1: Number, rho: Number) -> float:
-    """Smallest Laplace scale for ρ (zero-concentrated), for real or rounded noise, not for the discrete law.
+    """Smallest Laplace scale for ρ (zero-concentrated), for real or rounded noise, not for discrete Laplace noise.
 
     Input:  l1, how far one unit moves the answer in L1; rho > 0
     Output: scale, in the units of l1
@@ -101,10 +101,10 @@ def laplace_scale_rho(l1: Number, rho: Number) -> float:
         return epsilon + (-epsilon).expm1()
 
     # Newton's method from above for the convex ε + e^-ε - 1 = ρ; ε ≤ ρ + √2ρ.
-    wanted = float(target)
-    epsilon = wanted + math.sqrt(2 * wanted)
+    aim = float(target)
+    epsilon = aim + math.sqrt(2 * aim)
     for _ in range(60):
-        epsilon -= (epsilon + math.expm1(-epsilon) - wanted) / -math.expm1(-epsilon)
+        epsilon -= (epsilon + math.expm1(-epsilon) - aim) / -math.expm1(-epsilon)
     return smallest_float(lambda scale: scale > 0 and at_most(lambda: charge(scale), target), float(length) / epsilon)
 
 
@@ -124,14 +124,14 @@ def gaussian_scale_rho(l2: Number | None = None, rho: Number = 0, *, l2_squared:
 
 
 def _square(name: str, l2: Number | None, l2_squared: Number | None) -> Fraction:
-    """The square of an L2 sensitivity that is given as it is, or by name as its square."""
+    """The square of an L2 sensitivity; the caller passes either the sensitivity or its square."""
     if (l2 is None) == (l2_squared is None):
         raise InvalidArgument(f"{name}: give the L2 sensitivity, l2=3, or its square, l2_squared=9.")
     return sensitivity("l2", l2) ** 2 if l2 is not None else sensitivity("l2_squared", l2_squared)
 
 
 def rho_within(epsilon: Number, delta: Number) -> Fraction:
-    """Largest ρ, nearly, that implies (ε, δ): the inverse of `privacy.zcdp_to_epsilon`.
+    """Nearly the largest ρ that implies (ε, δ): the inverse of `privacy.zcdp_to_epsilon`.
 
     Input:  epsilon > 0; delta in (0, 1)
     Output: ρ, rounded down
@@ -142,7 +142,7 @@ def rho_within(epsilon: Number, delta: Number) -> Fraction:
     """
     target = _positive_price("epsilon", epsilon)
     low, high = Fraction(0), target
-    while zcdp_to_epsilon(high, delta) <= target:  # where δ is large beside ε, it is above ε
+    while zcdp_to_epsilon(high, delta) <= target:  # If δ is large compared with ε, ρ may be above ε.
         low, high = high, 2 * high
     for _ in range(60):
         middle = (low + high) / 2
@@ -184,7 +184,7 @@ def gaussian_scale(
 
 
 def _smallest_mu(epsilon: float, delta: Fraction) -> float:
-    """Return a μ to start from, below the solution: from the profile's first term alone, and from ε = 0."""
+    """Return a starting value for μ below the solution: from the first term of the profile, and from ε = 0."""
     quantile = normal_quantile(delta)
     root = math.sqrt(quantile * quantile + 2 * epsilon)
     alone = 2 * epsilon / (quantile + root) if quantile > 0 else root - quantile
@@ -199,8 +199,8 @@ def gaussian_scales(
     Input:  the square of each column's L2 sensitivity; each column's share of the price, positive, in any unit;
             epsilon ≥ 0; delta in (0, 1)
     Output: σ of each column, in its own units
-    Bound:  together the columns are one Gaussian with μ² = Σ l2_i²/σ_i². The largest μ² for (ε, δ) is split by share,
-            and each σ_i is rounded up
+    Bound:  together the columns are one Gaussian mechanism with μ² = Σ l2_i²/σ_i². The largest μ² for (ε, δ) is split
+            in proportion to the shares, and each σ_i is rounded up
     Source: Dong, Roth, Su 2019, arXiv:1905.02383, Corollary 2; Balle, Wang 2018, arXiv:1805.06530, Theorem 8
     Errors: InvalidArgument for lists of unequal length, a negative square or a share that is not positive;
             InvalidPrice for a negative ε or a delta outside (0, 1)
@@ -234,8 +234,8 @@ def threshold(delta: Number, groups: int, family: Family, scale: Number, step: i
     Input:  delta in (0, 1); groups that one unit touches; the family and scale of the noise on each group's value, in
             grid units; step, how far one unit moves the value of one group
     Output: T, in grid units
-    Bound:  1 - (1 - P[noise ≥ T - step])^groups ≤ delta: a group that exists only because of the unit has a value of
-            at most `step`, and a noisy value equal to T is kept
+    Bound:  1 - (1 - P[noise ≥ T - step])^groups ≤ delta. A group that only this unit is in has a value of at most
+            `step`; a key whose noisy value equals T is shown
     Source: Wilson et al. 2019, arXiv:1909.01917, Theorem 2
     Errors: InvalidPrice for a delta outside (0, 1); InvalidArgument for groups or step below 1, an unknown family, or a
             scale that is not positive
@@ -254,8 +254,8 @@ def threshold(delta: Number, groups: int, family: Family, scale: Number, step: i
         return _surely(slack)
 
     with precision(96):
-        one = -((-ball(allowed)).log1p() / count).expm1()
-        start = _quantile(family, exact, one)
+        allowed_tail = -((-ball(allowed)).log1p() / count).expm1()
+        start = _quantile(family, exact, allowed_tail)
     return reach + _smallest_integer(enough, start)
 
 
@@ -266,7 +266,7 @@ def _tail(family: str) -> Callable[[Fraction, int], Ball]:
 
 
 def _surely(slack: Callable[[], Ball]) -> bool:
-    """Whether a number is surely at least 0; with many bits undecided, the answer is no."""
+    """Whether a number is provably at least 0. If 8192 bits do not decide, the answer is False."""
     bits = 128
     while bits < 1 << 13:
         with precision(bits):
@@ -289,7 +289,7 @@ def _quantile(family: str, scale: Fraction, tail: Ball) -> int:
 
 
 def _smallest_integer(enough: Callable[[int], bool], start: int) -> int:
-    """Return the smallest integer for which a monotone claim holds, starting near `start`."""
+    """Return the smallest integer for which a monotone condition holds, searching from `start`."""
     step = 1
     if enough(start):
         high, low = start, start - 1
@@ -313,7 +313,7 @@ def noise_error(family: Family, scale: Number, alpha: Number) -> int:
 
     Input:  the family and scale of the noise, in grid units; alpha in (0, 1), the chance of a larger error
     Output: e ≥ 0
-    Bound:  P[|noise| > e] = 2·P[noise ≥ e + 1], since the laws are symmetric integers
+    Bound:  P[|noise| > e] = 2·P[noise ≥ e + 1], since the noise is an integer and symmetric
     Source: the tails in `dpframe.noise.tails`
     Errors: InvalidArgument for an unknown family or a scale not above 0; InvalidPrice for an alpha not in (0, 1)
 
@@ -330,10 +330,10 @@ def rounded_error(family: Family, scale: Number, per: int, alpha: Number) -> int
     """Smallest e with P[|round((t + noise) / per) - round(t / per)| > e] ≤ alpha for every integer t.
 
     Input:  the family and scale of the noise, in grid units; per, an even number of grid units that make 1; alpha
-    Output: e ≥ 0, where numbers are rounded half up after the noise
+    Output: e ≥ 0; noisy numbers are rounded half up to multiples of `per`
     Bound:  with t = n·per + f, -per/2 ≤ f < per/2, the noise is at least e·per + per/2 - f above or at least
-            e·per + per/2 + f + 1 below. These two add up to (2e + 1)·per + 1 for each f, and a tail is convex, so the
-            probability is largest at the ends of f: P[noise ≥ e·per + 1] + P[noise ≥ (e + 1)·per]
+            e·per + per/2 + f + 1 below. These two limits add up to (2e + 1)·per + 1 for each f. A tail probability is
+            convex, so the sum is largest at the ends of f: P[noise ≥ e·per + 1] + P[noise ≥ (e + 1)·per]
     Source: ours
     Errors: as `noise_error`
 
@@ -353,7 +353,7 @@ def rounded_error(family: Family, scale: Number, per: int, alpha: Number) -> int
 def scale_for_error(family: Family, error: Number, alpha: Number) -> float:
     """Largest scale with P[|noise| > error] ≤ alpha.
 
-    Input:  the family; error ≥ 0 in grid units (its whole part counts); alpha in (0, 1)
+    Input:  the family; error ≥ 0 in grid units (only its whole part is used); alpha in (0, 1)
     Output: scale, in grid units
     Bound:  the largest float whose `noise_error` is at most `error`
     Source: the tails in `dpframe.noise.tails`
@@ -369,12 +369,12 @@ def scale_for_error(family: Family, error: Number, alpha: Number) -> float:
         return scale == 0 or _surely(lambda: ball(chance) - 2 * tail(Fraction(scale), reach + 1))
 
     start = _scale_near(family, reach, chance)
-    # The largest float that is within is the one before the smallest that is not.
+    # The largest scale within the error is the float before the smallest scale that is not.
     return math.nextafter(smallest_float(lambda scale: not within(scale), start), 0)
 
 
 def _scale_near(family: str, reach: int, chance: Fraction) -> float:
-    """Return about the scale at which P[|noise| > reach] is this chance."""
+    """Return the approximate scale at which P[|noise| > reach] equals this chance."""
     with precision(96):
         half, log_chance = ball(Fraction(2 * reach + 1, 2)), ball(chance).log()
         if family == "gaussian":

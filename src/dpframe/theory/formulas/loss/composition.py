@@ -1,4 +1,4 @@
-"""What several losses are together: one after the other, for several units, on a sample.
+"""Losses of several mechanisms in sequence, of one mechanism for several units, and of one on a sample.
 
 Every figure is certified in ball arithmetic and rounded up, so a published ε, δ or ρ is never below the truth.
 """
@@ -43,13 +43,13 @@ def basic_composition(losses: Losses) -> tuple[float, float]:
 
 
 def composition_delta(losses: Losses, epsilon: Number) -> float:
-    """δ at this ε of several mechanisms together: the optimal composition of what is known of each.
+    """δ at this ε of several mechanisms together, by the optimal composition of their (ε_i, δ_i).
 
     Input:  pairs (ε_i, δ_i); epsilon ≥ 0 of all together
     Output: δ
     Bound:  1 - (1-δ')·Π(1-δ_i), where δ' is that of independent randomized responses with ε_i, the worst case: the sum
-            over their joint privacy loss ℓ of P[ℓ]·max(0, 1 - e^(ε-ℓ)). Exact while there are at most 4096 values
-            of ℓ (always when the ε_i have few distinct values); else each ε_i is first rounded up to a common grid
+            over their joint privacy loss ℓ of P[ℓ]·max(0, 1 - e^(ε-ℓ)). The sum is exact if ℓ has at most 4096 values
+            (always so if the ε_i have few distinct values); otherwise each ε_i is first rounded up to a common grid
     Source: Kairouz, Oh, Viswanath 2015, arXiv:1311.0776; Murtagh, Vadhan 2016, arXiv:1507.03113, Theorem 1.5
     Errors: InvalidPrice for a negative ε or a δ outside [0, 1]
 
@@ -78,10 +78,12 @@ def composition_epsilon(losses: Losses, delta: Number) -> float:
     pairs, target = _pairs(losses), probability("delta", delta, closed=True)
     survives = math.prod((1 - d for _, d in pairs), start=Fraction(1))
     if target == 1 or 1 - target > survives:
-        raise InvalidPrice(f"delta={delta!r} must be below 1 and at least 1 - Π(1 - δ_i), what the mechanisms use up.")
+        raise InvalidPrice(
+            f"delta={delta!r} must be below 1 and at least 1 - Π(1 - δ_i), the δ that the mechanisms themselves have."
+        )
     with precision(256):
         allowed = ball(1 - (1 - target) / survives)
-        # Between two neighbouring values of ℓ, δ' = P[ℓ > ε] - e^ε·E[e^-ℓ; ℓ > ε]; walk down from the largest.
+        # For ε between two neighbouring values of ℓ, δ' = P[ℓ > ε] - e^ε·E[e^-ℓ; ℓ > ε]. Try the largest values first.
         mass = weighted = ball(0)
         levels = sorted(_loss_atoms([e for e, _ in pairs]), key=lambda atom: atom[0], reverse=True)
         bound = float_up(sum((e for e, _ in pairs), Fraction(0)))
@@ -91,8 +93,8 @@ def composition_epsilon(losses: Losses, delta: Number) -> float:
             mass, weighted = mass + chance, weighted + chance * ball(-level).exp()
             below = max(Fraction(0), levels[place + 1][0]) if place + 1 < len(levels) else Fraction(0)
             if not mass - ball(below).exp() * weighted <= allowed:
-                rest = mass - allowed
-                solved = round_up((rest / weighted).log()) if rest > 0 else bound
+                surplus = mass - allowed
+                solved = round_up((surplus / weighted).log()) if surplus > 0 else bound
                 return max(0.0, min(bound, solved))
         return 0.0
 
@@ -139,11 +141,11 @@ def _loss_atoms(epsilons: Sequence[Fraction], limit: int = 4096) -> list[tuple[F
 
 
 def group_privacy(epsilon: Number, delta: Number, size: int) -> tuple[float, float]:
-    """(ε, δ) for several units at once.
+    """(ε, δ) for a group of several units.
 
-    Input:  (ε, δ) for one unit; size, how many units move together
+    Input:  (ε, δ) for one unit; size, how many units are in the group
     Output: (size·ε, δ·(e^(size·ε) - 1)/(e^ε - 1)), δ at most 1
-    Bound:  the chain of one-unit steps, each paying for the ones before
+    Bound:  a chain of `size` one-unit steps: each step adds δ times e^ε to the power of the steps before it
     Source: Vadhan 2017, "The Complexity of Differential Privacy", Lemma 2.2, with the geometric sum kept
     Errors: InvalidPrice for a negative ε or a δ outside [0, 1]; InvalidArgument for a size below 1
 
@@ -158,9 +160,9 @@ def group_privacy(epsilon: Number, delta: Number, size: int) -> tuple[float, flo
 
 
 def group_privacy_rho(rho: Number, size: int) -> float:
-    """ρ for several units at once.
+    """ρ for a group of several units.
 
-    Input:  ρ for one unit; size, how many units move together
+    Input:  ρ for one unit; size, how many units are in the group
     Output: size²·ρ
     Bound:  the triangle inequality of Rényi divergences
     Source: Bun, Steinke 2016, arXiv:1605.02065, Proposition 1.9
@@ -173,10 +175,10 @@ def group_privacy_rho(rho: Number, size: int) -> float:
 
 
 def amplification_by_sampling(epsilon: Number, delta: Number, sampled: int, total: int) -> tuple[float, float]:
-    """(ε, δ) of a mechanism that sees a uniform sample without replacement.
+    """(ε, δ) of a mechanism that runs on a uniform sample without replacement.
 
     Input:  (ε, δ) of the mechanism under replacement of one unit; sampled units of total
-    Output: (ln(1 + q·(e^ε - 1)), q·δ) with q = sampled/total, for replacement of one unit of the whole
+    Output: (ln(1 + q·(e^ε - 1)), q·δ) with q = sampled/total, for replacement of one unit of the population
     Bound:  a unit outside the sample costs nothing; advanced joint convexity
     Source: Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 9
     Errors: InvalidPrice for a negative ε or a δ outside [0, 1]; InvalidArgument unless 0 ≤ sampled ≤ total, total ≥ 1

@@ -1,7 +1,8 @@
-"""More than ε about Laplace noise: its exact privacy profile, and its Rényi divergence at every order.
+"""Laplace noise beyond ε: its exact privacy profile, and its Rényi divergence at every order.
 
-Two families: real noise, whose rounding to a grid afterwards costs nothing, and discrete noise (two-sided geometric) on
-the integers. Figures are certified and rounded up; arguments may be int, float or Fraction and are taken exactly.
+There are two families: real noise, which may be rounded to a grid afterwards at no cost, and discrete noise (two-sided
+geometric) on the integers. All results are certified and rounded up. Arguments may be int, float or Fraction; a float
+stands for its exact binary value.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ def laplace_delta(epsilon: Number, l1: Number, scale: Number) -> float:
 
     Input:  epsilon ≥ 0; l1, how far the number moves, and the scale, in the same units
     Output: δ
-    Bound:  1 - e^((ε - l1/scale)/2) where ε is below l1/scale, and 0 above: the loss is at least ε for noise below
-            (l1 - ε·scale)/2, and the two masses there are integrals of exponentials
+    Bound:  1 - e^((ε - l1/scale)/2) if ε is below l1/scale, otherwise 0. The privacy loss is at least ε for noise below
+            (l1 - ε·scale)/2, and both probabilities of this event are integrals of exponentials
     Source: Balle, Barthe and Gaboardi 2018, arXiv:1807.01647, theorem 3
     Errors: InvalidPrice for a negative ε; InvalidArgument for a negative l1 or a scale that is not positive
 
@@ -64,8 +65,8 @@ def laplace_renyi(alpha: Number, l1: Number, scale: Number) -> float:
     Input:  alpha > 1; l1, how far the answer moves in L1, and the scale, in the same units
     Output: ε of Rényi privacy at this order
     Bound:  ln(α/(2α-1)·e^((α-1)x) + (α-1)/(2α-1)·e^(-αx))/(α-1) with x = l1/scale. It is convex in x (the logarithm of
-            a sum of exponentials) and 0 at 0, so a vector costs most when one entry moves by all of l1
-    Source: Mironov 2017, arXiv:1702.07476, proposition 6; the step to vectors is ours
+            a sum of exponentials) and 0 at 0, so a vector costs most if one entry changes by all of l1
+    Source: Mironov 2017, arXiv:1702.07476, proposition 6; the argument for vectors is ours
     Errors: InvalidArgument for an order that is not above 1, a negative l1 or a scale that is not positive
 
     >>> round(laplace_renyi(2, 1, 1), 6) == round(math.log(2 / 3 * math.e + 1 / 3 * math.exp(-2)), 6)
@@ -89,7 +90,7 @@ def discrete_laplace_renyi(alpha: Number, l1: int, scale: Number) -> float:
     Output: ε of Rényi privacy at this order
     Bound:  ln(A·e^((α-1)x) + B·e^(-αx))/(α-1) with x = l1/scale, a = e^(-1/scale), r = e^(-(2α-1)/scale), and
             A = (1 - a·r)/((1+a)(1-r)), B = (a - r)/((1+a)(1-r)), which add up to 1: the sum over all integers of
-            p^α·q^(1-α) is three geometric series. As for real noise it is convex in l1, which carries it to vectors
+            p^α·q^(1-α) is three geometric series. It is convex in l1, so it also holds for vectors, as for real noise
     Source: by definition (Mironov 2017, definition 3)
     Errors: InvalidArgument for an order that is not above 1, an l1 that is not whole or a scale that is not positive
 

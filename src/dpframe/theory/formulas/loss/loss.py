@@ -1,7 +1,8 @@
-"""What noise is worth: from a scale to a loss.
+"""The privacy loss (ε, δ or ρ) of noise of a given scale, and conversions between losses.
 
-Every figure is certified in ball arithmetic and rounded up, so a published ε, δ or ρ is never below the truth; it is
-above it by a unit or two in the last place. Arguments may be int, float or Fraction and are taken exactly.
+Every result is certified in ball arithmetic and rounded up. So a published ε, δ or ρ is never below the exact value,
+and above it by one or two units in the last place. Arguments may be int, float or Fraction; a float stands for its
+exact binary value.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def price(name: str, value: Any) -> Fraction:
 
 
 def probability(name: str, value: Any, *, closed: bool = False) -> Fraction:
-    """Return a δ or α in (0, 1), or in [0, 1] where the ends make sense, as an exact number."""
+    """Return a δ or α as an exact number. It must lie in (0, 1), or in [0, 1] if `closed`."""
     exact = price(name, value)
     if exact > 1 or (not closed and exact in (0, 1)):
         raise InvalidPrice(f"{name}={value!r} must lie {'in [0, 1]' if closed else 'strictly between 0 and 1'}.")
@@ -89,9 +90,9 @@ def probability(name: str, value: Any, *, closed: bool = False) -> Fraction:
 
 
 def price_up(x: Fraction) -> float:
-    """Return a rational price as a float: as its decimal where it has a short one, else rounded up.
+    """Return a rational price as the float that prints as exactly this decimal, or rounded up if there is none.
 
-    A price is read as it prints, so the float 0.48 stands for 48/100 exactly.
+    The float 0.48 stands for exactly 48/100, as it prints.
     """
     near = float_up(x)
     for guess in (near, math.nextafter(near, 0)):
@@ -122,8 +123,8 @@ def laplace_rho(l1: Number, scale: Number) -> float:
     """ρ (zero-concentrated) of real or rounded Laplace noise.
 
     Input:  l1, how far one unit moves the answer in L1; scale of the noise, in the same units
-    Output: ρ, below ε·tanh(ε/2), the charge of any other ε-private mechanism
-    Bound:  ε + e^-ε - 1 with ε = l1/scale; a convex function that is 0 at 0, so several columns cost no more together
+    Output: ρ, below ε·tanh(ε/2), the bound for an arbitrary ε-private mechanism
+    Bound:  ε + e^-ε - 1 with ε = l1/scale. This is convex and 0 at 0, so several columns that share l1 cost no more
     Source: Harrison, Manurangsi 2025, arXiv:2510.25746
     Errors: InvalidArgument for a negative l1 or a scale that is not positive
 
@@ -157,7 +158,7 @@ def gaussian_mu(l2_squareds: Sequence[Number], scales: Sequence[Number]) -> floa
 
     Input:  the square of each column's L2 sensitivity, exact; the standard deviation σ of each column's noise
     Output: μ, the L2 sensitivity of all columns in units of their noise
-    Bound:  √Σ l2_i²/σ_i²: dividing each column by its σ makes one spherical Gaussian of all
+    Bound:  √Σ l2_i²/σ_i²: with each column divided by its σ, all columns together have spherical Gaussian noise
     Source: Dong, Roth, Su 2019, arXiv:1905.02383, Corollary 2
     Errors: InvalidArgument for lists of unequal length, a negative square or a scale that is not positive
 
@@ -204,7 +205,7 @@ def gaussian_epsilon(delta: Number, mu: Number) -> float:
 
     Input:  delta in (0, 1); mu, the L2 sensitivity divided by σ (`gaussian_mu`)
     Output: ε
-    Bound:  the solution of `gaussian_delta` = delta, rounded up; 0 where total variation is already within delta
+    Bound:  the solution of `gaussian_delta` = delta, rounded up; 0 if the total variation is at most delta
     Source: Balle, Wang 2018, arXiv:1805.06530, Theorem 8
     Errors: InvalidPrice for a delta outside (0, 1) or a negative μ
 
@@ -231,7 +232,7 @@ def gaussian_epsilon(delta: Number, mu: Number) -> float:
 
 
 def normal_quantile(tail: Fraction) -> float:
-    """Return about the z with P[N ≥ z] = tail."""
+    """Return the approximate z with P[N ≥ z] = tail."""
     with precision(64):
         return float((ball(2 * tail).erfcinv() * ball(2).sqrt()).mid())
 
@@ -240,7 +241,7 @@ def discrete_gaussian_delta(epsilon: Number, sensitivity: int, scale: Number) ->
     """δ at this ε of discrete Gaussian noise on one integer answer.
 
     Input:  epsilon ≥ 0; sensitivity, a positive integer; scale, the parameter σ of the discrete Gaussian
-    Output: δ; above the truth by rounding only, up to scale 4096, and by about 1/σ² of the tails beyond
+    Output: δ; up to scale 4096 only rounding makes it too large, beyond that also about 1/σ² of the tails
     Bound:  P[X > εσ²/Δ - Δ/2] - e^ε·P[X > εσ²/Δ + Δ/2]
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Theorem 7
     Errors: InvalidPrice for a negative ε; InvalidArgument for a sensitivity or scale that is not positive
@@ -262,11 +263,11 @@ def discrete_gaussian_delta(epsilon: Number, sensitivity: int, scale: Number) ->
 def threshold_delta(tail: Number, groups: int) -> float:
     """δ of showing keys by a threshold.
 
-    Input:  tail, the probability that one group's noise lifts it over the threshold; groups that one unit touches
+    Input:  tail, the probability that a group with one unit only reaches the threshold; groups that one unit touches
     Output: δ = 1 - (1 - tail)^groups
-    Bound:  the groups' noises are independent, and all of the unit's own keys stay hidden with (1 - tail)^groups.
-            A value equal to the threshold is kept: with integer noise, threshold T and a unit that moves each group
-            by s, the tail is P[noise ≥ T - s]
+    Bound:  the noises of the groups are independent, so all keys that only this unit has stay hidden with probability
+            (1 - tail)^groups. A value equal to the threshold is shown. So with integer noise, threshold T and a unit
+            that moves each group by s, the tail is P[noise ≥ T - s]
     Source: Wilson et al. 2019, arXiv:1909.01917, Theorem 2; Desfontaines et al. 2020, arXiv:2006.03684
     Errors: InvalidPrice for a tail outside [0, 1]; InvalidArgument for fewer than 0 groups
 
@@ -301,7 +302,7 @@ def pure_to_zcdp(epsilon: Number) -> float:
 
 
 def bounded_range_rho(epsilon: Number) -> float:
-    """ρ of the exponential mechanism, or of any other whose log ratios lie in one interval of length ε.
+    """ρ of the exponential mechanism, or of another mechanism whose log ratios lie in one interval of length ε.
 
     Input:  epsilon ≥ 0
     Output: ρ
@@ -316,7 +317,7 @@ def bounded_range_rho(epsilon: Number) -> float:
 
 
 def permute_and_flip_rho(epsilon: Number) -> float:
-    """ρ of permute-and-flip: that of any ε-private mechanism, not the exponential mechanism's ε²/8.
+    """ρ of permute-and-flip: the bound for any ε-private mechanism; ε²/8 holds for the exponential mechanism only.
 
     Input:  epsilon ≥ 0
     Output: ρ
@@ -335,7 +336,7 @@ def zcdp_to_delta(rho: Number, epsilon: Number) -> float:
 
     Input:  rho ≥ 0; epsilon ≥ 0
     Output: δ
-    Bound:  exp((α-1)(αρ-ε))/(α-1)·(1-1/α)^α, true for each α > 1, at a nearly best α
+    Bound:  exp((α-1)(αρ-ε))/(α-1)·(1-1/α)^α. It holds for each α > 1; a nearly optimal α is used
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Corollary 13
     Errors: InvalidPrice for a negative ρ or ε
 
@@ -360,7 +361,7 @@ def zcdp_to_epsilon(rho: Number, delta: Number) -> float:
 
     Input:  rho ≥ 0; delta in (0, 1)
     Output: ε
-    Bound:  αρ + (ln(1/δ) - ln α)/(α-1) + ln(1-1/α), true for each α > 1, at a nearly best α
+    Bound:  αρ + (ln(1/δ) - ln α)/(α-1) + ln(1-1/α). It holds for each α > 1; a nearly optimal α is used
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Corollary 13 solved for ε
     Errors: InvalidPrice for a negative ρ or a delta outside (0, 1)
 
@@ -381,7 +382,7 @@ def zcdp_to_epsilon(rho: Number, delta: Number) -> float:
 
 
 def _increasing_root(function: Callable[[float], float]) -> float:
-    """Return about the t > 0 at which an increasing function is 0, between e^-60 and e^60."""
+    """Return the approximate t > 0 at which an increasing function is 0, between e^-60 and e^60."""
     low, high = -60.0, 60.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -390,5 +391,5 @@ def _increasing_root(function: Callable[[float], float]) -> float:
 
 
 def _logarithm(x: Fraction) -> float:
-    """Return about ln(x), also where x is below the smallest float."""
+    """Return ln(x) approximately, also for an x below the smallest float."""
     return math.log(x.numerator) - math.log(x.denominator)

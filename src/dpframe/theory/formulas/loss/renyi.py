@@ -1,4 +1,4 @@
-"""From a Rényi loss at every order to (ε, δ), and the Rényi loss of several units at once."""
+"""The (ε, δ) that follows from a Rényi loss at every order, and the Rényi loss for a group of several units."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def renyi_to_delta(curve: Curve, epsilon: Number) -> float:
 
     Input:  curve: order above 1 to ε of Rényi privacy, never below the truth; epsilon ≥ 0
     Output: δ
-    Bound:  exp((α-1)(curve(α)-ε))/(α-1)·(1-1/α)^α, true for each α > 1, at a nearly best α
+    Bound:  exp((α-1)(curve(α)-ε))/(α-1)·(1-1/α)^α. It holds for each α > 1; a nearly optimal α is used
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Proposition 12: the best bound from one order
     Errors: InvalidPrice for a negative ε
 
@@ -36,9 +36,9 @@ def renyi_to_delta(curve: Curve, epsilon: Number) -> float:
     alpha = Fraction(_least(exponent))
     if math.isinf(curve(float(alpha))):
         return 1.0
-    reached = Fraction(curve(float(alpha)))
+    renyi_loss = Fraction(curve(float(alpha)))
     above = ball(alpha - 1)
-    bound = upper(lambda: (above * ball(reached - loss) + ball(alpha) * ball(1 - 1 / alpha).log()).exp() / above)
+    bound = upper(lambda: (above * ball(renyi_loss - loss) + ball(alpha) * ball(1 - 1 / alpha).log()).exp() / above)
     return min(1.0, bound)
 
 
@@ -47,7 +47,7 @@ def renyi_to_epsilon(curve: Curve, delta: Number) -> float:
 
     Input:  curve as in `renyi_to_delta`; delta in (0, 1)
     Output: ε
-    Bound:  curve(α) + (ln(1/δ) - ln α)/(α-1) + ln(1-1/α), true for each α > 1, at a nearly best α
+    Bound:  curve(α) + (ln(1/δ) - ln α)/(α-1) + ln(1-1/α). It holds for each α > 1; a nearly optimal α is used
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Proposition 12, solved for ε
     Errors: InvalidPrice for a delta outside (0, 1)
 
@@ -57,22 +57,22 @@ def renyi_to_epsilon(curve: Curve, delta: Number) -> float:
     target = probability("delta", delta)
     cost = math.log(target.denominator) - math.log(target.numerator)
 
-    def reached(order: float) -> float:
+    def implied(order: float) -> float:
         return curve(order) + (cost - math.log(order)) / (order - 1) + math.log1p(-1 / order)
 
-    alpha = Fraction(_least(reached))
+    alpha = Fraction(_least(implied))
     if math.isinf(curve(float(alpha))):
         return math.inf
-    rest = Fraction(curve(float(alpha)))
+    renyi_loss = Fraction(curve(float(alpha)))
     return upper(
         lambda: (
-            ball(rest) - (ball(target).log() + ball(alpha).log()) / ball(alpha - 1) + ball(1 - 1 / alpha).log()
+            ball(renyi_loss) - (ball(target).log() + ball(alpha).log()) / ball(alpha - 1) + ball(1 - 1 / alpha).log()
         ).nonnegative_part()
     )
 
 
 def _least(function: Callable[[float], float]) -> float:
-    """About the order at which a function is smallest; any order gives a true bound."""
+    """Approximately the order at which a function is smallest. The caller's bound holds at any order."""
     usable = [order for order in _ORDERS if math.isfinite(function(order))]
     if not usable:
         return 2.0
@@ -90,12 +90,13 @@ def _least(function: Callable[[float], float]) -> float:
 
 
 def group_renyi(curve: Curve, alpha: Number, size: int) -> float:
-    """Rényi loss at one order for several units at once.
+    """Rényi loss at one order for a group of several units.
 
-    Input:  curve for one unit, as in `renyi_to_delta`; alpha > 1; size, how many units move together
+    Input:  curve for one unit, as in `renyi_to_delta`; alpha > 1; size, how many units are in the group
     Output: ε of Rényi privacy at alpha
     Bound:  D_α(P‖R) ≤ (α-1/p)/(α-1)·D_{pα}(P‖Q) + D_β(Q‖R) with 1/p + 1/q = 1 and β = q(α-1/p), for each p > 1; here
-            one unit with p = size, then the others. For curve(α) = ρα it gives about size²·ρ·α, as it must
+            the first unit takes p = size, then the rest follow one by one. For curve(α) = ρα the result is about
+            size²·ρ·α, as for zCDP
     Source: Mironov 2017, arXiv:1702.07476, proposition 11 (the weak triangle inequality, by Hölder)
     Errors: none here
 
@@ -103,14 +104,14 @@ def group_renyi(curve: Curve, alpha: Number, size: int) -> float:
     2.0
     """
     order, total = Fraction(alpha), Fraction(0)
-    for left in range(size, 1, -1):
-        p = Fraction(left)
+    for units in range(size, 1, -1):
+        p = Fraction(units)
         total += (order - 1 / p) / (order - 1) * Fraction(curve(_order_up(p * order)))
         order = (order - 1 / p) * p / (p - 1)
     return price_up(total + Fraction(curve(_order_up(order))))
 
 
 def _order_up(order: Fraction) -> float:
-    """A float order that is not below; a Rényi divergence grows with its order."""
+    """The smallest float that is not below an order; a Rényi divergence does not decrease with its order."""
     near = float(order)
     return near if Fraction(near) >= order else math.nextafter(near, math.inf)

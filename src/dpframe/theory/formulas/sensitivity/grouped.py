@@ -1,8 +1,8 @@
 """How far one unit moves the totals of a grouped table: the formulas that every bound in dpframe comes from.
 
-A unit's share of a grouped total is a vector with one entry per group. The limits say that at most `groups` entries
-are not zero, each at most `cell` in size, and all together at most `total`. Everything below follows from these
-three numbers, and from the neighbour relation.
+One unit adds a vector to a grouped total, with one entry per group. The limits say that at most `groups` entries are
+not zero, that each entry is at most `cell` in absolute value, and that the absolute values add up to at most `total`.
+All formulas below follow from these three numbers and from the neighbour relation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Relation = Literal["add-remove", "replace"]
 
 
 def _number(value: Fraction) -> int | float:
-    """An exact rational as the number a person reads: an int when whole, else the next float that is not below it."""
+    """An exact rational number for display: an int if it is whole, otherwise a float that is not below it."""
     if value.denominator == 1:
         return value.numerator
     near = float(value)
@@ -44,9 +44,9 @@ def _number(value: Fraction) -> int | float:
 class Sensitivity:
     """The largest change of one column of totals between neighbouring tables.
 
-    `l0` counts the cells that change, `l1` is the sum of the changes, `l2` their Euclidean length and `linf` the
-    largest of them, the last three in units of the column. Held exactly; `l1`, `l2` and `linf` are read as an int
-    when whole and otherwise as a float that is never below the exact value.
+    `l0` counts the cells that change, `l1` is the sum of the absolute changes, `l2` their Euclidean length and `linf`
+    the largest of them; the last three are in units of the column. The numbers are stored exactly. `l1`, `l2` and
+    `linf` return an int if the number is whole, otherwise a float that is never below the exact value.
 
     >>> Sensitivity.of(l0=3, l1=4, l2_squared=8, linf=2)
     Sensitivity(l0=3, l1=4, l2=2.8284271247461903, linf=2)
@@ -59,7 +59,7 @@ class Sensitivity:
 
     @classmethod
     def of(cls, *, l0: int, l1: Fraction | int, l2_squared: Fraction | int, linf: Fraction | int) -> Sensitivity:
-        """Build from exact numbers; l2 is given by its square, which is rational."""
+        """Build a sensitivity from exact numbers. For l2 pass its square, which is rational."""
         return cls(l0, Fraction(l1), Fraction(l2_squared), Fraction(linf))
 
     @property
@@ -79,7 +79,7 @@ class Sensitivity:
         root_top, root_bottom = math.isqrt(top), math.isqrt(bottom)
         if root_top * root_top == top and root_bottom * root_bottom == bottom:
             return _number(Fraction(root_top, root_bottom))
-        half = (top.bit_length() - bottom.bit_length()) // 2  # the root is about 2^half
+        half = (top.bit_length() - bottom.bit_length()) // 2  # The root is about 2^half.
         near = math.ldexp(math.sqrt(self.l2_squared / Fraction(4) ** half), half)
         while Fraction(near) ** 2 < self.l2_squared:
             near = math.nextafter(near, math.inf)
@@ -88,7 +88,7 @@ class Sensitivity:
         return near
 
     def scaled(self, factor: Fraction | int) -> Sensitivity:
-        """The same change in another unit: l1, l2 and linf times a factor > 0."""
+        """The sensitivity in another unit: l1, l2 and linf are multiplied by a factor > 0."""
         factor = Fraction(factor)
         return Sensitivity(self.l0, self.exact_l1 * factor, self.l2_squared * factor**2, self.exact_linf * factor)
 
@@ -98,10 +98,10 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one unit may have in a grouped table: at most `groups` groups, `rows_per_group` rows in each, `rows` in all.
+    """Limits of one unit in a grouped table: the number of groups, of rows in each group, and of rows in all.
 
-    The three are made consistent at birth: nobody reaches more groups than rows, nor more rows than groups times
-    rows per group. All are counts, at least 1.
+    All three are counts, at least 1. The constructor makes them consistent: `groups` is at most `rows`, and `rows` is
+    at most `groups` times `rows_per_group`.
 
     >>> Contribution(groups=9, rows_per_group=2, rows=4)
     Contribution(groups=4, rows_per_group=2, rows=4)
@@ -129,16 +129,18 @@ def change(
     relation: Relation,
     cells: int | None = None,
 ) -> Sensitivity:
-    """Sensitivity of a vector of totals when one unit's part of it changes.
+    """Sensitivity of a vector of totals to the entries of one unit.
 
-    Input:  groups: entries of one unit that are not zero; cell: the largest absolute entry; total: the largest sum of
-            absolute entries; swing: the largest difference between two units' entries in the same cell; cells: how
-            many cells the table has, None when nobody knows. total, cell and swing in the column's unit
+    Input:  groups: the largest number of entries of one unit that are not zero; cell: the largest absolute entry;
+            total: the largest sum of absolute entries; swing: the largest difference between two units' entries in one
+            cell; cells: how many cells the table has, None if this is not public. total, cell and swing are in the
+            column's unit
     Output: Sensitivity, exact
-    Bound:  add-remove: the change is one unit's vector. So l0 = min(groups, cells), linf = cell, l1 = min(total,
-            l0·cell). replace: it is the difference of two units' vectors, so l0 and total double and an entry moves by
-            at most swing. In both, the sum of squares under Σ|x| ≤ l1 and |x| ≤ linf is convex, hence largest at a
-            vertex: q = ⌊l1/linf⌋ entries at linf and one at the rest r, l2² = q·linf² + r²
+    Bound:  under add-remove the change is one unit's vector, so l0 = min(groups, cells), linf = cell, l1 = min(total,
+            l0·cell). Under replace it is the difference of two units' vectors, so l0 and total double, and an entry
+            changes by at most swing. In both cases the sum of squares is convex, so under Σ|x| ≤ l1 and |x| ≤ linf it
+            is largest at a vertex: q = ⌊l1/linf⌋ entries are linf, one is the remainder r = l1 - q·linf, and
+            l2² = q·linf² + r²
     Source: Desfontaines et al. 2023, arXiv:2307.08616, for l1 and l2 of bounded contributions; the vertex argument
             for all three limits at once is ours
     Errors: none here; the limits are checked at birth
@@ -155,17 +157,18 @@ def change(
     if l1 == 0:
         return Sensitivity.of(l0=0, l1=0, l2_squared=0, linf=0)
     q = l1 // largest
-    rest = l1 - q * largest
-    return Sensitivity.of(l0=l0, l1=l1, l2_squared=q * largest**2 + rest**2, linf=largest)
+    remainder = l1 - q * largest
+    return Sensitivity.of(l0=l0, l1=l1, l2_squared=q * largest**2 + remainder**2, linf=largest)
 
 
 def row_places(limits: Contribution, relation: Relation, cells: int | None = None) -> Sensitivity:
-    """Sensitivity of where a group's rows lie, in any cut of the group into places: what a quantile is chosen from.
+    """Sensitivity of the number of rows per group and place. Places divide a column's range; quantiles depend on them.
 
     Input:  limits of one unit (counts); cells: number of groups in the table, None when unknown
     Output: Sensitivity (rows), exact, of the rows per group and place together
-    Bound:  under add-remove as `row_counts`. Under replace one unit's rows may leave one place of a group and another's
-            come to another place of it: the number of rows need not change at all, and 2·rows_per_group of them moved
+    Bound:  under add-remove as in `row_counts`. Under replace one unit's rows may leave one place of a group and the
+            other unit's rows may enter another place of it. The group's number of rows then need not change, and yet
+            2·rows_per_group of its rows have changed
     Source: `change`
     Errors: none here
 
@@ -184,7 +187,7 @@ def _size(lower: Fraction | int, upper: Fraction | int) -> Fraction:
 
 
 def _width(lower: Fraction | int, upper: Fraction | int) -> Fraction:
-    """Width of an interval stretched to hold 0, which is what an absent unit adds."""
+    """Width of the smallest interval that holds lower, upper and 0; a unit without rows adds 0."""
     return max(Fraction(upper), Fraction(0)) - min(Fraction(lower), Fraction(0))
 
 
@@ -285,13 +288,13 @@ def unit_products(
 def merged(sensitivity: Sensitivity, cells: int | None = None) -> Sensitivity:
     """Sensitivity after cells are added together (a margin, an "other" bucket).
 
-    Input:  sensitivity of the cells; cells: how many there are after
+    Input:  sensitivity of the cells; cells: the number of cells after adding
     Output: Sensitivity (same unit), exact
-    Bound:  all groups of a unit may fall into one merged cell, so there linf = l2 = l1. Which cells are merged may
-            depend on what was released before, as when what a threshold suppressed is added up: given the released
-            keys, the total of all other groups is a fixed question, whichever groups there are; a group that only one
-            of two neighbouring tables has counts 0 in the other. The two releases are composed one after the other (see
-            `partitions.rest_scale` for when the second needs no part of its own)
+    Bound:  all groups of a unit may fall into one merged cell, so linf = l2 = l1. Which cells are merged may depend on
+            what was released before. For example, the groups that a threshold suppressed may be added up: once the keys
+            are released, the total of all other groups is a fixed question, and a group that only one of two
+            neighbouring tables has counts as 0 in the other. The two releases compose sequentially (see
+            `key_selection.rest_scale` for a case in which the second release needs no budget of its own)
     Source: Dwork and Roth 2014, theorem 3.16 and appendix B, for adaptive composition; the bound is the triangle
             inequality
     Errors: none here
@@ -307,10 +310,10 @@ def merged(sensitivity: Sensitivity, cells: int | None = None) -> Sensitivity:
 def one_row_sum(lower: Fraction | int, upper: Fraction | int) -> Sensitivity:
     """Sensitivity of an ungrouped sum when neighbours exchange one row for one row (bounded DP).
 
-    Input:  lower <= upper (column unit); every unit surely has exactly one row, and its value is not missing
+    Input:  lower <= upper (column unit); every unit must have exactly one row, and its value must not be missing
     Output: Sensitivity (column unit), exact; with lower = upper = 1 it is the row count, which cannot change
-    Bound:  one value in [lower, upper] takes the place of another: at most upper - lower
-    Source: Dwork and Roth 2014, section 2; the condition on missing values is what makes it true
+    Bound:  one value in [lower, upper] replaces another, so the sum changes by at most upper - lower
+    Source: Dwork and Roth 2014, section 2; the bound needs the condition that no value is missing
     Errors: none here
 
     >>> one_row_sum(5, 10)

@@ -1,4 +1,4 @@
-"""How far one unit can move totals over several periods, when it is counted in a few periods only."""
+"""How far one unit can move totals over several periods, if it is counted in a limited number of periods."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["period_totals"]
 def period_totals(
     one: Sensitivity, swing: Fraction | int, *, periods: int, size: int, relation: Relation
 ) -> Sensitivity:
-    """Sensitivity of totals over disjoint blocks of periods, each of at most `size` of them.
+    """Sensitivity of totals over disjoint blocks, each of at most `size` periods.
 
-    Input:  one: that of the totals of one period, under "add-remove" (any unit); swing: the largest difference between
-            two units' entries in one total of one period (the same unit); periods: in how many periods a unit is
-            counted at most; relation, of neighbouring histories: all rows of one unit, in whatever periods, are there
-            or not, or are exchanged for another unit's
-    Output: Sensitivity (the same unit), exact, of all blocks and groups together
-    Bound:  In each of its periods a unit moves the totals by a vector with l1(v) at most one.l1 and entries at most
-            one.linf. A block adds up those of its periods, and has at most c = min(periods, size) of the unit's. So
-            over all blocks l1 is at most periods · one.l1, and an entry at most c · one.linf. Under "replace" the
-            change is the difference of two such vectors: l1 is at most twice that, and an entry at most c · swing.
-            Always Σx² <= max|x| · Σ|x|, so l2² <= linf · l1. All three grow at least in proportion to `periods`, and
-            l2² does too. So where the periods of a unit are spread over several series that follow one another, each
-            calibrated for `periods` of them, the losses add up to at most that of one
+    Input:  one: the sensitivity of the totals of one period, under "add-remove" (any unit); swing: the largest
+            difference between two units' entries in one total of one period (same unit); periods: the largest number of
+            periods in which a unit is counted; relation: neighbouring histories differ in all rows of one unit, in any
+            periods, which are present or absent ("add-remove") or exchanged for another unit's ("replace")
+    Output: Sensitivity (same unit), exact, of all blocks and groups together
+    Bound:  in each of its periods a unit moves the totals by a vector v with l1(v) at most one.l1 and entries at most
+            one.linf. A block adds up the vectors of its periods, and at most c = min(periods, size) of them are the
+            unit's. So over all blocks l1 is at most periods · one.l1, and an entry is at most c · one.linf. Under
+            "replace" the change is the difference of two such vectors: l1 is at most twice as much, and an entry at
+            most c · swing. Always Σx² <= max|x| · Σ|x|, so l2² <= linf · l1. l1 and l2² grow at least in proportion to
+            `periods`. Several series may follow one another, each calibrated for `periods` periods of a unit. If a
+            unit's periods are spread over them, the losses therefore add up to at most the loss of one series
     Source: Dwork, Naor, Pitassi, Rothblum 2010, doi:10.1145/1806689.1806787, for one period; the bound for several is
             Hölder's inequality
     Errors: none here; the limits are checked at birth

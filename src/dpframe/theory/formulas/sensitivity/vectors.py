@@ -1,8 +1,8 @@
 """Sensitivity of whole-vector statistics: how far counts, sums, means, variances and histograms move per record.
 
 Distances between datasets come in two kinds. Under `add-remove` a distance counts records that enter or leave
-(symmetric, insert-delete); under `replace` it counts records that change their value (change-one, Hamming). When the
-size is public, d_in additions and removals are ⌊d_in/2⌋ replacements, because as many enter as leave.
+(symmetric, insert-delete). Under `replace` it counts records that change their value (change-one, Hamming). If the size
+is public, equally many records enter and leave, so d_in additions and removals are ⌊d_in/2⌋ replacements.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def replacements(d_in: int, relation: Relation, size: int | None) -> int | None:
-    """How many records at most change their value, when that is all that can happen.
+    """The largest number of records that change their value, if no record can enter or leave.
 
     Input:  d_in: distance (count); size: public number of records, None when it is not public
     Output: count, at most the size; None when records may enter or leave
@@ -60,7 +60,7 @@ def replacements(d_in: int, relation: Relation, size: int | None) -> int | None:
 
 
 def vector_length(d_in: int, relation: Relation, size: int | None) -> Fraction:
-    """Change of the number of records: d_in, or nothing where the size is fixed.
+    """Change of the number of records: d_in, or 0 if the size is public.
 
     >>> vector_length(3, "add-remove", None), vector_length(3, "replace", None)
     (Fraction(3, 1), Fraction(0, 1))
@@ -81,9 +81,9 @@ def total(d_in: int, lower: Fraction, upper: Fraction, relation: Relation, size:
     >>> total(1, Fraction(-3), Fraction(10), "add-remove", None), total(2, Fraction(-3), Fraction(10), "add-remove", 5)
     (Fraction(10, 1), Fraction(13, 1))
     """
-    changed = replacements(d_in, relation, size)
-    if changed is not None:
-        return changed * one_row_sum(lower, upper).exact_l1
+    replaced = replacements(d_in, relation, size)
+    if replaced is not None:
+        return replaced * one_row_sum(lower, upper).exact_l1
     if d_in == 0:
         return Fraction(0)
     limits = Contribution(groups=1, rows_per_group=d_in, rows=d_in)
@@ -106,59 +106,59 @@ def sized_variance(
 
     Input:  as in `total`, with a public size > ddof (counts)
     Output: unit of the values squared, exact
-    Bound:  let d values change and m = size - d stay, with mean μ. The squared deviations are those of the part that
-            stays, plus f = SS_d + (m·d/size)·(mean_d - μ)². f is 0 when the d values equal μ. It is convex in each
-            value and in μ, so it is largest with all at the ends; with μ at one end and j of the d values at the other,
-            f = width²·j(size - j)/size. So the change is at most width²·max_{j <= d} j(size - j)/(size·(size - ddof)),
-            and it is reached
+    Bound:  let d values change and let m = size - d values with mean μ stay. The sum of squared deviations is that of
+            the values that stay, plus f = SS_d + (m·d/size)·(mean_d - μ)². f is 0 if all d values equal μ. It is convex
+            in each value and in μ, so it is largest if all of them are at the ends of the interval. With μ at one end
+            and j of the d values at the other, f = width²·j(size - j)/size. So the change is at most
+            width²·max_{j <= d} j(size - j)/(size·(size - ddof)), and this bound is attained
     Source: the decomposition is Chan, Golub and LeVeque 1983; for d = 1 see D'Orazio, Honaker and King 2015
     Errors: none here
 
     >>> sized_variance(1, Fraction(0), Fraction(10), "replace", 4)
     Fraction(25, 1)
     """
-    changed = replacements(d_in, relation, size) or 0
-    j = min(changed, size // 2)
+    replaced = replacements(d_in, relation, size) or 0
+    j = min(replaced, size // 2)
     return (upper - lower) ** 2 * Fraction(j * (size - j), size * (size - ddof))
 
 
 def cell_counts(d_in: int, relation: Relation, size: int | None, cells: int | None) -> Sensitivity:
-    """Change of the number of records per category, each record being in exactly one cell, or in none.
+    """Change of the number of records per category. Each record is in one cell or in none.
 
-    Input:  d_in (count); size: public number of records or None; cells: number of categories, None when nobody knows
+    Input:  d_in (count); size: public number of records or None; cells: number of categories, None if it is not public
     Output: Sensitivity (records), exact
-    Bound:  a record that enters or leaves moves one cell by 1; one that changes its value moves two. All d_in may meet
-            in the same cells, so linf = d_in, and l2 is d_in (entering) or √2·d_in (changing)
+    Bound:  a record that enters or leaves changes one cell by 1; a record that changes its value changes two cells. All
+            d_in records may be in one cell, so linf = d_in, and l2 is d_in (entering) or √2·d_in (changing)
     Source: `row_counts`, with one unit that owns all the records that differ
     Errors: none here
 
     >>> cell_counts(2, "add-remove", None, 5), cell_counts(2, "replace", None, 5)
     (Sensitivity(l0=2, l1=2, l2=2, linf=2), Sensitivity(l0=4, l1=4, l2=2.8284271247461903, linf=2))
     """
-    changed = replacements(d_in, relation, size)
-    moved = d_in if changed is None else changed
-    if moved == 0:
+    replaced = replacements(d_in, relation, size)
+    differing = d_in if replaced is None else replaced
+    if differing == 0:
         return Sensitivity.of(l0=0, l1=0, l2_squared=0, linf=0)
-    limits = Contribution(groups=moved, rows_per_group=moved, rows=moved)
-    return row_counts(limits, "add-remove" if changed is None else "replace", cells)
+    limits = Contribution(groups=differing, rows_per_group=differing, rows=differing)
+    return row_counts(limits, "add-remove" if replaced is None else "replace", cells)
 
 
 def resized(d_in: int, relation: Relation, size: int | None, length: int) -> int:
-    """Distance, of the same kind, between two datasets that were cut or filled up to `length` records.
+    """Distance, of the kind of d_in, between two datasets after both were cut or filled up to `length` records.
 
     Input:  d_in, and length (counts); size: public number of records before, or None
     Output: count
-    Bound:  the result holds `length` records chosen by an order that does not depend on the others, so each record
-            that enters or leaves replaces at most one; a replacement is two additions and removals. At most all are
-            replaced
+    Bound:  the result has `length` records, chosen by an order that does not depend on the other records. So each
+            record that enters or leaves replaces at most one record; a replacement counts as one addition and one
+            removal. At most all records are replaced
     Source: the order is by a hash of value and multiplicity, as in bottom-k sampling (Cohen and Kaplan 2007)
     Errors: none here
 
     >>> resized(3, "add-remove", None, 10), resized(3, "replace", None, 10), resized(99, "replace", None, 10)
     (6, 3, 10)
     """
-    changed = replacements(d_in, relation, size)
-    replaced = min(d_in if changed is None else changed, length)
+    most = replacements(d_in, relation, size)
+    replaced = min(d_in if most is None else most, length)
     return replaced if relation == "replace" else 2 * replaced
 
 
@@ -167,8 +167,8 @@ def rank_scores(d_in: int, rank: Fraction, relation: Relation, size: int | None)
 
     Input:  d_in (count); rank in [0, 1]; size: public number of records or None
     Output: score units, 1/b of a record
-    Bound:  a record that enters or leaves moves L or U by 1, or neither: max(a, b-a). One that changes moves at most
-            the one up and the other down: a + (b-a) = b
+    Bound:  a record that enters or leaves changes L or U by 1, or neither: at most max(a, b-a). A record that changes
+            its value can increase one of them and decrease the other: at most a + (b-a) = b
     Source: Smith 2011, STOC
     Errors: none here
 
@@ -176,12 +176,12 @@ def rank_scores(d_in: int, rank: Fraction, relation: Relation, size: int | None)
     (6, 8)
     """
     a, b = rank.as_integer_ratio()
-    changed = replacements(d_in, relation, size)
-    return d_in * max(a, b - a) if changed is None else changed * b
+    replaced = replacements(d_in, relation, size)
+    return d_in * max(a, b - a) if replaced is None else replaced * b
 
 
 def tree_length(branching: int, height: int, l1: Fraction) -> Fraction:
-    """L1 change of all nodes of a tree of counts: each of its height + 1 levels changes by at most that of the leaves.
+    """L1 change of all nodes of a tree of counts: each of the height + 1 levels changes by at most l1.
 
     >>> tree_length(2, 3, Fraction(1))
     Fraction(4, 1)
@@ -193,8 +193,9 @@ def tree_square(branching: int, height: int, l2_squared: Fraction) -> Fraction:
     """Square of the L2 change of all nodes of a tree of counts.
 
     Input:  children of a node and levels below the root (counts); square of the L2 change of the leaves
-    Bound:  a node over b^j leaves changes by at most √(b^j) times the length of their changes (Cauchy and Schwarz), and
-            it is reached when all leaves change alike: (1 + b + … + b^height) times the square
+    Bound:  a node over b^j leaves changes by at most √(b^j) times the length of their changes (Cauchy and Schwarz). So
+            the square is at most (1 + b + … + b^height) times that of the leaves; equality holds if all leaves change
+            by one amount
     Source: elementary
     Errors: none here
 
@@ -205,12 +206,12 @@ def tree_square(branching: int, height: int, l2_squared: Fraction) -> Fraction:
 
 
 def joined(d_left: int, d_right: int, max_left: int, max_right: int) -> int:
-    """Rows of a join that change, when each key has at most max_left and max_right rows in the two tables.
+    """Rows of a join that change, if each key has at most max_left rows in the one table and max_right in the other.
 
     Input:  rows that enter or leave on the left and on the right; the limits per key (counts)
     Output: count
-    Bound:  a row that enters pushes out at most one row of its key, so it changes two rows of its table, each of which
-            meets at most as many rows as the other table's limit
+    Bound:  a row that enters pushes out at most one row of its key, so two rows of its table change. Each of them is
+            paired with at most as many rows as the other table's limit allows
     Source: Berghel et al. 2022, arXiv:2212.04133, for joins of truncated tables
     Errors: none here
 
@@ -223,7 +224,8 @@ def joined(d_left: int, d_right: int, max_left: int, max_right: int) -> int:
 def squared_deviations(d_in: int, lower: Fraction, upper: Fraction, relation: Relation, size: int) -> Fraction:
     """Change of the sum of squared deviations from the mean of `size` values in [lower, upper].
 
-    Bound:  that of `sized_variance`, times its divisor: (upper - lower)²·j(size - j)/size, j = min(changed, ⌊size/2⌋)
+    Bound:  the bound of `sized_variance` times its divisor: (upper - lower)²·j(size - j)/size with j = min(number of
+            records that change, ⌊size/2⌋)
 
     >>> squared_deviations(1, Fraction(0), Fraction(10), "replace", 4)
     Fraction(75, 1)
@@ -232,7 +234,7 @@ def squared_deviations(d_in: int, lower: Fraction, upper: Fraction, relation: Re
 
 
 def tight_l1(l0: int, l1: Fraction | Root, linf: Fraction | Root) -> tuple[int, Fraction | Root, Fraction | Root]:
-    """The triple (l0, l1, linf) with nothing larger than the other two allow.
+    """The triple (l0, l1, linf), with l1 and linf reduced to what the other two numbers allow.
 
     Input:  cells that change (count), sum of the changes and the largest one (unit of the cells)
     Output: (l0, min(l1, l0·linf), min(linf, l1)), exact
@@ -249,7 +251,7 @@ def tight_l1(l0: int, l1: Fraction | Root, linf: Fraction | Root) -> tuple[int, 
 
 
 def tight_l2(l0: int, l2: Fraction | Root, linf: Fraction | Root) -> tuple[int, Fraction | Root, Fraction | Root]:
-    """The triple (l0, l2, linf) with nothing larger than the other two allow.
+    """The triple (l0, l2, linf), with l2 and linf reduced to what the other two numbers allow.
 
     Input:  cells that change (count), Euclidean length of the change and the largest one (unit of the cells)
     Output: (l0, min(l2, √l0·linf), min(linf, l2)), exact
@@ -266,12 +268,12 @@ def tight_l2(l0: int, l2: Fraction | Root, linf: Fraction | Root) -> tuple[int, 
 
 
 def lengthened(l2: Fraction | Root, step: Fraction, cells: int) -> Fraction | Root:
-    """L2 distance of two vectors after each of `cells` entries moved by up to step/2 in each vector.
+    """L2 distance of two vectors after rounding moved each of `cells` entries by up to step/2 in each vector.
 
-    Input:  l2 before and the step (unit of the entries); cells (count)
-    Output: l2 + √cells·step (unit of the entries): its square is exact where l2·√cells is rational, and otherwise above
-            the truth by less than 2^-128 of it
-    Bound:  the triangle inequality; the moves are a vector of at most √cells·step
+    Input:  l2 before rounding and the step (unit of the entries); cells (count)
+    Output: l2 + √cells·step (unit of the entries). Its square is exact if l2·√cells is rational, otherwise rounded up
+            by less than 2^-128 of its value
+    Bound:  the triangle inequality; the two vectors of moves differ by at most √cells·step
     Source: elementary
     Errors: none here
 
@@ -285,7 +287,7 @@ def lengthened(l2: Fraction | Root, step: Fraction, cells: int) -> Fraction | Ro
 
 
 def laplace_loss(l1: Fraction | Root, scale: Fraction) -> Fraction:
-    """ε of Laplace noise, as `privacy.laplace_epsilon`, before it is rounded to a float.
+    """ε of Laplace noise as an exact number; `privacy.laplace_epsilon` rounds it to a float.
 
     >>> laplace_loss(Fraction(3), Fraction(10))
     Fraction(3, 10)
@@ -294,7 +296,7 @@ def laplace_loss(l1: Fraction | Root, scale: Fraction) -> Fraction:
 
 
 def gaussian_loss(l2: Fraction | Root, scale: Fraction) -> Fraction:
-    """ρ of Gaussian noise, as `privacy.gaussian_rho`, before it is rounded to a float.
+    """ρ of Gaussian noise as an exact number; `privacy.gaussian_rho` rounds it to a float.
 
     >>> gaussian_loss(Root(Fraction(2)), Fraction(1))
     Fraction(1, 1)
@@ -307,8 +309,8 @@ def response_epsilon(keep: Fraction, choices: int) -> float:
 
     Input:  keep in [1/choices, 1); choices (count, at least 2)
     Output: ε, rounded up
-    Bound:  ln(keep·(choices - 1)/(1 - keep)): the ratio of telling the truth to telling one given other answer. A value
-            outside the choices is answered uniformly, with 1/choices, between these two
+    Bound:  ln(keep·(choices - 1)/(1 - keep)): the log ratio of the probability of the true answer to that of one other
+            answer. A value outside the choices is answered uniformly; its probability 1/choices lies between the two
     Source: Kairouz, Oh and Viswanath 2014, arXiv:1407.1338
     Errors: none here
 

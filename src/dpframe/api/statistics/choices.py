@@ -1,0 +1,275 @@
+"""Quantiles and most frequent values: a value that is chosen among candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any, Unpack
+
+from dpframe.api.arguments import Pair, read_bounds, read_limits, read_name, read_rank, read_share, read_values
+from dpframe.api.query import Query
+from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, Once
+from dpframe.engine import Table_co
+from dpframe.errors import InvalidArgument
+from dpframe.plan import Aggregate, Auto
+from dpframe.plan.statistics import Mode, Quantile
+from dpframe.plan.steps import check_limit
+from dpframe.release import Release
+from dpframe.usage import statistic
+
+__all__ = ["FrameChoices", "GroupChoices", "TableChoices", "max", "median", "min", "mode", "quantile"]
+
+
+@statistic("'wage', 0.9, bounds=(0, 100)", elsewhere="percentile")
+def quantile(column: str, q: float, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+    """The value that a part q of a column's values does not exceed.
+
+    Input:  q in [0, 1], to six decimals; bounds (column unit) as in `sum`
+    Output: column unit, one of 1,024 evenly spaced values between the bounds (every integer or day, where there are
+            fewer); dates, times and durations keep their type; a float where bounds reach beyond 64 bits
+    Bound:  the value is chosen among these candidates, by the numbers of rows below and above each. Permute-and-flip
+            costs what l1 calls for; the exponential mechanism needs a δ or a ρ and costs what l2 calls for. The one
+            with less noise is taken: see `dpframe.theory.formulas.loss.quantile_selection`. Beside the rows of each
+            group there are 8 · scale public rows, spread evenly between the bounds (not for q of 0 and 1). So a group
+            with too few rows gets a value near the part q of the way between its bounds. `release(..., ci=0.95)`
+            spends half of the price on an interval: see `dpframe.theory.formulas.error.quantile_interval`
+    Errors: as in `sum`; InvalidArgument for q
+
+    >>> import polars as pl, dpframe as dp
+    >>> wages = pl.DataFrame({"user": [1, 1, 2], "wage": [3.0, 4.0, 5.0]})
+    >>> frame = wages.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> query = frame.agg(low=dp.quantile("wage", 0.25, bounds=(0, 10)), max_rows=2)
+    >>> 0 <= query.release(epsilon=0.5).value <= 10
+    True
+    """
+    return _quantile(column, read_rank(q), bounds, share, "quantile")
+
+
+@statistic("'wage', bounds=(0, 100)")
+def median(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+    """The middle value: `quantile` at 1/2.
+
+    >>> import polars as pl, dpframe as dp
+    >>> wages = pl.DataFrame({"user": [1, 1, 2], "wage": [3.0, 4.0, 5.0]})
+    >>> frame = wages.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> out = frame.agg(wage=dp.median("wage", bounds=(0, 10)), max_rows=2).release(epsilon=0.5, ci=0.95)
+    >>> out.table.columns
+    ['wage', 'wage_low', 'wage_high']
+    """
+    return _quantile(column, Fraction(1, 2), bounds, share, "median")
+
+
+@statistic("'wage', bounds=(0, 100)")
+def min(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+    """A value that hardly any row is below.
+
+    The smallest value is one person's. The release is a value with few rows below it: as many as the noise can hide,
+    about (scale · ln 1024) rows.
+
+    >>> min("wage").typed
+    "min('wage')"
+    """
+    return _quantile(column, Fraction(0), bounds, share, "min")
+
+
+@statistic("'wage', bounds=(0, 100)")
+def max(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+    """A value that hardly any row is above; see `min`.
+
+    >>> max("wage").typed
+    "max('wage')"
+    """
+    return _quantile(column, Fraction(1), bounds, share, "max")
+
+
+def _quantile(column: str, q: Fraction, bounds: Pair | None, share: float, verb: str) -> Aggregate:
+    name = read_name(column, verb)
+    return Quantile(read_share(share), name, q, read_bounds(bounds, f"{verb}({name!r})"), verb)
+
+
+@statistic("'city', keys=['Bonn', 'Kiel']")
+def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) -> Aggregate:
+    """The most frequent of the listed values of a column.
+
+    Input:  keys: the values to choose from, listed without looking at the data; a column of type Enum or Boolean, and
+            one made by `cut`, brings them. Null counts if it is listed. Rows with other values do not count
+    Output: one of the listed values, in the type that the column has as a key: its own, but text for categories and
+            float for decimals, as everywhere inside the engine
+    Bound:  a choice, scored by the rows that have each value; mechanism and cost are as in `quantile`: see
+            `dpframe.theory.formulas.loss.quantile_selection`
+    Errors: InvalidArgument, UnknownColumn, WrongType, UnboundedContribution where it is asked
+
+    >>> mode("city", keys=["Bonn", "Kiel"]).typed
+    "mode('city')"
+    """
+    name = read_name(column, "mode")
+    return Mode(read_share(share), name, read_values(keys, f"mode({name!r})"))
+
+
+def _top_k(column: str, k: int, keys: Iterable[Any] | None = None) -> Aggregate:
+    """The k most frequent of the listed values. Only `PrivateFrame.top_k` asks this, since the answer has k rows."""
+    name = read_name(column, "top_k")
+    return Mode(Fraction(1), name, read_values(keys, f"top_k({name!r})"), check_limit(k, "k"))
+
+
+def _quantiles(name: str, q: Any, bounds: Pair | None) -> tuple[tuple[str, Aggregate], ...]:
+    """One quantile, or several that are named after column and rank."""
+    if not isinstance(q, (list, tuple)):
+        return ((name, quantile(name, q, bounds)),)
+    if not q or len({read_rank(x) for x in q}) != len(q):
+        raise InvalidArgument(f"quantile({name!r}): q= is a number, or a list of different numbers, from 0 to 1.")
+    return tuple((f"{name}_{x:g}", quantile(name, x, bounds)) for x in q)
+
+
+class FrameChoices(AskedFrame[Table_co]):
+    """Methods of a protected frame: quantiles and most frequent values."""
+
+    __slots__ = ()
+
+    def quantile(
+        self,
+        column: str | None = None,
+        q: float | Sequence[float] = 0.5,
+        bounds: Pair | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query[Table_co]:
+        """One or several quantiles of a column (the only one may be left out); see `dp.quantile`.
+
+        Several are named after the column and the rank: `spend_0.25`, `spend_0.75`.
+        """
+        name = self._only(column, "quantile")
+        return self._query(
+            _quantiles(name, q, bounds), read_limits(max_rows, limits=limits), verb=f"quantile({name!r}, {{limit}})"
+        )
+
+    def median(
+        self,
+        column: str | None = None,
+        bounds: Pair | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query[Table_co]:
+        """Median of a column (the only one may be left out); see `dp.median`."""
+        name = self._only(column, "median")
+        return self._one(name, median(name, bounds), max_rows, limits)
+
+    def min(
+        self,
+        column: str | None = None,
+        bounds: Pair | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query[Table_co]:
+        """A value that hardly any row is below; see `dp.min`."""
+        name = self._only(column, "min")
+        return self._one(name, min(name, bounds), max_rows, limits)
+
+    def max(
+        self,
+        column: str | None = None,
+        bounds: Pair | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query[Table_co]:
+        """A value that hardly any row is above; see `dp.max`."""
+        name = self._only(column, "max")
+        return self._one(name, max(name, bounds), max_rows, limits)
+
+    def mode(
+        self,
+        column: str | None = None,
+        keys: Iterable[Any] | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query[Table_co]:
+        """The most frequent of the listed values of a column (the only one may be left out); see `dp.mode`."""
+        name = self._only(column, "mode")
+        return self._one(name, mode(name, keys), max_rows, limits)
+
+    def top_k(
+        self,
+        column: str,
+        k: int,
+        keys: Iterable[Any] | None = None,
+        *,
+        max_rows: int | None = None,
+        limits: Auto | None = None,
+    ) -> Query[Table_co]:
+        """The k most frequent of the listed values of a column, in order: k rows with `rank` from 1 and the value.
+
+        Input:  k; keys as in `dp.mode`
+        Bound:  k choices, one after the other, each among the values that were not chosen yet, for a k-th of the price;
+                see `dpframe.theory.formulas.loss.quantile_selection.count_scale`
+        Errors: as in `dp.mode`; InvalidArgument for more values than are listed
+        """
+        return self._one(read_name(column, "top_k"), _top_k(column, k, keys), max_rows, limits)
+
+
+class GroupChoices(AskedGroups[Table_co]):
+    """Methods of groups: quantiles and most frequent values, one per group."""
+
+    __slots__ = ()
+
+    def quantile(self, column: str, q: float | Sequence[float] = 0.5, bounds: Pair | None = None) -> Query[Table_co]:
+        """One or several quantiles of a column per group; see `PrivateFrame.quantile`."""
+        return self._query(_quantiles(column, q, bounds))
+
+    def median(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+        """Median of a column per group; see `dp.median`."""
+        return self._query(((column, median(column, bounds)),))
+
+    def min(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+        """A value that hardly any row is below, per group; see `dp.min`."""
+        return self._query(((column, min(column, bounds)),))
+
+    def max(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+        """A value that hardly any row is above, per group; see `dp.max`."""
+        return self._query(((column, max(column, bounds)),))
+
+    def mode(self, column: str, keys: Iterable[Any] | None = None) -> Query[Table_co]:
+        """The most frequent of the listed values of a column per group; see `dp.mode`."""
+        return self._query(((column, mode(column, keys)),))
+
+    def top_k(self, column: str, k: int, keys: Iterable[Any] | None = None) -> Query[Table_co]:
+        """The k most frequent of the listed values per group, k rows each; see `PrivateFrame.top_k`."""
+        return self._query(((column, _top_k(column, k, keys)),))
+
+
+class TableChoices(AskedTable):
+    """Methods of `df.dp`: quantiles and most frequent values, released at once."""
+
+    def quantile(
+        self,
+        column: str | None = None,
+        q: float | Sequence[float] = 0.5,
+        bounds: Pair | None = None,
+        **once: Unpack[Once],
+    ) -> Release:
+        """`PrivateFrame.quantile`, released at once."""
+        return self._once("quantile", column, q, bounds, **once)
+
+    def median(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.median`, released at once."""
+        return self._once("median", column, bounds, **once)
+
+    def min(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.min`, released at once."""
+        return self._once("min", column, bounds, **once)
+
+    def max(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.max`, released at once."""
+        return self._once("max", column, bounds, **once)
+
+    def mode(self, column: str | None = None, keys: Any = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.mode`, released at once."""
+        return self._once("mode", column, keys, **once)
+
+    def top_k(self, column: str, k: int, keys: Any = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.top_k`, released at once."""
+        return self._once("top_k", column, k, keys, **once)

@@ -1,0 +1,123 @@
+"""Counts: of rows, of values, of units and of different values."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from dpframe.api.arguments import read_name, read_share
+from dpframe.api.query import Query
+from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, Once
+from dpframe.engine import Table_co
+from dpframe.plan import Aggregate, Auto
+from dpframe.plan.statistics import Count, CountDistinct, CountUnits
+from dpframe.release import Release
+from dpframe.usage import statistic
+
+__all__ = ["FrameCounts", "GroupCounts", "TableCounts", "count", "count_units", "n_unique"]
+
+
+@statistic("", elsewhere="size len n_rows")
+def count(column: str | None = None, *, share: float = 1) -> Aggregate:
+    """Number of rows, or of the values of a column that are not missing.
+
+    Input:  column, or None for rows; share, the weight of this aggregate when ε is split
+    Output: integer, signed: noise can take it below zero
+    Bound:  see `dpframe.theory.formulas.sensitivity.grouped.row_counts`
+    Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
+
+    >>> import polars as pl, dpframe as dp
+    >>> visits = pl.DataFrame({"user": [1, 1, 2], "spend": [3.0, None, 5.0]})
+    >>> frame = visits.dp(unit="user", budget=dp.Budget(epsilon=1.0))
+    >>> query = frame.agg(rows=dp.count(), values=dp.count("spend"), max_rows=2)
+    >>> query.release(epsilon=0.5).table.columns
+    ['rows', 'values']
+    """
+    return Count(read_share(share), None if column is None else read_name(column, "count"))
+
+
+@statistic("")
+def count_units(*, share: float = 1) -> Aggregate:
+    """Number of distinct units; with `dp.Rows(k)`, which has no identifiers, the number of rows.
+
+    Output: integer, signed
+    Bound:  see `dpframe.theory.formulas.sensitivity.grouped.unit_counts`
+
+    >>> import polars as pl, dpframe as dp
+    >>> frame = pl.DataFrame({"user": [1, 1, 2]}).dp(unit="user")
+    >>> frame.agg(people=dp.count_units()).sensitivity["people"].l1  # no limit on rows is needed
+    1
+    """
+    return CountUnits(read_share(share))
+
+
+@statistic("'city'", elsewhere="nunique count_distinct approx_n_unique")
+def n_unique(column: str, *, share: float = 1) -> Aggregate:
+    """Number of different values of a column that are not missing.
+
+    Output: integer, signed
+    Bound:  of a unit's different values at most max_rows_per_group in a group and max_rows in total count, chosen at
+            random; see `dpframe.theory.formulas.sensitivity.grouped.row_counts`. If many units share values, small
+            limits lose hardly any value; dp.Auto() estimates this privately
+    Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
+
+    >>> n_unique("shop").typed
+    "n_unique('shop')"
+    """
+    return CountDistinct(read_share(share), read_name(column, "n_unique"))
+
+
+class FrameCounts(AskedFrame[Table_co]):
+    """Methods of a protected frame: counts."""
+
+    __slots__ = ()
+
+    def count(
+        self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None
+    ) -> Query[Table_co]:
+        """Number of rows, or of the values of a column that are not missing; see `dp.count`."""
+        return self._one("count" if column is None else column, count(column), max_rows, limits)
+
+    def count_units(self) -> Query[Table_co]:
+        """Number of distinct units; see `dp.count_units`."""
+        return self._one("count_units", count_units(), None)
+
+    def n_unique(
+        self, column: str | None = None, *, max_rows: int | None = None, limits: Auto | None = None
+    ) -> Query[Table_co]:
+        """Number of different values of a column (the only one may be left out); see `dp.n_unique`."""
+        name = self._only(column, "n_unique")
+        return self._one(name, n_unique(name), max_rows, limits)
+
+
+class GroupCounts(AskedGroups[Table_co]):
+    """Methods of groups: counts, one per group."""
+
+    __slots__ = ()
+
+    def count(self, column: str | None = None) -> Query[Table_co]:
+        """Rows per group, or values of a column that are not missing; see `dp.count`."""
+        return self._query((("count" if column is None else column, count(column)),))
+
+    def count_units(self) -> Query[Table_co]:
+        """Distinct units per group; see `dp.count_units`."""
+        return self._query((("count_units", count_units()),))
+
+    def n_unique(self, column: str) -> Query[Table_co]:
+        """Different values of a column per group; see `dp.n_unique`."""
+        return self._query(((column, n_unique(column)),))
+
+
+class TableCounts(AskedTable):
+    """Methods of `df.dp`: counts, released at once."""
+
+    def count(self, column: str | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.count`, released at once: `df.dp.count(unit="user_id", max_rows=20, epsilon=0.1)`."""
+        return self._once("count", column, **once)
+
+    def count_units(self, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.count_units`, released at once."""
+        return self._once("count_units", **once)
+
+    def n_unique(self, column: str | None = None, **once: Unpack[Once]) -> Release:
+        """`PrivateFrame.n_unique`, released at once."""
+        return self._once("n_unique", column, **once)
