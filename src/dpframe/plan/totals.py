@@ -155,7 +155,7 @@ class Total:
 
     @property
     def sums_rows(self) -> bool:
-        """Whether the integers of a unit's rows in a group are added up: all additive totals but plain counts and products."""
+        """Whether the integers of a unit's rows in a group are added up: not for plain counts, and not for products."""
         single = (TotalKind.ROWS, TotalKind.UNITS, TotalKind.INTERACTION, TotalKind.MOMENT)
         return self.additive and self.kind not in single
 

@@ -281,5 +281,6 @@ def _release(
         answer.parts,
         factor=factor,
         covers=question.covers,
+        unit_limits=question.limits,
     )
     return Release(receipt.loss, why, numbers, kind, when, entry)

@@ -17,11 +17,16 @@ _COUNTED = ("rows", "values", "units")  # totals that serve as the number of val
 
 
 def intervals(
-    numbers: Numbers, output: ReleasedColumn, alpha: float, rows: float | None = None
+    numbers: Numbers,
+    output: ReleasedColumn,
+    alpha: float,
+    rows: float | None = None,
+    covers: Covers | None = None,
 ) -> tuple[Floats, Floats]:
     """Intervals that hold each true number of a column with probability 1 - alpha; NaN if there is none.
 
-    Input:  rows: how many values each group has, if the release does not say
+    Input:  rows: how many values each group has, if the release does not say; covers: what they are about, by default
+            what the release covers
     """
     if not estimator_of(output).is_number:
         return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
@@ -29,7 +34,7 @@ def intervals(
     values = _rows_of(numbers, output) if rows is None else np.full(len(value), rows)
     factor = numbers.factor_of(output)
     estimator = estimator_of(output)
-    if numbers.covers is Covers.POPULATION:
+    if (covers or numbers.covers) is Covers.POPULATION:
         low, high = estimator.population(output, numbers.noise, alpha, value, numbers.parts)
         return known(numbers, output, low), known(numbers, output, high)
     low, high = estimator.interval(output, numbers.noise, alpha, value / factor, numbers.parts, values)

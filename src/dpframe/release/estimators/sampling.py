@@ -3,7 +3,8 @@
 The people of a table are taken as a random sample of a large population, each with all their rows. A released total has
 two errors, noise and sampling, and they are independent. The sampling error is a sum over people. So it is about normal
 (central limit theorem), with the variance that `dpframe.plan.moments` explains. This variance is not known; a noisy one
-is. So a tenth of alpha is spent on an upper end of it, and the rest on the error itself.
+is. So something is added to it, such that intervals still hold their number often enough: see
+`dpframe.theory.formulas.error.variance_allowance`.
 
 A value fits the release if noise and a normal error of that deviation together reach its distance from the released
 number with probability at least alpha. Where the variance follows from the value itself, it is that of the value which
@@ -14,7 +15,7 @@ distance from the released mean is added to what people differ by, so that few p
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
@@ -24,11 +25,10 @@ from dpframe.arrays import Floats
 from dpframe.plan import Moment, Product, ReleasedColumn, Total
 from dpframe.release.estimators.base import Interval, Parts
 from dpframe.release.estimators.fieller import Terms, farthest, reaches
-from dpframe.release.pricing import AddsNoise, NoisePlan
+from dpframe.release.pricing import NoisePlan
+from dpframe.theory.formulas.error import variance_allowance
 
 __all__ = ["mean_population", "total_population"]
-
-SPENT = 1 / 10  # of alpha, on the upper end of a variance
 
 
 def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
@@ -38,18 +38,18 @@ def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts
     number, grid = parts[size], total.grid
     least, most = (float(Fraction(end) - grid.centre) for end in output.bounds)
     ratio = np.clip(parts[name] / np.maximum(number, 1.0), least, most)
-    people = np.maximum(number + _reach([(np.ones_like(number), plan.of(count))], alpha * SPENT), 1.0)
+    ones, zeros = np.ones_like(number), np.zeros_like(number)
+    people = np.maximum(_with_allowance(number, [(ones, plan.of(count))], zeros, alpha), 1.0)
     ends = [float(end * grid.step) for end in (grid.lower, grid.upper)]
-    variance, rows = _mean_variance(output, plan, alpha * SPENT, parts, ratio)
+    variance, rows = _mean_variance(output, plan, alpha, parts, ratio)
 
     def fits(mean: Floats) -> NDArray[np.bool_]:
         if variance is None:
             sampled = people * np.maximum((ends[1] - mean) * (mean - ends[0]), 0.0)
         else:
             sampled = variance + (mean - ratio) ** 2 * rows * people
-        terms = [(np.ones_like(mean), plan.of(total)), (np.abs(mean), plan.of(count))]
-        size = np.abs(parts[name] - mean * number)
-        return reaches(size, terms, alpha * (1 - SPENT), np.sqrt(sampled)) | (number < 1)
+        terms = [(ones, plan.of(total)), (np.abs(mean), plan.of(count))]
+        return reaches(np.abs(parts[name] - mean * number), terms, alpha, np.sqrt(sampled)) | (number < 1)
 
     low, high = (np.clip(farthest(fits, ratio, end), least, most) for end in (least, most))
     return low + float(grid.centre), high + float(grid.centre)
@@ -58,7 +58,7 @@ def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts
 def _mean_variance(
     output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts, ratio: Floats
 ) -> tuple[Floats | None, float]:
-    """The upper end of Σ (S - d·N)² over people, None for a rate, and the largest number of rows of a person.
+    """Σ (S - d·N)² over people with its allowance, None for a rate, and the largest number of rows of a person.
 
     It is A - 2d·B + d²·C in the noisy totals that are released; see `dpframe.plan.moments`. Their noises are added with
     the weights that they have in it.
@@ -71,82 +71,74 @@ def _mean_variance(
     number, middle = parts[size], how.tilt * float(total.grid.step) / 2
     rows = how.most_rows * 2.0**how.rows_shift / 2.0**count.fraction
     per_row = float(how.slope * square.unit * Fraction(2**count.fraction, 2**how.rows_shift))
-    d = ratio - middle
+    d, ones = ratio - middle, np.ones_like(ratio)
     value = parts[key] + per_row * number - 2 * d * rows * (parts[name] - middle * number) + d**2 * rows * number
     terms = [
-        (np.ones_like(d), plan.of(square)),
-        (2 * np.abs(d) * rows, plan.of(total)),
-        (np.abs(per_row + d**2 * rows + 2 * d * rows * middle), plan.of(count)),
+        (ones, plan.of(square)),
+        (2 * d * rows, plan.of(total)),
+        (per_row + d**2 * rows + 2 * d * rows * middle, plan.of(count)),
     ]
     if Product.CROSS in moments:
         (cross_key, cross, _), (spread_key, spread, _) = moments[Product.CROSS], moments[Product.ROW_SPREAD]
         value = value + 2 * d * parts[cross_key] - d**2 * parts[spread_key]
-        terms[1:1] = [(2 * np.abs(d), plan.of(cross)), (d**2, plan.of(spread))]
-    return np.maximum(value + _reach(terms, alpha), 0.0), rows
+        terms += [(2 * d, plan.of(cross)), (d**2, plan.of(spread))]
+    return _with_allowance(value, terms, _variance([(ones, plan.of(total)), (ratio, plan.of(count))]), alpha), rows
 
 
 def total_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts) -> Interval:
     """The counts or sums that fit."""
     ((_, total),) = output.totals
-    noise = plan.of(total)
-    variance = _total_variance(output, plan, alpha * SPENT, numbers, parts)
+    noise, variance = plan.of(total), _total_variance(output, plan, alpha, numbers, parts)
     rounding = 0.5 if output.whole and total.fraction else 0.0
-    largest = numbers if variance is None else variance
-    room = noise.error(alpha / 10) + math.sqrt(max(float(np.max(largest, initial=0.0)), 0.0)) + 10.0
-    error = [_farthest_total(noise, variance, numbers, rounding, alpha, side, 20 * room) for side in (-1.0, 1.0)]
-    return numbers - error[0], numbers + error[1]
+    largest = max(float(np.max(numbers if variance is None else variance, initial=0.0)), 0.0)
+    farthest_away = 20 * (noise.error(alpha / 10) + (math.sqrt(largest) + 10.0) * math.sqrt(1 - math.log10(alpha)))
 
-
-def _farthest_total(
-    noise: object, variance: Floats | None, numbers: Floats, rounding: float, alpha: float, side: float, end: float
-) -> Floats:
-    """How far from the released total a total on one side still fits it."""
-
-    def fits(error: Floats) -> NDArray[np.bool_]:
+    def fits(error: Floats, side: float) -> NDArray[np.bool_]:
         sampled = np.maximum(numbers + side * error, 0.0) if variance is None else variance
-        terms: Terms = [(np.ones_like(error), noise)]  # type: ignore[list-item]
-        rest = alpha if variance is None else alpha * (1 - SPENT)
-        return reaches(error - rounding, terms, rest, np.sqrt(sampled))
+        return reaches(error - rounding, [(np.ones_like(error), noise)], alpha, np.sqrt(sampled))
 
-    return farthest(fits, np.zeros_like(numbers), end)
+    low, high = (
+        farthest(lambda error, side=side: fits(error, side), np.zeros_like(numbers), farthest_away)  # type: ignore[misc]
+        for side in (-1.0, 1.0)
+    )
+    return numbers - low, numbers + high
 
 
 def _total_variance(
     output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
 ) -> Floats | None:
-    """The upper end of Σ S² over people; None where it is the total itself, since each person counts as 0 or 1."""
+    """Σ S² over people with its allowance; None where it is the total itself, since each person counts as 0 or 1."""
     if not output.moments:
         return None
-    ((_, total),) = output.totals
-    ((key, moment),) = output.moments
-    how = moment.moment
+    ((_, total),), ((key, moment),) = output.totals, output.moments
+    how, ones = moment.moment, np.ones_like(numbers)
     assert how is not None
-    ones = np.ones_like(numbers)
+    known = _variance([(ones, plan.of(total))])
     if how.product is Product.SQUARE:
-        return np.maximum(parts[key] + _reach([(ones, plan.of(moment))], alpha), 0.0)
+        return _with_allowance(parts[key], [(ones, plan.of(moment))], known, alpha)
     if how.product is Product.ROW_SPREAD:
         most = how.most_rows * 2.0**how.rows_shift / 2.0**total.fraction
     else:
         most = how.most * math.sqrt(moment.unit)
     terms = [(ones, plan.of(moment)), (most * ones, plan.of(total))]
-    return np.maximum(most * numbers - parts[key] + _reach(terms, alpha), 0.0)
+    return _with_allowance(most * numbers - parts[key], terms, known, alpha)
 
 
 def _by_product(output: ReleasedColumn) -> Mapping[Product, tuple[str, Total, Moment]]:
     return {m.moment.product: (name, m, m.moment) for name, m in output.moments if m.moment is not None}
 
 
-def _reach(terms: Sequence[tuple[Floats, object]], alpha: float) -> Floats:
-    """What a weighted sum of noises exceeds with probability at most alpha, on one side."""
-    weighted: Terms = terms  # type: ignore[assignment]
-    end = np.zeros_like(terms[0][0])
-    for weight, noise in weighted:
-        assert isinstance(noise.mechanism, AddsNoise)
-        end = end + weight * noise.error(min(2 * alpha, 0.5) / len(terms))
-    if not end.any():
-        return end
+def _variance(terms: Terms) -> Floats:
+    """The variance of a weighted sum of noises. It is also that of a pair, whose noises have opposite signs once."""
+    return np.asarray(sum((weight * noise.deviation) ** 2 for weight, noise in terms))
 
-    def fits(part: Floats) -> NDArray[np.bool_]:
-        return reaches(part * end, weighted, min(2 * alpha, 0.5))
 
-    return end * np.where(end > 0, farthest(fits, np.zeros_like(end), 1.0), 0.0)
+def _with_allowance(value: Floats, terms: Terms, known: Floats, alpha: float) -> Floats:
+    """A noisy sampling variance with what is added to it; at least 0.
+
+    Input:  the noisy value, with the noises in it and their weights; known: the variance of the noise in the number
+            itself (squares of one unit)
+    """
+    scale = np.sqrt(_variance(terms) / 2)  # that of Laplace noise of this variance
+    ratio = np.divide(known, scale, out=np.full_like(scale, np.inf), where=scale > 0)
+    return np.maximum(value + variance_allowance(ratio, alpha) * scale, 0.0)

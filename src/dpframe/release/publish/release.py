@@ -20,6 +20,7 @@ from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_
 from dpframe.release.answer import Numbers, is_total, known_nonnegative, nonnegative, rounded
 from dpframe.release.estimators import estimator_of
 from dpframe.release.publish.charts import Grouped, grouped_chart, heatmap, margin, read_look
+from dpframe.release.publish.comparisons import Compares
 from dpframe.release.publish.crosstab import laid_out
 from dpframe.release.publish.error_tables import error_table, largest_errors, noise_table
 from dpframe.release.publish.files import check_installed, grid_html, long_html, write_excel, write_parquet
@@ -37,7 +38,7 @@ __all__ = ["Release"]
 
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Shrinks, Hints, Generic[Table_co]):
+class Release(Shrinks, Compares, Hints, Generic[Table_co]):
     """A released table with its cost and its errors.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow; type checkers know

@@ -15,6 +15,9 @@ from dpframe.theory.formulas.error.margins import (
     margin_shares,
     sum_error,
 )
+from dpframe.theory.formulas.error.noisy_variance import (
+    variance_allowance,
+)
 from dpframe.theory.formulas.error.quantile_interval import (
     distances,
     margin,
@@ -63,5 +66,6 @@ __all__ = [
     "shrunk_differences",
     "sum_error",
     "unimodal_error",
+    "variance_allowance",
     "whole_total_error",
 ]
