@@ -23,6 +23,7 @@ __all__ = [
 
 _LONGEST = 2**20
 _APART = 1 + 1e-3  # The smallest ratio of two scales; a scale that is nearer to a smaller one is raised to this ratio.
+_FURTHER = 1 + 1e-2  # where a normal error is beside them: its tails are read from a table
 
 
 def gaussian_sum_reaches(size: Floats, deviations: Sequence[Floats], alpha: float) -> Booleans:
