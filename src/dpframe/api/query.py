@@ -331,7 +331,7 @@ class Query(Hints, Generic[Table_co]):
         budget, question = resolve_budget(self._budget), self._with_ci(ci)._question
         question = question.covering(read_covers(covers))
         if ci is not None:
-            check_ci(ci, question.by, question.outputs, question.layout)
+            check_ci(ci, question.by, question.outputs, question.layout, question.covers)
         price = read_price(budget.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
         if data is not None:

@@ -45,6 +45,11 @@ class Covers(Enum):
         """The words for tables, charts and reports."""
         return "noise only" if self is Covers.NOISE else f"{100 * confidence:g}% interval for the population"
 
+    @property
+    def margins(self) -> str:
+        """What 95% margins of error are about, after these words: of the noise, or also of sampling."""
+        return "of the noise" if self is Covers.NOISE else "for the population, from noise and sampling of people"
+
 
 def read_covers(covers: object) -> Covers:
     """What intervals are to cover, as typed. Errors: InvalidArgument."""

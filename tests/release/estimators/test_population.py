@@ -78,7 +78,7 @@ def _exceeds(change, bound):
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
 def test_no_second_moment_moves_by_more_than_is_claimed(relation, limits):
-    """Neighbouring tables differ in one unit, and totals add up over units: the change is its part, or two parts' difference."""
+    """Totals add up over units: a neighbour's change is the part of one unit, or the difference of two units' parts."""
     query = _population(_frame(relation).group_by("g", keys=["a", "b"], **limits).agg(**AGGREGATES))
     allotments = {name: p.total for p in query._question.read for name in p.names}
     names = [name for name, total in allotments.items() if total.moment is not None]
@@ -225,7 +225,7 @@ def _people(draw):
 
 @pytest.mark.parametrize("options", [{}, {"delta": 1e-5, "noise": "gaussian"}], ids=["laplace", "gaussian"])
 def test_intervals_hold_the_number_of_the_population(options):
-    """With a chance of 0.95 each, fewer than 46 of 60 have a chance below 1e-6. Noise alone holds it far more rarely."""
+    """At a chance of 0.95 each, fewer than 46 of 60 hold it with probability below 1e-6. Noise alone does rarely."""
     mean = dp.mean("x", bounds=(0, 10))
     held = _held(mean, 5.0, _people, {"max_rows": 4}, 60, 4.0, covers="population", **options)
     assert held >= 46

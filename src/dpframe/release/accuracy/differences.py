@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,18 +76,31 @@ class Differences:
 
 
 def _p_values(differences: Differences) -> Floats:
-    ends = [differences.interval(float(alpha)) for alpha in _LEVELS]
-    inside = np.array([np.minimum(-low, high) for low, high in ends])  # above 0 where the interval holds 0
-    p = np.ones(inside.shape[1])
-    for i, column in enumerate(inside.T):
-        holds = np.flatnonzero(column >= 0)
-        last = int(holds[-1]) if len(holds) else -1
-        if last < 0:
-            p[i] = _LEVELS[0]
-        elif last + 1 < len(_LEVELS):
-            part = column[last] / max(column[last] - column[last + 1], 1e-300)
-            p[i] = np.exp(np.log(_LEVELS[last]) + part * np.log(_LEVELS[last + 1] / _LEVELS[last]))
-    return p
+    """For each difference, the place between two levels at which its interval comes to leave 0 out, by bisection."""
+    computed: dict[int, Floats] = {}
+
+    def inside(level: int) -> Floats:
+        """For each difference, how far 0 is inside the interval of a level; below 0 where it is outside."""
+        if level not in computed:
+            low, high = differences.interval(float(_LEVELS[level]))
+            computed[level] = np.minimum(-low, high)
+        return computed[level]
+
+    return np.array([_p_value(lambda level, i=i: float(inside(level)[i])) for i in range(len(differences.first))])
+
+
+def _p_value(inside: Callable[[int], float]) -> float:
+    """The level, read between two of those in the list, up to which 0 is inside."""
+    holds, leaves = -1, len(_LEVELS)
+    while leaves - holds > 1:
+        middle = (holds + leaves) // 2
+        holds, leaves = (middle, leaves) if inside(middle) >= 0 else (holds, middle)
+    if holds < 0:
+        return float(_LEVELS[0])
+    if leaves == len(_LEVELS):
+        return 1.0
+    part = inside(holds) / max(inside(holds) - inside(leaves), 1e-300)
+    return float(_LEVELS[holds] * (_LEVELS[leaves] / _LEVELS[holds]) ** part)
 
 
 def holm(p: Floats) -> Floats:

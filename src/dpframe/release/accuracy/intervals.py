@@ -65,7 +65,7 @@ def with_intervals(numbers: Numbers, alpha: float) -> pl.DataFrame:
             columns.append(output.name)
             continue
         low, high = intervals(numbers, output, alpha)
-        names, whole = low_and_high(output), table.schema[output.name].is_integer()
+        names, whole = low_and_high(output, numbers.covers), table.schema[output.name].is_integer()
         ends = (
             interval_column(output, low, names[0], whole=whole, upper=False),
             interval_column(output, high, names[1], whole=whole, upper=True),

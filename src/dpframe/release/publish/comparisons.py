@@ -30,6 +30,11 @@ class Compares:
     _numbers: Numbers
     _kind: Kind
 
+    @property
+    def covers(self) -> str:
+        """What the intervals of this release are about: "noise" or "population"; see `Query.release`."""
+        return str(self._numbers.covers.value)
+
     def difference(self, first: Any, second: Any, column: str | None = None, alpha: float = 0.05) -> Any:
         """The difference between two groups of this release, with an interval and a p-value; free.
 

@@ -136,7 +136,7 @@ class Release(Shrinks, Compares, Hints, Generic[Table_co]):
         ['city', 'count', 'count_low', 'count_high']
         """
         numbers, confidence = self._numbers, read_ci(ci)
-        check_ci(confidence, numbers.by, numbers.outputs, numbers.layout)
+        check_ci(confidence, numbers.by, numbers.outputs, numbers.layout, numbers.covers)
         return replace(self, _ci=confidence)
 
     # Post-processing
@@ -341,7 +341,7 @@ class Release(Shrinks, Compares, Hints, Generic[Table_co]):
         )
         sentence = f"Released at {escape(str(self.cost))}."
         if len(self._chosen) < len(self._numbers.outputs):
-            sentence += f" In small type: 95% margins of error{escape(likely)}."
+            sentence += f" In small type: 95% margins of error {self._numbers.covers.margins}{escape(likely)}."
         return f"<div class='dpframe'>{self._table_html()}<p>{sentence}{steps}</p></div>"
 
     def plot(
@@ -385,11 +385,11 @@ class Release(Shrinks, Compares, Hints, Generic[Table_co]):
         grid = crosstab(numbers, 0.05)
         if grid is not None:
             signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
-            return heatmap(grid, words, heading, look, signed=signed, parts=parts)
+            return heatmap(grid, words, heading, look, signed=signed, parts=parts, covers=numbers.covers)
         errors = error_table(numbers, 0.05).filter(pl.col("column") == output_shown.name)
         collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
         dtype = numbers.shown.schema[output_shown.name]
-        return grouped_chart(Grouped(numbers.by, errors, dtype, words, rest=collected, sure=sure), heading, look)
+        return grouped_chart(Grouped(numbers.by, errors, dtype, words, collected, sure, numbers.covers), heading, look)
 
     # Files and markup
 

@@ -235,7 +235,9 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         ),
         (
             "Utility",
-            [(("column", "95% margin of error"), errors)] if errors else ["No number was released."],
+            [(("column", f"95% margin of error ({items.get('intervals', 'noise only')})"), errors)]
+            if errors
+            else ["No number was released."],
         ),
         *([("Post-processing", list(items["post_processing"]))] if "post_processing" in items else []),
         ("Bias", [items["bias"]]),

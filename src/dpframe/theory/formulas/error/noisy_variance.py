@@ -12,11 +12,11 @@ from dpframe.arrays import Floats
 
 __all__ = ["variance_allowance"]
 
-_POINTS = 101  # of the law of the noise
-_KNOWN = np.geomspace(1e-3, 1e4, 22)  # known variances that are solved for, in scales
+_EDGES = np.linspace(-8.0, 8.0, 129)  # of the intervals into which the law of the noise is cut, in scales
+_KNOWN = np.concatenate([[1e-9], np.geomspace(1e-3, 1e4, 22)])  # known variances that are solved for, in scales
 _UNKNOWN = np.concatenate([[1e-6], np.geomspace(1e-2, 1e4, 31)])  # sampling variances that are tried, in scales
 _HALVINGS = 16
-_SLACK = 1.002  # of alpha: the mean over the noise is computed from 101 points
+_SLACK = 1.002  # of alpha: the mean over the noise is computed from 130 points
 
 
 def variance_allowance(known: Floats, alpha: float) -> Floats:
@@ -43,23 +43,24 @@ def variance_allowance(known: Floats, alpha: float) -> Floats:
 @cache
 def _solved(alpha: float) -> Floats:
     """The allowance at each of the known variances; it falls as they grow."""
-    levels = (np.arange(_POINTS) + 0.5) / _POINTS
-    noise = np.where(levels < 0.5, np.log(2 * levels), -np.log(2 * (1 - levels)))
     quantile = NormalDist().inv_cdf(1 - alpha / 2)
     low, high = np.zeros(len(_KNOWN)), np.full(len(_KNOWN), 2 * math.log(1 / alpha) + 2)
     most = alpha * _SLACK
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        misses = np.array([_worst_miss(k, c, noise, quantile) for k, c in zip(_KNOWN, middle, strict=True)])
+        misses = np.array([_worst_miss(k, c, quantile) for k, c in zip(_KNOWN, middle, strict=True)])
         low, high = np.where(misses > most, middle, low), np.where(misses > most, high, middle)
     return np.maximum.accumulate(high[::-1])[::-1]
 
 
-def _worst_miss(known: float, allowance: float, noise: Floats, quantile: float) -> float:
+def _worst_miss(known: float, allowance: float, quantile: float) -> float:
     """The largest probability of a miss over the sampling variances that are tried."""
+    noise = np.concatenate([[_EDGES[0] - 1], (_EDGES[1:] + _EDGES[:-1]) / 2, [_EDGES[-1] + 1]])
+    below = np.where(_EDGES < 0, np.exp(-np.abs(_EDGES)) / 2, 1 - np.exp(-np.abs(_EDGES)) / 2)
+    chances = np.diff(below, prepend=0.0, append=1.0)
     used = known + np.maximum(_UNKNOWN[:, None] + noise + allowance, 0.0)
     ratio = np.sqrt(used / (known + _UNKNOWN[:, None]))
-    return float(np.max(np.mean(_two_tails(quantile * ratio), axis=1)))
+    return float(np.max(_two_tails(quantile * ratio) @ chances))
 
 
 _PLACES = np.linspace(0.0, 8.0, 1601)
