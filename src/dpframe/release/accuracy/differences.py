@@ -86,11 +86,15 @@ def _p_values(differences: Differences) -> Floats:
             computed[level] = np.minimum(-low, high)
         return computed[level]
 
-    return np.array([_p_value(lambda level, i=i: float(inside(level)[i])) for i in range(len(differences.first))])
+    return np.array([_p_value(inside, i) for i in range(len(differences.first))])
 
 
-def _p_value(inside: Callable[[int], float]) -> float:
-    """The level, read between two of those in the list, up to which 0 is inside."""
+def _p_value(all_inside: Callable[[int], Floats], i: int) -> float:
+    """The level, read between two of those in the list, up to which 0 is inside the interval of a difference."""
+
+    def inside(level: int) -> float:
+        return float(all_inside(level)[i])
+
     holds, leaves = -1, len(_LEVELS)
     while leaves - holds > 1:
         middle = (holds + leaves) // 2

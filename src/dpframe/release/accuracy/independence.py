@@ -104,7 +104,7 @@ def _statistic(tables: Floats, variance: float) -> Floats:
 def _fitted(weights: Floats, tables: Floats, v: Floats) -> Floats:
     """The numbers u >= 0 of rows with the smallest Σ w·(X - u·v)², for given numbers v of columns."""
     top = (weights * tables * v[:, None, :]).sum(axis=2)
-    return np.maximum(top / np.maximum((weights * v[:, None, :] ** 2).sum(axis=2), _LEAST), 0.0)
+    return np.asarray(np.maximum(top / np.maximum((weights * v[:, None, :] ** 2).sum(axis=2), _LEAST), 0.0))
 
 
 def _drawn_noise(draw: np.random.Generator, noise: Noise, shape: tuple[int, ...]) -> Floats:
