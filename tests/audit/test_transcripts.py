@@ -125,6 +125,11 @@ QUESTIONS = {
     "intervals": lambda f, p: [
         f.group_by("g", keys=KEYS["g"], **LIMITED).agg(m=dp.median("n", (0, 9)), k=dp.count()).release(**p, ci=0.9)
     ],
+    "second moments of people": lambda f, p: [
+        f.group_by("g", keys=KEYS["g"], **LIMITED)
+        .agg(m=dp.mean("x", (0, 5)), s=dp.sum("n", (0, 9)), k=dp.count())
+        .release(**p, covers="population")
+    ],
     "a row for each unit": alone(lambda f: f.per_unit(t=dp.sum("x", bounds=(-3, 9))).mean("t", bounds=dp.Auto())),
     "a batch": batch,
     "parts": parts,
