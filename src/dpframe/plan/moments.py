@@ -20,7 +20,7 @@ from dataclasses import replace
 from enum import Enum
 from fractions import Fraction
 
-from dpframe.errors import UnsupportedOperation
+from dpframe.errors import InvalidBounds, UnsupportedOperation
 from dpframe.plan.grid import ValueGrid
 from dpframe.plan.statistics import Formula, ReleasedColumn
 from dpframe.plan.totals import Moment, Product, Total, TotalKind
@@ -145,7 +145,8 @@ def _moment(
     unit_limits: UnitLimits,
     what: str,
 ) -> Total:
-    """The total of a second moment: an integer for each person and group inside `ends`."""
+    """The total of a second moment: an integer for each person and group inside `ends`. Errors: InvalidBounds."""
+    _check_size(unit, ends, what)
     table = unit_limits.table
     if unit_limits.one_row_each and not (total.column is not None and total.column.domain.nullable):
         bound = maps.one_row_sum(*ends)
@@ -153,6 +154,15 @@ def _moment(
         limits = unit_limits.contribution(what)
         bound = maps.unit_products(limits, *ends, table.relation, unit_limits.cells, most)
     return Total(TotalKind.MOMENT, None, ValueGrid(unit, Fraction(0), *ends), 0, bound, moment=moment)
+
+
+def _check_size(unit: Fraction, ends: tuple[int, int], what: str) -> None:
+    """Errors: InvalidBounds where products of two sums are beyond floats."""
+    if unit < Fraction(1, 10**250) or unit * max(-ends[0], ends[1]) > 10**250:
+        raise InvalidBounds(
+            f"{what}: with covers='population', squares of sums must be within floats. Give bounds between 1e-100 and "
+            "1e100 in size, such as bounds=(0, 100)."
+        )
 
 
 def _row_spread(count: Total, unit_limits: UnitLimits, what: str) -> Total:
@@ -221,5 +231,6 @@ def _of_sum(total: Total, unit_limits: UnitLimits, what: str) -> Total:
     ends = (0, most**2 // 4) if positive else (0, most**2)
     if not per_unit:
         return _moment(moment, total, unit, ends, in_all, unit_limits, what)
+    _check_size(unit, ends, what)
     bound = maps.unit_products(limits, *ends, unit_limits.table.relation, unit_limits.cells)
     return Total(TotalKind.MOMENT, None, ValueGrid(unit, Fraction(0), *ends), 0, bound, moment=moment)

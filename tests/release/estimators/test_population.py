@@ -10,7 +10,7 @@ import pytest
 
 import dpframe as dp
 from dpframe.api.query import Query
-from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
 from dpframe.plan import Covers, Product
 
 VALUES = (-1.0, 3.0, None)
@@ -199,6 +199,15 @@ def test_tables_without_such_intervals_are_refused(query, words):
 def test_rows_of_nobody_in_particular_are_no_sample_of_people():
     with pytest.raises(UnsupportedOperation, match="unit="):
         _frame(unit=dp.Rows(2)).count().release(epsilon=0.5, covers="population")
+
+
+@pytest.mark.parametrize("bounds", [(-1e269, 1e269), (0, 1e-200)])
+def test_squares_beyond_floats_are_refused_before_anything_is_paid(bounds):
+    for aggregate in (dp.sum("x", bounds=bounds), dp.mean("x", bounds=bounds), dp.sum("x", unit_bounds=bounds)):
+        frame = _frame()
+        with pytest.raises(InvalidBounds, match="within floats"):
+            frame.agg(y=aggregate, max_rows=2).release(epsilon=0.5, covers="population")
+        assert frame.budget.spent.epsilon == 0
 
 
 def test_covers_is_one_of_two_words():
