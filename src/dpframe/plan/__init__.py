@@ -33,6 +33,8 @@ from dpframe.plan.fingerprint import (
 from dpframe.plan.grid import (
     FRACTION_BITS,
     Candidates,
+    Moment,
+    Product,
 )
 from dpframe.plan.hints import (
     ACCESSOR,
@@ -75,7 +77,7 @@ from dpframe.plan.question import (
     Question,
 )
 from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
-from dpframe.plan.totals import Moment, Product, Total, TotalKind, is_whole
+from dpframe.plan.totals import Total, TotalKind, is_whole
 from dpframe.plan.types import (
     TIMES,
     Kind,

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from html import escape
 
 from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
+from dpframe.plan.grid import Product
 from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.question import Allotment, Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
-from dpframe.plan.totals import Product, Total, TotalKind
+from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
 
 __all__ = [

@@ -21,9 +21,9 @@ from enum import Enum
 from fractions import Fraction
 
 from dpframe.errors import InvalidBounds, UnsupportedOperation
-from dpframe.plan.grid import ValueGrid
+from dpframe.plan.grid import Moment, Product, ValueGrid
 from dpframe.plan.statistics import Formula, ReleasedColumn
-from dpframe.plan.totals import Moment, Product, Total, TotalKind
+from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import check_choice
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import Contribution

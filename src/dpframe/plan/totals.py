@@ -11,15 +11,13 @@ from typing import Literal
 
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column
-from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, ValueGrid, grid_for
+from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, Moment, ValueGrid, grid_for
 from dpframe.plan.types import TIMES, Kind, Scalar, cast_first, kind, show, ticks
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
 __all__ = [
-    "Moment",
-    "Product",
     "Total",
     "TotalKind",
     "bounds_of",
@@ -59,38 +57,6 @@ class TotalKind(StrEnum):
 
     def __repr__(self) -> str:
         return repr(self.value)
-
-
-class Product(StrEnum):
-    """Which product of a unit's sum x and its rows n a second moment adds up; see `plan.moments`."""
-
-    SQUARE = "square"
-    CROSS = "cross"
-    SPREAD = "spread"
-    ROW_SPREAD = "row_spread"
-
-
-@dataclass(frozen=True)
-class Moment:
-    """How the products of one unit's partials are made, in integers.
-
-    `sums` and `counts` are the keys of the totals whose partials are multiplied. The unit's sum becomes x = ⌊(2·⌊S /
-    2^pre⌋ - tilt·n·2^lift) / 2^shift⌋ in [-most, most], and its rows become n = ⌊N / 2^rows_shift⌋ in [0, most_rows].
-    `slope` is what each n takes away from a square, and `cap` is the largest size of a product for each n.
-    """
-
-    product: Product
-    sums: tuple[object, ...] | None
-    counts: tuple[object, ...] | None
-    pre: int = 0
-    shift: int = 0
-    tilt: int = 0
-    lift: int = 0
-    rows_shift: int = 0
-    most: int = 0
-    most_rows: int = 0
-    slope: int = 0
-    cap: int = 0
 
 
 @dataclass(frozen=True)

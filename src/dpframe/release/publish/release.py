@@ -335,13 +335,11 @@ class Release(Shrinks, Compares, Hints, Generic[Table_co]):
 
     def _repr_html_(self) -> str:
         notes = (*self._from_store, *self._unseen, *self._steps, *self._noisy)
-        steps = "".join(f"<br>{escape(note)}" for note in notes)
-        likely = (
-            f"; those of {', '.join(self._likely)} are likely, release(..., ci=0.95) proves" if self._likely else ""
-        )
-        sentence = f"Released at {escape(str(self.cost))}."
-        if len(self._chosen) < len(self._numbers.outputs):
-            sentence += f" In small type: 95% margins of error {self._numbers.covers.margins}{escape(likely)}."
+        steps, names = "".join(f"<br>{escape(note)}" for note in notes), ", ".join(self._likely)
+        likely = f"; those of {names} are likely, release(..., ci=0.95) proves" if names else ""
+        sentence, numbers = f"Released at {escape(str(self.cost))}.", self._numbers
+        if len(self._chosen) < len(numbers.outputs):
+            sentence += f" In small type: 95% margins of error {numbers.covers.margins}{escape(likely)}."
         return f"<div class='dpframe'>{self._table_html()}<p>{sentence}{steps}</p></div>"
 
     def plot(
@@ -388,8 +386,8 @@ class Release(Shrinks, Compares, Hints, Generic[Table_co]):
             return heatmap(grid, words, heading, look, signed=signed, parts=parts, covers=numbers.covers)
         errors = error_table(numbers, 0.05).filter(pl.col("column") == output_shown.name)
         collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
-        dtype = numbers.shown.schema[output_shown.name]
-        return grouped_chart(Grouped(numbers.by, errors, dtype, words, collected, sure, numbers.covers), heading, look)
+        dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers
+        return grouped_chart(Grouped(numbers.by, errors, dtype, words, collected, sure, covers), heading, look)
 
     # Files and markup
 
