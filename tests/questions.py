@@ -15,6 +15,8 @@ import polars as pl
 
 import dpframe as dp
 from dpframe import engine
+from dpframe.api.query import Query
+from dpframe.plan import Covers
 
 INF, NAN = float("inf"), float("nan")
 DAY, TIME = dt.date, dt.datetime
@@ -310,6 +312,15 @@ AREAS = {
         "moments": lambda f: f.agg(
             max_rows=99, m=dp.mean("x", bounds=(-3, 10)), v=dp.var("a", bounds=(0, 9)), s=dp.std("d", bounds=(-9, 9))
         ),
+        "second moments of people": lambda f: _population(
+            f.group_by("yes", max_groups=2, max_rows_per_group=3, max_rows=4).agg(
+                m=dp.mean("x", bounds=(-3, 10)),
+                n=dp.count(),
+                s=dp.sum("a", bounds=(0, 9)),
+                d=dp.sum("d", bounds=(-9, 9)),
+                u=dp.sum("x", unit_bounds=(-5, 20)),
+            )
+        ),
         "cubes": lambda f: f.agg(
             max_rows=99, x=dp.skew("x", bounds=(-3, 10)), a=dp.skew("a", bounds=(0, 9)), d=dp.skew("d", bounds=(-9, 9))
         ),
@@ -416,6 +427,11 @@ ABSENT = {  # types that an engine does not have at all
     *(("sqlite", "nanoseconds"), ("sqlite", "durations")),
 }
 QUESTIONS = {name: ask for area in AREAS.values() for name, ask in area.items()}
+
+
+def _population(query):
+    """The question with the second moments that intervals for the population need."""
+    return Query(query._question.covering(Covers.POPULATION), query._budget)
 
 
 def exact(query, salt=7):

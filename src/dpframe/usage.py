@@ -57,7 +57,13 @@ PRICED = {
     "tune": "{'max_rows': [1, 10, 100]}, epsilon=0.1",
     "batch_of": "[query, ...], epsilon=0.1",
 }
-RELEASED = {"with_ci": "0.95", "suppress": "below=10", "accuracy": "alpha=0.05"}
+RELEASED = {
+    "with_ci": "0.95",
+    "suppress": "below=10",
+    "accuracy": "alpha=0.05",
+    "difference": "'treated', 'control'",
+    "compare": "reference='control'",
+}
 BUDGET = {"__init__": "epsilon=1.0, delta=1e-6"}
 PLAN = {"plan": "[query, ...], epsilon=0.1"}
 PLANNED = {"release": ""}

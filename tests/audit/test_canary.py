@@ -176,7 +176,17 @@ def shown(query, ears):
         str(out.noise),
     ]
     said += [str(out.table), str(out.accuracy()), str(out.derivation), repr(out.cost), pickle.dumps(out.to_polars())]
+    ears.attempt(lambda: said.extend(_compared(query)))
     return said
+
+
+def _compared(query):
+    """A release whose intervals are about the population, and its groups beside each other, where there are any."""
+    out = query.release(epsilon=1.0, delta=NEVER, covers="population")
+    yield from (repr(out), out._repr_html_(), str(out.report()), str(out.accuracy()))
+    keys = out.to_polars().row(0)[: len(out._numbers.by)]
+    yield str(out.compare(keys))
+    yield repr(out.independence())
 
 
 @pytest.mark.parametrize(

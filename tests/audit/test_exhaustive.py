@@ -18,8 +18,10 @@ import pytest
 
 import dpframe as dp
 from dpframe import engine
+from dpframe.api.query import Query
 from dpframe.budget import account
 from dpframe.errors import DpFrameError
+from dpframe.plan import Covers
 from dpframe.release.answer.draw import margin_totals
 from dpframe.theory.formulas.sensitivity import grouped as sensitivity
 from dpframe.theory.formulas.sensitivity.pairs import paired_l1
@@ -88,6 +90,7 @@ AGGREGATES = {
     "common": dp.mode("i", keys=[-1, 3, 7]),
     "upto": dp.cdf("i", [0, 2], bounds=(-1, 3)),
 }
+POPULATION = ("n", "nv", "units", "s", "narrow", "each", "m")  # those with second moments
 
 
 def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
@@ -105,6 +108,10 @@ def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
         if form == "crosstab":
             keys = {"g": ["x", "y"], "i": [-1, 3]}
             return frame.crosstab("g", "i", keys=keys, margins="measured", **limits)
+        if form == "population":
+            plain = {name: aggregates[name] for name in aggregates if name in POPULATION}
+            query = frame.group_by("g", keys=["x", "y"], **limits).agg(**plain)
+            return Query(query._question.covering(Covers.POPULATION), budget)
         keys = None if form == "found" else ["x", "y"] if relation == "replace" else ["x", "y", "z"]
         return frame.group_by("g", keys=keys, **limits).agg(**aggregates)
     except DpFrameError:
@@ -167,7 +174,7 @@ class Tally:
         return f"{self.questions} questions, {len(self.broken)} violations; reached: {shares}"
 
 
-FORMS = ["listed", "found", "alone", "listed rows", "found rows", "alone rows", "crosstab"]
+FORMS = ["listed", "found", "alone", "listed rows", "found rows", "alone rows", "crosstab", "population"]
 
 
 def drawn(rng, chain, relation):

@@ -215,7 +215,7 @@ CALLS = {
     # Prices
     "release": (
         QUERY.release,
-        {**PRICE, "noise": "laplace", "name": "a name", "refresh": True, "ci": 0.9, "data": "x"},
+        {**PRICE, "noise": "laplace", "name": "a name", "refresh": True, "ci": 0.9, "covers": "noise", "data": "x"},
     ),
     "release after a crash": (QUERY.release, {**PRICE, "name": "another name", "on_pending": "retry"}),
     "release in rho": (NUMBER.release, {"epsilon": 0.1, "rho": None}),
@@ -263,6 +263,8 @@ CALLS = {
     "released.with_ci": (RELEASED.with_ci, {"ci": 0.9}),
     "released.suppress": (RELEASED.suppress, {"below": 3}),
     "released.shrink": (MEANS.shrink, {"column": "m"}),
+    "released.difference": (MEANS.difference, {"first": "a", "second": "b", "column": "m", "alpha": 0.1}),
+    "released.compare": (MEANS.compare, {"reference": "a", "column": "m", "alpha": 0.1}),
     "released.plot": (GROUPED.plot, {"column": "count", **LOOK, "sort": "keys"}),
     # One line
     "one line": (
@@ -317,6 +319,7 @@ LAWFUL = {
     "alpha": lambda v: positive(v) and v < 1,
     "ddof": lambda v: type(v) is int and v in (0, 1),
     "noise": lambda v: v == "laplace",
+    "covers": lambda v: v in ("noise", "population"),
     "limits": lambda v: v is None or type(v).__name__ == "Auto",
     "column": lambda v: v is None or isinstance(v, (str, list, tuple)),
     "name": lambda v: v is None or isinstance(v, str),

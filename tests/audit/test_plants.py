@@ -981,6 +981,20 @@ PLANTS = [
         lambda: claims_broken(),
     ),
     Plant(
+        "a second moment moves by half of what is claimed",
+        sensitivity.unit_products,
+        "size = _size(lower, upper)",
+        "size = _size(lower, upper) / 2",
+        lambda: claims_broken(form="population"),
+    ),
+    Plant(
+        "products of a person's sums and rows are not clipped",
+        limits._product,
+        "product = value * value - rows * moment.slope",
+        "return 3 * value * value",
+        lambda: claims_broken(form="population"),
+    ),
+    Plant(
         "no limit of rows in all",
         limits._row_weights,
         'nw.col("a") > most',

@@ -38,7 +38,8 @@ CLASSES = {
     },
     Batch: {"facts": "cost noise", "pays": "release"},
     dp.Release: {
-        "released": "accuracy ci cost derivation noise nonnegative plot report round shrink suppress table to_arrow "
+        "released": "accuracy ci compare cost covers derivation difference independence noise nonnegative plot report "
+        "round shrink suppress table to_arrow "
         "to_csv to_excel to_html to_latex to_pandas to_parquet to_polars value when with_ci"
     },
     Series: {"facts": "explain reads", "pays": "add", "released": "table total window"},

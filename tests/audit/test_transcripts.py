@@ -132,6 +132,11 @@ QUESTIONS = {
     "a distribution function beside counts": alone(
         lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).agg(c=dp.cdf("n", [2, 5], bounds=(0, 9)), k=dp.count())
     ),
+    "second moments of people": lambda f, p: [
+        f.group_by("g", keys=KEYS["g"], **LIMITED)
+        .agg(m=dp.mean("x", (0, 5)), s=dp.sum("n", (0, 9)), k=dp.count())
+        .release(**p, covers="population")
+    ],
     "a row for each unit": alone(lambda f: f.per_unit(t=dp.sum("x", bounds=(-3, 9))).mean("t", bounds=dp.Auto())),
     "a batch": batch,
     "parts": parts,

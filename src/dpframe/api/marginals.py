@@ -57,6 +57,10 @@ class MarginalsQuery(Query[Table_co]):
             raise UnsupportedOperation(
                 "ci=: the intervals of marginals are in out.accuracy(), out['a', 'b'].accuracy()."
             )
+        if options.get("covers", "noise") != "noise":
+            raise UnsupportedOperation(
+                "covers=: marginals have intervals of their noise alone. Release one table by itself: crosstab(...)."
+            )
         return super().release(*args, **options)  # type: ignore[return-value]
 
 

@@ -17,7 +17,7 @@ from dpframe.api.settings import resolve_budget
 from dpframe.budget import Terms, offered
 from dpframe.engine import Table_co, as_kind
 from dpframe.errors import BudgetRequired, InvalidArgument, InvalidPrice, UnsupportedOperation
-from dpframe.plan import QUERY, Derivation, Hints, Question, check_choice, derivation, real
+from dpframe.plan import QUERY, Derivation, Hints, Question, check_choice, derivation, read_covers, real
 from dpframe.plan.steps import Step, exchanged, rebased, source_of, sources_of
 from dpframe.release import Account, Batch, batch_of, release, tuned
 from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_rows, read_ci
@@ -296,6 +296,7 @@ class Query(Hints, Generic[Table_co]):
         on_pending: str = "refuse",
         data: Any = None,
         ci: float | None = None,
+        covers: str = "noise",
     ) -> Release[Table_co]:
         """Pay, read the rows, draw the noise, and give the table back: the only thing that does any of these.
 
@@ -307,7 +308,10 @@ class Query(Hints, Generic[Table_co]):
                 a name whose release was charged and has no table, since it was killed; data: which rows these are, as
                 in `dpframe.protect`: the name over other rows is refused; ci: with 0.95 each number has the ends of its
                 95% interval beside it, see `Release.with_ci`. Intervals are free, but for quantiles: half of a
-                quantile's price pays for its interval, which then holds whatever the values are
+                quantile's price pays for its interval, which then holds whatever the values are; covers: "noise" for
+                intervals of the number without noise, or "population" for the number of the population that these
+                people are drawn from at random. Counts, sums and means have the second. Where people may have several
+                rows or values other than 0 and 1, a ninth to a fifth of the price pays for how far they differ
         Output: Release; its table is of the kind that was protected
         Bound:  (epsilon, delta) differential privacy for the protected unit; if no mechanism uses δ, it is not charged
         Errors: InvalidPrice, DeltaRequired, BudgetRequired, BudgetExceeded, BudgetMismatch, ReleaseMismatch,
@@ -325,8 +329,9 @@ class Query(Hints, Generic[Table_co]):
         (True, Loss(epsilon=0.5, delta=0.0))
         """
         budget, question = resolve_budget(self._budget), self._with_ci(ci)._question
+        question = question.covering(read_covers(covers))
         if ci is not None:
-            check_ci(ci, question.by, question.outputs, question.layout)
+            check_ci(ci, question.by, question.outputs, question.layout, question.covers)
         price = read_price(budget.terms, epsilon=epsilon, delta=delta, rho=rho, noise=noise)
         check_choice(on_pending, ("refuse", "retry"), "on_pending")
         if data is not None:

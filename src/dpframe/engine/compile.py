@@ -19,6 +19,7 @@ from dpframe.engine.stages import (
     keyed,
     listed_only,
     lower,
+    multiplied,
     partial_bits,
     partials,
     row_integer,
@@ -98,7 +99,9 @@ def compiled(
         main = _totals(weights, groups, {i: (p.units, p.total) for i, p in columns.items()})
     else:
         rows, weights = listed_only(question, rows), None
-        main = _totals(_integers(rows, columns, every=True), groups, {i: (p.rows, p.total) for i, p in columns.items()})
+        names = {p.total.key: p.rows for p in columns.values()}
+        integer_rows = multiplied(_integers(rows, columns, every=True), names, list(columns.values()))
+        main = _totals(integer_rows, groups, {i: (p.rows, p.total) for i, p in columns.items()})
     apart = {}
     for i, total in totals.items():
         if total.kind in (TotalKind.RANKS, TotalKind.TREE):
@@ -116,7 +119,8 @@ def compiled(
 
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:
     """Add to the rows the integer of each additive total. With `every`, a count of rows gets a column of ones too."""
-    integers = [row_integer(p.total).alias(p.rows) for p in columns.values() if p.total.column or every]
+    plain = [p for p in columns.values() if p.total.moment is None]
+    integers = [row_integer(p.total).alias(p.rows) for p in plain if p.total.column or every]
     return rows.with_columns(*integers) if integers else rows
 
 

@@ -33,6 +33,8 @@ from dpframe.plan.fingerprint import (
 from dpframe.plan.grid import (
     FRACTION_BITS,
     Candidates,
+    Moment,
+    Product,
 )
 from dpframe.plan.hints import (
     ACCESSOR,
@@ -63,6 +65,7 @@ from dpframe.plan.marginals import (
     Tables,
     titled,
 )
+from dpframe.plan.moments import Covers, read_covers
 from dpframe.plan.nodes import Call, Literal, Name, Node
 from dpframe.plan.operations import (
     LARGEST_POWER,
@@ -126,6 +129,7 @@ __all__ = [
     "Candidates",
     "Column",
     "ColumnDomain",
+    "Covers",
     "Derivation",
     "Every",
     "Expr",
@@ -140,8 +144,10 @@ __all__ = [
     "Limits",
     "Literal",
     "Marginals",
+    "Moment",
     "Name",
     "Node",
+    "Product",
     "Question",
     "ReleasedColumn",
     "Table",
@@ -177,6 +183,7 @@ __all__ = [
     "output_name",
     "overflows",
     "plain",
+    "read_covers",
     "read_keys",
     "read_other",
     "read_polars",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
+from dpframe.plan.grid import Product
 from dpframe.plan.marginals import Marginals, titled
 from dpframe.plan.question import Allotment, Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
@@ -307,11 +308,21 @@ def _candidates_in_words(total: Total) -> str:
     return f"{total.candidates.count} values from {_value_in_words(first, total)} to {_value_in_words(last, total)}"
 
 
+_PRODUCTS = {
+    Product.SQUARE: "squares of each person's sum",
+    Product.CROSS: "each person's sum, times the rows below the limit",
+    Product.SPREAD: "each person's sum, times its distance from the largest",
+    Product.ROW_SPREAD: "each person's rows, times the rows below the limit",
+}
+
+
 def _made_of(question: Question, total: Total) -> tuple[str, str]:
     if total.kind == TotalKind.INTERACTION:
         return f"rows by {titled(total.among)}, without what its margins say" if total.among else "rows", ""
     if total.kind == TotalKind.KEY_WEIGHTS:
         return f"weights of units, in each of {ROUNDS} rounds", ""
+    if total.moment is not None:
+        return _PRODUCTS[total.moment.product], "for intervals of the population"
     if total.column is None:
         return total.kind, ""
     column = next((n for n, c in question.table.columns.items() if c.id == total.column.id), "")

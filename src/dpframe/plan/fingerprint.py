@@ -22,6 +22,7 @@ from dpframe.errors import UnsupportedOperation, kind_of
 from dpframe.plan.columns import ColumnDomain
 from dpframe.plan.expressions import Expr
 from dpframe.plan.marginals import Marginals
+from dpframe.plan.moments import Covers
 from dpframe.plan.question import Question
 from dpframe.plan.steps import Source, Step, lineage
 
@@ -48,6 +49,7 @@ def described(question: Question) -> dict[str, Json]:
             "layout": _plain(question.layout),
             **({} if question.other is None else {"other": _plain(question.other)}),
             **({} if question.ci is None else {"ci": question.ci}),
+            **({} if question.covers is Covers.NOISE else {"covers": question.covers.value}),
             **(
                 {"workload": [list(question.tables.names(table)) for table in question.workload]}
                 if isinstance(question, Marginals)

@@ -1,9 +1,10 @@
-"""Grids chosen from bounds alone: integers for a column's values, and the candidates of a quantile."""
+"""Grids chosen from bounds alone: integers for values and for products of sums, and the candidates of a quantile."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframe.plan.columns import Bounds
 
-__all__ = ["FRACTION_BITS", "UNIT_GRID", "Candidates", "ValueGrid", "grid_for", "room"]
+__all__ = ["FRACTION_BITS", "UNIT_GRID", "Candidates", "Moment", "Product", "ValueGrid", "grid_for", "room"]
 
 FRACTION_BITS = 20  # bits below the grid step in every total whose rows have weights
 _VALUE_BITS = 24  # for floats: relative steps of 6e-8, far below any noise
@@ -166,3 +167,35 @@ class Candidates:
         beside = 0.501 * self.step + (0.0 if exact else 2 * math.ulp(largest))
         low, high = self.lower + first * self.step - beside, self.lower + last * self.step + beside
         return (np.ceil(low), np.floor(high)) if self.whole else (low, high)
+
+
+class Product(StrEnum):
+    """Which product of a unit's sum x and its rows n a second moment adds up; see `plan.moments`."""
+
+    SQUARE = "square"
+    CROSS = "cross"
+    SPREAD = "spread"
+    ROW_SPREAD = "row_spread"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How the products of one unit's partials are made, in integers.
+
+    `sums` and `counts` are the keys of the totals whose partials are multiplied. The unit's sum becomes x = ⌊(2·⌊S /
+    2^pre⌋ - tilt·n·2^lift) / 2^shift⌋ in [-most, most], and its rows become n = ⌊N / 2^rows_shift⌋ in [0, most_rows].
+    `slope` is what each n takes away from a square, and `cap` is the largest size of a product for each n.
+    """
+
+    product: Product
+    sums: tuple[object, ...] | None
+    counts: tuple[object, ...] | None
+    pre: int = 0
+    shift: int = 0
+    tilt: int = 0
+    lift: int = 0
+    rows_shift: int = 0
+    most: int = 0
+    most_rows: int = 0
+    slope: int = 0
+    cap: int = 0

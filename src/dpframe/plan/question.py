@@ -17,6 +17,7 @@ from typing import Literal
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_names
 from dpframe.plan.keys import Key, Keys
+from dpframe.plan.moments import Covers, share_of, with_moments
 from dpframe.plan.statistics import Aggregate, ReleasedColumn
 from dpframe.plan.steps import Step
 from dpframe.plan.totals import Total, units_total, weights_total
@@ -93,6 +94,7 @@ class Question:
     verb: str = ""  # the call, with a place for limits: "group_by('city', {limit})"
     other: Key | None = None  # the key of the row that collects suppressed groups
     ci: float | None = None  # the confidence of quantiles' intervals, if these are paid for
+    covers: Covers = Covers.NOISE  # what intervals are about; the sampling of people may need second moments
 
     def __post_init__(self) -> None:
         check_names(name for name, _ in self.aggregates)
@@ -238,7 +240,34 @@ class Question:
                     f"The result would have two columns {name!r}; name one of them otherwise: .agg(total_{name}=...) "
                     f"after group_by, or rename({{{name!r}: '{name}_key'}}) before."
                 )
-        return tuple(aggregate.output(name, self.unit_limits) for name, aggregate in self.aggregates)
+        outputs = tuple(aggregate.output(name, self.unit_limits) for name, aggregate in self.aggregates)
+        if self.covers is Covers.NOISE:
+            return outputs
+        self._check_population()
+        pairs = zip(outputs, self.aggregates, strict=True)
+        return tuple(with_moments(output, self.unit_limits, aggregate.typed) for output, (_, aggregate) in pairs)
+
+    def _check_population(self) -> None:
+        """Errors: UnsupportedOperation where no interval for the population is known, with the line to type."""
+        what = "covers='population'"
+        if (self.table.declared or 1) > 1:
+            raise UnsupportedOperation(
+                f"{what}: with dp.Rows({self.table.declared}) nobody can tell which rows are one person's, and people "
+                "are the sample. Protect the table with unit='...'."
+            )
+        if self.undecided or self.table.limits.auto is not None:
+            raise UnsupportedOperation(f"{what}: dp.Auto() cannot choose limits or bounds for it; type them.")
+        if self.other is not None:
+            raise UnsupportedOperation(f"{what}: a person may be in several suppressed groups; leave other= out.")
+        if self.layout.margins or self.layout.measured or self.layout.normalize:
+            raise UnsupportedOperation(
+                f"{what}: margins and parts of a crosstab have intervals of their noise alone; leave margins= and "
+                "normalize= out."
+            )
+
+    def covering(self, covers: Covers) -> Question:
+        """The question with intervals that cover this; refused where no interval for the population is known."""
+        return self if covers is self.covers else replace(self, covers=covers)
 
     @cached_property
     def threshold(self) -> Total | None:
@@ -262,6 +291,10 @@ class Question:
             part = Fraction(1, max(1, sum(total.sensitivity.l0 > 0 for _, total in output.totals)))
             for name, total in output.totals:
                 new = Allotment((name,), total, aggregate.share, columns=part)
+                old = shares.get(total.key)
+                shares[total.key] = new if old is None else old.and_also(new)
+            for name, total in output.moments:
+                new = Allotment((name,), total, aggregate.share * share_of(total), columns=Fraction(0))
                 old = shares.get(total.key)
                 shares[total.key] = new if old is None else old.and_also(new)
         if self.threshold is not None and self.threshold.key not in shares:

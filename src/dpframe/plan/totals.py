@@ -12,7 +12,7 @@ from typing import Literal
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.casts import cast_first
 from dpframe.plan.columns import Auto, Bounds, Column
-from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, ValueGrid, grid_for
+from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, Moment, ValueGrid, grid_for
 from dpframe.plan.types import TIMES, Kind, Scalar, kind, show, ticks
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, key_weights
@@ -55,6 +55,7 @@ class TotalKind(StrEnum):
     MODES = "modes"
     TREE = "tree"
     INTERACTION = "interaction"
+    MOMENT = "moment"
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -104,6 +105,7 @@ class Total:
     collects: bool = False  # it adds up the suppressed groups
     finds: bool = False  # it decides which groups are released, and is not released itself
     among: tuple[str, ...] = ()  # the columns of the interaction, in a release of many marginals
+    moment: Moment | None = None  # how products of partials are made, for a second moment
 
     @property
     def additive(self) -> bool:
@@ -135,14 +137,14 @@ class Total:
 
     @property
     def sums_rows(self) -> bool:
-        """Whether the integers of a unit's rows in a group are added up: all additive totals but plain counts."""
-        counts = (TotalKind.ROWS, TotalKind.UNITS, TotalKind.KEY_WEIGHTS, TotalKind.INTERACTION)
-        return self.additive and self.kind not in counts
+        """Whether the integers of a unit's rows in a group are added up: not for plain counts, and not for products."""
+        single = (TotalKind.ROWS, TotalKind.UNITS, TotalKind.KEY_WEIGHTS, TotalKind.INTERACTION, TotalKind.MOMENT)
+        return self.additive and self.kind not in single
 
     @property
     def weighs_rows(self) -> bool:
         """Whether the limits on rows weigh each row, so that it needs the weight of a unit's rows in a group."""
-        return not self.of_units and not self.of_different_values
+        return not self.of_units and not self.of_different_values and self.moment is None
 
     @property
     def computed(self) -> ComputedTerm | None:
@@ -177,7 +179,7 @@ class Total:
     def key(self) -> tuple[object, ...]:
         """Two totals with the same key are the same total, and are paid for once."""
         column = self.column.id if self.column else None
-        part = (self.merged, self.collects, self.finds, self.among)
+        part = (self.merged, self.collects, self.finds, self.among, self.moment)
         return (self.kind, column, self.grid, self.about, self.choice, part)
 
     @property

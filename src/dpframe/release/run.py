@@ -17,7 +17,7 @@ from dpframe import engine
 from dpframe.budget import Loss, Receipt, Stored, Terms
 from dpframe.errors import BudgetMismatch, UnsupportedOperation
 from dpframe.noise import bits
-from dpframe.plan import Derivation, Marginals, Question, asked, derivation, described, unit_words
+from dpframe.plan import Covers, Derivation, Marginals, Question, asked, derivation, described, unit_words
 from dpframe.plan.steps import source_of, sources_of
 from dpframe.release.answer import Numbers, drawn_table, is_scaled, keys_in_rounds, scaled
 from dpframe.release.auto import check_choice, choose, restored
@@ -182,7 +182,7 @@ def _answer_all(
     reasons = [derivation(question) for (question, _), _, _ in results]
     about = {"name": name, "drawn": dt.datetime.now(dt.UTC).isoformat(), "batch": len(questions)}
     statements = [
-        {**_statement(pair, why, account, receipt, about), **choice}
+        {**_statement(pair, why, account, receipt, about), **_covered(pair[0]), **choice}
         for (pair, _, choice), why in zip(results, reasons, strict=True)
     ]
     return [pair for pair, _, _ in results], [answer for _, answer, _ in results], reasons, statements
@@ -264,6 +264,11 @@ def _statement(
     return statement(why, question.table.relation, unit, noise, receipt.loss, budget, **about)
 
 
+def _covered(question: Question) -> dict[str, str]:
+    """What the intervals are about, where that is more than the noise."""
+    return {} if question.covers is Covers.NOISE else {"intervals": question.covers.label(0.95)}
+
+
 def _release(
     pair: PricedQuestion, why: Derivation, answer: Answer, receipt: Receipt, entry: Mapping[str, Any]
 ) -> Release | MarginalsRelease:
@@ -275,6 +280,14 @@ def _release(
         return MarginalsRelease(receipt.loss, why, question.tables, keys, plan, answer.long, kind, when, entry)
     factor = entry.get("chosen", {}).get("scaled", 1.0)
     numbers = Numbers(
-        answer.long, question.row_names, question.outputs, plan, question.layout, answer.parts, factor=factor
+        answer.long,
+        question.row_names,
+        question.outputs,
+        plan,
+        question.layout,
+        answer.parts,
+        factor=factor,
+        covers=question.covers,
+        unit_limits=question.limits,
     )
     return Release(receipt.loss, why, numbers, kind, when, entry)

@@ -107,6 +107,7 @@ class _Price(TypedDict, total=False):
     refresh: bool
     on_pending: str
     ci: float
+    covers: str
 
 
 class Once(_Whose, _Price, total=False):

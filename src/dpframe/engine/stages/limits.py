@@ -25,17 +25,17 @@ product of integers here is below 2^63. Where a product would need more bits, th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import narwhals as nw
 
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.stages.values import to_float
-from dpframe.plan import FRACTION_BITS, Limits, Total, TotalKind
+from dpframe.plan import FRACTION_BITS, Limits, Moment, Product, Total, TotalKind
 from dpframe.theory.formulas.sensitivity import Contribution
 
-__all__ = ["Partial", "distinct", "enforced", "partial_bits", "partials", "sifted", "spread"]
+__all__ = ["Partial", "distinct", "enforced", "multiplied", "partial_bits", "partials", "sifted", "spread"]
 
 _BLOCKS = 8
 
@@ -80,7 +80,9 @@ def enforced(
         frame = frame.with_columns(nw.col("n").clip(0, _rows_per_group(limits)).alias("c"))
         frame = _row_weights(frame, units, limits)
     engine = backend_of(frame)
-    return frame.with_columns(*(_partial(engine, p).alias(p.units) for p in columns)) if columns else frame
+    plain = [p for p in columns if p.total.moment is None]
+    frame = frame.with_columns(*(_partial(engine, p).alias(p.units) for p in plain)) if plain else frame
+    return multiplied(frame, {p.total.key: p.units for p in columns}, columns)
 
 
 def _preferred(frame: Frame, units: Sequence[str], groups: Sequence[str], salt: int, alone: bool) -> Frame:
@@ -191,6 +193,49 @@ def _partial(engine: Backend, p: Partial) -> nw.Expr:
     low = nw.col("w") * min(grid.lower, 0)
     high = nw.col("w") * max(grid.upper, 0)
     return nw.max_horizontal(nw.min_horizontal(share, high), low)
+
+
+def multiplied(frame: Frame, names: Mapping[tuple[object, ...], str], columns: Sequence[Partial]) -> Frame:
+    """Add the products of a unit's partials, for second moments, under the names of their totals.
+
+    Input:  partials, one row per unit and group; names: the column of each total, by its key
+    Bound:  no integer wraps: the factors are below 2^25 when they are multiplied. Each product is clipped last, to the
+            range that its sensitivity was computed from, so the bound does not rest on the arithmetic before it
+    """
+    engine = backend_of(frame)
+    products = [
+        _product(engine, p.total.moment, names).alias(names[p.total.key]) for p in columns if p.total.moment is not None
+    ]
+    return frame.with_columns(*products) if products else frame
+
+
+def _product(engine: Backend, moment: Moment, names: Mapping[tuple[object, ...], str]) -> nw.Expr:
+    """One product of a unit's sum and rows; see `dpframe.plan.Moment`."""
+    if moment.counts is None:
+        rows = None
+    else:
+        exact_rows = nw.col(names[moment.counts]).cast(nw.Int64)
+        rows = engine.quotient(exact_rows, 2**moment.rows_shift).clip(0, moment.most_rows)
+    if moment.product is Product.ROW_SPREAD:
+        assert rows is not None
+        return (rows * (moment.most_rows - rows)).clip(0, moment.most_rows**2 // 4)
+    assert moment.sums is not None
+    sums = nw.col(names[moment.sums]).cast(nw.Int64)
+    twice = (engine.quotient(sums, 2**moment.pre) if moment.pre else sums) * 2
+    if moment.tilt:
+        twice = twice - exact_rows * (moment.tilt * 2**moment.lift)
+    value = engine.quotient(twice, 2**moment.shift).clip(-moment.most, moment.most)
+    if moment.product is Product.SPREAD:
+        value = value.clip(0, moment.most)
+        return (value * (moment.most - value)).clip(0, moment.most**2 // 4)
+    if rows is None:
+        return (value * value).clip(0, moment.most**2)
+    if moment.product is Product.SQUARE:
+        product = value * value - rows * moment.slope
+    else:
+        largest = -(-moment.most * moment.most_rows // 4)
+        product = (value * (moment.most_rows - rows)).clip(-largest, largest)
+    return nw.max_horizontal(nw.min_horizontal(product, rows * moment.cap), rows * -moment.cap)
 
 
 def partial_bits(total: Total) -> int:

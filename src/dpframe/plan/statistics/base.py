@@ -56,6 +56,7 @@ class ReleasedColumn:
     ddof: int = 0
     dtype: DType | None = None
     ticks: int = 1
+    moments: tuple[tuple[str, Total], ...] = ()  # second moments, where the sampling of people is covered
     rank: Fraction | None = None
     point: float | None = None
 

@@ -5,7 +5,22 @@ bounds remove are not in the error. The error of each statistic is in `release.e
 """
 
 from dpframe.release.accuracy.arguments import check_alpha, check_column, check_rows
+from dpframe.release.accuracy.differences import Differences, holm
+from dpframe.release.accuracy.independence import Independence, independence
 from dpframe.release.accuracy.interval_columns import check_ci, read_ci
 from dpframe.release.accuracy.intervals import intervals, known, with_intervals
 
-__all__ = ["check_alpha", "check_ci", "check_column", "check_rows", "intervals", "known", "read_ci", "with_intervals"]
+__all__ = [
+    "Differences",
+    "Independence",
+    "check_alpha",
+    "check_ci",
+    "check_column",
+    "check_rows",
+    "holm",
+    "independence",
+    "intervals",
+    "known",
+    "read_ci",
+    "with_intervals",
+]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpframe.engine import polars_dtype
 from dpframe.errors import InvalidArgument, UnsupportedOperation
-from dpframe.plan import Layout, ReleasedColumn, real
+from dpframe.plan import Covers, Layout, ReleasedColumn, real
 from dpframe.release.estimators import estimator_of, in_ticks
 
 __all__ = ["check_ci", "interval_column", "low_and_high", "read_ci"]
@@ -19,8 +19,10 @@ _EXACT = 2.0**53  # up to here every integer is a float
 _LARGEST = 2.0**63
 
 
-def low_and_high(output: ReleasedColumn) -> tuple[str, str]:
-    """The names of the two columns beside a released one."""
+def low_and_high(output: ReleasedColumn, covers: Covers = Covers.NOISE) -> tuple[str, str]:
+    """The names of the two columns beside a released one: `n_low`, or `n_population_low`."""
+    if covers is Covers.POPULATION:
+        return f"{output.name}_population_low", f"{output.name}_population_high"
     return f"{output.name}_low", f"{output.name}_high"
 
 
@@ -32,13 +34,15 @@ def read_ci(ci: object) -> float:
     return float(confidence)
 
 
-def check_ci(ci: float, by: Sequence[str], outputs: Sequence[ReleasedColumn], layout: Layout) -> None:
+def check_ci(
+    ci: float, by: Sequence[str], outputs: Sequence[ReleasedColumn], layout: Layout, covers: Covers = Covers.NOISE
+) -> None:
     """Errors: InvalidArgument, UnsupportedOperation if the table has no place for intervals or did not pay for them."""
     if layout.form == "crosstab":
         raise UnsupportedOperation("ci=: a crosstab has one number in each cell; its intervals are in .accuracy().")
     names = {*by, *(output.name for output in outputs)}
     for output in outputs:
-        for name in low_and_high(output) if estimator_of(output).is_number else ():
+        for name in low_and_high(output, covers) if estimator_of(output).is_number else ():
             if name in names:
                 raise InvalidArgument(
                     f"ci=: the interval of {output.name!r} would make a second column {name!r}; name one of them "

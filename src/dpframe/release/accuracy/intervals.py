@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Floats
-from dpframe.plan import ReleasedColumn
+from dpframe.plan import Covers, ReleasedColumn
 from dpframe.release.accuracy.interval_columns import interval_column, low_and_high
 from dpframe.release.answer import Numbers, known_nonnegative, rounding_of, shrunk_interval
 from dpframe.release.estimators import estimator_of
@@ -17,18 +17,27 @@ _COUNTED = ("rows", "values", "units")  # totals that serve as the number of val
 
 
 def intervals(
-    numbers: Numbers, output: ReleasedColumn, alpha: float, rows: float | None = None
+    numbers: Numbers,
+    output: ReleasedColumn,
+    alpha: float,
+    rows: float | None = None,
+    covers: Covers | None = None,
 ) -> tuple[Floats, Floats]:
     """Intervals that hold each true number of a column with probability 1 - alpha; NaN if there is none.
 
-    Input:  rows: how many values each group has, if the release does not say
+    Input:  rows: how many values each group has, if the release does not say; covers: what they are about, by default
+            what the release covers
     """
     if not estimator_of(output).is_number:
         return np.full(numbers.long.height, np.nan), np.full(numbers.long.height, np.nan)
     value = numbers.drawn.get_column(output.name).cast(pl.Float64).to_numpy()
     values = _rows_of(numbers, output) if rows is None else np.full(len(value), rows)
     factor = numbers.factor_of(output)
-    low, high = estimator_of(output).interval(output, numbers.noise, alpha, value / factor, numbers.parts, values)
+    estimator = estimator_of(output)
+    if (covers or numbers.covers) is Covers.POPULATION:
+        low, high = estimator.population(output, numbers.noise, alpha, value, numbers.parts)
+        return known(numbers, output, low), known(numbers, output, high)
+    low, high = estimator.interval(output, numbers.noise, alpha, value / factor, numbers.parts, values)
     if factor > 1:
         low, high = low * factor - rounding_of(output), high * factor + rounding_of(output)
     if output.name in numbers.shrunk:
@@ -56,7 +65,7 @@ def with_intervals(numbers: Numbers, alpha: float) -> pl.DataFrame:
             columns.append(output.name)
             continue
         low, high = intervals(numbers, output, alpha)
-        names, whole = low_and_high(output), table.schema[output.name].is_integer()
+        names, whole = low_and_high(output, numbers.covers), table.schema[output.name].is_integer()
         ends = (
             interval_column(output, low, names[0], whole=whole, upper=False),
             interval_column(output, high, names[1], whole=whole, upper=True),

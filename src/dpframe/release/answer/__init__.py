@@ -16,6 +16,7 @@ from dpframe.release.answer.postprocess import (
     known_nonnegative,
     nonnegative,
     rounded,
+    table_of,
 )
 from dpframe.release.answer.shrinking import (
     compared_groups,
@@ -52,4 +53,5 @@ __all__ = [
     "scaled",
     "shrunk_interval",
     "shrunk_numbers",
+    "table_of",
 ]

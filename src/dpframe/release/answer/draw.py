@@ -107,6 +107,7 @@ def _columns(
         keys = keys[rows].with_columns(places) if question.by else places.to_frame()
     columns = [_column(o, estimator_of(o).value(o, noisy, plan)) for o in question.outputs]
     parts = {name: real(m, noisy) for o in question.outputs for name, m in o.totals if o.derived}
+    parts |= {name: real(m, noisy) for o in question.outputs for name, m in o.moments}
     return keys.with_columns(columns) if question.row_names else pl.DataFrame({c.name: c for c in columns}), parts
 
 

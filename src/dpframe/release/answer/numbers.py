@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from dpframe.arrays import Floats
-from dpframe.plan import Formula, Layout, ReleasedColumn
+from dpframe.plan import Covers, Formula, Layout, Limits, ReleasedColumn
 from dpframe.release.answer.postprocess import adds_up, table_of
 from dpframe.release.answer.upscaling import is_scaled
 from dpframe.release.estimators import Shrunk, estimator_of
@@ -44,7 +44,8 @@ class Numbers:
     (column unit). `before` is the table as drawn, if post-processing has changed it. `lifted` says whether
     post-processing has removed negative numbers. Groups with a count less than `below` are not shown. Counts and sums
     have been multiplied by `factor`: see `release.answer.upscaling`. `shrunk` has the columns that were moved towards a
-    common value: see `release.answer.shrinking`.
+    common value: see `release.answer.shrinking`. Intervals are about what it `covers`.
+    `unit_limits` are the limits on one unit that the release enforced.
     """
 
     long: pl.DataFrame
@@ -58,6 +59,13 @@ class Numbers:
     below: float | None = None
     factor: float = 1.0
     shrunk: Mapping[str, Shrunk] = field(default_factory=dict)
+    covers: Covers = Covers.NOISE
+    unit_limits: Limits = field(default_factory=Limits)
+
+    @property
+    def apart(self) -> bool:
+        """Whether each unit is in at most one group."""
+        return 1 in (self.unit_limits.max_groups, self.unit_limits.max_rows)
 
     def factor_of(self, output: ReleasedColumn) -> float:
         """The factor by which the numbers of a column have been multiplied."""

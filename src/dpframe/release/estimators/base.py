@@ -32,10 +32,12 @@ class Estimator(ABC):
 
     `adds_up` says whether the number of several groups together is the sum of their numbers, so that it has margins.
     `is_number` says whether the statistic is a number, which has an interval and can be charted. `shrinks` says whether
-    groups can be `compared`, so that their values can be moved towards a common one.
+    groups can be `compared`, so that their values can be moved towards a common one. `samples` says whether there is an
+    interval for the population.
     """
 
     adds_up: ClassVar[bool] = False
+    samples: ClassVar[bool] = False
     is_number: ClassVar[bool] = True
     shrinks: ClassVar[bool] = False
 
@@ -53,6 +55,16 @@ class Estimator(ABC):
         Output: the two ends, one number per group, in the unit of `numbers`: for a time its ticks
         """
         return np.full(numbers.shape, math.nan), np.full(numbers.shape, math.nan)
+
+    def population(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
+    ) -> Interval:
+        """The interval of each group that covers noise and the sampling of people, with probability about 1 - alpha.
+
+        Input:  as `interval`; parts also hold the second moments of the column
+        Output: as `interval`
+        """
+        raise NotImplementedError
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared | None:
         """The groups beside the value that they have in common; None for a statistic that cannot be shrunk."""

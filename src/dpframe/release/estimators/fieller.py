@@ -24,7 +24,7 @@ from dpframe.arrays import Floats
 from dpframe.plan import Total
 from dpframe.release.estimators.base import Interval
 from dpframe.release.pricing import DiscreteLaplace, Gaussian, Noise, NoisePlan
-from dpframe.theory.formulas.error import gaussian_sum_reaches, laplace_sum_reaches
+from dpframe.theory.formulas.error import gaussian_sum_reaches, laplace_sum_reaches, normal_laplace_reaches
 
 __all__ = ["ASIDE", "Terms", "divisors", "expected", "farthest", "reaches", "scales"]
 
@@ -53,8 +53,10 @@ def expected(
     return farthest(fits, np.zeros(1), most).item()
 
 
-def reaches(size: Floats, terms: Terms, alpha: float) -> NDArray[np.bool_]:
-    """Whether the weighted sum of noises reaches a size with probability above alpha.
+def reaches(size: Floats, terms: Terms, alpha: float, sampling: Floats | None = None) -> NDArray[np.bool_]:
+    """Whether the weighted sum of noises, and of a normal sampling error, reaches a size with probability above alpha.
+
+    Input:  sampling: the standard deviation of the sampling error (unit of the size); None for the noise alone
 
     The discrete Laplace noise of a count enters exactly. Any other integer noise is real noise that is rounded by at
     most half a step of its grid (see `Noise.step`), or smaller than that in distribution.
@@ -62,7 +64,11 @@ def reaches(size: Floats, terms: Terms, alpha: float) -> NDArray[np.bool_]:
     moving = [(weight * float(noise.allotment.total.unit), noise) for weight, noise in terms if not noise.exact]
     if any(isinstance(noise.mechanism, Gaussian) for _, noise in moving):
         rounding = sum((weight / 2 for weight, _ in moving), np.zeros_like(size))
-        return gaussian_sum_reaches(size - rounding, [weight * noise.scale for weight, noise in moving], alpha)
+        deviations = [weight * noise.scale for weight, noise in moving]
+        return gaussian_sum_reaches(size - rounding, [*deviations, *([] if sampling is None else [sampling])], alpha)
+    if sampling is not None:
+        steps = sum((weight * max(noise.step, 0.5) for weight, noise in moving), np.zeros_like(size))
+        return normal_laplace_reaches(size - steps, scales(moving) or [np.zeros_like(size)], sampling, alpha)
     whole = None
     if moving and isinstance(moving[-1][1].mechanism, DiscreteLaplace):
         weight, last = moving.pop()

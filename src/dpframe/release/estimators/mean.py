@@ -14,6 +14,7 @@ from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, h
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared
 from dpframe.release.estimators.fieller import ASIDE, expected, farthest, reaches, scales
+from dpframe.release.estimators.sampling import mean_population
 from dpframe.release.pricing import Gaussian, Noise, NoisePlan, NoNoise
 from dpframe.theory.formulas.error import sum_error
 
@@ -32,6 +33,7 @@ class MeanEstimator(Estimator):
     """Centre + sum / count, shrunk towards the centre if the count is small, and kept inside the bounds."""
 
     shrinks = True
+    samples = True
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         (_, total), (_, count) = output.totals
@@ -42,6 +44,13 @@ class MeanEstimator(Estimator):
     ) -> Interval:
         """Fieller's set, widened to hold the released number, which may be shrunk towards the centre."""
         low, high = (end * output.ticks for end in mean_interval(output, plan, alpha, parts))
+        return np.minimum(low, numbers), np.maximum(high, numbers)
+
+    def population(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
+    ) -> Interval:
+        """The means that fit noise and sampling, widened to hold the released number."""
+        low, high = (end * output.ticks for end in mean_population(output, plan, alpha, parts))
         return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def compared(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Compared:

@@ -12,6 +12,7 @@ from dpframe.plan import ReleasedColumn, Total
 from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, real
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.margins import error_of_part
+from dpframe.release.estimators.sampling import total_population
 from dpframe.release.pricing import AddsNoise, DiscreteLaplace, Gaussian, NoisePlan
 from dpframe.theory.formulas.error import laplace_total_error, sum_error, whole_total_error
 
@@ -22,6 +23,7 @@ class SumEstimator(Estimator):
     """The noisy total."""
 
     adds_up = True
+    samples = True
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         ((_, total),) = output.totals
@@ -33,6 +35,12 @@ class SumEstimator(Estimator):
         """By the tails of the noise, exactly."""
         error = _direct_error(output, plan, alpha) * output.ticks
         return numbers - error, numbers + error
+
+    def population(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
+    ) -> Interval:
+        """The totals that fit noise and the sampling of people, whose number is random too."""
+        return total_population(output, plan, alpha, numbers, parts)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """The error before and after a release: it does not depend on the data."""

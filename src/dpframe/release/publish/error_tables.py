@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from dpframe.plan import ReleasedColumn
+from dpframe.plan import Covers, ReleasedColumn
 from dpframe.release.accuracy import intervals
 from dpframe.release.answer import Numbers, keys_beside
 from dpframe.release.estimators import estimator_of, rows_fewer
@@ -38,7 +38,8 @@ def error_table(numbers: Numbers, alpha: float, rows: float | None = None) -> pl
         if not estimator_of(output).is_number:
             fewer = rows_fewer(output, numbers.noise, alpha)
             error = pl.when(pl.col("column") == output.name).then(fewer).otherwise(error)
-    return long.select(*by, "column", "value", error.alias("error"), ends)
+    label = [] if numbers.covers is Covers.NOISE else [pl.lit(numbers.covers.label(1 - alpha)).alias("covers")]
+    return long.select(*by, "column", "value", error.alias("error"), ends, *label)
 
 
 def largest_errors(numbers: Numbers, alpha: float) -> list[tuple[str, float]]:

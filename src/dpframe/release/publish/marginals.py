@@ -260,7 +260,7 @@ class MarginalsRelease(Hints, Mapping[tuple[str, ...], Release[Table_co]], Gener
         tables = "".join(self[names]._table_html() for names in list(self)[:_SHOWN])
         more = f"<p>… and {len(self) - _SHOWN} more tables.</p>" if len(self) > _SHOWN else ""
         origin = f" {self._statement['stored']}" if "stored" in self._statement else ""
-        sentence = f"All released together at {self.cost}. In small type: 95% margins of error.{origin}"
+        sentence = f"All released together at {self.cost}. In small type: 95% margins of error of the noise.{origin}"
         return f"<div class='dpframe'>{tables}{more}<p>{sentence}</p></div>"
 
     # Files

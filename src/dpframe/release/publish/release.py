@@ -20,6 +20,7 @@ from dpframe.release.accuracy import check_alpha, check_ci, check_column, check_
 from dpframe.release.answer import Numbers, is_total, known_nonnegative, nonnegative, rounded
 from dpframe.release.estimators import estimator_of
 from dpframe.release.publish.charts import Grouped, grouped_chart, heatmap, margin, read_look
+from dpframe.release.publish.comparisons import Compares
 from dpframe.release.publish.crosstab import laid_out
 from dpframe.release.publish.error_tables import error_table, largest_errors, noise_table
 from dpframe.release.publish.exports import Exports
@@ -36,7 +37,7 @@ __all__ = ["Release"]
 
 @explains(".{}({})", RELEASED)
 @dataclass(frozen=True, eq=False, repr=False)
-class Release(Shrinks, Exports, Hints, Generic[Table_co]):
+class Release(Shrinks, Compares, Exports, Hints, Generic[Table_co]):
     """A released table with its cost and its errors.
 
     `table` is the user's kind of table: pandas for pandas, Polars for Polars, PyArrow for PyArrow; type checkers know
@@ -122,7 +123,7 @@ class Release(Shrinks, Exports, Hints, Generic[Table_co]):
         ['city', 'count', 'count_low', 'count_high']
         """
         numbers, confidence = self._numbers, read_ci(ci)
-        check_ci(confidence, numbers.by, numbers.outputs, numbers.layout)
+        check_ci(confidence, numbers.by, numbers.outputs, numbers.layout, numbers.covers)
         return replace(self, _ci=confidence)
 
     # Post-processing
@@ -324,13 +325,11 @@ class Release(Shrinks, Exports, Hints, Generic[Table_co]):
 
     def _repr_html_(self) -> str:
         notes = (*self._from_store, *self._unseen, *self._steps, *self._noisy, *mostly_noise(self._numbers))
-        steps = "".join(f"<br>{escape(note)}" for note in notes)
-        likely = (
-            f"; those of {', '.join(self._likely)} are likely, release(..., ci=0.95) proves" if self._likely else ""
-        )
-        sentence = f"Released at {escape(str(self.cost))}."
-        if len(self._chosen) < len(self._numbers.outputs):
-            sentence += f" In small type: 95% margins of error{escape(likely)}."
+        steps, names = "".join(f"<br>{escape(note)}" for note in notes), ", ".join(self._likely)
+        likely = f"; those of {names} are likely, release(..., ci=0.95) proves" if names else ""
+        sentence, numbers = f"Released at {escape(str(self.cost))}.", self._numbers
+        if len(self._chosen) < len(numbers.outputs):
+            sentence += f" In small type: 95% margins of error {numbers.covers.margins}{escape(likely)}."
         return f"<div class='dpframe'>{self._table_html()}<p>{sentence}{steps}</p></div>"
 
     def plot(
@@ -374,8 +373,10 @@ class Release(Shrinks, Exports, Hints, Generic[Table_co]):
         grid = crosstab(numbers, 0.05)
         if grid is not None:
             signed, parts = not known_nonnegative(output_shown), bool(numbers.layout.normalize)
-            return heatmap(grid, words, heading, look, signed=signed, parts=parts)
+            return heatmap(grid, words, heading, look, signed=signed, parts=parts, covers=numbers.covers)
         errors = error_table(numbers, 0.05).filter(pl.col("column") == output_shown.name)
         collected, sure = numbers.noise.collected is not None, output_shown.name not in self._likely
-        dtype = numbers.shown.schema[output_shown.name]
-        return grouped_chart(Grouped(numbers.by, errors, dtype, words, rest=collected, sure=sure), heading, look)
+        dtype, covers = numbers.shown.schema[output_shown.name], numbers.covers
+        return grouped_chart(
+            Grouped(numbers.by, errors, dtype, words, rest=collected, sure=sure, covers=covers), heading, look
+        )

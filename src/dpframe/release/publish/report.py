@@ -52,9 +52,9 @@ IMPLEMENTATION = (
 )
 BIAS = (
     "Limits and bounds leave out what is beyond them: rows and totals of a unit over its limits are weighted down, "
-    "values are clipped. That is a bias which the errors above do not include; it is larger for people and groups who "
-    "have more rows or larger values. Keys found in the data are left out when few units have them. A mean of few "
-    "values is drawn to the middle of its bounds, which its interval counts."
+    "values are clipped. That is a bias which the errors above do not include. Its size is unknown, not zero; it is "
+    "larger for people and groups who have more rows or larger values. Keys found in the data are left out when few "
+    "units have them. A mean of few values is drawn to the middle of its bounds, which its interval counts."
 )
 PAIRED = (
     "paired_laplace: a sum and the count of its values are measured together, as weight · count + sum and weight · "
@@ -236,7 +236,9 @@ def _sections(items: Mapping[str, Any], errors: tuple[tuple[str, str], ...]) -> 
         (
             "Utility",
             [
-                *([(("column", "95% margin of error"), errors)] if errors else ["No number was released."]),
+                (("column", f"95% margin of error ({items.get('intervals', 'noise only')})"), errors)
+                if errors
+                else "No number was released.",
                 *items.get("mostly_noise", []),
             ],
         ),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Self
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.plan import Covers
 from dpframe.release.accuracy import check_column
 from dpframe.release.answer import Numbers, compared_groups, has_noisy_differences, shrunk_numbers
 from dpframe.release.estimators import estimator_of
@@ -53,6 +54,11 @@ class Shrinks:
         ['shop', 'price']
         """
         numbers: Numbers = self._numbers
+        if numbers.covers is Covers.POPULATION:
+            raise UnsupportedOperation(
+                "shrink(): its intervals are about the noise alone, and those of this release are about the "
+                "population. Release with covers='noise' to shrink."
+            )
         check_column(column, [output.name for output in numbers.outputs], "shrink")
         meant = [o for o in numbers.outputs if column in (None, o.name) and estimator_of(o).shrinks]
         if not meant or not numbers.by:
@@ -72,6 +78,8 @@ class Shrinks:
 
     @property
     def _noisy(self) -> list[str]:
-        """A sentence for columns whose groups differ by less than their noise."""
+        """A sentence for columns whose groups differ by less than their noise, where shrinking is offered."""
+        if self._numbers.covers is Covers.POPULATION:
+            return []
         names = [output.name for output in self._numbers.outputs if has_noisy_differences(self._numbers, output)]
         return [_NOISY.format(names=", ".join(names))] if names else []

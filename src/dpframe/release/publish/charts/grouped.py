@@ -48,7 +48,7 @@ def grouped_chart(grouped: Grouped, heading: Heading, look: Look) -> Any:
             note = ""
     mark_name = "Band" if as_lines else "Whiskers"
     sure = "" if grouped.sure else ", likely and not proved"
-    intervals = f"{mark_name}: {100 * (1 - grouped.alpha):.6g}% margins of error of the noise{sure}."
+    intervals = f"{mark_name}: {100 * (1 - grouped.alpha):.6g}% margins of error {grouped.covers.margins}{sure}."
     hollow = any(mark.noise for mark in parts.marks) and not as_lines
     hollow_note = "Hollow: no larger than the margin of error." if hollow else ""
     missing = sum(mark.value is None for mark in parts.marks)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframe.errors import UnsupportedOperation
+from dpframe.plan import Covers
 from dpframe.release.publish.charts.look import (
     GREY,
     MOST,
@@ -55,7 +56,16 @@ class _Sheet:
     notes: tuple[str, ...]
 
 
-def heatmap(grid: Crosstab, words: str, heading: Heading, look: Look, *, signed: bool, parts: bool = False) -> Any:
+def heatmap(
+    grid: Crosstab,
+    words: str,
+    heading: Heading,
+    look: Look,
+    *,
+    signed: bool,
+    parts: bool = False,
+    covers: Covers = Covers.NOISE,
+) -> Any:
     """A crosstab as shaded cells with their numbers and margins of error; margins stay unshaded.
 
     Input:  grid, with intervals; words: a description of the numbers; heading; look; signed: whether a number can be
@@ -90,7 +100,7 @@ def heatmap(grid: Crosstab, words: str, heading: Heading, look: Look, *, signed:
     ]
     if sheet.numbers:
         layers += _numbers(base, _ink(deep))
-    meanings = _meanings(sheet, shared_error, hatched=any(row["noise"] for row in rows))
+    meanings = _meanings(sheet, shared_error, covers, hatched=any(row["noise"] for row in rows))
     size = {"width": alt.Step(sheet.width), "height": alt.Step(sheet.height)}
     chart = alt.layer(*layers, data=alt.InlineData(values=rows))
     heading = heading.also(*meanings, " ".join(sheet.notes))
@@ -348,18 +358,18 @@ def _hatching(width: float, height: float, apart: float = 9.0) -> str:
     return "".join(parts)
 
 
-def _meanings(sheet: _Sheet, shared_error: str | None, *, hatched: bool) -> list[str]:
+def _meanings(sheet: _Sheet, shared_error: str | None, covers: Covers, *, hatched: bool) -> list[str]:
     """The lines of the subtitle that explain shades, numbers and hatching."""
     grid = sheet.grid
     inner = grid.errors[: grid.sizes[0], : grid.sizes[1]]
     errors = inner[~np.isnan(inner)]
     lines = []
     if shared_error is not None:
-        lines.append(f"95% margin of error of a cell: ± {shared_error}, of the noise.")
+        lines.append(f"95% margin of error of a cell: ± {shared_error}, {covers.margins}.")
     elif sheet.numbers and errors.size:
-        lines.append("Small: 95% margins of error of the noise.")
+        lines.append(f"Small: 95% margins of error {covers.margins}.")
     elif errors.size:
-        lines.append(f"95% margins of error of the noise: up to ± {margin(float(errors.max()))}.")
+        lines.append(f"95% margins of error {covers.margins}: up to ± {margin(float(errors.max()))}.")
     if hatched:
         lines.append("Hatched: no larger than the margin of error.")
     return [" ".join(lines)] if lines else []

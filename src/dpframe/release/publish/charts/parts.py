@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from dpframe.plan import Covers
 from dpframe.release.publish.charts.look import SERIES, Look, Order, label_of_key
 from dpframe.release.publish.charts.marks import Key, Mark, Values, read_marks
 from dpframe.release.publish.charts.places import Names, Place, Times, place_of
@@ -20,7 +21,7 @@ class Grouped:
 
     `by` names the keys; `dtype` is the type of the column, whose ticks are the unit of times; `words` describes the
     numbers; with `rest` the last row adds up all groups that are not released separately; `sure` says whether the
-    margins of error are proved; `alpha` is the probability of a larger error.
+    margins of error are proved; `alpha` is the probability of a larger error; `covers` says what they are about.
     """
 
     by: tuple[str, ...]
@@ -30,6 +31,7 @@ class Grouped:
     rest: bool = False
     sure: bool = True
     alpha: float = 0.05
+    covers: Covers = Covers.NOISE
 
 
 Groups = list[tuple[Key, dict[str, Mark]]]

@@ -15,6 +15,9 @@ from dpframe.theory.formulas.error.margins import (
     margin_shares,
     sum_error,
 )
+from dpframe.theory.formulas.error.noisy_variance import (
+    variance_allowance,
+)
 from dpframe.theory.formulas.error.quantile_interval import (
     distances,
     margin,
@@ -33,6 +36,7 @@ from dpframe.theory.formulas.error.sums import (
     laplace_sum_reaches,
     laplace_total_error,
     normal_error,
+    normal_laplace_reaches,
     unimodal_error,
     whole_total_error,
 )
@@ -56,10 +60,12 @@ __all__ = [
     "margin_shares",
     "marginal",
     "normal_error",
+    "normal_laplace_reaches",
     "rounding_reach",
     "shares",
     "shrunk_differences",
     "sum_error",
     "unimodal_error",
+    "variance_allowance",
     "whole_total_error",
 ]

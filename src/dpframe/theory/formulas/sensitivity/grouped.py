@@ -25,6 +25,7 @@ __all__ = [
     "row_places",
     "row_sums",
     "unit_counts",
+    "unit_products",
     "unit_sums",
 ]
 
@@ -252,6 +253,36 @@ def unit_sums(
     """
     size, width = _size(lower, upper), _width(lower, upper)
     return change(groups=groups, total=groups * size, cell=size, swing=width, relation=relation, cells=cells)
+
+
+def unit_products(
+    limits: Contribution,
+    lower: Fraction | int,
+    upper: Fraction | int,
+    relation: Relation,
+    cells: int | None = None,
+    total: Fraction | int | None = None,
+) -> Sensitivity:
+    """Sensitivity of per-group sums of one product for each unit: its squared sum, or its sum times its rows.
+
+    Input:  limits of one unit (counts); lower <= 0 <= upper: the range of one unit's product in one group; total: the
+            largest sum of the sizes of one unit's products over all groups, None where only the range is known (unit of
+            the product); cells as in `row_counts`
+    Output: Sensitivity (unit of the product), exact
+    Bound:  a product is made of the partials of one unit in one group, and of nothing else. A unit that joins adds its
+            own products and changes no other unit's. So each of its at most `groups` cells moves by at most
+            max(-lower, upper), and under replace by at most upper - lower, since a unit without rows there has product
+            0. For |S_g| <= n_g·h with Σ n_g <= K and n_g <= k, Σ S_g² <= k·h²·Σ n_g <= K·k·h², which is such a total
+    Source: `change`; the totals are ours
+    Errors: none here
+
+    >>> unit_products(Contribution(groups=3, rows_per_group=2, rows=4), 0, 4, "add-remove", total=8)
+    Sensitivity(l0=3, l1=8, l2=5.656854249492381, linf=4)
+    """
+    size = _size(lower, upper)
+    most = limits.groups * size if total is None else min(limits.groups * size, Fraction(total))
+    swing = _width(lower, upper)
+    return change(groups=limits.groups, total=most, cell=size, swing=swing, relation=relation, cells=cells)
 
 
 def merged(sensitivity: Sensitivity, cells: int | None = None) -> Sensitivity:

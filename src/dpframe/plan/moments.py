@@ -1,0 +1,236 @@
+"""Second moments of people: how far they differ, which says how exact a sample of them is.
+
+People are the sample, not rows. Let one person have the sum S (measured from the middle of the bounds) and the number
+of rows N in a group, both under the limits. A total over people who are drawn at random has about the variance Σ S²
+over them, and a mean m has Σ (S - d·N)² / (Σ N)², with d the distance of m from the middle (Cochran 1977, "Sampling
+Techniques", chapters 6 and 9). So three sums over people are enough: Σ S², Σ S·N and Σ N². Each is measured where it is
+smallest, since noise follows the largest change:
+
+- with at most k rows, N·(k - N) lies in [0, k²/4]; Σ N² is k·Σ N minus its sum, and Σ N is released anyway
+- with |S| <= h·N, S·(k - N) lies in [-h·k²/4, h·k²/4]; Σ S·N is k·Σ S minus its sum
+- S² - k·h²·N/2 lies in [-k²·h²/2, k²·h²/2]; Σ S² is its sum and k·h²/2·Σ N
+
+For people with one row each, the first two are 0 and need no price. Where values are 0 or 1 too, all follows from what
+is released: p·(1 - p)·n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from fractions import Fraction
+
+from dpframe.errors import InvalidBounds, UnsupportedOperation
+from dpframe.plan.grid import Moment, Product, ValueGrid
+from dpframe.plan.statistics import Formula, ReleasedColumn
+from dpframe.plan.totals import Total, TotalKind
+from dpframe.plan.types import check_choice
+from dpframe.plan.unit_limits import UnitLimits
+from dpframe.theory.formulas.sensitivity import Contribution
+from dpframe.theory.formulas.sensitivity import grouped as maps
+
+__all__ = ["Covers", "read_covers", "share_of", "with_moments"]
+
+_BITS = 24  # of each factor of a product, so that a product and what is taken from it stay below 2^50
+_SAFE = 58  # bits of a partial that can be doubled and moved without wrapping
+
+
+class Covers(Enum):
+    """What an interval is about: the noise alone, or the population that the people are a sample of."""
+
+    NOISE = "noise"
+    POPULATION = "population"
+
+    def label(self, confidence: float) -> str:
+        """The words for tables, charts and reports."""
+        return "noise only" if self is Covers.NOISE else f"{100 * confidence:g}% interval for the population"
+
+    @property
+    def margins(self) -> str:
+        """What 95% margins of error are about, after these words: of the noise, or also of sampling."""
+        return "of the noise" if self is Covers.NOISE else "for the population, from noise and sampling of people"
+
+
+def read_covers(covers: object) -> Covers:
+    """What intervals are to cover, as typed. Errors: InvalidArgument."""
+    check_choice(covers, tuple(kind.value for kind in Covers), "covers")
+    return Covers(covers)
+
+
+def share_of(total: Total) -> Fraction:
+    """The weight of a second moment when the price is split, where a released total of the same column has weight 1.
+
+    A square has 1/4 and the others 1/8, as their ranges are: so a mean of people with one row pays 1/9 of its price for
+    its second moment, and one of people with many rows 1/5.
+
+    Bound:  none is needed: any split keeps the price. Why these: with a part x of ε for the moments, the noise of a
+            mean has the variance a/(1 - x)², and its sampling variance V is known up to b/x. The sum a/(1 - x)² + V +
+            b/x is flat around its minimum. `benchmarks/coverage.py` gives the widths
+    """
+    assert total.moment is not None
+    return Fraction(1, 4) if total.moment.product is Product.SQUARE else Fraction(1, 8)
+
+
+_REFUSED = {
+    Formula.VAR: "a variance",
+    Formula.STD: "a standard deviation",
+    Formula.SKEW: "a skewness",
+    Formula.GEOMETRIC_MEAN: "a geometric mean",
+    Formula.QUANTILE: "a quantile",
+    Formula.MODE: "a most frequent value",
+}
+
+
+def with_moments(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> ReleasedColumn:
+    """A released column with the second moments that its interval for the population needs.
+
+    Errors: UnsupportedOperation for statistics without such an interval, with the line to type
+    """
+    distinct = output.totals[0][1].kind is TotalKind.DISTINCT
+    if output.formula in _REFUSED or distinct:
+        words = "a number of different values" if distinct else _REFUSED[output.formula]
+        raise UnsupportedOperation(
+            f"{what}: no interval for the population is known here for {words}. Ask for it by itself with "
+            "release(..., covers='noise'); counts, sums and means have covers='population'."
+        )
+    name, total = output.totals[-1] if output.formula is Formula.COUNT else output.totals[0]
+    if output.formula is Formula.MEAN:
+        moments = _of_mean(output, unit_limits, what)
+    elif output.formula is Formula.SUM:
+        moments = [_of_sum(total, unit_limits, what)]
+    elif total.kind is TotalKind.UNITS or _whole_people(total, unit_limits, what):
+        moments = []
+    else:
+        moments = [_row_spread(total, unit_limits, what)]
+    named = tuple((f"{name.removesuffix('.sum')}.{m.moment.product.value}", m) for m in moments if m.moment)
+    return replace(output, moments=named)
+
+
+def _limits(unit_limits: UnitLimits, what: str) -> Contribution:
+    """The limits on rows; with `dp.Rows(1)` one row each."""
+    return Contribution(1, 1, 1) if unit_limits.one_row_each else unit_limits.contribution(what)
+
+
+def _whole_people(count: Total, unit_limits: UnitLimits, what: str) -> bool:
+    """Whether each person surely has no row or one whole row in a group, so that N² = N.
+
+    Rows have fractions where the limit in all is below what the groups allow. So do values that may be missing, since
+    those that stay are the expected number of a random row.
+    """
+    limits = _limits(unit_limits, what)
+    whole = count.kind is TotalKind.ROWS or not unit_limits.weighted
+    return whole and limits.rows_per_group == 1 and limits.rows == limits.groups
+
+
+def _of_mean(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
+    (_, total), (_, count) = output.totals
+    single = _whole_people(count, unit_limits, what)
+    if single and total.grid.step == 1 and total.grid.upper - total.grid.lower <= 1:
+        return []  # values are 0 or 1, and a mean of them is a rate
+    square, cross = (_with_rows(kind, total, count, unit_limits, what) for kind in (Product.SQUARE, Product.CROSS))
+    return [square] if single else [square, cross, _row_spread(count, unit_limits, what)]
+
+
+def _shifted(bound: int) -> int:
+    """How many bits a factor loses, so that it is below 2^24."""
+    return max(0, bound.bit_length() - _BITS)
+
+
+def _moment(
+    moment: Moment,
+    total: Total,
+    unit: Fraction,
+    ends: tuple[int, int],
+    most: int | None,
+    unit_limits: UnitLimits,
+    what: str,
+) -> Total:
+    """The total of a second moment: an integer for each person and group inside `ends`. Errors: InvalidBounds."""
+    _check_size(unit, ends, what)
+    table = unit_limits.table
+    if unit_limits.one_row_each and not (total.column is not None and total.column.domain.nullable):
+        bound = maps.one_row_sum(*ends)
+    else:
+        limits = unit_limits.contribution(what)
+        bound = maps.unit_products(limits, *ends, table.relation, unit_limits.cells, most)
+    return Total(TotalKind.MOMENT, None, ValueGrid(unit, Fraction(0), *ends), 0, bound, moment=moment)
+
+
+def _check_size(unit: Fraction, ends: tuple[int, int], what: str) -> None:
+    """Errors: InvalidBounds where products of two sums are beyond floats."""
+    if unit < Fraction(1, 10**250) or unit * max(-ends[0], ends[1]) > 10**250:
+        raise InvalidBounds(
+            f"{what}: with covers='population', squares of sums must be within floats. Give bounds between 1e-100 and "
+            "1e100 in size, such as bounds=(0, 100)."
+        )
+
+
+def _row_spread(count: Total, unit_limits: UnitLimits, what: str) -> Total:
+    """Σ N·(k - N) over people."""
+    limits = _limits(unit_limits, what)
+    largest = limits.rows_per_group << count.fraction
+    shift = _shifted(largest)
+    rows, in_all = largest >> shift, (limits.rows << count.fraction) >> shift
+    moment = Moment(Product.ROW_SPREAD, None, count.key, rows_shift=shift, most_rows=rows)
+    unit = Fraction(2**shift, 2**count.fraction) ** 2
+    return _moment(moment, count, unit, (0, rows**2 // 4), rows * in_all, unit_limits, what)
+
+
+def _with_rows(product: Product, total: Total, count: Total, unit_limits: UnitLimits, what: str) -> Total:
+    """Σ S² - k·h²·N/2, or Σ S·(k - N), over people, of a sum measured from the middle of its grid."""
+    limits, grid = _limits(unit_limits, what), total.grid
+    largest = (grid.magnitude * limits.rows_per_group) << total.fraction
+    pre = 0 if largest.bit_length() <= _SAFE else largest.bit_length() - _BITS - 20
+    tilt = 0 if pre else grid.lower + grid.upper
+    widest = ((grid.upper - grid.lower) * limits.rows_per_group) << total.fraction if not pre else 2 * largest >> pre
+    shift, rows_shift = _shifted(widest), _shifted(limits.rows_per_group << count.fraction)
+    most = widest >> shift
+    rows = (limits.rows_per_group << count.fraction) >> rows_shift
+    in_all = (limits.rows << count.fraction) >> rows_shift
+    unit = Fraction(2**shift * 2**pre, 2) * total.unit
+    slope, cap = 0, most
+    if product is Product.SQUARE:
+        slope = most**2 // (2 * rows)
+        cap = -(-(most**2) // rows) - slope
+    largest_product = cap * rows if product is Product.SQUARE else -(-most * rows // 4)
+    rows_unit = Fraction(2**rows_shift, 2**count.fraction)
+    moment = Moment(
+        product,
+        total.key,
+        count.key,
+        pre,
+        shift,
+        tilt,
+        total.fraction - count.fraction,
+        rows_shift,
+        most,
+        rows,
+        slope,
+        cap,
+    )
+    worth = unit**2 if product is Product.SQUARE else unit * rows_unit
+    return _moment(moment, total, worth, (-largest_product, largest_product), cap * in_all, unit_limits, what)
+
+
+def _of_sum(total: Total, unit_limits: UnitLimits, what: str) -> Total:
+    """Σ S² over people: by S·(most - S) where no value is negative, a quarter as large; else itself."""
+    per_unit = total.kind is TotalKind.UNIT_SUM
+    groups = unit_limits.groups(what) if not unit_limits.one_row_each else 1
+    limits = Contribution(groups, 1, groups) if per_unit else _limits(unit_limits, what)
+    largest = (total.grid.magnitude * limits.rows_per_group) << total.fraction
+    pre = 0 if largest.bit_length() <= _SAFE else largest.bit_length() - _BITS - 20
+    doubled = 2 * (largest >> pre)
+    shift = _shifted(doubled)
+    most = doubled >> shift
+    positive = total.grid.lower >= 0
+    in_all = (
+        None if per_unit else most * ((doubled * limits.rows // limits.rows_per_group >> shift) + 2 * limits.groups)
+    )
+    moment = Moment(Product.SPREAD if positive else Product.SQUARE, total.key, None, pre=pre, shift=shift, most=most)
+    unit = (Fraction(2**shift * 2**pre, 2) * total.unit) ** 2
+    ends = (0, most**2 // 4) if positive else (0, most**2)
+    if not per_unit:
+        return _moment(moment, total, unit, ends, in_all, unit_limits, what)
+    _check_size(unit, ends, what)
+    bound = maps.unit_products(limits, *ends, unit_limits.table.relation, unit_limits.cells)
+    return Total(TotalKind.MOMENT, None, ValueGrid(unit, Fraction(0), *ends), 0, bound, moment=moment)

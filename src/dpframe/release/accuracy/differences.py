@@ -1,0 +1,124 @@
+"""Differences between groups of a release, with intervals and p-values: post-processing of released numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from dpframe.arrays import Floats
+from dpframe.plan import Covers, ReleasedColumn
+from dpframe.release.accuracy.intervals import intervals
+from dpframe.release.answer import Numbers
+
+__all__ = ["Differences", "holm"]
+
+# The levels at which intervals are computed for p-values; between them p is interpolated. Common levels are among them,
+# so that p is at most 0.05 just where the 95% interval leaves 0 out.
+_LEVELS = np.unique(np.concatenate([np.geomspace(1e-6, 0.999, 21), [0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5]]))
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Differences of pairs of groups in one column of a release, in the column's unit, times in ticks.
+
+    `apart` says whether each unit is in at most one group. If units may be in both groups of a pair, the sampling
+    errors of the two may be correlated in any way.
+    """
+
+    numbers: Numbers
+    output: ReleasedColumn
+    first: Sequence[int]
+    second: Sequence[int]
+    apart: bool
+
+    @property
+    def values(self) -> Floats:
+        """The released number of each group."""
+        drawn = self.numbers.drawn.get_column(self.output.name)
+        return np.asarray(drawn.to_physical().cast(pl.Float64).to_numpy())
+
+    @property
+    def estimates(self) -> Floats:
+        """The differences of the released numbers."""
+        return np.asarray(self.values[list(self.first)] - self.values[list(self.second)])
+
+    def interval(self, alpha: float) -> tuple[Floats, Floats]:
+        """The ends of an interval for each difference, each right with probability 1 - alpha by itself.
+
+        Bound:  groups have independent noises. For independent errors with intervals [l, u] around y, the difference
+                y - y' has about the interval from y - y' - √((y - l)² + (u' - y')²) to y - y' + √((u - y)² + (y' -
+                l')²): exact for normal errors, and wider than needed for sums of Laplace noises. Where a unit may be in
+                both groups, s and s' are the sampling parts of the two lengths, and 2·s·s' is added under the root:
+                that is the largest the variance can be, at a correlation of -1
+        Source: Zou, Donner 2008, Statistics in Medicine 27, "Construction of confidence limits about effect measures"
+        """
+        value, (low, high) = self.values, intervals(self.numbers, self.output, alpha)
+        down, up = value - low, high - value
+        extra_low = extra_high = np.zeros(len(list(self.first)))
+        if not self.apart and self.numbers.covers is Covers.POPULATION:
+            noise_low, noise_high = intervals(self.numbers, self.output, alpha, covers=Covers.NOISE)
+            sampled_down = np.sqrt(np.maximum(down**2 - (value - noise_low) ** 2, 0.0))
+            sampled_up = np.sqrt(np.maximum(up**2 - (noise_high - value) ** 2, 0.0))
+            extra_low = 2 * sampled_down[list(self.first)] * sampled_up[list(self.second)]
+            extra_high = 2 * sampled_up[list(self.first)] * sampled_down[list(self.second)]
+        one, other = list(self.first), list(self.second)
+        below = np.sqrt(down[one] ** 2 + up[other] ** 2 + extra_low)
+        above = np.sqrt(up[one] ** 2 + down[other] ** 2 + extra_high)
+        return self.estimates - below, self.estimates + above
+
+    @property
+    def p_values(self) -> Floats:
+        """The smallest level at which the interval leaves 0 out, for each difference; at least 1e-6."""
+        return _p_values(self)
+
+
+def _p_values(differences: Differences) -> Floats:
+    """For each difference, the place between two levels at which its interval comes to leave 0 out, by bisection."""
+    computed: dict[int, Floats] = {}
+
+    def inside(level: int) -> Floats:
+        """For each difference, how far 0 is inside the interval of a level; below 0 where it is outside."""
+        if level not in computed:
+            low, high = differences.interval(float(_LEVELS[level]))
+            computed[level] = np.minimum(-low, high)
+        return computed[level]
+
+    return np.array([_p_value(inside, i) for i in range(len(differences.first))])
+
+
+def _p_value(all_inside: Callable[[int], Floats], i: int) -> float:
+    """The level, read between two of those in the list, up to which 0 is inside the interval of a difference."""
+
+    def inside(level: int) -> float:
+        return float(all_inside(level)[i])
+
+    holds, leaves = -1, len(_LEVELS)
+    while leaves - holds > 1:
+        middle = (holds + leaves) // 2
+        holds, leaves = (middle, leaves) if inside(middle) >= 0 else (holds, middle)
+    if holds < 0:
+        return float(_LEVELS[0])
+    if leaves == len(_LEVELS):
+        return 1.0
+    part = inside(holds) / max(inside(holds) - inside(leaves), 1e-300)
+    return float(_LEVELS[holds] * (_LEVELS[leaves] / _LEVELS[holds]) ** part)
+
+
+def holm(p: Floats) -> Floats:
+    """P-values for several differences at once: the chance that any null is rejected stays below the level.
+
+    Bound:  the i-th smallest of k p-values times k - i + 1, and never below an earlier one; true whatever the
+            dependence between the differences is
+    Source: Holm 1979, Scandinavian Journal of Statistics 6
+
+    >>> holm(np.array([0.04, 0.01])).tolist()
+    [0.04, 0.02]
+    """
+    order, number = np.argsort(p, kind="stable"), len(p)
+    adjusted = np.maximum.accumulate(np.minimum(p[order] * (number - np.arange(number)), 1.0))
+    result = np.empty(number)
+    result[order] = adjusted
+    return result

@@ -1,0 +1,144 @@
+"""Intervals for the population: noise and the sampling of people together.
+
+The people of a table are taken as a random sample of a large population, each with all their rows. A released total has
+two errors, noise and sampling, and they are independent. The sampling error is a sum over people. So it is about normal
+(central limit theorem), with the variance that `dpframe.plan.moments` explains. This variance is not known; a noisy one
+is. So something is added to it, such that intervals still hold their number often enough: see
+`dpframe.theory.formulas.error.variance_allowance`.
+
+A value fits the release if noise and a normal error of that deviation together reach its distance from the released
+number with probability at least alpha. Where the variance follows from the value itself, it is that of the value which
+is tried: p·(1 - p)·n for a rate (Wilson 1927, JASA 22), the number itself for a count of people. For a mean m, the
+distance from the released mean is added to what people differ by, so that few people get wide intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.arrays import Floats
+from dpframe.plan import Moment, Product, ReleasedColumn, Total
+from dpframe.release.estimators.base import Interval, Parts
+from dpframe.release.estimators.fieller import Terms, farthest, reaches
+from dpframe.release.pricing import NoisePlan
+from dpframe.theory.formulas.error import variance_allowance
+
+__all__ = ["mean_population", "total_population"]
+
+
+def mean_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts) -> Interval:
+    """The means that fit, inside the bounds (column unit)."""
+    assert output.bounds is not None
+    (name, total), (size, count) = output.totals
+    number, grid = parts[size], total.grid
+    least, most = (float(Fraction(end) - grid.centre) for end in output.bounds)
+    ratio = np.clip(parts[name] / np.maximum(number, 1.0), least, most)
+    ones, zeros = np.ones_like(number), np.zeros_like(number)
+    people = np.maximum(_with_allowance(number, [(ones, plan.of(count))], zeros, alpha), 1.0)
+    ends = [float(end * grid.step) for end in (grid.lower, grid.upper)]
+    variance, rows = _mean_variance(output, plan, alpha, parts, ratio)
+
+    def fits(mean: Floats) -> NDArray[np.bool_]:
+        if variance is None:
+            sampled = people * np.maximum((ends[1] - mean) * (mean - ends[0]), 0.0)
+        else:
+            sampled = variance + (mean - ratio) ** 2 * rows * people
+        terms = [(ones, plan.of(total)), (np.abs(mean), plan.of(count))]
+        return reaches(np.abs(parts[name] - mean * number), terms, alpha, np.sqrt(sampled)) | (number < 1)
+
+    low, high = (np.clip(farthest(fits, ratio, end), least, most) for end in (least, most))
+    return low + float(grid.centre), high + float(grid.centre)
+
+
+def _mean_variance(
+    output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts, ratio: Floats
+) -> tuple[Floats | None, float]:
+    """Σ (S - d·N)² over people with its allowance, None for a rate, and the largest number of rows of a person.
+
+    It is A - 2d·B + d²·C in the noisy totals that are released; see `dpframe.plan.moments`. Their noises are added with
+    the weights that they have in it.
+    """
+    (name, total), (size, count) = output.totals
+    moments = _by_product(output)
+    if Product.SQUARE not in moments:
+        return None, 1.0
+    key, square, how = moments[Product.SQUARE]
+    number, middle = parts[size], how.tilt * float(total.grid.step) / 2
+    rows = how.most_rows * 2.0**how.rows_shift / 2.0**count.fraction
+    per_row = float(how.slope * square.unit * Fraction(2**count.fraction, 2**how.rows_shift))
+    d, ones = ratio - middle, np.ones_like(ratio)
+    value = parts[key] + per_row * number - 2 * d * rows * (parts[name] - middle * number) + d**2 * rows * number
+    terms = [
+        (ones, plan.of(square)),
+        (2 * d * rows, plan.of(total)),
+        (per_row + d**2 * rows + 2 * d * rows * middle, plan.of(count)),
+    ]
+    if Product.CROSS in moments:
+        (cross_key, cross, _), (spread_key, spread, _) = moments[Product.CROSS], moments[Product.ROW_SPREAD]
+        value = value + 2 * d * parts[cross_key] - d**2 * parts[spread_key]
+        terms += [(2 * d, plan.of(cross)), (d**2, plan.of(spread))]
+    return _with_allowance(value, terms, _variance([(ones, plan.of(total)), (ratio, plan.of(count))]), alpha), rows
+
+
+def total_population(output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts) -> Interval:
+    """The counts or sums that fit."""
+    ((_, total),) = output.totals
+    noise, variance = plan.of(total), _total_variance(output, plan, alpha, numbers, parts)
+    rounding = 0.5 if output.whole and total.fraction else 0.0
+    largest = max(float(np.max(numbers if variance is None else variance, initial=0.0)), 0.0)
+    farthest_away = 20 * (noise.error(alpha / 10) + (math.sqrt(largest) + 10.0) * math.sqrt(1 - math.log10(alpha)))
+
+    def fits(error: Floats, side: float) -> NDArray[np.bool_]:
+        sampled = np.maximum(numbers + side * error, 0.0) if variance is None else variance
+        return reaches(error - rounding, [(np.ones_like(error), noise)], alpha, np.sqrt(sampled))
+
+    low, high = (
+        farthest(lambda error, side=side: fits(error, side), np.zeros_like(numbers), farthest_away)  # type: ignore[misc]
+        for side in (-1.0, 1.0)
+    )
+    return numbers - low, numbers + high
+
+
+def _total_variance(
+    output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
+) -> Floats | None:
+    """Σ S² over people with its allowance; None where it is the total itself, since each person counts as 0 or 1."""
+    if not output.moments:
+        return None
+    ((_, total),), ((key, moment),) = output.totals, output.moments
+    how, ones = moment.moment, np.ones_like(numbers)
+    assert how is not None
+    known = _variance([(ones, plan.of(total))])
+    if how.product is Product.SQUARE:
+        return _with_allowance(parts[key], [(ones, plan.of(moment))], known, alpha)
+    if how.product is Product.ROW_SPREAD:
+        most = how.most_rows * 2.0**how.rows_shift / 2.0**total.fraction
+    else:
+        most = how.most * math.sqrt(moment.unit)
+    terms = [(ones, plan.of(moment)), (most * ones, plan.of(total))]
+    return _with_allowance(most * numbers - parts[key], terms, known, alpha)
+
+
+def _by_product(output: ReleasedColumn) -> Mapping[Product, tuple[str, Total, Moment]]:
+    return {m.moment.product: (name, m, m.moment) for name, m in output.moments if m.moment is not None}
+
+
+def _variance(terms: Terms) -> Floats:
+    """The variance of a weighted sum of noises. It is also that of a pair, whose noises have opposite signs once."""
+    return np.asarray(sum((weight * noise.deviation) ** 2 for weight, noise in terms))
+
+
+def _with_allowance(value: Floats, terms: Terms, known: Floats, alpha: float) -> Floats:
+    """A noisy sampling variance with what is added to it; at least 0.
+
+    Input:  the noisy value, with the noises in it and their weights; known: the variance of the noise in the number
+            itself (squares of one unit)
+    """
+    scale = np.sqrt(_variance(terms) / 2)  # that of Laplace noise of this variance
+    ratio = np.divide(known, scale, out=np.full_like(scale, np.inf), where=scale > 0)
+    return np.maximum(value + variance_allowance(ratio, alpha) * scale, 0.0)

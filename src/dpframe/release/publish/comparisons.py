@@ -1,0 +1,211 @@
+"""`Release.difference`, `compare` and `independence`: groups of a release beside each other."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpframe.engine import Kind, as_kind
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.plan import Covers, Formula, ReleasedColumn
+from dpframe.release.accuracy import Differences, Independence, check_alpha, check_column, holm, independence
+from dpframe.release.answer import Numbers, table_of
+from dpframe.release.estimators import estimator_of
+
+__all__ = ["Compares"]
+
+_SCALARS = (str, bool, int, float, Decimal, dt.date, dt.timedelta, type(None))
+_WITH_NOISE = (Formula.COUNT, Formula.SUM, Formula.MEAN, Formula.VAR, Formula.STD, Formula.GEOMETRIC_MEAN)
+
+
+class Compares:
+    """A release whose groups can be compared."""
+
+    _numbers: Numbers
+    _kind: Kind
+
+    @property
+    def covers(self) -> str:
+        """What the intervals of this release are about: "noise" or "population"; see `Query.release`."""
+        return str(self._numbers.covers.value)
+
+    def difference(self, first: Any, second: Any, column: str | None = None, alpha: float = 0.05) -> Any:
+        """The difference between two groups of this release, with an interval and a p-value; free.
+
+        Input:  first, second: the keys of two groups, such as "treated" and "control"; with several key columns a tuple
+                each, in the order of the table; column: which released count, sum, mean, variance, standard deviation
+                or geometric mean, by default the first of these; alpha: the probability that the interval misses
+        Output: one row: group, reference, column, estimate (first - second), lower, upper (column unit, times in
+                ticks), covers. A release with covers="population" has p_value too: of the test that the population's
+                difference is 0. Without it the interval is about the noise alone, and there is no p-value: "is it 0 in
+                this table" is not what a p-value is read as
+        Bound:  groups have independent noises, so the intervals of both groups are combined (Zou, Donner 2008). Where
+                one person may be in both groups, the interval holds for any correlation between the two, and is wider.
+                It is narrower with max_groups=1
+        Errors: InvalidArgument for what is no group or column; UnsupportedOperation where no interval is known
+
+        >>> import polars as pl, dpframe as dp
+        >>> people = pl.DataFrame({"arm": ["treated", "control"] * 50, "ill": [True, False] * 50})
+        >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> query = frame.group_by("arm", keys=["treated", "control"]).agg(ill=dp.mean("ill"))
+        >>> out = query.release(epsilon=1.0, covers="population")
+        >>> out.difference("treated", "control").columns
+        ['group', 'reference', 'column', 'estimate', 'lower', 'upper', 'p_value', 'covers']
+        """
+        level, output = check_alpha(alpha), self._comparable(column, "difference")
+        groups = [self._place(key, "difference") for key in (first, second)]
+        if groups[0] == groups[1]:
+            raise InvalidArgument("difference: these are one group; name two.")
+        between = self._between(output, groups[:1], groups[1:])
+        return as_kind(self._rows(between, level, level), self._kind)
+
+    def compare(self, reference: Any, column: str | None = None, alpha: float = 0.05) -> Any:
+        """Every other group of this release beside a reference, corrected for the number of comparisons; free.
+
+        Input:  as `difference`; reference: the key of one group, such as "control"
+        Output: one row for each other group, as `difference` gives it. The intervals hold all differences together with
+                probability 1 - alpha (Bonferroni). With covers="population" there is p_holm beside p_value: the
+                p-value after Holm's correction. To call every group with p_holm <= 0.05 different is wrong about any
+                of them in at most 5 of 100 releases
+        Source: Holm 1979; Bonferroni
+        Errors: as `difference`; InvalidArgument where there is no other group
+
+        >>> import polars as pl, dpframe as dp
+        >>> people = pl.DataFrame({"arm": ["a", "b", "control"] * 50})
+        >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.histogram("arm", keys=["a", "b", "control"]).release(epsilon=1.0)
+        >>> out.compare(reference="control")["covers"].to_list()
+        ['noise only', 'noise only']
+        """
+        level, output = check_alpha(alpha), self._comparable(column, "compare")
+        place = self._place(reference, "compare")
+        others = [i for i in range(self._numbers.long.height) if i != place and not self._suppressed[i]]
+        if not others:
+            raise InvalidArgument("compare: there is no other group to compare with the reference.")
+        between = self._between(output, others, [place] * len(others))
+        return as_kind(self._rows(between, level, level / len(others), corrected=True), self._kind)
+
+    def independence(self) -> Independence:
+        """Whether the keys down and across a released crosstab are independent: a χ² test that knows the noise; free.
+
+        Output: `statistic`, `p_value`, `degrees` of freedom and how many `tables` were simulated. The p-value counts
+                noise and the sampling of people. The usual χ² test would take noise for dependence
+        Bound:  see `dpframe.release.accuracy.independence`: tables of independent people with fresh noise are drawn
+                from the fitted null. The test takes each person for one in one cell. Where a person may be in several
+                cells, the cells of one person depend on each other, and the test is refused. With limits of one row in
+                one group a person with several rows counts once, in one of their cells at random
+        Source: Gaboardi, Lim, Rogers, Vadhan 2016, arXiv:1602.03090; Wang, Lee, Kifer 2015, arXiv:1511.03376
+        Errors: UnsupportedOperation where this is no crosstab of counts with listed keys and one cell for each person
+
+        >>> import polars as pl, dpframe as dp
+        >>> people = pl.DataFrame({"city": ["Bonn", "Kiel"] * 50, "smokes": [True, True, False, False] * 25})
+        >>> frame = people.dp(unit=dp.Rows(1), budget=dp.Budget(epsilon=1.0))
+        >>> out = frame.crosstab("city", "smokes", keys={"city": ["Bonn", "Kiel"]}).release(epsilon=1.0)
+        >>> 0 < out.independence().p_value <= 1
+        True
+        """
+        numbers = self._numbers
+        if numbers.layout.form != "crosstab" or numbers.outputs[0].formula is not Formula.COUNT:
+            raise UnsupportedOperation("independence(): this is no crosstab of counts: frame.crosstab('a', 'b').")
+        if numbers.noise.reconciled or numbers.factor != 1:
+            raise UnsupportedOperation(
+                "independence(): cells that were fitted to margins or scaled up have another noise. Ask for the "
+                "crosstab with margins=True or False, and with typed limits."
+            )
+        limits = numbers.unit_limits
+        if not numbers.apart or 1 not in (limits.max_rows_per_group, limits.max_rows):
+            raise UnsupportedOperation(
+                "independence(): one person may be in several cells, which then depend on each other. Count each "
+                "person in one cell: crosstab(..., max_groups=1, max_rows_per_group=1)."
+            )
+        ((name, total),) = numbers.outputs[0].totals
+        down = [key for key in numbers.by if key not in numbers.layout.across]
+        counts = numbers.drawn.get_column(name).cast(pl.Float64).to_numpy()
+        keys = (numbers.long.select(down).rows(), numbers.long.select(numbers.layout.across).rows())
+        grid = table_of(counts, *keys)
+        if numbers.noise.decided_by is not None or grid is None:
+            raise UnsupportedOperation(
+                "independence(): cells that are found in the data are those with many people; list keys={'a': [...], "
+                "'b': [...]}."
+            )
+        if min(grid[0].shape) < 2:
+            raise UnsupportedOperation("independence(): the table needs two rows and two columns.")
+        return independence(grid[0], numbers.noise.of(total))
+
+    @property
+    def _suppressed(self) -> list[bool]:
+        numbers = self._numbers
+        return [False] * numbers.long.height if numbers.below is None else (numbers.counted < numbers.below).tolist()
+
+    def _between(self, output: ReleasedColumn, first: Sequence[int], second: Sequence[int]) -> Differences:
+        """The differences of the numbers as they were drawn, whatever post-processing made of them."""
+        drawn = replace(self._numbers, long=self._numbers.drawn, before=None, lifted=False, below=None)
+        return Differences(drawn, output, first, second, self._numbers.apart)
+
+    def _comparable(self, column: str | None, verb: str) -> ReleasedColumn:
+        numbers = self._numbers
+        check_column(column, [output.name for output in numbers.outputs], verb)
+        formulas = [output for output in numbers.outputs if output.formula in _WITH_NOISE]
+        if not numbers.by or not formulas or len(numbers.by) != len(numbers.long.columns) - len(numbers.outputs):
+            raise UnsupportedOperation(
+                f"{verb}(): compares groups by their counts, sums, means or variances, and there are none in this "
+                "release."
+            )
+        output = formulas[0] if column is None else next(o for o in numbers.outputs if o.name == column)
+        if output not in formulas or not estimator_of(output).is_number:
+            raise UnsupportedOperation(f"{verb}(): {output.name!r} has no interval that differences could be made of.")
+        if output.name in numbers.shrunk:
+            raise UnsupportedOperation(
+                f"{verb}(): intervals of shrunk groups are right on average over groups, not for two that are picked. "
+                "Compare the release that shrink() was called on."
+            )
+        if numbers.noise.reconciled or numbers.layout.normalize:
+            raise UnsupportedOperation(
+                f"{verb}(): cells that are fitted to margins, or parts of them, have noises that depend on each other. "
+                "Ask for the crosstab with margins=False and normalize=False."
+            )
+        return output
+
+    def _place(self, key: Any, verb: str) -> int:
+        """The row of a group. Errors: InvalidArgument."""
+        numbers = self._numbers
+        parts = key if isinstance(key, tuple) else (key,)
+        example = "a tuple of keys" if len(numbers.by) > 1 else "a key"
+        if len(parts) != len(numbers.by) or not all(isinstance(part, _SCALARS) for part in parts):
+            raise InvalidArgument(f"{verb}: name a group by {example}, one for each of {', '.join(numbers.by)}.")
+        rows = numbers.long.select(numbers.by).rows()
+        typed = [type(x) for x in parts]
+        for i, row in enumerate(rows):
+            if all(
+                a == b and isinstance(a, bool) == (kind is bool) for a, b, kind in zip(row, parts, typed, strict=True)
+            ):
+                if self._suppressed[i]:
+                    raise InvalidArgument(f"{verb}: this group is suppressed; compare before suppress(below=...).")
+                return i
+        raise InvalidArgument(f"{verb}: there is no such group in this release; its groups are the rows of .table.")
+
+    def _rows(self, between: Differences, alpha: float, each: float, *, corrected: bool = False) -> pl.DataFrame:
+        labels = [", ".join(map(str, row)) for row in self._numbers.long.select(self._numbers.by).rows()]
+        low, high = between.interval(each)
+        columns: dict[str, Any] = {
+            "group": [labels[i] for i in between.first],
+            "reference": [labels[i] for i in between.second],
+            "column": [between.output.name] * len(between.first),
+            "estimate": between.estimates,
+            "lower": low,
+            "upper": high,
+        }
+        if self._numbers.covers is Covers.POPULATION:
+            columns["p_value"] = between.p_values
+            if corrected:
+                columns["p_holm"] = holm(np.asarray(columns["p_value"]))
+        label = self._numbers.covers.label(1 - alpha) + (", all together" if corrected and len(low) > 1 else "")
+        return pl.DataFrame(
+            {**columns, "covers": [label if self._numbers.covers is Covers.POPULATION else "noise only"] * len(low)}
+        )

@@ -1,0 +1,214 @@
+"""Differences between groups, comparisons with a reference, and the test of independence: their level and refusals."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.errors import InvalidArgument, UnsupportedOperation
+from dpframe.release.accuracy import holm, independence
+from dpframe.release.estimators import estimator_of
+
+ARMS = ["treated", "control", "other"]
+
+
+def _frame(table, unit=None, epsilon=9.0):
+    return dp.protect(table, unit=unit or dp.Rows(1), budget=dp.Budget(epsilon=epsilon, delta=1e-4))
+
+
+def _trial(draw, chances=(0.3, 0.3, 0.3), people=100):
+    """People of three arms, ill with these chances."""
+    arms = np.repeat(ARMS, people)
+    return pl.DataFrame({"arm": arms, "ill": draw.random(len(arms)) < np.repeat(chances, people)})
+
+
+def _release(table, epsilon=4.0, covers="population"):
+    query = _frame(table).group_by("arm", keys=ARMS).agg(ill=dp.mean("ill"), n=dp.count())
+    return query.release(epsilon=epsilon, covers=covers)
+
+
+def test_a_difference_is_that_of_the_released_numbers():
+    out = _release(_trial(np.random.default_rng(0)))
+    ill = dict(out.table.select("arm", "ill").rows())
+    row = out.difference("treated", "control").to_dicts()[0]
+    assert row["estimate"] == pytest.approx(ill["treated"] - ill["control"])
+    assert row["lower"] < row["estimate"] < row["upper"]
+    assert row["covers"] == "95% interval for the population"
+    assert out.difference("control", "treated")["p_value"][0] == pytest.approx(row["p_value"], rel=1e-6)
+
+
+def test_p_is_small_just_where_the_interval_leaves_zero_out():
+    draw = np.random.default_rng(1)
+    for chance in (0.3, 0.4, 0.5, 0.6):
+        out = _release(_trial(draw, (chance, 0.3, 0.3)))
+        for alpha in (0.05, 0.01):
+            row = out.difference("treated", "control", alpha=alpha).to_dicts()[0]
+            assert (row["p_value"] <= alpha) == (not row["lower"] <= 0 <= row["upper"])
+
+
+def test_noise_alone_has_no_p_value():
+    out = _release(_trial(np.random.default_rng(2)), covers="noise")
+    for table in (out.difference("treated", "control"), out.compare("control", column="n")):
+        assert "p_value" not in table.columns
+        assert set(table["covers"]) == {"noise only"}
+
+
+def test_the_noise_interval_of_a_difference_is_narrower_than_that_of_the_population():
+    table = _trial(np.random.default_rng(3))
+    noise, population = (_release(table, covers=c).difference("treated", "control") for c in ("noise", "population"))
+    assert (noise["upper"] - noise["lower"])[0] < (population["upper"] - population["lower"])[0]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 4.0])
+def test_differences_keep_their_level(epsilon):
+    """Three equal arms of 100. Of 40 tests at 5% more than 12 reject with probability below 1e-6."""
+    draw = np.random.default_rng(4)
+    rejected = 0
+    for _ in range(40):
+        row = _release(_trial(draw), epsilon).difference("treated", "control").to_dicts()[0]
+        rejected += not row["lower"] <= 0 <= row["upper"]
+    assert rejected <= 12
+
+
+def test_without_sampling_the_level_is_lost():
+    """The negative control: intervals of the noise alone leave 0 out in most of these releases."""
+    draw = np.random.default_rng(5)
+    rows = [_release(_trial(draw), 9.0, covers="noise").difference("treated", "control") for _ in range(60)]
+    assert sum(not row["lower"][0] <= 0 <= row["upper"][0] for row in rows) > 14
+
+
+def test_a_large_difference_is_seen():
+    out = _release(_trial(np.random.default_rng(6), (0.9, 0.1, 0.1)))
+    assert out.difference("treated", "control")["p_value"][0] < 1e-4
+    compared = out.compare(reference="control")
+    assert (compared["p_holm"] <= 0.05).to_list() == [True, False]
+
+
+def test_comparisons_are_corrected():
+    out = _release(_trial(np.random.default_rng(7)))
+    both, one = out.compare("control"), out.difference("treated", "control")
+    assert both["lower"][0] < one["lower"][0]
+    assert both["upper"][0] > one["upper"][0]
+    assert (both["p_holm"] >= both["p_value"]).all()
+    assert set(both["covers"]) == {"95% interval for the population, all together"}
+
+
+def test_people_in_both_groups_get_wider_intervals():
+    draw = np.random.default_rng(8)
+    ids, arms = np.repeat(np.arange(100), 2), np.tile(["treated", "control"], 100)
+    table = pl.DataFrame({"id": ids, "arm": arms, "x": draw.random(200)})
+    widths = []
+    for groups in (1, 2):
+        query = _frame(table, "id").group_by("arm", keys=ARMS[:2], max_groups=groups, max_rows_per_group=1)
+        out = query.agg(x=dp.mean("x", bounds=(0, 1))).release(epsilon=4.0, covers="population")
+        low, high = out.difference("treated", "control").select("lower", "upper").row(0)
+        each = out.accuracy().select(pl.col("upper") - pl.col("lower"))["upper"].to_list()
+        widths.append((high - low) / math.hypot(*each))
+    assert widths[0] == pytest.approx(1, abs=0.05)
+    assert 1.1 < widths[1] <= math.sqrt(2) + 1e-6
+
+
+def test_holm_by_hand():
+    assert holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def _wrong(call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_wrong_calls_are_refused():
+    out = _release(_trial(np.random.default_rng(9)))
+    _wrong(lambda: out.difference("treated", "nobody"), InvalidArgument, "no such group")
+    _wrong(lambda: out.difference("treated", "treated"), InvalidArgument, "one group")
+    _wrong(lambda: out.difference("treated", ["control"]), InvalidArgument, "a key")
+    _wrong(lambda: out.difference("treated", ("control", 1)), InvalidArgument, "a key")
+    _wrong(lambda: out.difference("treated", "control", column="z"), InvalidArgument, "no column")
+    _wrong(lambda: out.difference("treated", "control", alpha=2), InvalidArgument, "alpha")
+    _wrong(lambda: out.suppress(below=1e9).difference("treated", "control"), InvalidArgument, "suppress")
+    _wrong(lambda: out.shrink(), UnsupportedOperation, "covers='noise'")
+    frame = _frame(_trial(np.random.default_rng(9)))
+    _wrong(lambda: frame.count().release(epsilon=1.0).compare("a"), UnsupportedOperation, "groups")
+    medians = frame.with_columns(x=dp.col("ill").cast("float64")).group_by("arm", keys=ARMS).median("x", bounds=(0, 1))
+    _wrong(lambda: medians.release(epsilon=1.0).compare("control"), UnsupportedOperation, "counts, sums, means")
+
+
+# Independence
+
+
+def _crosstab(table, **options):
+    return _frame(table, **options).crosstab("a", "b", keys={"a": ["x", "y"], "b": ["u", "v", "w"]})
+
+
+def _pairs(draw, people, dependent=False):
+    a = draw.choice(["x", "y"], people, p=[0.7, 0.3])
+    b = draw.choice(["u", "v", "w"], people, p=[0.8, 0.1, 0.1])
+    return pl.DataFrame({"a": a, "b": np.where(a == "x", "u", "v") if dependent else b})
+
+
+@pytest.mark.parametrize(("people", "epsilon"), [(30, 0.2), (300, 0.1), (300, 4.0)])
+def test_independence_keeps_its_level(people, epsilon):
+    """Of 60 tests at 5% more than 14 reject with probability below 1e-6."""
+    draw = np.random.default_rng(10)
+    p = [_crosstab(_pairs(draw, people)).release(epsilon=epsilon).independence().p_value for _ in range(60)]
+    assert sum(value <= 0.05 for value in p) <= 14
+
+
+def test_the_usual_test_takes_noise_for_dependence():
+    """The negative control: Pearson's χ² without a word of the noise rejects most of these tables."""
+    scipy = pytest.importorskip("scipy.stats")
+    draw, rejected = np.random.default_rng(11), 0
+    for _ in range(60):
+        out = _crosstab(_pairs(draw, 300)).release(epsilon=0.1)
+        table = np.maximum(out.table.select("u", "v", "w").to_numpy(), 1.0)
+        rejected += scipy.chi2_contingency(table).pvalue <= 0.05
+    assert rejected > 14
+
+
+def test_dependence_is_seen():
+    out = _crosstab(_pairs(np.random.default_rng(12), 300, dependent=True)).release(epsilon=1.0)
+    answer = out.independence()
+    assert answer.p_value <= 0.001
+    assert (answer.degrees, answer.tables) == (2, 1999)
+    assert out.independence() == answer
+
+
+@pytest.mark.parametrize("options", [{"noise": "laplace"}, {"noise": "gaussian", "delta": 1e-5}])
+def test_simulated_noise_has_the_law_of_the_mechanism(options):
+    from dpframe.release.accuracy.independence import _drawn_noise
+
+    out = _crosstab(_pairs(np.random.default_rng(13), 50)).release(epsilon=0.5, **options)
+    (output,) = out._numbers.outputs
+    noise = out._numbers.noise.of(output.totals[0][1])
+    drawn = _drawn_noise(np.random.default_rng(0), noise, (200_000,))
+    real = noise.mechanism.draw(200_000) * float(noise.allotment.total.unit)
+    assert drawn.std() == pytest.approx(real.std(), rel=0.02)
+    assert estimator_of(output).is_number
+
+
+def test_tables_without_such_a_test_are_refused():
+    table = _pairs(np.random.default_rng(14), 50).with_columns(id=pl.int_range(50) // 2)
+    frame, keys = _frame(table, "id"), {"a": ["x", "y"], "b": ["u", "v", "w"]}
+    several = frame.crosstab("a", "b", keys=keys, max_groups=2, max_rows_per_group=1).release(epsilon=1.0)
+    _wrong(several.independence, UnsupportedOperation, "max_groups=1")
+    rows = frame.crosstab("a", "b", keys=keys, max_groups=1, max_rows_per_group=2).release(epsilon=1.0)
+    _wrong(rows.independence, UnsupportedOperation, "max_rows_per_group=1")
+    found = frame.crosstab("a", "b", max_groups=1, max_rows_per_group=1).release(epsilon=4.0, delta=1e-5)
+    _wrong(found.independence, UnsupportedOperation, "list keys")
+    one = frame.crosstab("a", "b", keys={"a": ["x"], "b": ["u", "v"]}, max_groups=1, max_rows_per_group=1)
+    _wrong(one.release(epsilon=1.0).independence, UnsupportedOperation, "two rows")
+    counts = frame.group_by("a", keys=["x", "y"], max_groups=1, max_rows_per_group=1).count().release(epsilon=1.0)
+    _wrong(counts.independence, UnsupportedOperation, "crosstab")
+
+
+def test_independence_of_an_exact_table_is_near_the_usual_test():
+    from dpframe.release.pricing import NoNoise
+
+    out = _crosstab(_pairs(np.random.default_rng(15), 50)).release(epsilon=0.5)
+    noise = out._numbers.noise.noises[0]
+    exact = type(noise)(noise.allotment, NoNoise())
+    table = np.array([[60.0, 30.0, 10.0], [45.0, 35.0, 20.0]])
+    chi2 = pytest.importorskip("scipy.stats").chi2_contingency(table)
+    assert independence(table, exact).p_value == pytest.approx(chi2.pvalue, abs=0.03)
