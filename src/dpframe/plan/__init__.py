@@ -74,7 +74,7 @@ from dpframe.plan.question import (
     Question,
 )
 from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
-from dpframe.plan.totals import Total, TotalKind, is_whole
+from dpframe.plan.totals import Factor, Total, TotalKind, is_whole
 from dpframe.plan.types import (
     TIMES,
     Kind,
@@ -116,6 +116,7 @@ __all__ = [
     "ColumnDomain",
     "Derivation",
     "Expr",
+    "Factor",
     "Formula",
     "Hints",
     "Intervals",

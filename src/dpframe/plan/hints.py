@@ -42,7 +42,7 @@ MODULE = _table(
     {
         "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5).",
         "histogram hist": "Type frame.histogram('x', bins=[0, 10, 20], max_rows=5).",
-        "rate proportion share ratio": "A rate is the mean of a condition: with_columns(late=dp.col('delay') > 15), "
+        "rate proportion share": "A rate is the mean of a condition: with_columns(late=dp.col('delay') > 15), "
         "then dp.mean('late').",
         "crosstab pivot_table": "Type frame.crosstab('region', 'sex', keys={...}, max_rows=1).",
         "group_by groupby": "Type frame.group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).",

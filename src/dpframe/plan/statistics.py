@@ -60,6 +60,9 @@ class Formula(StrEnum):
     STD = "std"
     SKEW = "skew"
     GEOMETRIC_MEAN = "geometric_mean"
+    RATIO = "ratio"
+    COV = "cov"
+    CORR = "corr"
     QUANTILE = "quantile"
     MODE = "mode"
 
@@ -75,7 +78,9 @@ class ReleasedColumn:
     to the centre where noise is all there is (see `release.estimators.formulas.mean_of`) and kept inside `bounds`.
     "var", "std": from the sum, the sum of squares and the count; `ddof` as in pandas and Polars. "skew": from these and
     the sum of cubes.
-    "geometric_mean": e to the mean of the logarithms. "quantile", "mode": the value of the chosen candidate. With
+    "geometric_mean": e to the mean of the logarithms. "ratio": a sum over a sum; with `bounds` measured from `about`
+    and kept inside the bounds. "cov", "corr": from sums of two columns, of their products, for "corr" of their squares,
+    and a count; `bounds` are those of the first, and `bounds_beside` those of the second. "quantile", "mode": the value of the chosen candidate. With
     `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
     """
 
@@ -87,10 +92,12 @@ class ReleasedColumn:
     ddof: int = 0
     dtype: DType | None = None
     ticks: int = 1
+    bounds_beside: Bounds | None = None
+    about: Fraction = Fraction(0)
 
     @property
     def derived(self) -> bool:
-        """Whether it follows from several totals. The first is a centred sum, the last a count."""
+        """Whether it follows from several totals. The first is a sum, the last a count or what else it is divided by."""
         return len(self.totals) > 1
 
 

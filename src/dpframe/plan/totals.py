@@ -18,9 +18,11 @@ from dpframe.theory.formulas.sensitivity import Sensitivity
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
 __all__ = [
+    "Factor",
     "Total",
     "TotalKind",
     "bounds_of",
+    "computed_total",
     "cube_total",
     "distinct_total",
     "in_ticks",
@@ -47,6 +49,7 @@ class TotalKind(StrEnum):
     SUM = "sum"
     SQUARE = "square"
     CUBE = "cube"
+    PRODUCT = "product"
     LOG = "log"
     UNIT_SUM = "unit_sum"
     DISTINCT = "distinct"
@@ -69,8 +72,18 @@ class ComputedTerm:
 _COMPUTED = {
     TotalKind.SQUARE: ComputedTerm("({column} - {about})²", "squares"),
     TotalKind.CUBE: ComputedTerm("({column} - {about})³", "cubes"),
+    TotalKind.PRODUCT: ComputedTerm("{column}", "products"),
     TotalKind.LOG: ComputedTerm("log({column})", "logarithms"),
 }
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor of a product: a column's value, clipped to `bounds` and measured from `about` (column unit)."""
+
+    column: Column
+    bounds: Bounds
+    about: Fraction
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,8 @@ class Total:
     `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
     which adds (value - about)² instead of the value; its cube for "cube"; 1 for "log",
-    which adds the natural logarithm). "distinct" is the number of different values; "ranks" chooses the
+    which adds the natural logarithm; for "product" that of its `factors`, multiplied). Only rows in which the `present`
+    columns have values are added up. "distinct" is the number of different values; "ranks" chooses the
     candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
     also how far from it the quantile may be, at that confidence. "modes" chooses the most frequent of the listed
     `values`, or the first of them, in as many `rounds`.
@@ -101,6 +115,19 @@ class Total:
     collects: bool = False  # it adds up the suppressed groups
     finds: bool = False  # it decides which groups are released, and is not released itself
     among: tuple[str, ...] = ()  # the columns of the interaction, in a release of many marginals
+    factors: tuple[Factor, ...] = ()  # what a product is of
+    present: tuple[Column, ...] = ()  # other columns whose value must not be missing in a row that is added up
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns whose values are read for it."""
+        own = () if self.column is None else (self.column,)
+        return (*own, *(factor.column for factor in self.factors), *self.present)
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it is a number of rows, or of values that are not missing."""
+        return self.kind in (TotalKind.ROWS, TotalKind.VALUES)
 
     @property
     def additive(self) -> bool:
@@ -160,7 +187,8 @@ class Total:
     def key(self) -> tuple[object, ...]:
         """Two totals with the same key are the same total, and are paid for once."""
         column = self.column.id if self.column else None
-        part = (self.merged, self.collects, self.finds, self.among)
+        others = tuple((factor.column.id, factor.bounds, factor.about) for factor in self.factors)
+        part = (self.merged, self.collects, self.finds, self.among, others, frozenset(c.id for c in self.present))
         return (self.kind, column, self.grid, self.about, self.choice, part)
 
     @property
@@ -185,13 +213,17 @@ def row_total(unit_limits: UnitLimits, what: str) -> Total:
     return Total(TotalKind.ROWS, None, UNIT_GRID, fraction, bound.scaled(2**fraction))
 
 
-def value_total(column: Column, unit_limits: UnitLimits, what: str) -> Total:
-    """Values that are not missing, per group. If no value can be missing, these are the rows."""
+def value_total(column: Column, unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()) -> Total:
+    """Values that are not missing, per group, in rows where the `present` ones are not missing either.
+
+    If no value can be missing, these are the rows.
+    """
+    column, *others = [c for c in (column, *present) if c.domain.nullable] or [column]
     if not column.domain.nullable:
         return row_total(unit_limits, what)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
     bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
-    return Total(TotalKind.VALUES, column, UNIT_GRID, fraction, bound.scaled(2**fraction))
+    return Total(TotalKind.VALUES, column, UNIT_GRID, fraction, bound.scaled(2**fraction), present=tuple(others))
 
 
 def units_total(unit_limits: UnitLimits, what: str) -> Total:
@@ -272,10 +304,22 @@ def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, what: str
     return Bounds(bounds.clamp(own.lower), bounds.clamp(own.upper))
 
 
-def sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str, *, centred: bool) -> Total:
-    """Sum of the clipped values per group. For means, values are measured from the middle of the bounds."""
-    whole = is_whole(column)
-    if unit_limits.one_row_each and not column.domain.nullable:
+def sum_total(
+    column: Column,
+    bounds: Bounds,
+    unit_limits: UnitLimits,
+    what: str,
+    *,
+    centred: bool,
+    present: tuple[Column, ...] = (),
+) -> Total:
+    """Sum of the clipped values per group. For means, values are measured from the middle of the bounds.
+
+    A row in which a `present` column is missing adds 0, which is what a row with a missing value adds. So the bound is
+    that of a column with missing values.
+    """
+    whole, present = is_whole(column), tuple(c for c in present if c.domain.nullable)
+    if unit_limits.one_row_each and not column.domain.nullable and not present:
         grid = grid_for(bounds, whole=whole, centred=centred, limit=1)
         fraction = FRACTION_BITS if unit_limits.weighted else 0
         return Total(
@@ -285,10 +329,12 @@ def sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str
     grid = grid_for(bounds, whole=whole, centred=centred, limit=limits.rows_per_group)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
     bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
-    return Total(TotalKind.SUM, column, grid, fraction, bound.scaled(2**fraction))
+    return Total(TotalKind.SUM, column, grid, fraction, bound.scaled(2**fraction), present=present)
 
 
-def square_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
+def square_total(
+    column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()
+) -> Total:
     """Sum per group of the squared distances from the middle of the bounds, each less half of the largest one.
 
     For bounds of half-width h, (value - middle)² lies in [0, h²]. Less h²/2, it is at most h²/2 in absolute value: half
@@ -298,7 +344,8 @@ def square_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: 
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     if half**2 > 10**270:
         raise InvalidBounds(f"{what}: squares of values this far apart are beyond floats. Give bounds=(-1e134, 1e134).")
-    return _computed_total(TotalKind.SQUARE, column, Bounds(0, float(half**2)), unit_limits, what, middle)
+    span = Bounds(0, float(half**2))
+    return computed_total(TotalKind.SQUARE, column, span, unit_limits, what, middle, present=present)
 
 
 def cube_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
@@ -320,7 +367,7 @@ def cube_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: st
         )
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     span = Bounds(-float(half**3), float(half**3))
-    return _computed_total(TotalKind.CUBE, column, span, unit_limits, what, middle)
+    return computed_total(TotalKind.CUBE, column, span, unit_limits, what, middle)
 
 
 _SMALLEST = 1e-270  # of values whose logarithm is taken: its reciprocal is a float too
@@ -349,24 +396,28 @@ def log_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str
             "times the lower one. Type narrower ones."
         )
     logs = Bounds(math.log(bounds.lower), math.log(bounds.upper))
-    return _computed_total(TotalKind.LOG, column, logs, unit_limits, what)
+    return computed_total(TotalKind.LOG, column, logs, unit_limits, what)
 
 
-def _computed_total(
+def computed_total(
     total_kind: TotalKind,
     column: Column,
     span: Bounds,
     unit_limits: UnitLimits,
     what: str,
     about: Fraction = Fraction(0),
+    *,
+    factors: tuple[Factor, ...] = (),
+    present: tuple[Column, ...] = (),
 ) -> Total:
     """Sum per group of what is computed of each value, inside a span and measured from the middle of that span.
 
     Bound:  a row's integer is clipped to its grid, whatever the engine computed. So the total is a sum of values in
             known bounds: see `dpframe.theory.formulas.sensitivity.grouped.row_sums`, and `one_row_sum` where each unit
-            surely has one row
+            surely has one row. A row in which a value is missing adds 0
     """
-    if unit_limits.one_row_each and not column.domain.nullable:
+    read = (column, *(factor.column for factor in factors), *present)
+    if unit_limits.one_row_each and not any(c.domain.nullable for c in read):
         grid = grid_for(span, whole=False, centred=True, limit=1)
         bound = maps.one_row_sum(grid.lower, grid.upper)
     else:
@@ -374,7 +425,10 @@ def _computed_total(
         grid = grid_for(span, whole=False, centred=True, limit=limits.rows_per_group)
         bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
-    return Total(total_kind, column, grid, fraction, bound.scaled(2**fraction), about)
+    nullable = tuple(c for c in present if c.domain.nullable)
+    return Total(
+        total_kind, column, grid, fraction, bound.scaled(2**fraction), about, factors=factors, present=nullable
+    )
 
 
 def unit_sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
