@@ -28,8 +28,8 @@ CLASSES = {
         "n_unique quantile skew std sum top_k var",
     },
     dp.PrivateGroupBy: {
-        "questions": "agg corr count count_units cov geometric_mean keys max mean median min mode n_unique quantile skew "
-        "std sum top_k var"
+        "questions": "agg corr count count_units cov geometric_mean keys max mean median min mode n_unique quantile "
+        "skew std sum top_k var"
     },
     dp.Query: {
         "facts": "accuracy epsilon_for explain plot sensitivity unit_columns",

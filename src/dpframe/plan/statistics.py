@@ -80,8 +80,9 @@ class ReleasedColumn:
     the sum of cubes.
     "geometric_mean": e to the mean of the logarithms. "ratio": a sum over a sum; with `bounds` measured from `about`
     and kept inside the bounds. "cov", "corr": from sums of two columns, of their products, for "corr" of their squares,
-    and a count; `bounds` are those of the first, and `bounds_beside` those of the second. "quantile", "mode": the value of the chosen candidate. With
-    `dtype` the result is a time of that type: `ticks` of it for each unit of the column.
+    and a count; `bounds` are those of the first, and `bounds_beside` those of the second.
+    "quantile", "mode": the value of the chosen candidate. With `dtype` the result is a time of that type: `ticks` of it
+    for each unit of the column.
     """
 
     name: str
@@ -97,7 +98,7 @@ class ReleasedColumn:
 
     @property
     def derived(self) -> bool:
-        """Whether it follows from several totals. The first is a sum, the last a count or what else it is divided by."""
+        """Whether it follows from several totals. The first is a sum, the last a count or another divisor."""
         return len(self.totals) > 1
 
 

@@ -52,7 +52,7 @@ def missed_too_often(held):
 @pytest.mark.parametrize("name", QUESTIONS)
 @pytest.mark.parametrize("rows", [1, 2])
 def test_one_unit_moves_the_totals_by_no_more_than_claimed_and_by_that_much(name, relation, rows):
-    """All rows at the ends, in the middle, beyond them and missing, up to one too many: the largest change is the claim.
+    """Rows at the ends, in the middle, beyond them and missing, up to one too many: the largest change is the claim.
 
     The fraction bits and a step of the grid are all that is between them, so half of the claim would be broken.
     """

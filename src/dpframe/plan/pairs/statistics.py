@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
@@ -12,7 +12,7 @@ from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn, Sum
 from dpframe.plan.totals import Factor, bounds_of, number_column, square_total, sum_total, value_total
 from dpframe.plan.unit_limits import UnitLimits
 
-__all__ = ["Corr", "Cov", "Ratio", "WeightedMean"]
+__all__ = ["Corr", "Cov", "Moment", "Ratio", "WeightedMean"]
 
 
 def _typed(bounds: object, name: str) -> str:
@@ -35,8 +35,8 @@ def _read(name: str, bounds: Bounds | Auto | None, unit_limits: UnitLimits, what
 class Ratio(Aggregate):
     """A sum over a sum, each with its own bounds."""
 
-    top: Sum = Sum()
-    bottom: Sum = Sum()
+    top: Sum = field(default_factory=Sum)
+    bottom: Sum = field(default_factory=Sum)
 
     @property
     def typed(self) -> str:
@@ -176,3 +176,39 @@ def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: Uni
     sums = ((f"{name}.sum", first), (f"{name}.sum_beside", second), (f"{name}.products", product))
     totals = (*sums, *squares, (f"{name}.count", count))
     return ReleasedColumn(name, formula, totals, False, bounds, ddof, bounds_beside=beside)
+
+
+@dataclass(frozen=True, repr=False)
+class Moment(Aggregate):
+    """One entry of a matrix of moments, over the rows in which all columns of the matrix have a value.
+
+    `of` has the columns that are multiplied: none for the number of rows, one for a sum, two for a sum of products.
+    `among` has all columns of the matrix with their bounds.
+    """
+
+    of: tuple[str, ...] = ()
+    among: tuple[tuple[str, Bounds | None], ...] = ()
+
+    @property
+    def typed(self) -> str:
+        return f"moment({', '.join(map(repr, self.of))})"
+
+    @property
+    def words(self) -> str:
+        return f"sum of {'·'.join(self.of)}" if self.of else "number of rows"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        read = {title: _read(title, bounds, unit_limits, self.typed) for title, bounds in self.among}
+        present, what = tuple(column for column, _ in read.values()), self.typed
+        if not self.of:
+            total = value_total(present[0], unit_limits, what, present[1:])
+            return ReleasedColumn(name, Formula.SUM, ((name, total),), False)
+        (x, bounds), (y, beside) = read[self.of[0]], read[self.of[-1]]
+        others = tuple(column for column in present if column.id not in (x.id, y.id))
+        if len(self.of) == 1:
+            total = sum_total(x, bounds, unit_limits, what, centred=True, present=others)
+        elif x.id == y.id:
+            total = square_total(x, bounds, unit_limits, what, others)
+        else:
+            total = product_total(from_middle(x, bounds), from_middle(y, beside), unit_limits, what, others)
+        return ReleasedColumn(name, Formula.SUM, ((name, total),), False, bounds, bounds_beside=beside)

@@ -136,6 +136,7 @@ def _fits(
             (weights[2], plan.of(count)),
         ]
         near = (distance - slack[0] - size * slack[1]) * number
-        return reaches(near, terms, alpha * (1 - 4 * ASIDE)) | (number < 1) | (widths[0] <= 0)
+        unclear: NDArray[np.bool_] = (number < 1) | (widths[0] <= 0)
+        return reaches(near, terms, alpha * (1 - 4 * ASIDE)) | unclear
 
     return fits, covariance / np.where(widths[0] > 0, widths[0], 1.0)

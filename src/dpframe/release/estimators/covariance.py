@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -133,7 +132,7 @@ def means_that_fit(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts:
         widest.append(np.maximum(np.abs(near), np.abs(far)))
         ends.append((near, far))
         shifts.append(shift)
-    corners = tuple(product(*ends))
+    corners = tuple((a, b) for a in ends[0] for b in ends[1])
     return MeansThatFit(
         (ratios[0], ratios[1]), (off[0], off[1]), (widest[0], widest[1]), corners, (shifts[0], shifts[1])
     )
@@ -141,7 +140,7 @@ def means_that_fit(output: ReleasedColumn, plan: NoisePlan, alpha: float, parts:
 
 def covariance_of(output: ReleasedColumn, noisy: Noisy) -> Any:
     """The covariance with divisor n from noisy totals, no larger in size than the bounds allow."""
-    (_, first), (_, second), (_, products), *_, (_, count) = output.totals
+    _, _, (_, products), *_, (_, count) = output.totals
     number = np.maximum(real(count, noisy), 1.0)
     means = [
         bounded_mean(side, real(side.totals[0][1], noisy), number, float(side.totals[0][1].grid.centre))

@@ -44,8 +44,8 @@ class RatioEstimator(Estimator):
         Bound:  write S + z and T + w for the noisy sums, and R = S/T. Then S + z - R·(T + w) = z - R·w exactly. A ratio
                 R fits where |z - R·w| reaches the size of the left side with probability alpha, so the set holds the
                 true ratio with probability 1 - alpha, whatever the ratio and the noise. Both sides are multiplied by
-                cos θ with R = s·tan θ, so that ratios without an end are reached at θ = ±π/2. For T + w > 0, a path away
-                from the released ratio leaves the set at most once, since the quantile is a norm: see `fieller`
+                cos θ with R = s·tan θ, so that ratios without an end are reached at θ = ±π/2. For T + w > 0, a path
+                away from the released ratio leaves the set at most once, since the quantile is a norm: see `fieller`
         Source: Fieller 1954, Journal of the Royal Statistical Society B 16
         """
         (name, over), (divisor, under) = output.totals
