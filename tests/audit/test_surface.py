@@ -24,8 +24,8 @@ CLASSES = {
         "facts": "budget columns neighbors unit",
         "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
         "groups": "group_by partition",
-        "questions": "agg count count_units crosstab geometric_mean histogram marginals max mean median min mode "
-        "n_unique quantile skew std sum top_k var",
+        "questions": "agg corr count count_units cov crosstab geometric_mean histogram marginals max mean median min "
+        "mode n_unique ols quantile skew std sum top_k var",
     },
     dp.PrivateGroupBy: {
         "questions": "agg corr count count_units cov geometric_mean keys max mean median min mode n_unique quantile "

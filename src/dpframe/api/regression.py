@@ -89,8 +89,8 @@ class FrameMatrices(AskedFrame[Table_co]):
                 category to its values, listed without looking at the data. The first is the reference; rows with others
                 do not count
         Output: after `.release(...)` a `Regression`: its `.table` has coefficient, std_error, low and high
-        Bound:  one release of the second moments of all columns. The intervals hold for noise and sampling together, and
-                are approximate: the moments are taken for normal around those of the population
+        Bound:  one release of the second moments of all columns. The intervals hold for noise and sampling together.
+                They are approximate: errors of the outcome are taken to vary alike for all rows
         Errors: InvalidArgument, MissingBounds, UnsupportedOperation for terms that are not linear
         """
         outcome, inputs, kinds = _terms(formula, y, x, keys)
@@ -124,9 +124,7 @@ def _bounds_of(
         if kind(column.domain.dtype) == Kind.BOOLEAN:
             own = Bounds(0, 1)
         if ends is not None and not isinstance(ends, Bounds):
-            raise InvalidBounds(
-                f"{verb}: dp.Auto() does not choose bounds of several columns. Type {{{name!r}: (0, 100)}}."
-            )
+            raise InvalidBounds(f"{verb}: dp.Auto() chooses no bounds of several columns. Type {{{name!r}: (0, 100)}}.")
         if ends is None and own is None:
             raise MissingBounds(
                 f"{verb}: one value of {name!r} could be anything, so no finite noise hides it. Say the range: "

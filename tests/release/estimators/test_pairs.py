@@ -119,7 +119,9 @@ def test_nothing_counted_is_a_number_inside_the_bounds():
     rows = pl.DataFrame({"u": [1], "x": [None], "y": [None], "w": [None]}, dict.fromkeys("uxyw", pl.Float64))
     frame = dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e15))
     out = frame.agg(max_rows=1, **{name: QUESTIONS[name][0] for name in ("cov", "corr", "weighted")})
-    assert out.release(epsilon=CERTAIN).table.row(0) == pytest.approx((0, 0, 50), abs=1e-3)
+    row = out.release(epsilon=CERTAIN).table.row(0)
+    assert row[:2] == pytest.approx((0, 0), abs=1e-3)
+    assert 0 <= row[2] <= 100  # a quotient of noises
 
 
 def test_a_ratio_over_what_may_be_nothing_has_no_end_to_its_interval():

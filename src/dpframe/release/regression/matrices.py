@@ -53,8 +53,8 @@ class MatrixRelease(Hints):
     def accuracy(self, alpha: float = 0.05) -> Any:
         """One row for each pair: value, error, lower, upper, of the noise alone.
 
-        The ends are quantiles of matrices that the true one may be: the noisy moments less noise of their own law, which
-        is public. They do not say how far the people in the table are from others.
+        The ends are quantiles of matrices that the true one may be: the noisy moments less noise of their own law,
+        which is public. They do not say how far the people in the table are from others.
         """
         draws = self._moments.drawn(np.random.default_rng(0), _DRAWS)
         several = np.array([_matrix(m, self._moments, self._corr, project=False) for m in draws])

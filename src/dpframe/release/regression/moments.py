@@ -26,8 +26,8 @@ class Moments:
 
     `matrix` has sums of products, `scales` the scales of the noise of each entry, and `normal` says whether that noise
     is normal; else it is Laplace noise. `starts` says how much of the noise of the number of rows is in an entry too:
-    sums are measured from the centres of their grids, which the number of rows corrects. Entries that follow from others have no noise of their own: `follows` maps such
-    an entry to weights of entries of the first row.
+    sums are measured from the centres of their grids, which the number of rows corrects. Entries that follow from
+    others have no noise of their own: `follows` maps such an entry to weights of entries of the first row.
     """
 
     names: tuple[str, ...]

@@ -109,15 +109,13 @@ class Regression(Hints):
         finite = table.with_columns(
             pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in ("low", "high")
         )
-        base = alt.Chart(alt.Data(values=finite.to_dicts()), title=title or "Coefficients, 95% for the population")
+        base = alt.Chart(finite, title=title or "Coefficients, 95% for the population")
         place = alt.Y("term:N", sort=None, title=None)
         bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title="coefficient"), x2="high:Q", y=place)
         return bars + base.mark_point(filled=True, size=60).encode(x="coefficient:Q", y=place)
 
     def __repr__(self) -> str:
-        words = (
-            "" if self.is_told else "\nThe noise is as large as what it is added to: nothing is told. Type a larger ε."
-        )
+        words = "" if self.is_told else "\nThe noise hides these coefficients: no interval has an end. Type a larger ε."
         return f"{self._table(0.05)}{words}"
 
     # Numbers
@@ -143,9 +141,9 @@ class Regression(Hints):
         """Coefficients of a population that fits the release: noise and sampling are drawn, each by its own law.
 
         The true moments are the released ones less noise, whose law is public. Given true moments, the coefficients of
-        the population differ from those of the table by a normal error whose covariance is σ²·G⁻¹ times `clusters`, with
-        the residual variance σ² and the moments G. Moments that no table can have are left out. Where these are more
-        than one in a hundred, nothing is told
+        the population differ from those of the table by a normal error whose covariance is σ²·G⁻¹ times `clusters`,
+        with the residual variance σ² and the moments G, if the outcome varies alike for all rows. Moments that no
+        table can have are left out. Where these are more than one in a hundred, nothing is told.
         """
         rng = np.random.default_rng(0)
         draws = self._moments.drawn(rng, _DRAWS)
@@ -179,8 +177,8 @@ class Regression(Hints):
 def _solved(matrix: Floats, ridge: float) -> Floats:
     """Coefficients of the last column on the others; directions that vary less than the noise are held back.
 
-    The eigenvalues of the moments of the columns are raised to the size of the noise. Where all are larger than it, this
-    changes nothing.
+    The eigenvalues of the moments of the columns are raised to the size of the noise. Where all are larger than it,
+    this changes nothing.
     """
     values, vectors = np.linalg.eigh(matrix[:-1, :-1])
     return np.asarray((vectors / np.maximum(values, max(ridge, 1e-9))) @ vectors.T @ matrix[:-1, -1])
