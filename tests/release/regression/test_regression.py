@@ -59,7 +59,7 @@ def test_one_unit_moves_each_moment_by_no_more_than_claimed(relation):
         query = frame.ols(y="y", x=["x", "r"], bounds=BOUNDS, keys=keys, max_rows=2)._query
         return query, {name: part[()] for name, part in query.exact_totals(table).items()}
 
-    kinds = list(itertools.product([-1e9, 50.0, 1e9, None], [-1e9, 55.0, 1e9], ["a", "b", "elsewhere"]))
+    kinds = list(itertools.product([-1e9, 50.0, 1e9, None], [-1e9, 55.0, 1e9], ["a", "b", "c", "elsewhere"]))
     answers = [totals((row,) * n)[1] for n in range(4) for row in kinds]
     others = answers if relation == "replace" else answers[:1]
     for name, claim in totals([])[0].sensitivity.items():
