@@ -102,7 +102,8 @@ def main():
     warnings.simplefilter("ignore")
     rows = panel()
     sys.stdout.write(
-        "| question | ε | dpframe | dpframe, δ = 1e-6 | diffprivlib | OpenDP | by hand |\n|---|---|---|---|---|---|---|\n"
+    head = ("question", "ε", "dpframe", "dpframe, δ = 1e-6", "diffprivlib", "OpenDP", "by hand")
+    sys.stdout.write(f"| {' | '.join(head)} |\n{'|---' * len(head)}|\n")
     )
     for inputs in (SINGLE, SEVERAL):
         design = np.column_stack([np.ones(rows.height), rows.select(inputs).to_numpy()])
@@ -116,10 +117,9 @@ def main():
             )
             sys.stdout.flush()
     for epsilon in (1.0, 4.0, 10.0):
-        found = correlations(rows, epsilon)
-        sys.stdout.write(
-            f"| correlation | {epsilon:g} | {found['pair']:.3f} (matrix {found['matrix']:.3f}) | | | | {found['by hand']:.3f} |\n"
-        )
+        errors = correlations(rows, epsilon)
+        own = f"{errors['pair']:.3f} (matrix {errors['matrix']:.3f})"
+        sys.stdout.write(f"| correlation | {epsilon:g} | {own} | | | | {errors['by hand']:.3f} |\n")
 
 
 if __name__ == "__main__":
