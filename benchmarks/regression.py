@@ -101,9 +101,9 @@ def main():
     """Print the table in Markdown."""
     warnings.simplefilter("ignore")
     rows = panel()
-    sys.stdout.write(
+    head = ("question", "ε", "dpframe", "dpframe, δ = 1e-6", "diffprivlib", "OpenDP", "by hand")
     sys.stdout.write(f"| {' | '.join(head)} |\n{'|---' * len(head)}|\n")
-    )
+    for inputs in (SINGLE, SEVERAL):
         design = np.column_stack([np.ones(rows.height), rows.select(inputs).to_numpy()])
         true = np.linalg.lstsq(design, rows["wage"].to_numpy(), rcond=None)[0][1:]
         for epsilon in (1.0, 4.0, 10.0):
