@@ -324,6 +324,13 @@ AREAS = {
         "cubes": lambda f: f.agg(
             max_rows=99, x=dp.skew("x", bounds=(-3, 10)), a=dp.skew("a", bounds=(0, 9)), d=dp.skew("d", bounds=(-9, 9))
         ),
+        "pairs": lambda f: f.agg(
+            max_rows=99,
+            c=dp.cov("x", "a", {"x": (-3, 10), "a": (0, 9)}),
+            r=dp.corr("d", "x", {"d": (-9, 9), "x": (-3, 10)}),
+            w=dp.mean("x", (-3, 10), weights="a", weight_bounds=(0, 9)),
+            s=dp.ratio(dp.sum("x", (-3, 10)), dp.sum("a", (0, 9))),
+        ),
         "logarithms": lambda f: f.agg(
             max_rows=99,
             x=dp.geometric_mean("x", bounds=(0.1, 10)),

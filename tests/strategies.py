@@ -158,6 +158,8 @@ def _aggregates(rng: random.Random) -> dict[str, Any]:
         "ma": dp.mean("a", bounds=rng.choice(_BOUNDS[:4])),
         "mx": dp.mean("x", bounds=rng.choice(_BOUNDS[:4])),
         "kx": dp.skew("x", bounds=rng.choice(_BOUNDS[:4])),
+        "rax": dp.corr("a", "x", bounds={"a": rng.choice(_BOUNDS[:4]), "x": rng.choice(_BOUNDS[:4])}),
+        "wxa": dp.mean("x", bounds=rng.choice(_BOUNDS[:4]), weights="a", weight_bounds=(0, 9)),
         "gx": dp.geometric_mean("x", bounds=(0.5, 9)),
         "sy": dp.sum("yes"),
     }

@@ -14,6 +14,7 @@ from dpframe.api import Auto, PrivateFrame, PrivateGroupBy, Query, concat, prote
 from dpframe.api.statistics.choices import cdf, max, median, min, mode, quantile
 from dpframe.api.statistics.counts import count, count_units, n_unique
 from dpframe.api.statistics.moments import geometric_mean, mean, skew, std, sum, var
+from dpframe.api.statistics.pairs import corr, cov, ratio
 from dpframe.api.statistics.picks import first, last
 from dpframe.budget import Budget, Ledger
 from dpframe.plan import MODULE as _MODULE
@@ -39,8 +40,10 @@ __all__ = [
     "cdf",
     "col",
     "concat",
+    "corr",
     "count",
     "count_units",
+    "cov",
     "errors",
     "first",
     "geometric_mean",
@@ -54,6 +57,7 @@ __all__ = [
     "n_unique",
     "protect",
     "quantile",
+    "ratio",
     "set_budget",
     "skew",
     "std",

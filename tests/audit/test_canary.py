@@ -152,6 +152,12 @@ QUESTIONS = [
     lambda f: f.agg(q=dp.quantile("x", [0.2, 0.5, 0.8], (0, 9)), c=dp.cdf("day", SPAN, SPAN), **limited(f, max_rows=2)),
     lambda f: f.group_by("city", keys=KEYS["city"], **limited(f, max_groups=1, max_rows_per_group=2)).std("n", (0, 5)),
     lambda f: f.skew("x", (0, 9), **limited(f, max_rows=2)),
+    lambda f: f.agg(
+        r=dp.corr("x", "n", {"x": (0, 9), "n": (0, 5)}),
+        m=dp.mean("x", (0, 9), weights="n", weight_bounds=(0, 5)),
+        s=dp.ratio(dp.sum("x", (0, 9)), dp.sum("n", (0, 5))),
+        **limited(f, max_rows=2),
+    ),
     lambda f: f.geometric_mean("x", (1, 9), **limited(f, max_rows=2)),
     lambda f: f.group_by("city", **limited(f, max_groups=1)).count_units(),
     lambda f: f.group_by("city").keys(),

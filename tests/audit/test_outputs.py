@@ -109,6 +109,18 @@ KINDS = {
         4.0,
         0.0,
     ),
+    "correlation": (
+        ADD,
+        lambda t, r: numbers(grouped(t, r).corr("x", "n", {"x": (0, 15), "n": (0, 15)}).release(epsilon=6.0)),
+        6.0,
+        0.0,
+    ),
+    "weighted mean": (
+        ADD,
+        lambda t, r: numbers(grouped(t, r).mean("x", (0, 15), weights="n", weight_bounds=(0, 15)).release(epsilon=2.0)),
+        2.0,
+        0.0,
+    ),
     "geometric mean": (
         ADD,
         lambda t, r: numbers(grouped(t, r).geometric_mean("x", (1, 15)).release(epsilon=2.0)),

@@ -40,11 +40,12 @@ from dpframe.engine.stages import expressions, integers, key_weights, keys, limi
 from dpframe.engine.totals import _assembled, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, family_tail
-from dpframe.plan import choice_totals, columns, operations, types
+from dpframe.plan import columns, operations, types
 from dpframe.plan import totals as measures
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
+from dpframe.plan.totals import choices as choice_totals
 from dpframe.release import batch, failing, run
 from dpframe.release.answer import draw
 from dpframe.release.answer import key_rounds as rounds_of_keys

@@ -24,12 +24,12 @@ CLASSES = {
         "facts": "budget columns neighbors unit",
         "steps": "bound cast clip cut drop drop_nulls fill_null filter join per_unit rename select with_columns",
         "groups": "group_by partition",
-        "questions": "agg cdf count count_units crosstab geometric_mean histogram marginals max mean median min mode "
-        "n_unique quantile skew std sum top_k var",
+        "questions": "agg cdf corr count count_units cov crosstab geometric_mean histogram marginals max mean median "
+        "min mode n_unique ols quantile skew std sum top_k var",
     },
     dp.PrivateGroupBy: {
-        "questions": "agg cdf count count_units geometric_mean keys max mean median min mode n_unique quantile skew "
-        "std sum top_k var"
+        "questions": "agg cdf corr count count_units cov geometric_mean keys max mean median min mode n_unique "
+        "quantile skew std sum top_k var"
     },
     dp.Query: {
         "facts": "accuracy epsilon_for explain plot sensitivity unit_columns",
@@ -165,6 +165,8 @@ GROUPED = {
     "count_units": lambda g: g.count_units(),
     "geometric_mean": lambda g: g.geometric_mean("x", (1, 9)),
     "max": lambda g: g.max("x", (0, 9)),
+    "corr": lambda g: g.corr("x", "n", {"x": (0, 9), "n": (0, 9)}),
+    "cov": lambda g: g.cov("x", "n", {"x": (0, 9), "n": (0, 9)}),
     "mean": lambda g: g.mean("x", (0, 9)),
     "median": lambda g: g.median("x", (0, 9)),
     "min": lambda g: g.min("x", (0, 9)),

@@ -56,6 +56,8 @@ def aggregates(kind):
     if kind not in TIMES:
         asked["var"] = (dp.var("x", bounds), pl.Float64)
         asked["skew"] = (dp.skew("x", bounds), pl.Float64)
+        if kind != "boolean":  # the sum of its values is the only one that it has
+            asked["ratio"] = (dp.ratio(dp.sum("x", bounds), dp.sum("x", (0, 7))), pl.Float64)
         asked["geometric"] = (dp.geometric_mean("x", (0.5, 100)), pl.Float64)
     return asked
 

@@ -11,6 +11,7 @@ from dpframe.api.arguments import read_columns, read_expr, read_limits, read_map
 from dpframe.api.groups import PrivateGroupBy, named
 from dpframe.api.partition import partitioned
 from dpframe.api.questions import Questions
+from dpframe.api.regression import FrameMatrices
 from dpframe.api.settings import check_budget, check_same_budget
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, UnknownColumn, UnsupportedOperation, WrongType
@@ -127,7 +128,7 @@ def protect(
 
 
 @explains("{}({})", STEPS)
-class PrivateFrame(Questions[Table_co]):
+class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co]):
     """A protected table. It can be transformed row by row and asked questions; it cannot be looked at.
 
     No method changes the frame. Transformations return a new frame and keep track of what one unit can contribute.

@@ -11,6 +11,7 @@ from dpframe.api.query import Query
 from dpframe.api.statistics.choices import GroupChoices
 from dpframe.api.statistics.counts import GroupCounts, count
 from dpframe.api.statistics.moments import GroupMoments
+from dpframe.api.statistics.pairs import GroupPairs
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, UnsupportedOperation
 from dpframe.plan import GROUPS, Aggregate, is_len
@@ -20,7 +21,7 @@ __all__ = ["PrivateGroupBy", "named"]
 
 
 @explains(".{}({}).release(epsilon=0.1)")
-class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices[Table_co]):
+class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices[Table_co], GroupPairs[Table_co]):
     """Groups of a protected frame; ask them for aggregates.
 
     >>> import polars as pl, dpframe as dp

@@ -76,7 +76,9 @@ def compiled(
     totals = {i: p.total for i, p in enumerate(question.read)}
     columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in totals.items() if m.additive}
     units, groups = unit_names(question.table), group_names(question)
-    live = {column.id for column in question.group_columns} | {m.column.id for m in totals.values() if m.column}
+    live = {column.id for column in question.group_columns} | {
+        column.id for m in totals.values() for column in m.columns
+    }
     rows = keyed(question, lower(question.step, live, empty=empty))
     if not all(total.additive for total in totals.values()):  # then `main` is not the only frame made from the rows
         rows = backend_of(rows).shared(rows)

@@ -86,7 +86,7 @@ from dpframe.plan.question import (
     Question,
 )
 from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn
-from dpframe.plan.totals import Total, TotalKind, is_whole
+from dpframe.plan.totals import Factor, Total, TotalKind, is_whole
 from dpframe.plan.types import (
     TIMES,
     Kind,
@@ -133,6 +133,7 @@ __all__ = [
     "Derivation",
     "Every",
     "Expr",
+    "Factor",
     "Floats",
     "Formula",
     "Hints",

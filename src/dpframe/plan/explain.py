@@ -325,9 +325,11 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
         return _PRODUCTS[total.moment.product], "for intervals of the population"
     if total.column is None:
         return total.kind, ""
-    column = next((n for n, c in question.table.columns.items() if c.id == total.column.id), "")
+    names = {c.id: n for n, c in question.table.columns.items()}
+    column, others = names.get(total.column.id, ""), [names.get(c.id, "") for c in total.present]
+    where = f", where {' and '.join(others)} {'is' if len(others) == 1 else 'are'} present" if others else ""
     if total.kind == TotalKind.VALUES:
-        return f"values of {column}", ""
+        return f"values of {' and '.join([column, *others])}", ""
     if total.of_different_values:
         return f"different values of {column}", ""
     if total.values:
@@ -349,10 +351,12 @@ def _made_of(question: Question, total: Total) -> tuple[str, str]:
     by = f" enforced by {origin} and at the ask" if origin and total.kind == TotalKind.SUM else " enforced at the ask"
     what = "totals of one unit" if total.kind == TotalKind.UNIT_SUM else "values"
     ends = f"[{_value_in_words(low, total)}, {_value_in_words(high, total)}]"
+    if total.factors:
+        column = "·".join(f"({names.get(f.column.id, '')} - {float(f.about):g})" for f in total.factors)
     if total.computed is not None:
         column = total.computed.formula.format(column=column, about=_value_in_words(float(total.about), total))
         what, ends, centre = total.computed.noun, f"[{low:g}, {high:g}]", f", measured from {float(grid.centre):g}"
-    return f"sum of {column}{centre}", f"{what} in {ends},{by}"
+    return f"sum of {column}{centre}{where}", f"{what} in {ends},{by}"
 
 
 def render_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -43,7 +43,7 @@ MODULE = _table(
     {
         "top_k value_counts": "Type frame.top_k('x', 3, keys=[...], max_rows=5).",
         "histogram hist": "Type frame.histogram('x', bins=[0, 10, 20], max_rows=5).",
-        "rate proportion share ratio": "A rate is the mean of a condition: with_columns(late=dp.col('delay') > 15), "
+        "rate proportion share": "A rate is the mean of a condition: with_columns(late=dp.col('delay') > 15), "
         "then dp.mean('late').",
         "crosstab pivot_table": "Type frame.crosstab('region', 'sex', keys={...}, max_rows=1).",
         "group_by groupby": "Type frame.group_by('city', keys=[...], max_groups=1, max_rows_per_group=5).",
@@ -64,6 +64,8 @@ FRAME = _table(
         "value_counts": _COUNT_BY,
         "nunique": "Type n_unique('x', max_rows=5).",
         "size": "Type count(max_rows=5).release(epsilon=0.1): how many rows there are is private.",
+        "describe": "Ask for its parts: agg(n=dp.count('x'), m=dp.mean('x', bounds=(0, 100)), s=dp.std('x', "
+        "bounds=(0, 100)), half=dp.median('x', bounds=(0, 100)), max_rows=5).",
         "dtypes schema info": "Print the frame: its columns and types are public.",
         "hist": "Type histogram('x', bins=[0, 10, 20], max_rows=5).",
         "resample group_by_dynamic": "A series lists its times: group_by(dp.col('when').dt.truncate('1w'), "
@@ -88,7 +90,7 @@ FRAME = _table(
         "release": "Ask something first: count(max_rows=5).release(epsilon=0.1).",
         "sort sort_values": "Rows are not shown, so they need no order: release a table, and sort that.",
         "plot": "Release a table first: histogram('x', bins=[0, 10, 20], max_rows=5).release(epsilon=0.1).plot().",
-        "head tail sample shape describe iloc at iat height values index to_pandas to_polars to_arrow to_dict to_numpy "
+        "head tail sample shape iloc at iat height values index to_pandas to_polars to_arrow to_dict to_numpy "
         "to_csv to_parquet collect limit slice iterrows iter_rows rows apply map": NO_ROWS,
     }
 )
@@ -97,6 +99,8 @@ GROUPS = _table(
         "size len": "Type .count().",
         "aggregate": "Type .agg(n=dp.count(), m=dp.mean('x', bounds=(0, 100))).",
         "nunique": "Type .n_unique('x').",
+        "describe": "Ask for its parts: .agg(n=dp.count('x'), m=dp.mean('x', bounds=(0, 100)), s=dp.std('x', "
+        "bounds=(0, 100))).",
         "groups get_group head tail first last apply transform": NO_ROWS,
         "release": "Ask something first: .count().release(epsilon=0.1).",
     }
@@ -198,6 +202,7 @@ ACCESSOR = _table(
     {
         "groupby group_by filter with_columns assign clip cast cut select drop rename fill_null drop_nulls join bound "
         "per_unit partition query": _PROTECT_FIRST,
+        "describe": _PROTECT_FIRST,
         **{name: advice for name, advice in FRAME.items() if advice == NO_ROWS},
     }
 )

@@ -310,11 +310,11 @@ class Question:
         """Sums measured from the middle of their bounds, each as a pair with its count if that has less noise.
 
         A count is in at most one pair, with the first sum that gains from it. A count that finds the keys is in no
-        pair.
+        pair. A ratio of sums has no count, so it is no pair either.
         """
         by_key, partners = dict(read), set[tuple[object, ...]]()
         for output in self.outputs:
-            if not output.derived:
+            if not output.derived or not output.totals[-1][1].counts_rows:
                 continue
             numerator, count = (by_key[output.totals[i][1].key] for i in (0, -1))
             deciding = self.threshold is not None and self.threshold.key == count.total.key

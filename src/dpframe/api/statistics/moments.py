@@ -10,6 +10,7 @@ from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, O
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds
 from dpframe.plan import Aggregate, Auto, real
+from dpframe.plan.pairs import WeightedMean
 from dpframe.plan.statistics import GeometricMean, Mean, Skew, Sum, Var
 from dpframe.release import Release
 from dpframe.usage import statistic
@@ -56,10 +57,19 @@ def sum(  # the field's word, used as dp.sum
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="avg average nanmean")
-def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
-    """Mean of a column's values that are not missing, kept inside the bounds.
+def mean(
+    column: str,
+    bounds: Pair | None = None,
+    *,
+    weights: str | None = None,
+    weight_bounds: Pair | None = None,
+    share: float = 1,
+) -> Aggregate:
+    """Mean of a column's values that are not missing, kept inside the bounds; with weights a weighted mean.
 
-    Input:  bounds (column unit) as in `sum`; dates, times or timedeltas for a column of these
+    Input:  bounds (column unit) as in `sum`; dates, times or timedeltas for a column of these;
+            weights: a column of numbers from 0 on, whose values weigh those of the column: the price of what is sold,
+            by quantity. A row counts where both have a value; weight_bounds: its bounds
     Output: column unit, float; of dates a time, as in Polars, of times and durations the column's type
     Bound:  a mean is a noisy sum over a noisy count. The sum is measured from the middle of the bounds, so that a
             value moves it by at most half of their width. Where values cannot be missing (`drop_nulls`, `fill_null`)
@@ -69,7 +79,8 @@ def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
             much as its noise deserves: not at all where many values are counted, and all the way where none are. So a
             mean of few values has a bias and a smaller error, often half of that of the ratio. For means at the very
             end of their bounds, the ratio itself does as well or better, by up to a fifth. The interval is that of
-            the ratio, and holds what is released
+            the ratio, and holds what is released. A weighted mean has a sum of weighted distances from the middle,
+            and a sum of weights in place of the count: see `dpframe.plan.pairs.totals.product_total`
     Errors: as in `sum`
 
     >>> import polars as pl, dpframe as dp
@@ -79,7 +90,18 @@ def mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
     {'wage.sum': 10, 'wage.count': 2}
     """
     name = read_name(column, "mean")
+    if weights is not None:
+        return _weighted(name, bounds, read_name(weights, "mean"), weight_bounds, share)
+    if weight_bounds is not None:
+        raise InvalidArgument(f"mean({name!r}): weight_bounds= go with a column of weights: weights='quantity'.")
     return Mean(read_share(share), name, read_bounds(bounds, f"mean({name!r})"))
+
+
+def _weighted(name: str, bounds: Pair | None, weights: str, weight_bounds: Pair | None, share: float) -> Aggregate:
+    if name == weights:
+        raise InvalidArgument(f"mean({name!r}): the weights are another column.")
+    read = read_bounds(bounds, f"mean({name!r})"), read_bounds(weight_bounds, f"mean({name!r}, weights={weights!r})")
+    return WeightedMean(read_share(share), name, weights, *read)
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="variance")
@@ -186,12 +208,14 @@ class FrameMoments(AskedFrame[Table_co]):
         column: str | None = None,
         bounds: Pair | None = None,
         *,
+        weights: str | None = None,
+        weight_bounds: Pair | None = None,
         max_rows: int | None = None,
         limits: Auto | None = None,
     ) -> Query[Table_co]:
         """Mean of a column (the only one may be left out); see `dp.mean`."""
         name = self._only(column, "mean")
-        return self._one(name, mean(name, bounds), max_rows, limits)
+        return self._one(name, mean(name, bounds, weights=weights, weight_bounds=weight_bounds), max_rows, limits)
 
     def var(
         self,
@@ -253,9 +277,16 @@ class GroupMoments(AskedGroups[Table_co]):
         """Sum of a column per group; see `dp.sum`."""
         return self._query(((column, sum(column, bounds, unit_bounds)),))
 
-    def mean(self, column: str, bounds: Pair | None = None) -> Query[Table_co]:
+    def mean(
+        self,
+        column: str,
+        bounds: Pair | None = None,
+        *,
+        weights: str | None = None,
+        weight_bounds: Pair | None = None,
+    ) -> Query[Table_co]:
         """Mean of a column per group; see `dp.mean`."""
-        return self._query(((column, mean(column, bounds)),))
+        return self._query(((column, mean(column, bounds, weights=weights, weight_bounds=weight_bounds)),))
 
     def var(self, column: str, bounds: Pair | None = None, *, ddof: int = 1) -> Query[Table_co]:
         """Variance of a column per group; see `dp.var`."""
@@ -287,9 +318,17 @@ class TableMoments(AskedTable):
         """`PrivateFrame.sum`, released at once."""
         return self._once("sum", column, bounds, unit_bounds, **once)
 
-    def mean(self, column: str | None = None, bounds: Pair | None = None, **once: Unpack[Once]) -> Release:
+    def mean(
+        self,
+        column: str | None = None,
+        bounds: Pair | None = None,
+        *,
+        weights: str | None = None,
+        weight_bounds: Pair | None = None,
+        **once: Unpack[Once],
+    ) -> Release:
         """`PrivateFrame.mean`, released at once."""
-        return self._once("mean", column, bounds, **once)
+        return self._once("mean", column, bounds, weights=weights, weight_bounds=weight_bounds, **once)
 
     def var(
         self, column: str | None = None, bounds: Pair | None = None, *, ddof: int = 1, **once: Unpack[Once]

@@ -9,7 +9,7 @@ import narwhals as nw
 
 from dpframe.engine.backends import Backend
 from dpframe.engine.stages.values import to_float
-from dpframe.plan import TIMES, Candidates, Kind, Total, TotalKind, integer_range, kind
+from dpframe.plan import TIMES, Candidates, Factor, Kind, Total, TotalKind, integer_range, kind
 
 __all__ = ["candidate_number", "row_integer"]
 
@@ -20,8 +20,19 @@ _WIDER = 2**10  # a row's integer may be so many times the bound of the unit's t
 def row_integer(total: Total) -> nw.Expr:
     """A row's value as an integer on the total's grid, 0 where the value is missing.
 
-    The last operation clips the integer to the grid, so the bound does not rest on the computation before it.
+    A row in which a column that must be `present` is missing has the integer 0 too.
+
+    The last operation on another row clips the integer to the grid, so the bound does not rest on the computation
+    before it.
     """
+    integer = _integer(total)
+    for column in total.present:
+        integer = nw.when(~nw.col(column.id).is_null()).then(integer).otherwise(nw.lit(0).cast(nw.Int64))
+    return integer
+
+
+def _integer(total: Total) -> nw.Expr:
+    """A row's value as an integer on the total's grid, 0 where the value is missing."""
     if total.column is None:
         return nw.lit(1).cast(nw.Int64)
     value, grid = nw.col(total.column.id), total.grid
@@ -31,6 +42,8 @@ def row_integer(total: Total) -> nw.Expr:
     if total.kind == TotalKind.UNIT_SUM:
         lower, upper = -_WIDER * grid.magnitude, _WIDER * grid.magnitude
     family = kind(total.column.domain.dtype)
+    if total.kind == TotalKind.PRODUCT:
+        return _on_grid(_product(total.factors), total)
     if family in (Kind.BOOLEAN, *TIMES):
         value = value.cast(nw.Int64)
     centre = int(grid.centre) if grid.step == 1 else 0
@@ -49,9 +62,38 @@ def row_integer(total: Total) -> nw.Expr:
             value = _cube(value - float(total.about), ends[1])
         if total.kind == TotalKind.LOG:
             value = _logarithm(value, *ends)
-        exact = value.clip(*ends) - float(grid.centre)
-        whole = (exact * float(1 / grid.step) + 0.5).floor().cast(nw.Int64)
+        return _on_grid(value, total, lower, upper)
     return whole.clip(lower, upper).fill_null(0)
+
+
+def _on_grid(value: nw.Expr, total: Total, lower: int | None = None, upper: int | None = None) -> nw.Expr:
+    """A float as the nearest integer of the total's grid, from `lower` to `upper`; 0 where it is missing."""
+    grid = total.grid
+    lower, upper = grid.lower if lower is None else lower, grid.upper if upper is None else upper
+    ends = [float(grid.centre + end * grid.step) for end in (lower, upper)]
+    exact = value.clip(*ends) - float(grid.centre)
+    whole = (exact * float(1 / grid.step) + 0.5).floor().cast(nw.Int64)
+    return whole.clip(lower, upper).fill_null(0)
+
+
+def _product(factors: Sequence[Factor]) -> nw.Expr:
+    """The product of clipped values, each measured from its own place; missing where one of them is.
+
+    Each value is clipped before it is multiplied, so that no engine has to multiply numbers beyond floats.
+    """
+    parts = [_distance(factor) for factor in factors]
+    product = parts[0]
+    for part in parts[1:]:
+        product = product * part
+    return product
+
+
+def _distance(factor: Factor) -> nw.Expr:
+    value = nw.col(factor.column.id)
+    if kind(factor.column.domain.dtype) in (Kind.BOOLEAN, *TIMES):
+        value = value.cast(nw.Int64)
+    low, high = (float(end) for end in factor.bounds)
+    return to_float(value).clip(low, high) - float(factor.about)
 
 
 def _cube(distance: nw.Expr, largest: float) -> nw.Expr:

@@ -27,6 +27,9 @@ class Formula(StrEnum):
     STD = "std"
     SKEW = "skew"
     GEOMETRIC_MEAN = "geometric_mean"
+    RATIO = "ratio"
+    COV = "cov"
+    CORR = "corr"
     QUANTILE = "quantile"
     MODE = "mode"
     CDF = "cdf"
@@ -56,6 +59,8 @@ class ReleasedColumn:
     ddof: int = 0
     dtype: DType | None = None
     ticks: int = 1
+    bounds_beside: Bounds | None = None
+    about: Fraction = Fraction(0)
     moments: tuple[tuple[str, Total], ...] = ()  # second moments, where the sampling of people is covered
     rank: Fraction | None = None
     point: float | None = None

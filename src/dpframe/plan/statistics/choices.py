@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
-from dpframe.plan.choice_totals import candidates_of, mode_total, rank_total, tree_total
 from dpframe.plan.columns import Auto, Bounds
 from dpframe.plan.keys import read_keys
 from dpframe.plan.statistics.base import Aggregate, Formula, ReleasedColumn, time_type, typed_bounds
-from dpframe.plan.totals import bounds_of, in_ticks, number_column
+from dpframe.plan.totals import bounds_of, candidates_of, in_ticks, mode_total, number_column, rank_total, tree_total
 from dpframe.plan.types import TIMES, Kind, Scalar, check_key, kind, show
 from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.rank_trees import tree_is_better

@@ -11,12 +11,15 @@ from dpframe.plan import Formula, ReleasedColumn
 from dpframe.release.estimators.base import Estimator, Noisy, Parts, in_ticks, real, shown
 from dpframe.release.estimators.binned_values import BinnedValues
 from dpframe.release.estimators.compared import Compared, Shrunk
+from dpframe.release.estimators.correlation import CorrelationEstimator
+from dpframe.release.estimators.covariance import CovarianceEstimator
 from dpframe.release.estimators.geometric_mean import GeometricMeanEstimator
 from dpframe.release.estimators.margins import error_of_part, source_of, variances
 from dpframe.release.estimators.mean import MeanEstimator, mean_of, merged_mean_interval
 from dpframe.release.estimators.mode import ModeEstimator, rows_fewer
 from dpframe.release.estimators.quantile import QuantileEstimator, end_names
 from dpframe.release.estimators.rank_tree import CdfEstimator, tree_ends
+from dpframe.release.estimators.ratio import RatioEstimator
 from dpframe.release.estimators.skew import SkewEstimator
 from dpframe.release.estimators.total import CountEstimator, SumEstimator, error_of_sum
 from dpframe.release.estimators.variance import StandardDeviationEstimator, VarianceEstimator
@@ -51,6 +54,9 @@ _ESTIMATORS: Mapping[Formula, Estimator] = {
     Formula.STD: StandardDeviationEstimator(),
     Formula.SKEW: SkewEstimator(),
     Formula.GEOMETRIC_MEAN: GeometricMeanEstimator(),
+    Formula.RATIO: RatioEstimator(),
+    Formula.COV: CovarianceEstimator(),
+    Formula.CORR: CorrelationEstimator(),
     Formula.QUANTILE: QuantileEstimator(),
     Formula.MODE: ModeEstimator(),
     Formula.CDF: CdfEstimator(),

@@ -83,12 +83,15 @@ def scales(terms: Terms) -> list[Floats]:
     The sum and the count of a pair share two noises, one of them with opposite signs. With weighted scales a and b, the
     two noises have the scales a + b and |a - b|, whatever the signs of the weights. The law is symmetric in each weight
     and log-concave, so its quantiles are a norm of the weights here too. A count without its sum has two noises, both
-    of scale b.
+    of scale b. Two sums that are each measured with a count of their own have two noises each.
     """
     alone = [weight * noise.scale for weight, noise in terms if not noise.paired]
     pair = [weight * noise.scale for weight, noise in terms if noise.paired]
     if not pair:
         return alone
+    members = [noise.allotment.total for _, noise in terms if noise.paired]
+    if len(pair) == 2 and not any(total.counts_rows for total in members):
+        return [*alone, pair[0], pair[0], pair[1], pair[1]]
     first, second = pair if len(pair) == 2 else (pair[0], np.zeros_like(pair[0]))
     return [*alone, first + second, np.abs(first - second)]
 

@@ -1,27 +1,24 @@
-"""The noisy totals of a question: how each is added up, and how far one unit moves it."""
+"""Totals that rows are added up in, made of a question's columns, bounds and limits."""
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from dataclasses import dataclass
-from enum import StrEnum
 from fractions import Fraction
-from typing import Literal
 
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, WrongType
 from dpframe.plan.casts import cast_first
 from dpframe.plan.columns import Auto, Bounds, Column
-from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, Candidates, Moment, ValueGrid, grid_for
-from dpframe.plan.types import TIMES, Kind, Scalar, kind, show, ticks
+from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID, grid_for
+from dpframe.plan.totals.base import Factor, Total, TotalKind
+from dpframe.plan.types import TIMES, Kind, kind, show, ticks
 from dpframe.plan.unit_limits import UnitLimits
-from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, key_weights
+from dpframe.theory.formulas.sensitivity import MOST_KEYS, key_weights
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
 __all__ = [
-    "Total",
-    "TotalKind",
     "bounds_of",
+    "computed_total",
     "cube_total",
     "distinct_total",
     "in_ticks",
@@ -38,161 +35,6 @@ __all__ = [
 ]
 
 
-class TotalKind(StrEnum):
-    """How a total is added up: see `Total`."""
-
-    ROWS = "rows"
-    VALUES = "values"
-    UNITS = "units"
-    SUM = "sum"
-    SQUARE = "square"
-    CUBE = "cube"
-    LOG = "log"
-    KEY_WEIGHTS = "key_weights"
-    UNIT_SUM = "unit_sum"
-    DISTINCT = "distinct"
-    RANKS = "ranks"
-    MODES = "modes"
-    TREE = "tree"
-    INTERACTION = "interaction"
-    MOMENT = "moment"
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-
-@dataclass(frozen=True)
-class ComputedTerm:
-    """What is computed of a row's value before it is added up, in words: a formula of `column` and `about`; a noun."""
-
-    formula: str
-    noun: str
-
-
-_COMPUTED = {
-    TotalKind.SQUARE: ComputedTerm("({column} - {about})²", "squares"),
-    TotalKind.CUBE: ComputedTerm("({column} - {about})³", "cubes"),
-    TotalKind.LOG: ComputedTerm("log({column})", "logarithms"),
-}
-
-
-@dataclass(frozen=True)
-class Total:
-    """One number for each group that noise is added to, or a tree of them, or scores by which a candidate is chosen.
-
-    `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
-    `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
-    which adds (value - about)² instead of the value; its cube for "cube"; 1 for "log",
-    which adds the natural logarithm). "distinct" is the number of different values; "ranks" chooses the
-    candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
-    also how far from it the quantile may be, at that confidence. "tree" is the number of rows in each block of a tree
-    over the candidates; its sensitivity is that of one level. "modes" chooses the most frequent of the listed `values`,
-    or the first of them, in as many `rounds`.
-    """
-
-    kind: TotalKind
-    column: Column | None
-    grid: ValueGrid
-    fraction: int
-    sensitivity: Sensitivity
-    about: Fraction = Fraction(0)
-    candidates: Candidates | None = None
-    rank: Fraction | None = None
-    ci: float | None = None
-    values: tuple[Scalar | None, ...] = ()
-    rounds: int = 1
-    merged: Literal["", "rows", "columns", "total"] = ""  # the margin of a crosstab whose cells it adds up
-    collects: bool = False  # it adds up the suppressed groups
-    finds: bool = False  # it decides which groups are released, and is not released itself
-    among: tuple[str, ...] = ()  # the columns of the interaction, in a release of many marginals
-    moment: Moment | None = None  # how products of partials are made, for a second moment
-
-    @property
-    def additive(self) -> bool:
-        """Whether it is a sum over units. One pass over the rows adds up all of these totals."""
-        return self.kind not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES, TotalKind.TREE)
-
-    @property
-    def is_tree(self) -> bool:
-        """Whether it is a tree of rows over candidates, see `theory.formulas.rank_trees`."""
-        return self.kind == TotalKind.TREE
-
-    @property
-    def group_square(self) -> Fraction:
-        """The largest sum of squared changes in one group; a tree's is that of one level.
-
-        In a tree one unit's rows may leave a block of at most linf rows, and another's enter one.
-        """
-        return self.sensitivity.exact_linf**2 * (2 if self.is_tree else 1)
-
-    @property
-    def of_units(self) -> bool:
-        """Whether each unit brings one number to a group, however many rows it has there."""
-        return self.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM, TotalKind.KEY_WEIGHTS)
-
-    @property
-    def of_different_values(self) -> bool:
-        """Whether it is a number of different values."""
-        return self.kind == TotalKind.DISTINCT
-
-    @property
-    def sums_rows(self) -> bool:
-        """Whether the integers of a unit's rows in a group are added up: not for plain counts, and not for products."""
-        single = (TotalKind.ROWS, TotalKind.UNITS, TotalKind.KEY_WEIGHTS, TotalKind.INTERACTION, TotalKind.MOMENT)
-        return self.additive and self.kind not in single
-
-    @property
-    def weighs_rows(self) -> bool:
-        """Whether the limits on rows weigh each row, so that it needs the weight of a unit's rows in a group."""
-        return not self.of_units and not self.of_different_values and self.moment is None
-
-    @property
-    def computed(self) -> ComputedTerm | None:
-        """What is computed of a row's value before it is added up; None where the value itself is added."""
-        return _COMPUTED.get(self.kind)
-
-    @property
-    def chosen(self) -> bool:
-        """Whether it is a choice among candidates, and not a number that noise is added to."""
-        return self.kind in (TotalKind.RANKS, TotalKind.MODES)
-
-    @property
-    def choices(self) -> int:
-        """How many choices are made in each group, one after the other, for equal parts of the price."""
-        return self.rounds if self.ci is None else 2
-
-    @property
-    def between(self) -> bool:
-        """Whether it is a quantile strictly between the minimum and the maximum. Only these can have an interval."""
-        return self.rank is not None and 0 < self.rank < 1
-
-    def surely(self, alpha: float) -> bool:
-        """Whether the release paid for an interval that misses with at most this probability."""
-        return self.ci is not None and alpha >= (1 - self.ci) * (1 - 1e-9)  # 1 - 0.95 is above 0.05
-
-    @property
-    def width(self) -> int | None:
-        """How many candidates there are to choose from; None for a number."""
-        return self.candidates.count if self.candidates is not None else len(self.values) or None
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Two totals with the same key are the same total, and are paid for once."""
-        column = self.column.id if self.column else None
-        part = (self.merged, self.collects, self.finds, self.among, self.moment)
-        return (self.kind, column, self.grid, self.about, self.choice, part)
-
-    @property
-    def choice(self) -> tuple[object, ...]:
-        """The candidates, and which of them is chosen; empty for a number."""
-        return (self.candidates, self.rank, self.ci, self.values, self.rounds)
-
-    @property
-    def unit(self) -> Fraction:
-        """The value of one unit of the integer (column unit)."""
-        return self.grid.step / Fraction(2**self.fraction)
-
-
 def row_total(unit_limits: UnitLimits, what: str) -> Total:
     """Rows per group. It is an integer; it has fraction bits only if the three limits can force weights."""
     if unit_limits.one_row_each:
@@ -204,13 +46,17 @@ def row_total(unit_limits: UnitLimits, what: str) -> Total:
     return Total(TotalKind.ROWS, None, UNIT_GRID, fraction, bound.scaled(2**fraction))
 
 
-def value_total(column: Column, unit_limits: UnitLimits, what: str) -> Total:
-    """Values that are not missing, per group. If no value can be missing, these are the rows."""
+def value_total(column: Column, unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()) -> Total:
+    """Values that are not missing, per group, in rows where the `present` ones are not missing either.
+
+    If no value can be missing, these are the rows.
+    """
+    column, *others = [c for c in (column, *present) if c.domain.nullable] or [column]
     if not column.domain.nullable:
         return row_total(unit_limits, what)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
     bound = maps.row_counts(unit_limits.contribution(what), unit_limits.table.relation, unit_limits.cells)
-    return Total(TotalKind.VALUES, column, UNIT_GRID, fraction, bound.scaled(2**fraction))
+    return Total(TotalKind.VALUES, column, UNIT_GRID, fraction, bound.scaled(2**fraction), present=tuple(others))
 
 
 def units_total(unit_limits: UnitLimits, what: str) -> Total:
@@ -297,10 +143,22 @@ def bounds_of(column: Column, bounds: Bounds | Auto | None, name: str, what: str
     return Bounds(bounds.clamp(own.lower), bounds.clamp(own.upper))
 
 
-def sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str, *, centred: bool) -> Total:
-    """Sum of the clipped values per group. For means, values are measured from the middle of the bounds."""
-    whole = is_whole(column)
-    if unit_limits.one_row_each and not column.domain.nullable:
+def sum_total(
+    column: Column,
+    bounds: Bounds,
+    unit_limits: UnitLimits,
+    what: str,
+    *,
+    centred: bool,
+    present: tuple[Column, ...] = (),
+) -> Total:
+    """Sum of the clipped values per group. For means, values are measured from the middle of the bounds.
+
+    A row in which a `present` column is missing adds 0, which is what a row with a missing value adds. So the bound is
+    that of a column with missing values.
+    """
+    whole, present = is_whole(column), tuple(c for c in present if c.domain.nullable)
+    if unit_limits.one_row_each and not column.domain.nullable and not present:
         grid = grid_for(bounds, whole=whole, centred=centred, limit=1)
         fraction = FRACTION_BITS if unit_limits.weighted else 0
         return Total(
@@ -310,10 +168,12 @@ def sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str
     grid = grid_for(bounds, whole=whole, centred=centred, limit=limits.rows_per_group)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
     bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
-    return Total(TotalKind.SUM, column, grid, fraction, bound.scaled(2**fraction))
+    return Total(TotalKind.SUM, column, grid, fraction, bound.scaled(2**fraction), present=present)
 
 
-def square_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
+def square_total(
+    column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str, present: tuple[Column, ...] = ()
+) -> Total:
     """Sum per group of the squared distances from the middle of the bounds, each less half of the largest one.
 
     For bounds of half-width h, (value - middle)² lies in [0, h²]. Less h²/2, it is at most h²/2 in absolute value: half
@@ -323,7 +183,8 @@ def square_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: 
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     if half**2 > 10**270:
         raise InvalidBounds(f"{what}: squares of values this far apart are beyond floats. Give bounds=(-1e134, 1e134).")
-    return _computed_total(TotalKind.SQUARE, column, Bounds(0, float(half**2)), unit_limits, what, middle)
+    span = Bounds(0, float(half**2))
+    return computed_total(TotalKind.SQUARE, column, span, unit_limits, what, middle, present=present)
 
 
 def cube_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:
@@ -345,7 +206,7 @@ def cube_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: st
         )
     middle = (Fraction(bounds.lower) + Fraction(bounds.upper)) / 2
     span = Bounds(-float(half**3), float(half**3))
-    return _computed_total(TotalKind.CUBE, column, span, unit_limits, what, middle)
+    return computed_total(TotalKind.CUBE, column, span, unit_limits, what, middle)
 
 
 _SMALLEST = 1e-270  # of values whose logarithm is taken: its reciprocal is a float too
@@ -374,24 +235,28 @@ def log_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str
             "times the lower one. Type narrower ones."
         )
     logs = Bounds(math.log(bounds.lower), math.log(bounds.upper))
-    return _computed_total(TotalKind.LOG, column, logs, unit_limits, what)
+    return computed_total(TotalKind.LOG, column, logs, unit_limits, what)
 
 
-def _computed_total(
+def computed_total(
     total_kind: TotalKind,
     column: Column,
     span: Bounds,
     unit_limits: UnitLimits,
     what: str,
     about: Fraction = Fraction(0),
+    *,
+    factors: tuple[Factor, ...] = (),
+    present: tuple[Column, ...] = (),
 ) -> Total:
     """Sum per group of what is computed of each value, inside a span and measured from the middle of that span.
 
     Bound:  a row's integer is clipped to its grid, whatever the engine computed. So the total is a sum of values in
             known bounds: see `dpframe.theory.formulas.sensitivity.grouped.row_sums`, and `one_row_sum` where each unit
-            surely has one row
+            surely has one row. A row in which a value is missing adds 0
     """
-    if unit_limits.one_row_each and not column.domain.nullable:
+    read = (column, *(factor.column for factor in factors), *present)
+    if unit_limits.one_row_each and not any(c.domain.nullable for c in read):
         grid = grid_for(span, whole=False, centred=True, limit=1)
         bound = maps.one_row_sum(grid.lower, grid.upper)
     else:
@@ -399,7 +264,10 @@ def _computed_total(
         grid = grid_for(span, whole=False, centred=True, limit=limits.rows_per_group)
         bound = maps.row_sums(limits, grid.lower, grid.upper, unit_limits.table.relation, unit_limits.cells)
     fraction = FRACTION_BITS if unit_limits.weighted else 0
-    return Total(total_kind, column, grid, fraction, bound.scaled(2**fraction), about)
+    nullable = tuple(c for c in present if c.domain.nullable)
+    return Total(
+        total_kind, column, grid, fraction, bound.scaled(2**fraction), about, factors=factors, present=nullable
+    )
 
 
 def unit_sum_total(column: Column, bounds: Bounds, unit_limits: UnitLimits, what: str) -> Total:

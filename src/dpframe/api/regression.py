@@ -1,0 +1,245 @@
+"""Matrices of covariances and correlations, and linear regressions, as methods of a protected frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from typing import Any, Generic, TypeVar
+
+from dpframe.api.arguments import read_bounds, read_limits, read_mapping, read_name, read_names
+from dpframe.api.query import Query
+from dpframe.api.statistics.asking import AskedFrame
+from dpframe.engine import Table_co
+from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnsupportedOperation
+from dpframe.plan import QUERY, Aggregate, Bounds, Derivation, Hints, Kind, col, kind
+from dpframe.plan.pairs import Moment
+from dpframe.release.publish import Release
+from dpframe.release.regression import MatrixRelease, Regression
+from dpframe.release.regression.moments import Moments
+from dpframe.usage import explains
+
+__all__ = ["FrameMatrices", "MomentsQuery"]
+
+R = TypeVar("R")
+
+
+class MomentsQuery(Hints, Generic[R]):
+    """A question that is answered by moments of several columns. Nothing has been read and nothing paid."""
+
+    __slots__ = ("_answer", "_query")
+    _habits = QUERY
+
+    def __init__(self, query: Query[Any], answer: Callable[[Release[Any]], R]) -> None:
+        self._query, self._answer = query, answer
+
+    def release(self, epsilon: float | None = None, delta: float | None = None, **options: Any) -> R:
+        """Pay, read the rows, draw the noise, and give the answer: see `Query.release`, which has the same options."""
+        if options.pop("ci", None) is not None:
+            raise InvalidArgument("release: the answer has its intervals already; leave ci= out.")
+        return self._answer(self._query.release(epsilon, delta, **options))
+
+    def explain(self) -> Derivation:
+        """The derivation: every step, and how far one unit moves each moment."""
+        return self._query.explain()
+
+    @property
+    def sensitivity(self) -> Any:
+        """How far one unit moves each moment; see `Query.sensitivity`."""
+        return self._query.sensitivity
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
+
+
+_BOTH = "bounds={'wage': (0, 100), 'hours': (0, 60)}"
+_TYPED = {
+    "cov": f"['wage', 'hours'], {_BOTH}",
+    "corr": f"['wage', 'hours'], {_BOTH}",
+    "ols": f"y='wage', x=['hours'], {_BOTH}",
+}
+
+
+@explains("{}({}, max_rows=5).release(epsilon=0.1)", _TYPED)
+class FrameMatrices(AskedFrame[Table_co]):
+    """Covariances, correlations and regressions of a protected frame."""
+
+    def cov(
+        self, columns: Sequence[str], bounds: Mapping[str, Any] | None = None, *, max_rows: int | None = None
+    ) -> MomentsQuery[MatrixRelease]:
+        """Covariance matrix of several columns, over the rows in which all of them have a value.
+
+        Input:  columns, at least two; bounds: a dict from each column to its pair; max_rows as elsewhere
+        Output: after `.release(...)` a `MatrixRelease`, whose `.table` has the shape of pandas
+        Bound:  one release of a count, of sums and of sums of products: see `dpframe.plan.pairs.totals.product_total`.
+                The nearest positive semidefinite matrix is released, which is post-processing
+        """
+        return self._matrix("cov", columns, bounds, max_rows)
+
+    def corr(
+        self, columns: Sequence[str], bounds: Mapping[str, Any] | None = None, *, max_rows: int | None = None
+    ) -> MomentsQuery[MatrixRelease]:
+        """Correlation matrix of several columns; see `cov`."""
+        return self._matrix("corr", columns, bounds, max_rows)
+
+    def ols(
+        self,
+        formula: str | None = None,
+        *,
+        y: str | None = None,
+        x: Sequence[str] | None = None,
+        bounds: Mapping[str, Any] | None = None,
+        keys: Mapping[str, Sequence[Any]] | None = None,
+        max_rows: int | None = None,
+    ) -> MomentsQuery[Regression]:
+        """Linear regression by least squares, over the rows in which all columns have a value.
+
+        Input:  formula: "wage ~ education + C(region)", with the extra `formula`; or y and x, columns of which those
+                with keys are categories; bounds: a dict from each column of numbers to its pair; keys: a dict from each
+                category to its values, listed without looking at the data. The first is the reference; rows with others
+                do not count
+        Output: after `.release(...)` a `Regression`: its `.table` has coefficient, std_error, low and high
+        Bound:  one release of the second moments of all columns. The intervals hold for noise and sampling together.
+                They are approximate: errors of the outcome are taken to vary alike for all rows
+        Errors: InvalidArgument, MissingBounds, UnsupportedOperation for terms that are not linear
+        """
+        outcome, inputs, kinds = _terms(formula, y, x, keys)
+        return _regression(self, outcome, inputs, kinds, bounds, max_rows)
+
+    def _matrix(
+        self, verb: str, columns: Sequence[str], bounds: Mapping[str, Any] | None, max_rows: int | None
+    ) -> MomentsQuery[MatrixRelease]:
+        if isinstance(columns, str):
+            raise InvalidArgument(f"{verb}: give a list of columns: {verb}(['wage', 'hours'], bounds={{...}}).")
+        names = read_names(columns, verb, list(self._step.table.columns))
+        if len(names) < 2 or len(set(names)) < len(names):
+            raise InvalidArgument(f"{verb}: name two different columns or more: {verb}(['wage', 'hours']).")
+        read = _bounds_of(self, names, bounds, verb)
+        query = _moments(self, read, (), max_rows, f"{verb}({list(names)!r}, {{limit}})", {})
+        return MomentsQuery(query, lambda out: MatrixRelease(out, Moments.read(out, read, ()), verb == "corr"))
+
+
+def _bounds_of(
+    frame: AskedFrame[Any], names: Sequence[str], bounds: Mapping[str, Any] | None, verb: str
+) -> dict[str, Bounds]:
+    """The bounds of each column: those that were typed, inside those of the column."""
+    typed = {} if bounds is None else read_mapping(bounds, verb)
+    for name in typed:
+        if name not in names:
+            raise InvalidArgument(f"{verb}: bounds= names {name!r}, which is no column of numbers here.")
+    read = {}
+    for name in names:
+        column = frame._step.table.column(name, verb)
+        ends, own = read_bounds(typed.get(name), f"{verb}, {name!r}"), column.domain.bounds
+        if kind(column.domain.dtype) == Kind.BOOLEAN:
+            own = Bounds(0, 1)
+        if ends is not None and not isinstance(ends, Bounds):
+            raise InvalidBounds(f"{verb}: dp.Auto() chooses no bounds of several columns. Type {{{name!r}: (0, 100)}}.")
+        if ends is None and own is None:
+            raise MissingBounds(
+                f"{verb}: one value of {name!r} could be anything, so no finite noise hides it. Say the range: "
+                f"bounds={{{name!r}: (0, 100)}}."
+            )
+        chosen = ends or own
+        assert chosen is not None
+        read[name] = chosen if own is None else Bounds(own.clamp(chosen.lower), own.clamp(chosen.upper))
+    return read
+
+
+def _moments(
+    frame: AskedFrame[Any],
+    bounds: Mapping[str, Bounds],
+    same: Sequence[tuple[str, ...]],
+    max_rows: int | None,
+    verb: str,
+    shares: Mapping[str, Fraction],
+) -> Query[Any]:
+    """The question for all moments of some columns, but for those that follow from others: see `Moments`."""
+    group = {name: number for number, names in enumerate(same) for name in names}
+    among = tuple(bounds.items())
+    asked: list[tuple[str, Aggregate]] = [("rows", Moment(Fraction(1), (), among))]
+    asked += [(name, Moment(Fraction(1), (name,), among)) for name in bounds]
+    for a, b in combinations_with_replacement(bounds, 2):
+        if a in group and group[a] == group.get(b):
+            continue
+        title = f"{a}·{b}"
+        asked.append((title, Moment(shares.get(title, Fraction(1)), (a, b), among)))
+    return frame._query(tuple(asked), read_limits(max_rows), verb=verb)
+
+
+def _terms(
+    formula: str | None, y: str | None, x: Sequence[str] | None, keys: Mapping[str, Sequence[Any]] | None
+) -> tuple[str, list[str], dict[str, list[Any]]]:
+    """The outcome, the columns, and the keys of those that are categories."""
+    if (formula is None) == (y is None) or (formula is None) == (x is None):
+        raise InvalidArgument("ols: give a formula, or y= and x=: ols(y='wage', x=['education'], bounds={...}).")
+    listed = {} if keys is None else read_mapping(keys, "ols")
+    if formula is not None:
+        outcome, inputs, categories = _parsed(formula)
+    else:
+        outcome, inputs = read_name(y, "ols"), [read_name(name, "ols") for name in x or ()]
+        categories = [name for name in inputs if name in listed]
+    if not inputs or len({outcome, *inputs}) != len(inputs) + 1:
+        raise InvalidArgument("ols: name an outcome and other columns, each once: 'wage ~ education + C(region)'.")
+    for name in categories:
+        if name not in listed or isinstance(listed[name], str) or len(set(listed[name])) < 2:
+            raise InvalidArgument(f"ols: list two keys of {name!r} or more: keys={{{name!r}: ['north', 'south']}}.")
+    if set(listed) - set(categories):
+        raise InvalidArgument("ols: keys= are for categories, written C(region) in a formula.")
+    return outcome, inputs, {name: list(listed[name]) for name in categories}
+
+
+def _parsed(formula: str) -> tuple[str, list[str], list[str]]:
+    """The outcome, the columns, and which of them are categories.
+
+    Errors: UnsupportedOperation for what is not linear, and without the extra
+    """
+    try:
+        from formulaic import Formula
+    except ImportError:
+        raise UnsupportedOperation(
+            "ols: formulas need the extra: pip install 'dpframe[formula]'. Or type ols(y='wage', x=['education'])."
+        ) from None
+    refused = UnsupportedOperation(
+        "ols: a formula is an outcome, columns and C(category), added up: 'wage ~ education + C(region)'. Make other "
+        "terms columns first: with_columns(squared=dp.col('age') * dp.col('age'))."
+    )
+    try:
+        parsed = Formula(read_name(formula, "ols"))
+        left, right = ([str(term) for term in side] for side in (parsed.lhs, parsed.rhs))
+    except Exception:
+        raise refused from None
+    if "1" not in right or len(left) != 1 or not left[0].isidentifier():
+        raise refused
+    names = [term for term in right if term != "1"]
+    categories = [term[2:-1] for term in names if term.startswith("C(") and term.endswith(")")]
+    plain = [term[2:-1] if term.startswith("C(") and term.endswith(")") else term for term in names]
+    if not all(name.isidentifier() for name in plain):
+        raise refused
+    return left[0], plain, categories
+
+
+def _regression(
+    frame: Any,
+    outcome: str,
+    inputs: Sequence[str],
+    kinds: Mapping[str, Sequence[Any]],
+    bounds: Mapping[str, Any] | None,
+    max_rows: int | None,
+) -> MomentsQuery[Regression]:
+    """The question of a regression, on a table with a column of true and false for each key but the first."""
+    numbers = [name for name in inputs if name not in kinds]
+    read, same, categories = _bounds_of(frame, [*numbers, outcome], bounds, "ols"), [], {}
+    made: dict[str, Bounds] = {name: read[name] for name in numbers}
+    for name, values in kinds.items():
+        columns = {f"{name}[{value}]": col(name) == value for value in values[1:]}
+        frame = frame.filter(col(name).is_in(values)).with_columns(**columns)
+        same.append(tuple(columns))
+        categories.update({title: (name, value) for title, value in zip(columns, values[1:], strict=True)})
+        made.update(dict.fromkeys(columns, Bounds(0, 1)))
+    made[outcome] = read[outcome]
+    shares = {f"{outcome}·{outcome}": Fraction(1, 4)}  # it is needed for the residual variance alone
+    query = _moments(frame, made, same, max_rows, f"ols(y={outcome!r}, x={list(inputs)!r}, {{limit}})", shares)
+    rows = query._question.unit_limits.contribution("ols").rows
+    ends = {name: (float(b.lower), float(b.upper)) for name, b in made.items()}
+    return MomentsQuery(query, lambda out: Regression(out, Moments.read(out, made, same), rows, categories, ends))

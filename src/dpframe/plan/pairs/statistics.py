@@ -1,0 +1,214 @@
+"""The aggregates of two columns: which noisy totals each of them needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from dpframe.errors import InvalidArgument, InvalidBounds, WrongType
+from dpframe.plan.columns import Auto, Bounds, Column
+from dpframe.plan.pairs.totals import from_middle, middle_of, product_total
+from dpframe.plan.statistics import Aggregate, Formula, ReleasedColumn, Sum
+from dpframe.plan.totals import Factor, bounds_of, number_column, square_total, sum_total, value_total
+from dpframe.plan.unit_limits import UnitLimits
+
+__all__ = ["Corr", "Cov", "Moment", "Ratio", "WeightedMean"]
+
+
+def _typed(bounds: object, name: str) -> str:
+    """Bounds as the user typed them; nothing where none were."""
+    return "" if bounds is None else f", {name}={tuple(bounds) if isinstance(bounds, tuple) else bounds!r}"
+
+
+def _read(name: str, bounds: Bounds | Auto | None, unit_limits: UnitLimits, what: str) -> tuple[Column, Bounds]:
+    """A column of numbers and its bounds.
+
+    Errors: InvalidBounds for bounds that are to be chosen from the data; those of `number_column` and `bounds_of`
+    """
+    if isinstance(bounds, Auto):
+        raise InvalidBounds(f"{what}: dp.Auto() does not choose bounds of two columns at once. Type them, as (0, 100).")
+    column = number_column(name, unit_limits, what)
+    return column, bounds_of(column, bounds, name, what)
+
+
+@dataclass(frozen=True, repr=False)
+class Ratio(Aggregate):
+    """A sum over a sum, each with its own bounds."""
+
+    top: Sum = field(default_factory=Sum)
+    bottom: Sum = field(default_factory=Sum)
+
+    @property
+    def typed(self) -> str:
+        return f"ratio(dp.{self.top.typed}, dp.{self.bottom.typed})"
+
+    @property
+    def words(self) -> str:
+        return f"{self.top.words} over {self.bottom.words}"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        for part in (self.top, self.bottom):
+            if isinstance(part.bounds, Auto):
+                raise InvalidBounds(f"{self.typed}: dp.Auto() chooses no bounds of a ratio. Type them, as (0, 100).")
+        top, bottom = (part.output(name, unit_limits) for part in (self.top, self.bottom))
+        if top.dtype is not None or bottom.dtype is not None:
+            raise WrongType(
+                f"{self.typed}: needs numbers, not durations. Make numbers of them first: "
+                "with_columns(hours=dp.col('x').dt.total_seconds() / 3600)."
+            )
+        ((_, over),), ((_, under),) = top.totals, bottom.totals
+        if over.key == under.key:
+            raise InvalidArgument(f"{self.typed}: both sums are the same one, so the ratio is 1 whatever the rows are.")
+        if under.grid.centre + under.grid.lower * under.grid.step < 0:
+            raise InvalidBounds(
+                f"{self.typed}: the sum below may be 0 or less whatever it is of, so nothing can be divided by it. "
+                "Give it bounds from 0 on, such as bounds=(0, 100)."
+            )
+        if not under.grid.magnitude and not under.grid.centre:
+            raise InvalidBounds(f"{self.typed}: with these bounds the sum below is 0. Give it bounds such as (0, 100).")
+        totals = ((f"{name}.sum", over), (f"{name}.divisor", under))
+        return ReleasedColumn(name, Formula.RATIO, totals, False)
+
+
+@dataclass(frozen=True, repr=False)
+class WeightedMean(Aggregate):
+    """A sum of weighted distances from the middle of the bounds over the sum of the weights."""
+
+    column: str = ""
+    weights: str = ""
+    bounds: Bounds | Auto | None = None
+    weight_bounds: Bounds | Auto | None = None
+
+    @property
+    def typed(self) -> str:
+        limit = _typed(self.bounds, "bounds") + _typed(self.weight_bounds, "weight_bounds")
+        return f"mean({self.column!r}, weights={self.weights!r}{limit})"
+
+    @property
+    def words(self) -> str:
+        return f"mean of {self.column}, weighted by {self.weights}"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        column, bounds = _read(self.column, self.bounds, unit_limits, self.typed)
+        weights, reach = _read(self.weights, self.weight_bounds, unit_limits, self.typed)
+        if reach.lower < 0:
+            raise InvalidBounds(
+                f"{self.typed}: a weight is 0 or more. Give the weights bounds from 0 on: weight_bounds=(0, 100)."
+            )
+        weighed = product_total(
+            from_middle(column, bounds), Factor(weights, reach, Fraction(0)), unit_limits, self.typed
+        )
+        whole = sum_total(weights, reach, unit_limits, self.typed, centred=False, present=(column,))
+        totals = ((f"{name}.sum", weighed), (f"{name}.weights", whole))
+        return ReleasedColumn(name, Formula.RATIO, totals, False, bounds, about=middle_of(bounds))
+
+
+@dataclass(frozen=True, repr=False)
+class Cov(Aggregate):
+    """Covariance of two columns over the rows in which both have a value."""
+
+    column: str = ""
+    beside: str = ""
+    bounds: Bounds | Auto | None = None
+    bounds_beside: Bounds | Auto | None = None
+    ddof: int = 1
+
+    @property
+    def typed(self) -> str:
+        return f"cov({_pair_typed(self)}{'' if self.ddof == 1 else f', ddof={self.ddof}'})"
+
+    @property
+    def words(self) -> str:
+        return f"covariance of {self.column} and {self.beside}"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        return _pair_output(self, Formula.COV, name, unit_limits, self.ddof)
+
+
+@dataclass(frozen=True, repr=False)
+class Corr(Aggregate):
+    """Pearson's correlation of two columns over the rows in which both have a value."""
+
+    column: str = ""
+    beside: str = ""
+    bounds: Bounds | Auto | None = None
+    bounds_beside: Bounds | Auto | None = None
+
+    @property
+    def typed(self) -> str:
+        return f"corr({_pair_typed(self)})"
+
+    @property
+    def words(self) -> str:
+        return f"correlation of {self.column} and {self.beside}"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        return _pair_output(self, Formula.CORR, name, unit_limits, 0)
+
+
+def _pair_typed(pair: Cov | Corr) -> str:
+    """The columns and bounds of a pair as the user typed them."""
+    typed = {
+        name: tuple(bounds)
+        for name, bounds in ((pair.column, pair.bounds), (pair.beside, pair.bounds_beside))
+        if isinstance(bounds, tuple)
+    }
+    return f"{pair.column!r}, {pair.beside!r}{f', bounds={typed}' if typed else ''}"
+
+
+def _pair_output(pair: Cov | Corr, formula: Formula, name: str, unit_limits: UnitLimits, ddof: int) -> ReleasedColumn:
+    """Sums of both columns, of their products and for a correlation of their squares, and a count, of the same rows."""
+    x, bounds = _read(pair.column, pair.bounds, unit_limits, pair.typed)
+    y, beside = _read(pair.beside, pair.bounds_beside, unit_limits, pair.typed)
+    what = pair.typed
+    first = sum_total(x, bounds, unit_limits, what, centred=True, present=(y,))
+    second = sum_total(y, beside, unit_limits, what, centred=True, present=(x,))
+    product = product_total(from_middle(x, bounds), from_middle(y, beside), unit_limits, what)
+    squares = (
+        (
+            (f"{name}.squares", square_total(x, bounds, unit_limits, what, (y,))),
+            (f"{name}.squares_beside", square_total(y, beside, unit_limits, what, (x,))),
+        )
+        if formula is Formula.CORR
+        else ()
+    )
+    count = value_total(x, unit_limits, what, (y,))
+    sums = ((f"{name}.sum", first), (f"{name}.sum_beside", second), (f"{name}.products", product))
+    totals = (*sums, *squares, (f"{name}.count", count))
+    return ReleasedColumn(name, formula, totals, False, bounds, ddof, bounds_beside=beside)
+
+
+@dataclass(frozen=True, repr=False)
+class Moment(Aggregate):
+    """One entry of a matrix of moments, over the rows in which all columns of the matrix have a value.
+
+    `of` has the columns that are multiplied: none for the number of rows, one for a sum, two for a sum of products.
+    `among` has all columns of the matrix with their bounds.
+    """
+
+    of: tuple[str, ...] = ()
+    among: tuple[tuple[str, Bounds | None], ...] = ()
+
+    @property
+    def typed(self) -> str:
+        return f"moment({', '.join(map(repr, self.of))})"
+
+    @property
+    def words(self) -> str:
+        return f"sum of {'·'.join(self.of)}" if self.of else "number of rows"
+
+    def output(self, name: str, unit_limits: UnitLimits) -> ReleasedColumn:
+        read = {title: _read(title, bounds, unit_limits, self.typed) for title, bounds in self.among}
+        present, what = tuple(column for column, _ in read.values()), self.typed
+        if not self.of:
+            total = value_total(present[0], unit_limits, what, present[1:])
+            return ReleasedColumn(name, Formula.SUM, ((name, total),), False)
+        (x, bounds), (y, beside) = read[self.of[0]], read[self.of[-1]]
+        others = tuple(column for column in present if column.id not in (x.id, y.id))
+        if len(self.of) == 1:
+            total = sum_total(x, bounds, unit_limits, what, centred=True, present=others)
+        elif x.id == y.id:
+            total = square_total(x, bounds, unit_limits, what, others)
+        else:
+            total = product_total(from_middle(x, bounds), from_middle(y, beside), unit_limits, what, others)
+        return ReleasedColumn(name, Formula.SUM, ((name, total),), False, bounds, bounds_beside=beside)

@@ -1,0 +1,46 @@
+"""The noisy totals of a question: how each is made, and how far one unit moves it."""
+
+from dpframe.plan.totals.base import Factor, Total, TotalKind
+from dpframe.plan.totals.choices import candidates_of, mode_total, rank_total, tree_total
+from dpframe.plan.totals.sums import (
+    bounds_of,
+    computed_total,
+    cube_total,
+    distinct_total,
+    in_ticks,
+    is_whole,
+    log_total,
+    number_column,
+    row_total,
+    square_total,
+    sum_total,
+    unit_sum_total,
+    units_total,
+    value_total,
+    weights_total,
+)
+
+__all__ = [
+    "Factor",
+    "Total",
+    "TotalKind",
+    "bounds_of",
+    "candidates_of",
+    "computed_total",
+    "cube_total",
+    "distinct_total",
+    "in_ticks",
+    "is_whole",
+    "log_total",
+    "mode_total",
+    "number_column",
+    "rank_total",
+    "row_total",
+    "square_total",
+    "sum_total",
+    "tree_total",
+    "unit_sum_total",
+    "units_total",
+    "value_total",
+    "weights_total",
+]

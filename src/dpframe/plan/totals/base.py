@@ -1,0 +1,204 @@
+"""The noisy totals of a question: how each is added up, and how far one unit moves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Literal
+
+from dpframe.plan.columns import Bounds, Column
+from dpframe.plan.grid import Candidates, Moment, ValueGrid
+from dpframe.plan.types import Scalar
+from dpframe.theory.formulas.sensitivity import Sensitivity
+
+__all__ = ["Factor", "Total", "TotalKind"]
+
+
+class TotalKind(StrEnum):
+    """How a total is added up: see `Total`."""
+
+    ROWS = "rows"
+    VALUES = "values"
+    UNITS = "units"
+    SUM = "sum"
+    SQUARE = "square"
+    CUBE = "cube"
+    PRODUCT = "product"
+    LOG = "log"
+    KEY_WEIGHTS = "key_weights"
+    UNIT_SUM = "unit_sum"
+    DISTINCT = "distinct"
+    RANKS = "ranks"
+    MODES = "modes"
+    TREE = "tree"
+    INTERACTION = "interaction"
+    MOMENT = "moment"
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True)
+class ComputedTerm:
+    """What is computed of a row's value before it is added up, in words: a formula of `column` and `about`; a noun."""
+
+    formula: str
+    noun: str
+
+
+_COMPUTED = {
+    TotalKind.SQUARE: ComputedTerm("({column} - {about})²", "squares"),
+    TotalKind.CUBE: ComputedTerm("({column} - {about})³", "cubes"),
+    TotalKind.PRODUCT: ComputedTerm("{column}", "products"),
+    TotalKind.LOG: ComputedTerm("log({column})", "logarithms"),
+}
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor of a product: a column's value, clipped to `bounds` and measured from `about` (column unit)."""
+
+    column: Column
+    bounds: Bounds
+    about: Fraction
+
+
+@dataclass(frozen=True)
+class Total:
+    """One number for each group that noise is added to, or a tree of them, or scores by which a candidate is chosen.
+
+    `kind` says how it is made, of which `column` on which `grid`; it carries `fraction` bits below the grid step.
+    `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
+    which adds (value - about)² instead of the value; its cube for "cube"; 1 for "log",
+    which adds the natural logarithm; for "product" that of its `factors`, multiplied). Only rows in which the `present`
+    columns have values are added up. "distinct" is the number of different values; "ranks" chooses the
+    candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
+    also how far from it the quantile may be, at that confidence. "tree" is the number of rows in each block of a tree
+    over the candidates; its sensitivity is that of one level. "modes" chooses the most frequent of the listed `values`,
+    or the first of them, in as many `rounds`.
+    """
+
+    kind: TotalKind
+    column: Column | None
+    grid: ValueGrid
+    fraction: int
+    sensitivity: Sensitivity
+    about: Fraction = Fraction(0)
+    candidates: Candidates | None = None
+    rank: Fraction | None = None
+    ci: float | None = None
+    values: tuple[Scalar | None, ...] = ()
+    rounds: int = 1
+    merged: Literal["", "rows", "columns", "total"] = ""  # the margin of a crosstab whose cells it adds up
+    collects: bool = False  # it adds up the suppressed groups
+    finds: bool = False  # it decides which groups are released, and is not released itself
+    among: tuple[str, ...] = ()  # the columns of the interaction, in a release of many marginals
+    moment: Moment | None = None  # how products of partials are made, for a second moment
+    factors: tuple[Factor, ...] = ()  # what a product is of
+    present: tuple[Column, ...] = ()  # other columns whose value must not be missing in a row that is added up
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns whose values are read for it."""
+        own = () if self.column is None else (self.column,)
+        return (*own, *(factor.column for factor in self.factors), *self.present)
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether it is a number of rows, or of values that are not missing."""
+        return self.kind in (TotalKind.ROWS, TotalKind.VALUES)
+
+    @property
+    def additive(self) -> bool:
+        """Whether it is a sum over units. One pass over the rows adds up all of these totals."""
+        return self.kind not in (TotalKind.DISTINCT, TotalKind.RANKS, TotalKind.MODES, TotalKind.TREE)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether it is a tree of rows over candidates, see `theory.formulas.rank_trees`."""
+        return self.kind == TotalKind.TREE
+
+    @property
+    def group_square(self) -> Fraction:
+        """The largest sum of squared changes in one group; a tree's is that of one level.
+
+        In a tree one unit's rows may leave a block of at most linf rows, and another's enter one.
+        """
+        return self.sensitivity.exact_linf**2 * (2 if self.is_tree else 1)
+
+    @property
+    def of_units(self) -> bool:
+        """Whether each unit brings one number to a group, however many rows it has there."""
+        return self.kind in (TotalKind.UNITS, TotalKind.UNIT_SUM, TotalKind.KEY_WEIGHTS)
+
+    @property
+    def of_different_values(self) -> bool:
+        """Whether it is a number of different values."""
+        return self.kind == TotalKind.DISTINCT
+
+    @property
+    def sums_rows(self) -> bool:
+        """Whether the integers of a unit's rows in a group are added up: not for plain counts, and not for products."""
+        single = (TotalKind.ROWS, TotalKind.UNITS, TotalKind.KEY_WEIGHTS, TotalKind.INTERACTION, TotalKind.MOMENT)
+        return self.additive and self.kind not in single
+
+    @property
+    def weighs_rows(self) -> bool:
+        """Whether the limits on rows weigh each row, so that it needs the weight of a unit's rows in a group."""
+        return not self.of_units and not self.of_different_values and self.moment is None
+
+    @property
+    def computed(self) -> ComputedTerm | None:
+        """What is computed of a row's value before it is added up; None where the value itself is added."""
+        return _COMPUTED.get(self.kind)
+
+    @property
+    def chosen(self) -> bool:
+        """Whether it is a choice among candidates, and not a number that noise is added to."""
+        return self.kind in (TotalKind.RANKS, TotalKind.MODES)
+
+    @property
+    def choices(self) -> int:
+        """How many choices are made in each group, one after the other, for equal parts of the price."""
+        return self.rounds if self.ci is None else 2
+
+    @property
+    def between(self) -> bool:
+        """Whether it is a quantile strictly between the minimum and the maximum. Only these can have an interval."""
+        return self.rank is not None and 0 < self.rank < 1
+
+    def surely(self, alpha: float) -> bool:
+        """Whether the release paid for an interval that misses with at most this probability."""
+        return self.ci is not None and alpha >= (1 - self.ci) * (1 - 1e-9)  # 1 - 0.95 is above 0.05
+
+    @property
+    def width(self) -> int | None:
+        """How many candidates there are to choose from; None for a number."""
+        return self.candidates.count if self.candidates is not None else len(self.values) or None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Two totals with the same key are the same total, and are paid for once."""
+        column = self.column.id if self.column else None
+        others = tuple((factor.column.id, factor.bounds, factor.about) for factor in self.factors)
+        part = (
+            self.merged,
+            self.collects,
+            self.finds,
+            self.among,
+            self.moment,
+            others,
+            frozenset(c.id for c in self.present),
+        )
+        return (self.kind, column, self.grid, self.about, self.choice, part)
+
+    @property
+    def choice(self) -> tuple[object, ...]:
+        """The candidates, and which of them is chosen; empty for a number."""
+        return (self.candidates, self.rank, self.ci, self.values, self.rounds)
+
+    @property
+    def unit(self) -> Fraction:
+        """The value of one unit of the integer (column unit)."""
+        return self.grid.step / Fraction(2**self.fraction)

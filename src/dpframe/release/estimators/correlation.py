@@ -1,0 +1,142 @@
+"""Pearson's correlation: a noisy covariance over the root of two noisy variances."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.arrays import Floats
+from dpframe.plan import ReleasedColumn
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.covariance import covariance_of, means_that_fit, sides
+from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
+from dpframe.release.estimators.mean import bounded_mean
+from dpframe.release.estimators.variance import variance_interval
+from dpframe.release.pricing import NoisePlan
+
+__all__ = ["CorrelationEstimator"]
+
+
+class CorrelationEstimator(Estimator):
+    """The covariance over both deviations, from -1 to 1; 0 where a variance is too small to tell from 0."""
+
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+        number = np.maximum(real(output.totals[-1][1], noisy), 1.0)
+        variances = [np.asarray(_variance(side, noisy, number)) for side in _spreads(output)]
+        told = np.logical_and(*(v > _least(s) for v, s in zip(variances, _spreads(output), strict=True)))
+        divisor = np.sqrt(np.where(told, variances[0] * variances[1], 1.0))
+        return np.where(told, np.clip(covariance_of(output, noisy) / divisor, -1.0, 1.0), 0.0)
+
+    def interval(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
+    ) -> Interval:
+        """The correlations that fit, widened to hold the released number.
+
+        Bound:  let C be the covariance, U and V the variances, and t = √(U/V). For r = C/√(UV),
+
+                C - r/2 · (U/t + V·t) = 0
+
+                The released left side is linear in the noises but for products of the errors e and f of both means
+                (see `CovarianceEstimator.interval`). With noises p, k and l of the sums of products and squares, x and
+                y of sums and w of the count, N times it is
+
+                p - r/(2t)·k - rt/2·l - (b - ra/t)·x - (a - rtb)·y + g·w - N·(e·f - r/2·(e²/t + t·f²))
+
+                where C, U and V cancel in g = ab - r/2·(a²/t + t·b²), but for the centres c and d of the squares' grids
+                and the shifts of sums, which add r/2·(c/t + t·d) and their own weights. With probability 1 - alpha/25
+                both means, and with another 1 - alpha/25 both variances, are in their intervals. So a, b and t lie
+                between known ends, and the weights are at most their largest at these ends: they are linear in a, b, t
+                and 1/t, or convex. A value r fits if for some such t the sum of noises reaches the left side with the
+                rest of alpha. The left side is linear in r, and the quantile convex: see `fieller`
+        """
+        number = parts[output.totals[-1][0]]
+        variances = [variance_interval(replace(side, ddof=0), plan, alpha * ASIDE, parts) for side in _spreads(output)]
+        told = np.logical_and(*(v[0] > _least(s) for v, s in zip(variances, _spreads(output), strict=True)))
+        safe = [tuple(np.where(told, end, 1.0) for end in ends) for ends in variances]
+        ratios = np.sqrt(safe[0][0] / safe[1][1]), np.sqrt(safe[0][1] / safe[1][0])
+        fits, start = _fits(output, plan, alpha, parts, ratios)
+        start = np.where(told, np.clip(start, -1.0, 1.0), 0.0)
+        low, high = (np.where(told & (number >= 1), farthest(fits, start, end), end) for end in (-1.0, 1.0))
+        return np.minimum(low, numbers), np.maximum(high, numbers)
+
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+        """2, the largest there is: values that hardly differ have a correlation that is all noise.
+
+        After a release, the interval is far narrower where the values fill their bounds.
+        """
+        return None if rows is None else 2.0
+
+    def reach(self, output: ReleasedColumn) -> float:
+        """A correlation has no unit."""
+        return 1.0
+
+
+def _spreads(output: ReleasedColumn) -> tuple[ReleasedColumn, ReleasedColumn]:
+    """Each column of a pair as a variance of its own: its sum, its squares, the count, and its bounds."""
+    squares = output.totals[3:5]
+    first, second = (
+        replace(side, totals=(side.totals[0], square, side.totals[1]))
+        for side, square in zip(sides(output), squares, strict=True)
+    )
+    return first, second
+
+
+def _variance(side: ReleasedColumn, noisy: Noisy, number: Any) -> Any:
+    """A variance with divisor n from noisy totals; it may be below 0."""
+    (_, total), (_, squares), _ = side.totals
+    mean = bounded_mean(side, real(total, noisy), number, float(total.grid.centre)) - float(squares.about)
+    return float(squares.grid.centre) + real(squares, noisy) / number - mean**2
+
+
+def _least(side: ReleasedColumn) -> float:
+    """A variance that rounding to the grids may make of values that do not differ (square of the column unit)."""
+    (_, total), (_, squares), _ = side.totals
+    return float(squares.grid.step) + 2 * half_width(side) * float(total.grid.step if total.grid.step < 1 else 0)
+
+
+def _fits(
+    output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts, ratios: tuple[Floats, Floats]
+) -> tuple[Any, Floats]:
+    """Whether a correlation fits, and a correlation that does."""
+    (_, first), (_, second), (products, product), (xx, squares), (yy, others), (size, count) = output.totals
+    number, least = parts[size], np.maximum(parts[size], 1.0)
+    fit = means_that_fit(output, plan, alpha * ASIDE, parts)
+    (m, n), (e, f), (a, b) = fit.ratios, fit.off, fit.widest
+    centres = float(squares.grid.centre), float(others.grid.centre)
+    covariance = parts[products] / least - m * n
+    u, v = centres[0] + parts[xx] / least - m**2, centres[1] + parts[yy] / least - n**2
+    small, large = ratios
+    ends = [u / t + v * t for t in ratios]
+    between = np.sqrt(np.maximum(u / np.where(v > 0, v, 1.0), 0.0))
+    inside = np.clip(between, small, large)
+    widths = np.minimum(np.minimum(*ends), u / inside + v * inside) / 2, np.maximum(*ends) / 2
+    slack = e * f, (e**2 / small + large * f**2) / 2
+
+    def fits(r: Floats) -> NDArray[np.bool_]:
+        size = np.abs(r)
+        weights = np.zeros((3, *r.shape))
+        for x, y in fit.corners:
+            for t in ratios:
+                weights[0] = np.maximum(weights[0], np.abs(y - r * x / t))
+                weights[1] = np.maximum(weights[1], np.abs(x - r * t * y))
+        across = a * b + size / 2 * (a**2 / small + large * b**2)
+        beside = fit.beside + size * (a * abs(fit.shifts[0]) / small + large * b * abs(fit.shifts[1]))
+        weights[2] = across + beside + size / 2 * (abs(centres[0]) / small + large * abs(centres[1]))
+        away = [covariance - r * width for width in widths]
+        distance = np.where(away[0] * away[1] <= 0, 0.0, np.minimum(*(np.abs(x) for x in away)))
+        terms = [
+            (np.ones_like(r), plan.of(product)),
+            (size / 2 / small, plan.of(squares)),
+            (size / 2 * large, plan.of(others)),
+            (weights[0], plan.of(first)),
+            (weights[1], plan.of(second)),
+            (weights[2], plan.of(count)),
+        ]
+        near = (distance - slack[0] - size * slack[1]) * number
+        unclear: NDArray[np.bool_] = (number < 1) | (widths[0] <= 0)
+        return reaches(near, terms, alpha * (1 - 4 * ASIDE)) | unclear
+
+    return fits, covariance / np.where(widths[0] > 0, widths[0], 1.0)

@@ -1,0 +1,106 @@
+"""Ratios of two noisy sums, and weighted means, which are such ratios."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframe.arrays import Floats
+from dpframe.plan import ReleasedColumn, Total
+from dpframe.release.estimators.base import Estimator, Interval, Noisy, Parts, half_width, real
+from dpframe.release.estimators.fieller import expected, farthest, reaches
+from dpframe.release.pricing import NoisePlan
+
+__all__ = ["RatioEstimator"]
+
+
+class RatioEstimator(Estimator):
+    """A sum over a sum that is 0 or more; with bounds, a weighted mean of values inside them."""
+
+    def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
+        """S·T / (T² + c) with T = max(divisor, 0): where noise is all there is, it is 0 (the middle for a mean).
+
+        For a ratio c is the variance of the divisor's noise: noise in T raises S/T by about that part. For a weighted
+        mean c is (σ/h)², as for a mean, with σ the deviation of the noise of S and h half the width of the bounds.
+        """
+        (_, over), (_, under) = output.totals
+        total, whole = real(over, noisy), np.maximum(real(under, noisy), 0.0)
+        if output.bounds is None:
+            ratio = _drawn(total, whole, plan.of(under).deviation)
+            return ratio
+        half = half_width(output)
+        ratio = _drawn(total, whole, plan.of(over).deviation / half if half else 0.0)
+        return np.clip(float(output.about) + ratio, float(output.bounds.lower), float(output.bounds.upper))
+
+    def interval(
+        self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts, rows: Floats | None
+    ) -> Interval:
+        """Fieller's set, widened to hold the released number. Where the divisor may be 0, it has no end.
+
+        Bound:  write S + z and T + w for the noisy sums, and R = S/T. Then S + z - R·(T + w) = z - R·w exactly. A ratio
+                R fits where |z - R·w| reaches the size of the left side with probability alpha, so the set holds the
+                true ratio with probability 1 - alpha, whatever the ratio and the noise. Both sides are multiplied by
+                cos θ with R = s·tan θ, so that ratios without an end are reached at θ = ±π/2. For T + w > 0, a path
+                away from the released ratio leaves the set at most once, since the quantile is a norm: see `fieller`
+        Source: Fieller 1954, Journal of the Royal Statistical Society B 16
+        """
+        (name, over), (divisor, under) = output.totals
+        total, whole, unit = parts[name], parts[divisor], _scale(output)
+        start = np.arctan2(total, np.maximum(whole, 1e-300) * unit)
+
+        def fits(angle: Floats) -> NDArray[np.bool_]:
+            one, slope = np.cos(angle), unit * np.sin(angle)
+            terms = [(np.abs(one), plan.of(over)), (np.abs(slope), plan.of(under))]
+            return reaches(np.abs(one * total - slope * whole), terms, alpha) | (whole <= 0)
+
+        ends = []
+        for end in (-math.pi / 2, math.pi / 2):
+            angle = farthest(fits, start, end)
+            ends.append(np.where(angle == end, math.copysign(math.inf, end), unit * np.tan(angle)))
+        low, high = ends
+        if output.bounds is not None:
+            least, most = (float(Fraction(end) - output.about) for end in output.bounds)
+            low, high = (np.clip(end, least, most) + float(output.about) for end in (low, high))
+        return np.minimum(low, numbers), np.maximum(high, numbers)
+
+    def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
+        """The error where the divisor's values are, on average, in the middle of their bounds.
+
+        It is not known before a release how large the divisor is. That of n rows in the middle of the bounds [a, b] is
+        n·(a + b)/2, and the ratio is then at most the largest value above, over that middle.
+        """
+        if rows is None:
+            return None
+        (_, over), (_, under) = output.totals
+        low, high = (float(under.grid.centre + end * under.grid.step) for end in (under.grid.lower, under.grid.upper))
+        middle, size = (low + high) / 2, _largest(over)
+        if not middle:
+            return None
+        most = size / middle if output.bounds is None else half_width(output)
+        return expected(plan, [(1.0, over)], under, most, rows * middle, alpha, 2 * most)
+
+    def reach(self, output: ReleasedColumn) -> float:
+        """Half the width of a mean's bounds, and for a ratio the largest value above over the largest one below."""
+        return _scale(output) if output.bounds is None else half_width(output)
+
+
+def _drawn(total: Any, whole: Any, deviation: float) -> Any:
+    """Total / whole, drawn to 0 where the whole is not larger than the deviation; 0 where it is 0."""
+    squared = whole**2 + deviation**2
+    return np.divide(total * whole, squared, out=np.zeros_like(whole), where=(whole > 0) & (squared > 0))
+
+
+def _largest(total: Total) -> float:
+    """The largest value that one row adds to a total (column unit)."""
+    grid = total.grid
+    return max(abs(float(grid.centre + end * grid.step)) for end in (grid.lower, grid.upper))
+
+
+def _scale(output: ReleasedColumn) -> float:
+    """A public ratio of the right size: the largest value above over the largest one below."""
+    above, below = (_largest(total) for _, total in output.totals)
+    return above / below if above and below else 1.0

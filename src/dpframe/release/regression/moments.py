@@ -1,0 +1,120 @@
+"""The noisy moments of several columns, and moments that the true ones may be.
+
+Every column is measured from the middle of its bounds, in units of half their width: it lies in [-1, 1]. The matrix has
+a first row and column for the constant 1. All of this is post-processing of one release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+
+from dpframe.arrays import Floats
+from dpframe.plan import Bounds
+from dpframe.release.pricing import Gaussian, NoNoise
+from dpframe.release.publish import Release
+
+__all__ = ["Moments", "nearest_psd"]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Noisy sums of products of columns, with the noise of each.
+
+    `matrix` has sums of products, `scales` the scales of the noise of each entry, and `normal` says whether that noise
+    is normal; else it is Laplace noise. `starts` says how much of the noise of the number of rows is in an entry too:
+    sums are measured from the centres of their grids, which the number of rows corrects. Entries that follow from
+    others have no noise of their own: `follows` maps such an entry to weights of entries of the first row.
+    """
+
+    names: tuple[str, ...]
+    middles: Floats
+    halves: Floats
+    matrix: Floats
+    scales: Floats
+    starts: Floats
+    normal: bool
+    follows: tuple[tuple[int, int, tuple[tuple[int, float], ...]], ...]
+
+    @classmethod
+    def read(cls, out: Release, bounds: Mapping[str, Bounds], same: Sequence[tuple[str, ...]]) -> Moments:
+        """The moments of a release whose columns are `Moment` aggregates, named by "·" between columns.
+
+        Input:  bounds of each column; same: groups of columns of which a row has at most one true, the others false
+        """
+        names, numbers = tuple(bounds), out._numbers
+        size = len(names) + 1
+        middles = np.array([(b.lower + b.upper) / 2 for b in bounds.values()], float)
+        halves = np.array([(b.upper - b.lower) / 2 or 1.0 for b in bounds.values()], float)
+        (matrix, scales, starts), normal = np.zeros((3, size, size)), False
+        places = {"": (0, 0)} | {name: (0, i + 1) for i, name in enumerate(names)}
+        places |= {f"{a}·{b}": (i + 1, j + 1) for i, a in enumerate(names) for j, b in enumerate(names) if i <= j}
+        count = float(numbers.long["rows"][0])
+        for output in numbers.outputs:
+            ((_, total),) = output.totals
+            i, j = places["" if output.name == "rows" else output.name]
+            noise = numbers.noise.of(total)
+            worth = np.prod([halves[k - 1] for k in (i, j) if k])
+            starts[i, j] = _start(float(total.grid.centre), middles, i, j) / worth
+            matrix[i, j] = float(numbers.long[output.name][0]) / worth + starts[i, j] * count
+            normal = normal or isinstance(noise.mechanism, Gaussian)
+            if not isinstance(noise.mechanism, NoNoise):
+                scales[i, j] = noise.scale * float(total.unit) / worth
+        follows = tuple(_follow(places, same))
+        filled = _filled(matrix, follows)
+        return cls(names, middles, halves, filled, scales, starts, normal, follows)
+
+    @property
+    def rows(self) -> float:
+        """The noisy number of rows, at least 1."""
+        return max(float(self.matrix[0, 0]), 1.0)
+
+    def drawn(self, rng: Generator, times: int) -> Floats:
+        """Matrices that the true one may be: the released one less noise of its own law, `times` of them."""
+        shape = (times, *self.scales.shape)
+        noise = rng.normal(size=shape) if self.normal else rng.laplace(size=shape)
+        noise = noise * self.scales
+        noise = noise + self.starts * noise[:, :1, :1]
+        return _filled(np.triu(self.matrix) - noise, self.follows)
+
+
+def _start(centre: float, middles: Floats, i: int, j: int) -> float:
+    """What a row adds to a sum whatever its values are, from where its grid is centred."""
+    if i == j == 0:
+        return 0.0
+    return centre - middles[j - 1] if i == 0 else centre
+
+
+def _follow(
+    places: Mapping[str, tuple[int, int]], same: Sequence[tuple[str, ...]]
+) -> list[tuple[int, int, tuple[tuple[int, float], ...]]]:
+    """Entries of columns of true and false, measured from 1/2 in units of 1/2: squares are 1.
+
+    Of two columns that are not true together, (2d - 1)(2e - 1) = 1 - 2d - 2e = -(2d - 1) - (2e - 1) - 1.
+    """
+    entries: list[tuple[int, int, tuple[tuple[int, float], ...]]] = []
+    for group in same:
+        numbers = [places[name][1] for name in group]
+        entries += [(i, i, ((0, 1.0),)) for i in numbers]
+        entries += [(i, j, ((0, -1.0), (i, -1.0), (j, -1.0))) for i in numbers for j in numbers if i < j]
+    return entries
+
+
+def _filled(upper: Floats, follows: Sequence[tuple[int, int, tuple[tuple[int, float], ...]]]) -> Floats:
+    """Symmetric matrices from their upper halves, with the entries that follow from others."""
+    for i, j, weights in follows:
+        upper[..., i, j] = sum(weight * upper[..., 0, k] for k, weight in weights)
+    upper = np.triu(upper)
+    return np.asarray(upper + np.swapaxes(np.triu(upper, 1), -1, -2))
+
+
+def nearest_psd(matrix: Floats, least: float = 0.0) -> Floats:
+    """The nearest positive semidefinite matrix in Frobenius norm: eigenvalues below `least` are raised to it.
+
+    Source: Higham 1988, Linear Algebra and its Applications 103
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)

@@ -1,0 +1,184 @@
+"""Linear regression by least squares, from noisy second moments."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpframe.arrays import Floats
+from dpframe.budget import Loss
+from dpframe.engine import as_kind
+from dpframe.errors import InvalidArgument
+from dpframe.plan import Derivation, Hints
+from dpframe.release.publish import Release
+from dpframe.release.regression.moments import Moments
+
+__all__ = ["Regression"]
+
+_DRAWS = 4000
+_MOST_SINGULAR = 0.01  # of the matrices that the true one may be; with more, no interval is given
+_INTERCEPT = "Intercept"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Regression(Hints):
+    """Coefficients of a linear regression, with intervals for noise and sampling together.
+
+    `release` has the noisy moments. The last column of the moments is the outcome. `clusters` is the largest number of
+    rows of one unit: it multiplies the sampling variance, which rows of one person that are alike can do at most.
+    `kinds` maps a column of true and false to its category: column and key.
+    """
+
+    release: Release[Any]
+    _moments: Moments
+    _clusters: int
+    _kinds: dict[str, tuple[str, Any]]
+    _bounds: dict[str, tuple[float, float]]
+
+    @property
+    def cost(self) -> Loss:
+        """The loss that was charged."""
+        return self.release.cost
+
+    @property
+    def coefficients(self) -> dict[str, float]:
+        """Each coefficient by its name, in the unit of the outcome over that of the column."""
+        numbers = self._in_units(_solved(self._moments.matrix, self._ridge))
+        return dict(zip(self._names, map(float, numbers), strict=True))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the noise leaves something to be said: the columns vary more than the noise of their moments.
+
+        Else every interval is without end. More rows, a larger ε or closer bounds help.
+        """
+        return bool(np.isfinite(self._draws()[0]).all())
+
+    @property
+    def table(self) -> Any:
+        """One row for each coefficient: coefficient, std_error, low, high, at 95% and for the population."""
+        return as_kind(self._table(0.05), self.release._kind)
+
+    def accuracy(self, alpha: float = 0.05) -> Any:
+        """The table of coefficients, with intervals that miss with probability alpha."""
+        return as_kind(self._table(alpha), self.release._kind)
+
+    def predict(self, rows: Any) -> Floats:
+        """The outcome that the coefficients give for rows of a public table: one number for each.
+
+        Input:  a dict of lists, or a pandas or Polars table, with the columns of the regression. Values are clipped to
+                the bounds, as the rows of the protected table were
+        Errors: InvalidArgument where a column is missing
+        """
+        result: Floats | None = None
+        for name, weight in self.coefficients.items():
+            if name == _INTERCEPT:
+                continue
+            column, key = self._kinds.get(name, (name, None))
+            try:
+                values = rows[column]
+            except Exception:
+                raise InvalidArgument(f"predict: the rows need the column {column!r}.") from None
+            if name in self._kinds:
+                part = np.array([1.0 if value == key else 0.0 for value in values])
+            else:
+                part = np.clip(np.asarray(values, float), *self._bounds[name])
+            result = weight * part if result is None else result + weight * part
+        assert result is not None
+        return np.asarray(result + self.coefficients[_INTERCEPT])
+
+    def explain(self) -> Derivation:
+        """The derivation of the moments: every step, and how far one unit moves each of them."""
+        return self.release.derivation
+
+    def report(self) -> Any:
+        """The report of the release of moments."""
+        return self.release.report()
+
+    def plot(self, title: str | None = None) -> Any:
+        """The coefficients with their 95% intervals for the population (Altair), but for the intercept."""
+        try:
+            import altair as alt
+        except ImportError:
+            raise InvalidArgument("plot: type pip install 'dpframe[charts]'.") from None
+        table = self._table(0.05).filter(pl.col("term") != _INTERCEPT)
+        finite = table.with_columns(
+            pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in ("low", "high")
+        )
+        base = alt.Chart(finite, title=title or "Coefficients, 95% for the population")
+        place = alt.Y("term:N", sort=None, title=None)
+        bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title="coefficient"), x2="high:Q", y=place)
+        return bars + base.mark_point(filled=True, size=60).encode(x="coefficient:Q", y=place)
+
+    def __repr__(self) -> str:
+        words = "" if self.is_told else "\nThe noise hides these coefficients: no interval has an end. Type a larger ε."
+        return f"{self._table(0.05)}{words}"
+
+    # Numbers
+
+    @property
+    def _names(self) -> list[str]:
+        return [_INTERCEPT, *self._moments.names[:-1]]
+
+    @property
+    def _ridge(self) -> float:
+        """A typical size of the noise in one entry of the moments, below which columns do not count as varying."""
+        used = self._moments.scales[self._moments.scales > 0]
+        return float(np.median(used)) if len(used) else 0.0
+
+    def _in_units(self, numbers: Floats) -> Floats:
+        """Coefficients of scaled columns as those of the columns, with the intercept of columns measured from 0."""
+        middles, halves = self._moments.middles, self._moments.halves
+        slopes = numbers[..., 1:] * halves[-1] / halves[:-1]
+        start = middles[-1] + numbers[..., 0] * halves[-1] - slopes @ middles[:-1]
+        return np.concatenate([np.expand_dims(start, -1), slopes], axis=-1)
+
+    def _draws(self) -> Floats:
+        """Coefficients of a population that fits the release: noise and sampling are drawn, each by its own law.
+
+        The true moments are the released ones less noise, whose law is public. Given true moments, the coefficients of
+        the population differ from those of the table by a normal error whose covariance is σ²·G⁻¹ times `clusters`,
+        with the residual variance σ² and the moments G, if the outcome varies alike for all rows. Moments that no
+        table can have are left out. Where these are more than one in a hundred, nothing is told.
+        """
+        rng = np.random.default_rng(0)
+        draws = self._moments.drawn(rng, _DRAWS)
+        keep = np.linalg.eigvalsh(draws[:, :-1, :-1]).min(axis=-1) > 0
+        size = draws.shape[-1] - 1
+        if np.mean(~keep) > _MOST_SINGULAR:
+            return np.full((1, size), math.inf)
+        draws = draws[keep]
+        gram, across = draws[:, :-1, :-1], draws[:, :-1, -1]
+        numbers = np.linalg.solve(gram, across[..., None])[..., 0]
+        residual = draws[:, -1, -1] - np.einsum("ij,ij->i", numbers, across)
+        variance = np.maximum(residual, 0.0) / np.maximum(draws[:, 0, 0] - size, 1.0)
+        roots = np.linalg.cholesky(np.linalg.inv(gram))
+        errors = np.einsum("ijk,ik->ij", roots, rng.normal(size=numbers.shape))
+        return self._in_units(numbers + errors * np.sqrt(variance * self._clusters)[:, None])
+
+    def _table(self, alpha: float) -> pl.DataFrame:
+        draws, values = self._draws(), np.array(list(self.coefficients.values()))
+        if np.isfinite(draws).all():
+            low, high = np.quantile(draws, [alpha / 2, 1 - alpha / 2], axis=0)
+            quartiles = np.quantile(
+                draws, [0.15865, 0.84135], axis=0
+            )  # one deviation around the middle of a normal law
+            error = (quartiles[1] - quartiles[0]) / 2
+            low, high = np.minimum(low, values), np.maximum(high, values)
+        else:
+            low, high, error = (np.full(len(values), end) for end in (-math.inf, math.inf, math.inf))
+        return pl.DataFrame({"term": self._names, "coefficient": values, "std_error": error, "low": low, "high": high})
+
+
+def _solved(matrix: Floats, ridge: float) -> Floats:
+    """Coefficients of the last column on the others; directions that vary less than the noise are held back.
+
+    The eigenvalues of the moments of the columns are raised to the size of the noise. Where all are larger than it,
+    this changes nothing.
+    """
+    values, vectors = np.linalg.eigh(matrix[:-1, :-1])
+    return np.asarray((vectors / np.maximum(values, max(ridge, 1e-9))) @ vectors.T @ matrix[:-1, -1])

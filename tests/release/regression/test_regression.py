@@ -1,0 +1,185 @@
+"""Linear regressions and matrices of covariances: what is measured, what is released, and how far off it may be."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import dpframe as dp
+from dpframe.audit.binomial import at_least
+from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnboundedContribution, UnsupportedOperation
+from dpframe.release.regression.moments import nearest_psd
+
+CERTAIN = 1e12
+BOUNDS = {"x": (0, 100), "y": (-60, 170)}
+TRUE = np.array([20.0, 0.5, 3.0])
+
+
+def rows_of(rng, people=2000, each=1):
+    """An outcome that depends on a number and on a condition, with errors that do not."""
+    size = people * each
+    x, z = rng.uniform(0, 100, size), rng.integers(0, 2, size).astype(bool)
+    y = TRUE[0] + TRUE[1] * x + TRUE[2] * z + rng.normal(0, 15, size)
+    kinds = np.array(["a", "b", "c"])[rng.integers(0, 3, size)]
+    return pl.DataFrame({"u": np.repeat(np.arange(people), each), "x": x, "y": y, "z": z, "r": kinds})
+
+
+ROWS = rows_of(np.random.default_rng(3))
+
+
+def protected(rows=ROWS):
+    return dp.protect(rows, unit="u", budget=dp.Budget(epsilon=1e15, delta=0.1))
+
+
+def asked(rows=ROWS, each=1):
+    return protected(rows).ols(y="y", x=["x", "z"], bounds=BOUNDS, max_rows=each)
+
+
+def design(rows, *columns):
+    return np.column_stack([np.ones(rows.height), *columns]).astype(float)
+
+
+# What is measured
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_one_unit_moves_each_moment_by_no_more_than_claimed(relation):
+    def totals(values):
+        fixed = [(1, 3.0, 2.0, "a"), (2, 50.0, -4.0, "b")]
+        schema = {"u": pl.Int64, "x": pl.Float64, "y": pl.Float64, "r": pl.String}
+        table = pl.DataFrame([*fixed, *((3, *row) for row in values)], schema, orient="row")
+        frame = dp.protect(table, unit="u", neighbors=relation)
+        keys = {"r": ["a", "b", "c"]}
+        query = frame.ols(y="y", x=["x", "r"], bounds=BOUNDS, keys=keys, max_rows=2)._query
+        return query, {name: part[()] for name, part in query.exact_totals(table).items()}
+
+    kinds = list(itertools.product([-1e9, 50.0, 1e9, None], [-1e9, 55.0, 1e9], ["a", "b", "c", "elsewhere"]))
+    answers = [totals((row,) * n)[1] for n in range(4) for row in kinds]
+    others = answers if relation == "replace" else answers[:1]
+    for name, claim in totals([])[0].sensitivity.items():
+        most = max(abs(a[name] - b[name]) for a in answers for b in others)
+        assert claim.l1 * (1 - 1e-6) <= most <= claim.l1
+
+
+def test_moments_that_follow_from_others_are_not_measured():
+    query = protected().ols(y="y", x=["x", "r"], bounds=BOUNDS, keys={"r": ["a", "b", "c"]}, max_rows=1)
+    assert list(query.sensitivity) == [
+        "rows", "x", "r[b]", "r[c]", "y", "x·x", "x·r[b]", "x·r[c]", "x·y", "r[b]·y", "r[c]·y", "y·y",
+    ]  # fmt: skip
+
+
+# What is released
+
+
+def test_without_noise_it_is_least_squares_with_categories_and_without_missing_rows():
+    rows = ROWS.with_columns(x=pl.when(pl.col("x") > 95).then(None).otherwise(pl.col("x")))
+    query = protected(rows).ols(y="y", x=["x", "r"], bounds=BOUNDS, keys={"r": ["c", "a"]}, max_rows=1)
+    out, kept = query.release(epsilon=CERTAIN), rows.drop_nulls().filter(pl.col("r") != "b")
+    expected = np.linalg.lstsq(design(kept, kept["x"], kept["r"] == "a"), kept["y"], rcond=None)[0]
+    assert list(out.coefficients) == ["Intercept", "x", "r[a]"]
+    assert list(out.coefficients.values()) == pytest.approx(list(expected), rel=1e-4)
+    guesses = out.predict({"x": [0, 50, 1e9], "r": ["c", "a", "a"]})
+    slopes = [[1, 0, 0], [1, 50, 1], [1, 100, 1]]
+    assert guesses == pytest.approx(np.array(slopes) @ expected, rel=1e-4)
+
+
+def test_standard_errors_are_those_of_least_squares_where_there_is_no_noise():
+    x = design(ROWS, ROWS["x"], ROWS["z"])
+    residual = ROWS["y"].to_numpy() - x @ np.linalg.lstsq(x, ROWS["y"], rcond=None)[0]
+    errors = np.sqrt(residual @ residual / (len(x) - 3) * np.diag(np.linalg.inv(x.T @ x)))
+    assert asked().release(epsilon=CERTAIN).table["std_error"].to_numpy() == pytest.approx(errors, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_matrices_have_the_shape_of_pandas(kind):
+    names, bounds = ["x", "y", "z"], {"x": (0, 100), "y": (-60, 170)}
+    plain = ROWS.select(pl.col(names).cast(pl.Float64)).to_pandas()
+    frame = protected(ROWS.to_pandas() if kind == "pandas" else ROWS)
+    for verb in ("cov", "corr"):
+        out = getattr(frame, verb)(names, bounds, max_rows=1).release(epsilon=CERTAIN)
+        expected = getattr(plain, verb)()
+        assert out.values == pytest.approx(expected.to_numpy(), abs=1e-3)
+        table = out.table if kind == "pandas" else out.table.to_pandas().set_index("column").rename_axis(None)
+        pd.testing.assert_frame_equal(table, expected, atol=1e-3, rtol=1e-3)
+
+
+def test_a_released_matrix_is_positive_semidefinite_however_noisy():
+    query = protected(ROWS[:30]).cov(["x", "y", "z"], BOUNDS, max_rows=1)
+    for _ in range(20):
+        values = query.release(epsilon=0.5).values
+        assert np.linalg.eigvalsh(values).min() >= -1e-9 * np.abs(values).max()
+    assert nearest_psd(np.diag([1.0, -2.0])) == pytest.approx(np.diag([1.0, 0.0]))
+
+
+# How far off
+
+
+@pytest.mark.parametrize(("each", "epsilon", "delta"), [(1, 4.0, None), (1, 2.0, 1e-6), (3, 4.0, None)])
+def test_intervals_hold_the_population_as_often_as_stated(each, epsilon, delta):
+    """Tables are drawn afresh; a coverage is false where an exact bound says so, with probability 1e-8."""
+    rng, held = np.random.default_rng(11), []
+    for _ in range(60):
+        table = asked(rows_of(rng, 800, each), each).release(epsilon=epsilon, delta=delta).table
+        held.append((table["low"].to_numpy() <= TRUE) & (table["high"].to_numpy() >= TRUE))
+    for misses in (~np.array(held)).sum(axis=0):
+        assert at_least(int(misses), len(held), 1e-8) <= 0.05
+
+
+def test_intervals_without_the_noise_are_caught():
+    """The negative control: intervals of least squares alone miss too often where there is noise."""
+    rng, held = np.random.default_rng(12), []
+    for _ in range(60):
+        rows = rows_of(rng, 800)
+        noisy, plain = (asked(rows).release(epsilon=epsilon).table for epsilon in (1.0, CERTAIN))
+        half = ((plain["high"] - plain["low"]) / 2).to_numpy()
+        held.append(np.abs(noisy["coefficient"].to_numpy() - TRUE) <= half)
+    assert at_least(int((~np.array(held)).sum(axis=0).max()), len(held), 1e-8) > 0.05
+
+
+def test_where_the_noise_is_too_large_no_interval_has_an_end():
+    out = asked(ROWS[:50]).release(epsilon=0.01)
+    assert not out.is_told
+    assert "no interval has an end" in repr(out)
+    assert out.table["high"].to_list() == [math.inf] * 3
+    assert np.isfinite(out.table["coefficient"].to_numpy()).all()
+
+
+# What is refused
+
+
+def test_what_cannot_be_is_refused_with_the_line_to_type():
+    frame = protected()
+    refused = [
+        (InvalidArgument, "give a formula, or y=", lambda: frame.ols(y="y", max_rows=1)),
+        (InvalidArgument, "each once", lambda: frame.ols(y="y", x=["y"], bounds=BOUNDS, max_rows=1)),
+        (InvalidArgument, "two keys", lambda: frame.ols(y="y", x=["r"], keys={"r": ["a"]}, max_rows=1)),
+        (InvalidArgument, "for categories", lambda: frame.ols(y="y", x=["x"], keys={"r": ["a", "b"]}, max_rows=1)),
+        (MissingBounds, "could be anything", lambda: frame.ols(y="y", x=["x"], bounds={"x": (0, 1)}, max_rows=1)),
+        (InvalidArgument, "no column of numbers", lambda: frame.cov(["x", "y"], {"z": (0, 1)}, max_rows=1)),
+        (InvalidBounds, "chooses no bounds", lambda: frame.corr(["x", "y"], {"x": dp.Auto()}, max_rows=1)),
+        (InvalidArgument, "list of columns", lambda: frame.corr("x", max_rows=1)),
+        (InvalidArgument, "two different", lambda: frame.corr(["x"], max_rows=1)),
+        (UnboundedContribution, "max_rows=20", lambda: frame.corr(["x", "y"], BOUNDS)),
+        (InvalidArgument, "intervals already", lambda: asked().release(epsilon=1.0, ci=0.9)),
+        (UnsupportedOperation, "pickled", lambda: pickle.dumps(asked())),
+        (InvalidArgument, "need the column 'x'", lambda: asked().release(epsilon=CERTAIN).predict({"z": [True]})),
+    ]
+    for error, words, call in refused:
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_formulas_are_outcomes_columns_and_categories():
+    pytest.importorskip("formulaic")
+    frame, keys = protected(), {"r": ["a", "b", "c"]}
+    out = frame.ols("y ~ x + C(r)", bounds=BOUNDS, keys=keys, max_rows=1).release(epsilon=CERTAIN)
+    assert list(out.coefficients) == ["Intercept", "x", "r[b]", "r[c]"]
+    for formula in ("y ~ x + np.log(x)", "y ~ x - 1", "y ~ x:z", "log(y) ~ x", "y ~ poly(x, 2)", "x", "y ~ ("):
+        with pytest.raises(UnsupportedOperation, match="Make other terms columns first"):
+            frame.ols(formula, bounds=BOUNDS, max_rows=1)
