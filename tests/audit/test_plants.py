@@ -40,12 +40,12 @@ from dpframe.engine.stages import expressions, integers, key_weights, keys, limi
 from dpframe.engine.totals import _assembled, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, family_tail
-from dpframe.plan import columns, operations, types
-from dpframe.plan import totals as measures
+from dpframe.plan import columns, grid, operations, types
 from dpframe.plan.question import Question
 from dpframe.plan.steps import basic as steps
 from dpframe.plan.steps import combine
 from dpframe.plan.totals import choices as choice_totals
+from dpframe.plan.totals import sums as measures
 from dpframe.release import batch, failing, run
 from dpframe.release.answer import draw
 from dpframe.release.answer import key_rounds as rounds_of_keys
@@ -731,7 +731,7 @@ PLANTS = [
     ),
     Plant(
         "rows are not clipped",
-        integers.row_integer,
+        integers._on_grid,
         r"re:(value|whole)\.clip\((\*ends|lower, upper)\)",
         r"\1",
         values_are_clipped_together,
@@ -739,7 +739,7 @@ PLANTS = [
     ),
     Plant(
         "the claim of a sum of squares or logarithms leaves the fraction bits out",
-        measures._computed_total,
+        measures.computed_total,
         "bound.scaled(2**fraction)",
         "bound",
         lambda: claims_broken(),
@@ -1256,7 +1256,7 @@ PLANTS = [
     ),
     Plant(
         "a candidate of a quantile fits in 64 bits",
-        measures.Candidates.fits,
+        grid.Candidates.fits,
         "self.lower >= -(2.0**63) and self.point(self.count - 1) < 2.0**63",
         "True",
         quantiles_end_at_64_bits,
@@ -1301,7 +1301,7 @@ PLANTS = [
 
 def ties_have_another_candidate():
     """Values in the middle between two candidates of a quantile, and next to it, beside the rule in fractions."""
-    between = measures.Candidates.between(columns.Bounds(0, 1000), whole=False)
+    between = grid.Candidates.between(columns.Bounds(0, 1000), whole=False)
     middles = [(i + 0.5) * between.step for i in range(500)]
     values = [x for middle in middles for x in (middle, np.nextafter(middle, -1), np.nextafter(middle, 2000))]
     frame = protected({"x": values}, unit=dp.Rows(1))

@@ -613,6 +613,7 @@ def test_a_probe_that_fails_says_so(monkeypatch):
     """The error was taken for a result: all texts of PostgreSQL were refused for their collation."""
     pytest.importorskip("duckdb")
     from dpframe.engine.backends import ibis as ours
+    from dpframe.engine.backends import ibis_checks
 
     connection = ibis.duckdb.connect()
     connection.raw_sql("CREATE TABLE t AS SELECT 1 AS u, 'a' AS s")
@@ -621,7 +622,7 @@ def test_a_probe_that_fails_says_so(monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(ours, "_DIALECTS", {})  # as any other database
-    monkeypatch.setattr(ours, "fetched", broken)
+    monkeypatch.setattr(ibis_checks, "fetched", broken)
     frame = dp.protect(connection.table("t"), unit="u", budget=dp.Budget(epsilon=1))
     with pytest.raises(DpFrameError, match="failed with ZeroDivisionError"):
         frame.group_by("s", keys=["a"], max_groups=1).count_units()

@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import flint
-
 __all__ = ["LARGEST_POWER", "LEAST_POWER", "Floats", "exponential", "log1p", "logarithm"]
 
 _BITS = 300  # of the constants, before each is cut to two floats
@@ -160,11 +158,11 @@ class _Table:
     """The constants of logarithms to one base, each in two parts."""
 
     def __init__(self, base: float) -> None:
-        with flint.ctx.workprec(_BITS):
-            scale = flint.arb(base).log() if base != math.e else flint.arb(1)
-            logs = [_parts((flint.arb(32) / j).log() / scale) for j in _BY_SIZE]
+        with _flint().ctx.workprec(_BITS):
+            scale = _flint().arb(base).log() if base != math.e else _flint().arb(1)
+            logs = [_parts((_flint().arb(32) / j).log() / scale) for j in _BY_SIZE]
             self.first, self.second = ([pair[i] for pair in logs] for i in (0, 1))
-            self.two = _parts(flint.arb.const_log2() / scale)
+            self.two = _parts(_flint().arb.const_log2() / scale)
             self.inverse = _parts(1 / scale, 20)
             self.whole = _nearest(1 / scale)
 
@@ -175,26 +173,33 @@ _table = cache(_Table)
 @cache
 def _step() -> tuple[float, float, float]:
     """(log 2)/16 in two parts, and its inverse."""
-    with flint.ctx.workprec(_BITS):
-        step = flint.arb.const_log2() / _STEPS
+    with _flint().ctx.workprec(_BITS):
+        step = _flint().arb.const_log2() / _STEPS
         return *_parts(step), _nearest(1 / step)
 
 
 @cache
 def _roots() -> list[tuple[float, float]]:
     """2^(j/16), each as the nearest float and the rest."""
-    with flint.ctx.workprec(_BITS):
-        powers = [flint.arb(2) ** (flint.arb(j) / _STEPS) for j in range(_STEPS)]
+    with _flint().ctx.workprec(_BITS):
+        powers = [_flint().arb(2) ** (_flint().arb(j) / _STEPS) for j in range(_STEPS)]
         return [(_nearest(power), _nearest(power - _nearest(power))) for power in powers]
 
 
 def _parts(number: Any, grid: int = _GRID) -> tuple[float, float]:
     """A constant as a multiple of 2^-grid, and the float nearest to the rest."""
-    with flint.ctx.workprec(_BITS):
-        first = float(int((number * 2**grid + flint.arb(0.5)).floor().unique_fmpz())) / 2**grid
+    with _flint().ctx.workprec(_BITS):
+        first = float(int((number * 2**grid + _flint().arb(0.5)).floor().unique_fmpz())) / 2**grid
         return first, _nearest(number - first)
 
 
 def _nearest(number: Any) -> float:
     """The float nearest to a constant of many bits."""
     return float(number.mid())
+
+
+def _flint() -> Any:
+    """Ball arithmetic, which takes some 50 ms to import and is needed by few questions."""
+    import flint
+
+    return flint

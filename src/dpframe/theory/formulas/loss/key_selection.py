@@ -156,15 +156,13 @@ def threshold_beside_noise(
     (22, 23)
     """
     allowed, loss, count = probability("delta", delta), price("epsilon", epsilon), whole("groups", groups, 1)
-    width = -(-count // _BLOCKS)
-    alone = spread or Spread(count, step, count * step)
-    first = partition_threshold(allowed, alone, "gaussian", scale)
+    width, alone = -(-count // _BLOCKS), spread or Spread(count, step, count * step)
+    first = high = partition_threshold(allowed, alone, "gaussian", scale)
 
     def within(candidate: int) -> bool:
         tails = functools.cache(lambda size: Fraction(rounded_gaussian_tail(scale, candidate - size)))
         for start in range(0, count + 1, width):
-            end = min(start + width - 1, count)
-            parts = alone.of(end)
+            parts = alone.of(min(start + width - 1, count))
             excess = loss - sum(n * tails(c) / (1 - tails(c)) for c, n in parts)  # ln(1 - q) >= -q / (1 - q)
             threshold_part = partition_delta(parts, tails)
             if excess < 0 or threshold_part + Fraction(gaussian_delta(excess, mu(count - start))) > allowed:
@@ -173,7 +171,6 @@ def threshold_beside_noise(
 
     if gaussian_delta(loss, mu(count)) > allowed:
         return None
-    high = first
     while not within(high):
         high += max(1, (high - step) // 256)
         if high > 2 * first:
