@@ -59,7 +59,7 @@ class Ratio(Aggregate):
         ((_, over),), ((_, under),) = top.totals, bottom.totals
         if over.key == under.key:
             raise InvalidArgument(
-                f"{self.typed}: both sums are the same one, so the ratio is 1 whatever the rows are. Type two different "
+                f"{self.typed}: both sums are the same one, so the ratio is 1 whatever the rows are. Type two other "
                 "ones, as in dp.ratio(dp.sum('revenue', bounds=(0, 100)), dp.sum('visits', bounds=(0, 10)))."
             )
         if under.grid.centre + under.grid.lower * under.grid.step < 0:
