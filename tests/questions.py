@@ -428,7 +428,6 @@ REFUSED = {  # what an engine refuses, with the line to type, which its message 
     **{(name, "nanoseconds"): "CAST(x AS TIMESTAMP)" for name in ("duckdb", "ibis")},
     **{(name, ask): "x AT TIME ZONE 'UTC'" for name in ("ibis", "postgres") for ask in ("zone", "zone keys")},
     **{("sqlite", ask): "table.mutate(x=table['zone'].cast('timestamp'))" for ask in ("zone", "zone keys")},
-    **{("sqlite", ask): "table.mutate(s=" for ask in ("text pieces", "text replaced")},
 }
 ABSENT = {  # types that an engine does not have at all
     *(("spark", "nanoseconds"), ("postgres", "nanoseconds")),

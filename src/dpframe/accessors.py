@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import pandas as pd
@@ -12,7 +13,8 @@ from dpframe.errors import InvalidArgument
 from dpframe.plan import ACCESSOR
 from dpframe.plan.steps import Rows
 from dpframe.release.publish import MarginalsRelease, Release
-from dpframe.usage import DOORS, explains
+from dpframe.release.regression import MatrixRelease, Regression
+from dpframe.usage import ARGUMENTS, DOORS, MATRICES, explains
 
 __all__ = ["FrameAccessor", "SeriesAccessor", "register"]
 
@@ -47,7 +49,7 @@ class _Accessor(TableCounts, TableMoments, TableChoices):
 
 
 @explains("df.dp({1})", DOORS)
-@explains("df.dp.{}({}, unit='user_id', max_rows=5, epsilon=0.1)")
+@explains("df.dp.{}({}, unit='user_id', max_rows=5, epsilon=0.1)", {**ARGUMENTS, **MATRICES})
 class FrameAccessor(_Accessor):
     """`df.dp(unit="user_id")` protects; `df.dp.sum("spend", unit="user_id", ...)` asks and releases at once."""
 
@@ -65,6 +67,18 @@ class FrameAccessor(_Accessor):
     def marginals(self, columns: Any, workload: Any = "2-way", **options: Any) -> MarginalsRelease:
         """`PrivateFrame.marginals`, released at once."""
         return self._once("marginals", columns, workload, **options)  # type: ignore[return-value]
+
+    def cov(self, columns: Sequence[str], bounds: Mapping[str, Any] | None = None, **options: Any) -> MatrixRelease:
+        """`PrivateFrame.cov`, released at once."""
+        return self._once("cov", columns, bounds, **options)  # type: ignore[return-value]
+
+    def corr(self, columns: Sequence[str], bounds: Mapping[str, Any] | None = None, **options: Any) -> MatrixRelease:
+        """`PrivateFrame.corr`, released at once."""
+        return self._once("corr", columns, bounds, **options)  # type: ignore[return-value]
+
+    def ols(self, formula: str | None = None, **options: Any) -> Regression:
+        """`PrivateFrame.ols`, released at once: `df.dp.ols(y="wage", x=["hours"], ...)`."""
+        return self._once("ols", formula, **options)  # type: ignore[return-value]
 
 
 @explains("series.dp({1})", {"__call__": "unit=df['user_id']"})

@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 from dpframe.errors import DpFrameWarning, WrongCall
 
 __all__ = [
+    "ARGUMENTS",
     "BUDGET",
     "DOORS",
     "ELSEWHERE",
     "LEDGER",
+    "MATRICES",
     "PLAN",
     "PLANNED",
     "PRICED",
@@ -27,11 +29,17 @@ __all__ = [
 ]
 
 _KEYS = "keys={'region': ['north', 'south'], 'sex': ['f', 'm']}"
-_ARGUMENTS = {  # of questions that are methods alone; a statistic brings its own: see `statistic`
+ARGUMENTS = {  # of questions that are methods alone; a statistic brings its own: see `statistic`
     "top_k": "'city', 1, keys=['Bonn', 'Kiel']",
     "histogram": "'wage', bins=[0, 50, 100]",
     "crosstab": f"'region', 'sex', {_KEYS}",
     "marginals": f"['region', 'sex'], {_KEYS}",
+}
+_BOTH = "bounds={'wage': (0, 100), 'hours': (0, 60)}"
+MATRICES = {
+    "cov": f"['wage', 'hours'], {_BOTH}",
+    "corr": f"['wage', 'hours'], {_BOTH}",
+    "ols": f"y='wage', x=['hours'], {_BOTH}",
 }
 STEPS = {
     "filter": "dp.col('wage') >= 18",
@@ -98,7 +106,7 @@ def explained(question: F, line: str = "dp.{}({})", typed: str | None = None) ->
             if wrong is None:
                 raise
         verb = question.__name__
-        arguments = {**_ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
+        arguments = {**ARGUMENTS, **STEPS, **PRICED, **DOORS}[verb] if typed is None else typed
         prefix = line.partition("(")[0]
         subject = verb if "{}" in prefix and not verb.startswith("__") else prefix
         raise WrongCall(f"{subject}: {wrong}. Type {line.format(verb, arguments).replace('(, ', '(')}.")
@@ -114,13 +122,13 @@ def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:
 
     >>> @statistic("'wage'", elsewhere="midpoint")
     ... def midrange(column): ...
-    >>> ELSEWHERE.pop("midpoint"), _ARGUMENTS.pop("midrange")
+    >>> ELSEWHERE.pop("midpoint"), ARGUMENTS.pop("midrange")
     ("Type dp.midrange('x').", "'wage'")
     """
 
     def checked(question: F) -> F:
         verb = question.__name__
-        _ARGUMENTS[verb] = typed
+        ARGUMENTS[verb] = typed
         short = typed.replace("'wage'", "'x'").replace("'city'", "'x'")
         ELSEWHERE.update(dict.fromkeys(elsewhere.split(), f"Type dp.{verb}({short})."))
         return explained(question)
@@ -136,7 +144,7 @@ def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     return None
 
 
-def explains(line: str, verbs: Mapping[str, str] = _ARGUMENTS) -> Callable[[C], C]:
+def explains(line: str, verbs: Mapping[str, str] = ARGUMENTS) -> Callable[[C], C]:
     """A decorator that applies `explained` to the methods of a class that `verbs` lists, with example arguments."""
 
     def changed(kind: C) -> C:

@@ -181,7 +181,7 @@ def test_every_line_that_is_named_for_a_question_works(place):
     frame = PEOPLE.dp(unit="user_id", budget=dp.Budget(epsilon=100, delta=0.1))
     groups = frame.group_by("sex", keys=["f", "m"], max_groups=1, max_rows_per_group=1)
     of = {"": frame, ".": groups, "dp.": dp, "df.dp.": PEOPLE.dp, "series.dp.": PEOPLE["wage"].dp}[place]
-    verbs = usage._ARGUMENTS.keys() & set(dir(of))
+    verbs = usage.ARGUMENTS.keys() & set(dir(of))
     assert verbs >= {"count", "sum", "mean", "var", "std", "median", "quantile", "min", "max", "mode", "n_unique"}
     for verb in verbs:
         with pytest.raises(WrongCall) as caught:

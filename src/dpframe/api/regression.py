@@ -17,7 +17,7 @@ from dpframe.plan.pairs import Moment
 from dpframe.release.publish import Release
 from dpframe.release.regression import MatrixRelease, Regression
 from dpframe.release.regression.moments import Moments
-from dpframe.usage import explains
+from dpframe.usage import MATRICES, explains
 
 __all__ = ["FrameMatrices", "MomentsQuery"]
 
@@ -52,15 +52,7 @@ class MomentsQuery(Hints, Generic[R]):
         raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
 
 
-_BOTH = "bounds={'wage': (0, 100), 'hours': (0, 60)}"
-_TYPED = {
-    "cov": f"['wage', 'hours'], {_BOTH}",
-    "corr": f"['wage', 'hours'], {_BOTH}",
-    "ols": f"y='wage', x=['hours'], {_BOTH}",
-}
-
-
-@explains("{}({}, max_rows=5).release(epsilon=0.1)", _TYPED)
+@explains("{}({}, max_rows=5).release(epsilon=0.1)", MATRICES)
 class FrameMatrices(AskedFrame[Table_co]):
     """Covariances, correlations and regressions of a protected frame."""
 

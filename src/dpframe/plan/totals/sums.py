@@ -89,7 +89,7 @@ def number_column(name: str, unit_limits: UnitLimits, what: str, *times: str, ot
     family = kind(column.domain.dtype)
     if family not in (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL, Kind.BOOLEAN, *times):
         dtype, besides = show(column.domain.dtype), "".join(f", {time}s" for time in times)
-        instead = f" Ask for {other}({name!r})." if other and family in TIMES else cast_first(column.domain.dtype, name)
+        instead = _of_time(name, family, other) if family in TIMES else cast_first(column.domain.dtype, name)
         if family == Kind.STRING:
             instead += (
                 f" The share of rows with one text is the mean of a condition: with_columns(yes=dp.col({name!r}) == "
@@ -97,6 +97,15 @@ def number_column(name: str, unit_limits: UnitLimits, what: str, *times: str, ot
             )
         raise WrongType(f"{what}: needs numbers{besides} or true and false, not a column of type {dtype}.{instead}")
     return column
+
+
+def _of_time(name: str, family: Kind, other: str) -> str:
+    """What to ask of a column of times, as the end of a message."""
+    if other:
+        return f" Ask for {other}({name!r})."
+    if family == Kind.DURATION:
+        return " Make it a number of seconds before dp.protect(...)."
+    return f" Take a number out of it, with_columns(x=dp.col({name!r}).dt.year()), and ask for 'x'."
 
 
 def is_whole(column: Column) -> bool:

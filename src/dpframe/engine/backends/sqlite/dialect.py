@@ -146,6 +146,13 @@ class _SqliteDialect(Dialect):
     def cased(self, value: Any, *, capital: bool) -> Any:
         return written(value, f"dpframe_cased(a, {int(capital)})", "string")
 
+    def replaced(self, value: Any, old: str, new: str, *, every: bool) -> Any:
+        change = ", ".join(str(text_literal(text).name) for text in (old, new))
+        return written(value, f"dpframe_replaced(a, {change}, {-1 if every else 1})", "string")
+
+    def piece(self, value: Any, by: str, index: int) -> Any:
+        return written(value, f"dpframe_piece(a, {text_literal(by).name}, {index})", "string")
+
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         per_day = 1 if kind(dtype) == Kind.DATE else _DAY
         name = f"x'{part.encode().hex()}'"

@@ -60,6 +60,21 @@ def _cased(text: bytes, capital: int) -> bytes:
     return text.decode().translate(_table(bool(capital))).encode()
 
 
+def _replaced(text: bytes, old: bytes, new: bytes, many: int) -> bytes | None:
+    """A text with other characters in place of the first `many`, or of all where this is -1.
+
+    Bytes of UTF-8 are replaced: one character never begins within another. A result may be too long, as in `_text`.
+    """
+    result = text.replace(old, new, many)
+    return None if len(result) > _LONGEST else result
+
+
+def _piece(text: bytes, by: bytes, index: int) -> bytes | None:
+    """A piece between separators, counted from 0, or from the end with -1; null where there is none."""
+    pieces = text.split(by)
+    return pieces[index] if -len(pieces) <= index < len(pieces) else None
+
+
 @functools.cache
 def _pattern(regex: bytes) -> re.Pattern[str]:
     return re.compile(regex.decode())
@@ -214,6 +229,8 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[..., Any]]] = {
             ("length", 1, _length),
             ("head", 3, _head),
             ("cased", 2, _cased),
+            ("replaced", 4, _replaced),
+            ("piece", 3, _piece),
             ("matches", 2, _matches),
             ("whole", 3, _whole),
             ("floor", 1, _floor),
