@@ -93,6 +93,14 @@ class Backend(ABC):
         """Add a column with the texts of a column of bytes. Only for engines that hold texts as bytes."""
         raise NotImplementedError
 
+    def settled(self, frame: Frame) -> Frame:
+        """The rows behind a step that the engine's planner does not look through, if it needs one.
+
+        DuckDB's planner works out the range of each expression again at each place where it is used, through all steps
+        up to a stored table. Products of products took it a minute.
+        """
+        return frame
+
     def texts(self, frame: Frame, values: Iterable[Any]) -> list[Any]:
         """Constants of a query: texts in the form in which the frame holds texts, other values as they are."""
         values = list(values)

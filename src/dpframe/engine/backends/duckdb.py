@@ -13,7 +13,16 @@ from duckdb import ColumnExpression, DuckDBPyRelation, SQLExpression
 from narwhals.dtypes import DType
 
 from dpframe.engine.backends.base import Frame
-from dpframe.engine.backends.sql import REPLACED, SqlBackend, our_names, piece_of, plain_table, schema_of, texts_read
+from dpframe.engine.backends.sql import (
+    MOST_ROWS,
+    REPLACED,
+    SqlBackend,
+    our_names,
+    piece_of,
+    plain_table,
+    schema_of,
+    texts_read,
+)
 from dpframe.engine.letters import ALIKE, letters
 from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
@@ -150,6 +159,10 @@ class _DuckDB(SqlBackend):
 
     def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
         return _with(frame, piece_of(column, _text(by), len(by), index, "//"), into)
+
+    def settled(self, frame: Frame) -> Frame:
+        rows: DuckDBPyRelation = frame.to_native()
+        return nw.from_native(rows.limit(MOST_ROWS))
 
     def divided(self, frame: Frame, column: str, by: int, into: str) -> Frame:
         return _with(frame, f"{column} // {by} - CAST({column} % {by} < 0 AS BIGINT)", into)

@@ -130,6 +130,10 @@ class Dialect:
         """A piece of a text between separators. Errors: UnsupportedOperation where nobody has tried it."""
         raise UnsupportedOperation(_UNTRIED.format("str.split", "table.s.split(',')[0]"))
 
+    def settled(self, rows: Any) -> Any:
+        """The rows behind a step that the database's planner does not look through; see `Backend.settled`."""
+        return rows
+
     def part(self, value: Any, dtype: DType, part: str) -> Any:
         """A part of a date in days or of a time in microseconds, "year" to "minute"; the "text" of a date."""
         return _part(value, dtype, part)
@@ -243,6 +247,10 @@ class _Ibis(SqlBackend):
     def replaced(self, frame: Frame, column: str, change: tuple[str, str], every: bool, into: str) -> Frame:
         rows = frame.to_native()
         return _with(rows, _dialect(rows).replaced(rows[column], *change, every=every), into)
+
+    def settled(self, frame: Frame) -> Frame:
+        rows = frame.to_native()
+        return nw.from_native(_dialect(rows).settled(rows))
 
     def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
         rows = frame.to_native()

@@ -12,6 +12,7 @@ from narwhals.dtypes import DType
 
 from dpframe.engine.backends.duckdb import check_macros
 from dpframe.engine.backends.ibis import Dialect
+from dpframe.engine.backends.sql import MOST_ROWS
 from dpframe.engine.letters import ALIKE, letters
 from dpframe.plan import Kind, kind
 
@@ -54,6 +55,9 @@ class _DuckDBDialect(Dialect):
         odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
         line = "dpframe does not read it: cast it before, table.mutate(x=table[{!r}].cast('string'))"
         return {name: line.format(name) for name in odd}
+
+    def settled(self, rows: Any) -> Any:
+        return rows.limit(MOST_ROWS)
 
     def planned(self, rows: Any) -> pl.DataFrame:
         _check_macros(rows)

@@ -26,9 +26,10 @@ from dpframe.engine.tables import domain_of
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, ColumnDomain, Kind, kind, show, ticks
 
-__all__ = ["REPLACED", "SqlBackend", "our_names", "piece_of", "plain_table", "schema_of", "texts_read"]
+__all__ = ["MOST_ROWS", "REPLACED", "SqlBackend", "our_names", "piece_of", "plain_table", "schema_of", "texts_read"]
 
 _LIMB, _WHOLE = 2**32, 2.0**52  # from 2^52 on, every float is a whole number
+MOST_ROWS = 2**62  # more than any table has
 _DAY = 86_400_000_000  # microseconds
 _SINGLE = 3.4028235677973366e38  # from this number on, the nearest 32-bit float is infinite
 # Microseconds in one tick of a unit; a column in seconds is held in milliseconds.

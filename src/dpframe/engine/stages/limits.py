@@ -206,7 +206,7 @@ def multiplied(frame: Frame, names: Mapping[tuple[object, ...], str], columns: S
     products = [
         _product(engine, p.total.moment, names).alias(names[p.total.key]) for p in columns if p.total.moment is not None
     ]
-    return frame.with_columns(*products) if products else frame
+    return engine.settled(frame.with_columns(*products)) if products else frame
 
 
 def _product(engine: Backend, moment: Moment, names: Mapping[tuple[object, ...], str]) -> nw.Expr:
@@ -215,27 +215,35 @@ def _product(engine: Backend, moment: Moment, names: Mapping[tuple[object, ...],
         rows = None
     else:
         exact_rows = nw.col(names[moment.counts]).cast(nw.Int64)
-        rows = engine.quotient(exact_rows, 2**moment.rows_shift).clip(0, moment.most_rows)
+        rows = _within(engine.quotient(exact_rows, 2**moment.rows_shift), 0, moment.most_rows)
     if moment.product is Product.ROW_SPREAD:
         assert rows is not None
-        return (rows * (moment.most_rows - rows)).clip(0, moment.most_rows**2 // 4)
+        return _within(rows * (moment.most_rows - rows), 0, moment.most_rows**2 // 4)
     assert moment.sums is not None
     sums = nw.col(names[moment.sums]).cast(nw.Int64)
     twice = (engine.quotient(sums, 2**moment.pre) if moment.pre else sums) * 2
     if moment.tilt:
         twice = twice - exact_rows * (moment.tilt * 2**moment.lift)
-    value = engine.quotient(twice, 2**moment.shift).clip(-moment.most, moment.most)
+    value = _within(engine.quotient(twice, 2**moment.shift), -moment.most, moment.most)
     if moment.product is Product.SPREAD:
-        value = value.clip(0, moment.most)
-        return (value * (moment.most - value)).clip(0, moment.most**2 // 4)
+        value = _within(value, 0, moment.most)
+        return _within(value * (moment.most - value), 0, moment.most**2 // 4)
     if rows is None:
-        return (value * value).clip(0, moment.most**2)
+        return _within(value * value, 0, moment.most**2)
     if moment.product is Product.SQUARE:
         product = value * value - rows * moment.slope
     else:
         largest = -(-moment.most * moment.most_rows // 4)
-        product = (value * (moment.most_rows - rows)).clip(-largest, largest)
+        product = _within(value * (moment.most_rows - rows), -largest, largest)
     return nw.max_horizontal(nw.min_horizontal(product, rows * moment.cap), rows * -moment.cap)
+
+
+def _within(value: nw.Expr, low: int, high: int) -> nw.Expr:
+    """A value that is never null, clipped.
+
+    `clip` names its operand twice in SQL, so the text of products of products would double at each step.
+    """
+    return nw.max_horizontal(nw.min_horizontal(value, nw.lit(high)), nw.lit(low))
 
 
 def partial_bits(total: Total) -> int:
