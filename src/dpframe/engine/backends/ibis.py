@@ -250,7 +250,8 @@ class _Ibis(SqlBackend):
 
     def settled(self, frame: Frame) -> Frame:
         rows = frame.to_native()
-        return nw.from_native(_dialect(rows).settled(rows))
+        settled: Frame = nw.from_native(_dialect(rows).settled(rows))
+        return settled
 
     def piece(self, frame: Frame, column: str, by: str, index: int, into: str) -> Frame:
         rows = frame.to_native()
