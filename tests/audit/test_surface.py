@@ -6,9 +6,12 @@ from collections.abc import Container, Iterable, Sized
 
 import polars as pl
 import pytest
+from test_exhaustive import OPERATIONS
+from test_malformed import CALLS
 from watched import COLUMNS, Watched
 
 import dpframe as dp
+from dpframe import usage
 from dpframe.accessors import FrameAccessor, SeriesAccessor
 from dpframe.budget import Allowance
 from dpframe.errors import DpFrameError, InvalidArgument, UnsupportedOperation
@@ -88,6 +91,14 @@ def test_a_new_name_is_noticed():
             return []
 
     assert unclassified(Sub, CLASSES[dp.PrivateFrame]) == {"rows"}
+
+
+def test_a_new_step_is_in_every_list():
+    """It has a line to type, and is tried with bad arguments, on all small tables and on a table that counts reads."""
+    steps, groups = (set(CLASSES[dp.PrivateFrame][kind].split()) for kind in ("steps", "groups"))
+    assert usage.STEPS.keys() == STEPS.keys() == steps | groups
+    assert steps | groups <= CALLS.keys()
+    assert steps <= {name.partition(" ")[0] for name in OPERATIONS}
 
 
 @pytest.mark.parametrize("kind", PROTECTED, ids=lambda kind: kind.__name__)

@@ -37,14 +37,11 @@ def _types(step: steps.Step) -> Iterator[tuple[DType, str]]:
     if isinstance(step, combine.Join):
         for name, domain in step.public.schema:
             yield domain.dtype, f"the public column {name!r} of type"
-    elif isinstance(step, steps.Cast):
-        for _, dtype in step.types:
-            yield dtype, "the type"
     elif isinstance(step, steps.Filter):
         yield from _casts(step.condition._node)
-    elif isinstance(step, steps.WithColumns):
-        for _, expr in step.columns:
-            yield from _casts(expr._node)
+    elif isinstance(step, steps.Rewrite):
+        for _, node in step.written:
+            yield from _casts(node)
 
 
 def _casts(node: Node) -> Iterator[tuple[DType, str]]:

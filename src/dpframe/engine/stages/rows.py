@@ -39,7 +39,7 @@ def lower(step: steps.Step, live: AbstractSet[str], *, empty: bool = False) -> F
 def lowered(step: steps.Step, live: frozenset[str], empty: bool) -> Frame:
     """The rows after a step that changes no value (select, drop, rename, bound): those before it.
 
-    Each other step has a function of its own, registered for its class.
+    Each other step has a function registered for its class, or for `Rewrite`.
     """
     if not isinstance(step, (steps.Select, steps.Drop, steps.Rename, steps.Bound)) or step.parent is None:
         raise UnsupportedOperation(f"{step.shown}: no engine can run this step.")
@@ -130,29 +130,18 @@ def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
 
 
 @lowered.register
-def _(step: steps.WithColumns, live: frozenset[str], empty: bool) -> Frame:
-    nodes_by_version = [(step.table.columns[name].id, expr._node) for name, expr in step.columns]
-    return _computed(step, [(into, node) for into, node in nodes_by_version if into in live], live, empty)
-
-
-@lowered.register
-def _(step: steps.Clip, live: frozenset[str], empty: bool) -> Frame:
-    options = (("lower", step.lower), ("upper", step.upper))
-    return _one_call(step, "clip", options, live, empty)
-
-
-@lowered.register
-def _(step: steps.FillNull, live: frozenset[str], empty: bool) -> Frame:
-    return _one_call(step, "fill_null", (("value", step.value),), live, empty)
-
-
-@lowered.register
-def _(step: steps.Cast, live: frozenset[str], empty: bool) -> Frame:
-    nodes_by_version = [
-        (step.table.columns[name].id, nodes.Call("cast", (nodes.Name(name),), (("dtype", dtype),)))
-        for name, dtype in step.types
-    ]
-    return _computed(step, [(into, node) for into, node in nodes_by_version if into in live], live, empty)
+def _(step: steps.Rewrite, live: frozenset[str], empty: bool) -> Frame:
+    """The rows with the new column versions that are needed, each computed from the versions before the step."""
+    table = step.before.table
+    nodes_by_version = [(step.table.columns[name].id, node) for name, node in step.written]
+    nodes_by_version = [(into, node) for into, node in nodes_by_version if into in live]
+    inputs = (live - {into for into, _ in nodes_by_version}).union(
+        *(_read(node, table) for _, node in nodes_by_version)
+    )
+    here = Lowering(table, lowered(step.before, inputs, empty))
+    values = here.exprs(node for _, node in nodes_by_version)
+    columns = [value.alias(into) for (into, _), value in zip(nodes_by_version, values, strict=True)]
+    return here.frame.with_columns(*columns) if columns else here.frame
 
 
 @lowered.register
@@ -174,35 +163,6 @@ def _(step: steps.Cut, live: frozenset[str], empty: bool) -> Frame:
     edges = step.intervals.edges_of(column.domain.dtype, "cut")
     labels = backend_of(frame).texts(frame, step.intervals.labels)
     return frame.with_columns(_labelled(value, step.intervals, edges, labels).alias(into))
-
-
-def _one_call(
-    step: steps.Clip | steps.FillNull,
-    operation: str,
-    options: tuple[tuple[str, object], ...],
-    live: frozenset[str],
-    empty: bool,
-) -> Frame:
-    into = step.table.columns[step.name].id
-    node = nodes.Call(operation, (nodes.Name(step.name),), options)
-    return _computed(step, [(into, node)] if into in live else [], live, empty)
-
-
-def _computed(
-    step: steps.WithColumns | steps.Clip | steps.FillNull | steps.Cast,
-    nodes_by_version: list[tuple[str, Node]],
-    live: frozenset[str],
-    empty: bool,
-) -> Frame:
-    """The rows with some new column versions, each computed from the versions before the step."""
-    table = step.before.table
-    inputs = (live - {into for into, _ in nodes_by_version}).union(
-        *(_read(node, table) for _, node in nodes_by_version)
-    )
-    here = Lowering(table, lowered(step.before, inputs, empty))
-    values = here.exprs(node for _, node in nodes_by_version)
-    columns = [value.alias(into) for (into, _), value in zip(nodes_by_version, values, strict=True)]
-    return here.frame.with_columns(*columns) if columns else here.frame
 
 
 def _read(node: Node, table: Table) -> frozenset[str]:

@@ -19,6 +19,7 @@ from dpframe.plan import nodes
 from dpframe.plan.columns import ColumnDomain, Limits, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
+from dpframe.plan.nodes import Node
 from dpframe.plan.operations import cast_domain, clip_domain, fill_domain
 from dpframe.plan.types import Kind, kind, listed, real, show
 from dpframe.theory.formulas.sensitivity import Relation
@@ -32,6 +33,7 @@ __all__ = [
     "FillNull",
     "Filter",
     "Rename",
+    "Rewrite",
     "Rows",
     "Select",
     "Source",
@@ -148,6 +150,11 @@ def _not_the_unit(table: Table, name: str, call: str) -> None:
         )
 
 
+def _call(name: str, operation: str, **options: Any) -> tuple[str, Node]:
+    """A column whose value is one operation on its own old value."""
+    return name, nodes.Call(operation, (nodes.Name(name),), tuple(options.items()))
+
+
 @dataclass(frozen=True, eq=False)
 class Filter(Step):
     """Keep the rows where a condition holds (not where it is false or null).
@@ -178,11 +185,26 @@ class Filter(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class WithColumns(Step):
-    """Write columns, each computed from its own row. They are new versions, so old bounds do not hold for them."""
+class Rewrite(Step):
+    """A step that writes columns, each computed from its own row. Engines run all of these steps alike."""
 
     before: Step
+
+    @property
+    def written(self) -> tuple[tuple[str, Node], ...]:
+        """The new columns, each with its value as an expression on the table before the step."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class WithColumns(Rewrite):
+    """Write columns, each computed from its own row. They are new versions, so old bounds do not hold for them."""
+
     columns: tuple[tuple[str, Expr], ...]
+
+    @property
+    def written(self) -> tuple[tuple[str, Node], ...]:
+        return tuple((name, expr._node) for name, expr in self.columns)
 
     @cached_property
     def table(self) -> Table:
@@ -271,13 +293,16 @@ class Rename(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class Clip(Step):
+class Clip(Rewrite):
     """Move every value of a column into [lower, upper]; missing stays missing."""
 
-    before: Step
     name: str
     lower: Any  # a number or a time, None where it is open
     upper: Any
+
+    @property
+    def written(self) -> tuple[tuple[str, Node], ...]:
+        return (_call(self.name, "clip", lower=self.lower, upper=self.upper),)
 
     @cached_property
     def table(self) -> Table:
@@ -292,12 +317,15 @@ class Clip(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class FillNull(Step):
+class FillNull(Rewrite):
     """A constant in place of what is missing (null or NaN) in a column."""
 
-    before: Step
     name: str
     value: Any
+
+    @property
+    def written(self) -> tuple[tuple[str, Node], ...]:
+        return (_call(self.name, "fill_null", value=self.value),)
 
     @cached_property
     def table(self) -> Table:
@@ -338,11 +366,14 @@ class DropNulls(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class Cast(Step):
+class Cast(Rewrite):
     """Another type for some columns; a value that does not convert is null. Domains are derived anew."""
 
-    before: Step
     types: tuple[tuple[str, DType], ...]
+
+    @property
+    def written(self) -> tuple[tuple[str, Node], ...]:
+        return tuple(_call(name, "cast", dtype=dtype) for name, dtype in self.types)
 
     @cached_property
     def table(self) -> Table:

@@ -72,6 +72,10 @@ class NoiseKind(Enum):
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"
 
+    def allows(self, kind: NoiseKind) -> bool:
+        """Whether noise of a kind may be bought: of any kind with AUTO, else of this kind alone."""
+        return self in (NoiseKind.AUTO, kind)
+
 
 @dataclass(frozen=True)
 class PricedTotal:
@@ -139,9 +143,9 @@ def _ways(parts: Sequence[PricedTotal], noise: NoiseKind, *, normal: bool) -> li
     ways = []
     for selects in (True, False) if any(finds_keys(part.allotment) for part in parts) else (True,):
         numbers, _ = split(parts, selects=selects)
-        if selects and (noise is not NoiseKind.GAUSSIAN or not numbers):
+        if selects and (noise.allows(NoiseKind.LAPLACE) or not numbers):
             ways.append((False, True))
-        if numbers and noise is not NoiseKind.LAPLACE and normal:
+        if numbers and noise.allows(NoiseKind.GAUSSIAN) and normal:
             ways.append((True, selects))
     return ways
 
@@ -183,7 +187,7 @@ def allocate_epsilon(
             noises = laplaces_of([(p.allotment, factor * p.epsilon) for p in numbers if p.epsilon], laplace)
         choices = [choice_of(part.allotment, factor * part.epsilon) for part in selections]
         allocations.append(Allocation((*noises, *choices), slack if uses else delta, uses, normal))
-    if delta and noise is not NoiseKind.LAPLACE and any(part.allotment.total.chosen for part in parts):
+    if delta and noise.allows(NoiseKind.GAUSSIAN) and any(part.allotment.total.chosen for part in parts):
         rho = rho_within(epsilon, slack)
         allocations += [Allocation(_for_rho(parts, rho, normal, selects), slack, True) for normal, selects in ways]
     return allocations

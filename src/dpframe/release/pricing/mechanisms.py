@@ -38,6 +38,7 @@ __all__ = [
     "Gaussian",
     "GaussianRounds",
     "Laplace",
+    "LaplaceNoise",
     "Mechanism",
     "NoNoise",
     "PairedLaplace",
@@ -87,6 +88,9 @@ class AddsNoise(Mechanism):
 
     `spread` is the standard deviation of its real noise at scale 1. `rounding` is how far rounding to whole numbers
     moves that noise at most; it is 0 for a law on the integers.
+
+    Intervals and expected errors know two laws: they take noise that is not `Gaussian` for `LaplaceNoise`. A third law
+    needs a branch of its own wherever they ask for one of the two classes.
     """
 
     family: ClassVar[Family]  # of its tail
@@ -120,10 +124,9 @@ class AddsNoise(Mechanism):
     def draw(self, size: int) -> NDArray[Any]:
         """Fresh noise for `size` groups, as integers."""
 
+    @abstractmethod
     def tail(self, reach: float) -> float:
         """P[noise >= reach], for the real noise."""
-        ratio = reach / self.scale
-        return math.exp(-ratio) / 2 if ratio > 0 else 1 - math.exp(ratio) / 2
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,9 @@ class NoNoise(AddsNoise):
     def draw(self, size: int) -> NDArray[Any]:
         return np.zeros(size, np.int64)
 
+    def tail(self, reach: float) -> float:
+        return float(reach <= 0)
+
     def rho(self, bound: Sensitivity) -> Fraction:
         return Fraction(0)
 
@@ -153,7 +159,17 @@ class NoNoise(AddsNoise):
 
 
 @dataclass(frozen=True)
-class Laplace(AddsNoise):
+class LaplaceNoise(AddsNoise):
+    """Noise made of Laplace noises of its scale: real or discrete, one or the sum of two."""
+
+    def tail(self, reach: float) -> float:
+        """The tail of one real Laplace noise."""
+        ratio = reach / self.scale
+        return math.exp(-ratio) / 2 if ratio > 0 else 1 - math.exp(ratio) / 2
+
+
+@dataclass(frozen=True)
+class Laplace(LaplaceNoise):
     """Real Laplace noise, rounded: ε = l1 / scale."""
 
     label = family = "laplace"
@@ -172,7 +188,7 @@ class Laplace(AddsNoise):
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace(AddsNoise):
+class DiscreteLaplace(LaplaceNoise):
     """Two-sided geometric noise: the least noise for counts at a pure ε = l1 / scale."""
 
     label = family = "discrete_laplace"
@@ -197,7 +213,7 @@ class DiscreteLaplace(AddsNoise):
 
 
 @dataclass(frozen=True)
-class PairedLaplace(AddsNoise):
+class PairedLaplace(LaplaceNoise):
     """The noise of a sum or of the count beside it, which are measured as a pair.
 
     On each of them it is the sum of two independent Laplace noises of this scale; both share the two noises. `weight`

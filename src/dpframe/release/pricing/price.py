@@ -78,7 +78,7 @@ class Price(ABC):
     def noises(self) -> list[NoiseKind]:
         """The kinds of noise that may be chosen from."""
         kinds = [NoiseKind.LAPLACE, NoiseKind.GAUSSIAN]
-        return [kind for kind in kinds if self.noise in (NoiseKind.AUTO, kind) and (kind is kinds[0] or self._normal)]
+        return [kind for kind in kinds if self.noise.allows(kind) and (kind is kinds[0] or self._normal)]
 
     @property
     def _normal(self) -> bool:

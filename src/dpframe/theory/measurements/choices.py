@@ -15,7 +15,6 @@ from dpframe.noise import randomized_response as drawn_response
 from dpframe.theory.calls import ordered
 from dpframe.theory.exact import exact
 from dpframe.theory.formulas.loss import loss as privacy
-from dpframe.theory.formulas.sensitivity import vectors as statistics
 from dpframe.theory.framework import Measurement
 from dpframe.theory.measurements.grid_noise import checked_scale
 from dpframe.theory.measurements.noise import number_domain
@@ -48,7 +47,7 @@ def randomized_response(
     Output: one of the categories
     Bound:  ε = ln(prob·(k - 1)/(1 - prob)) for d_in = 1: the log ratio of the true answer's probability to another's
     Source: Warner 1965; Kairouz, Oh and Viswanath 2014, arXiv:1407.1338, for k categories;
-            `statistics.response_epsilon`
+            `privacy.response_epsilon`
     Errors: InvalidArgument for prob and categories; DomainMismatch, MetricMismatch
 
     >>> m = randomized_response(AtomDomain(bool), DiscreteDistance(), prob=0.75)
@@ -92,7 +91,7 @@ def randomized_response(
         metric,
         MaxDivergence(),
         run,
-        lambda d_in: statistics.response_epsilon(keep, k) if d_in else 0.0,
+        lambda d_in: privacy.response_epsilon(keep, k) if d_in else 0.0,
     )
 
 
@@ -146,7 +145,7 @@ def noisy_max(
     factor = 1 if input_metric.monotonic else 2
 
     def epsilon(d_in: Any) -> Fraction:
-        return factor * statistics.laplace_loss(d_in, width)
+        return factor * privacy.laplace_loss(d_in, width)
 
     privacy_map: Callable[[Any], Any] = epsilon
     if measure == ZeroConcentratedDivergence():

@@ -171,7 +171,7 @@ def laplace(
     measure = MaxDivergence() if output_measure is None else output_measure
 
     def epsilon(d_in: Length) -> Fraction:
-        return statistics.laplace_loss(grown(d_in), noise.scale)
+        return privacy.laplace_loss(grown(d_in), noise.scale)
 
     privacy_map: Callable[[Length], Any] = epsilon
     if measure == ZeroConcentratedDivergence():
@@ -257,7 +257,7 @@ def gaussian(
     measure = ZeroConcentratedDivergence() if output_measure is None else output_measure
 
     def rho(d_in: Length) -> Fraction:
-        return statistics.gaussian_loss(grown(d_in), noise.scale)
+        return privacy.gaussian_loss(grown(d_in), noise.scale)
 
     privacy_map: Callable[[Length], Any] = rho
     if isinstance(measure, RenyiDivergence):

@@ -70,7 +70,7 @@ def laplace_threshold(
         input_metric,
         L01InfDistance(),
         ("laplace", scale, threshold, granularity, negate),
-        statistics.laplace_loss,
+        privacy.laplace_loss,
         MaxDivergence(),
     )
 
@@ -107,7 +107,7 @@ def gaussian_threshold(
         input_metric,
         L02InfDistance(),
         ("gaussian", scale, threshold, granularity, negate),
-        statistics.gaussian_loss,
+        privacy.gaussian_loss,
         ZeroConcentratedDivergence(),
     )
 

@@ -1,5 +1,6 @@
 """Privacy maps against definitions: hockey-stick and Rényi divergences, brute force, and 200-bit arithmetic."""
 
+import itertools
 import math
 import random
 from fractions import Fraction
@@ -36,6 +37,14 @@ def test_an_exact_decimal_is_returned_as_it_prints():
     assert maps.laplace_epsilon(Fraction(1, 10), 1) == 0.1
     assert Fraction(maps.laplace_epsilon(1, 3)) >= Fraction(1, 3)
     assert maps.laplace_epsilon(0, 3) == 0
+
+
+def test_exact_losses_round_to_the_published_ones():
+    for length, scale in itertools.product((1, 3, 7), (1, 10, 0.3)):
+        laplace = maps.laplace_loss(Fraction(length), Fraction(scale))
+        gaussian = maps.gaussian_loss(Fraction(length), Fraction(scale))
+        assert float(laplace) == pytest.approx(maps.laplace_epsilon(length, scale), rel=1e-15)
+        assert float(gaussian) == pytest.approx(maps.gaussian_rho(length, scale), rel=1e-15)
 
 
 def test_laplace_rho_is_the_smallest_with_its_renyi_divergence():
@@ -209,3 +218,11 @@ def test_prices_that_are_no_prices_are_refused(call):
 def test_arguments_that_make_no_sense_are_refused(call):
     with pytest.raises(InvalidArgument):
         call()
+
+
+# Randomized response
+
+
+def test_response_epsilon():
+    assert maps.response_epsilon(Fraction(3, 4), 2) == pytest.approx(math.log(3), rel=1e-15)
+    assert maps.response_epsilon(Fraction(1, 2), 2) == 0

@@ -7,7 +7,6 @@ from fractions import Fraction
 import pytest
 
 from dpframe.theory.exact import Root, exact, limit, square, upward
-from dpframe.theory.formulas.loss import loss as privacy
 from dpframe.theory.formulas.sensitivity import vectors as statistics
 
 
@@ -50,21 +49,6 @@ def test_lengthened_is_an_upper_bound_and_close():
         assert upward(longer) >= true * (1 - 1e-15)
         assert upward(longer) <= true * (1 + 1e-14)
     assert statistics.lengthened(Fraction(3), Fraction(0), 4) == 3
-
-
-def test_exact_losses_round_to_the_shared_ones():
-    for l1, scale in itertools.product((1, 3, 7), (1, 10, 0.3)):
-        assert float(statistics.laplace_loss(Fraction(l1), exact(scale, "scale"))) == pytest.approx(
-            privacy.laplace_epsilon(l1, scale), rel=1e-15
-        )
-        assert float(statistics.gaussian_loss(Fraction(l1), exact(scale, "scale"))) == pytest.approx(
-            privacy.gaussian_rho(l1, scale), rel=1e-15
-        )
-
-
-def test_response_epsilon():
-    assert statistics.response_epsilon(Fraction(3, 4), 2) == pytest.approx(math.log(3), rel=1e-15)
-    assert statistics.response_epsilon(Fraction(1, 2), 2) == 0
 
 
 def test_reading_and_rounding():

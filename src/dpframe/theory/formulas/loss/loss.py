@@ -36,6 +36,7 @@ from dpframe.noise import (
     upper,
     whole,
 )
+from dpframe.theory.exact import Root, exact, square, upward
 
 __all__ = [
     "bounded_range_rho",
@@ -44,14 +45,17 @@ __all__ = [
     "discrete_laplace_tail",
     "gaussian_delta",
     "gaussian_epsilon",
+    "gaussian_loss",
     "gaussian_mu",
     "gaussian_rho",
     "gaussian_tail",
     "laplace_epsilon",
+    "laplace_loss",
     "laplace_rho",
     "laplace_tail",
     "permute_and_flip_rho",
     "pure_to_zcdp",
+    "response_epsilon",
     "rounded_gaussian_tail",
     "rounded_laplace_tail",
     "threshold_delta",
@@ -116,7 +120,16 @@ def laplace_epsilon(l1: Number, scale: Number) -> float:
     >>> laplace_epsilon(12, 25)
     0.48
     """
-    return price_up(sensitivity("l1", l1) / positive("scale", scale))
+    return price_up(laplace_loss(sensitivity("l1", l1), positive("scale", scale)))
+
+
+def laplace_loss(l1: Fraction | Root, scale: Fraction) -> Fraction:
+    """ε of Laplace noise as an exact number; `laplace_epsilon` rounds it to a float.
+
+    >>> laplace_loss(Fraction(3), Fraction(10))
+    Fraction(3, 10)
+    """
+    return (l1 if isinstance(l1, Fraction) else exact(upward(l1), "l1")) / scale
 
 
 def laplace_rho(l1: Number, scale: Number) -> float:
@@ -131,7 +144,7 @@ def laplace_rho(l1: Number, scale: Number) -> float:
     >>> round(laplace_rho(1, 1), 6)
     0.367879
     """
-    epsilon = sensitivity("l1", l1) / positive("scale", scale)
+    epsilon = laplace_loss(sensitivity("l1", l1), positive("scale", scale))
     return upper(lambda: ball(epsilon) + (-ball(epsilon)).expm1()) if epsilon else 0.0
 
 
@@ -150,7 +163,16 @@ def gaussian_rho(l2: Number, scale: Number) -> float:
     >>> gaussian_rho(1, 1)
     0.5
     """
-    return price_up(sensitivity("l2", l2) ** 2 / (2 * positive("scale", scale) ** 2))
+    return price_up(gaussian_loss(sensitivity("l2", l2), positive("scale", scale)))
+
+
+def gaussian_loss(l2: Fraction | Root, scale: Fraction) -> Fraction:
+    """ρ of Gaussian noise as an exact number; `gaussian_rho` rounds it to a float.
+
+    >>> gaussian_loss(Root(Fraction(2)), Fraction(1))
+    Fraction(1, 1)
+    """
+    return square(l2) / (2 * scale * scale)
 
 
 def gaussian_mu(l2_squareds: Sequence[Number], scales: Sequence[Number]) -> float:
@@ -255,6 +277,26 @@ def discrete_gaussian_delta(epsilon: Number, sensitivity: int, scale: Number) ->
     with precision(256):
         near, far = discrete_gaussian_tails(sigma, points)
         return min(1.0, max(0.0, round_up(near - ball(loss).exp() * far)))
+
+
+# Randomized response
+
+
+def response_epsilon(keep: Fraction, choices: int) -> float:
+    """ε of answering truly with probability `keep`, and otherwise with one of the other choices at random.
+
+    Input:  keep in [1/choices, 1); choices (count, at least 2)
+    Output: ε, rounded up
+    Bound:  ln(keep·(choices - 1)/(1 - keep)): the log ratio of the probability of the true answer to that of one other
+            answer. A value outside the choices is answered uniformly; its probability 1/choices lies between the two
+    Source: Kairouz, Oh and Viswanath 2014, arXiv:1407.1338
+    Errors: none here
+
+    >>> response_epsilon(Fraction(1, 4), 4)
+    0.0
+    """
+    ratio = keep * (choices - 1) / (1 - keep)
+    return upper(lambda: ball(ratio).log()) if ratio > 1 else 0.0
 
 
 # Thresholds

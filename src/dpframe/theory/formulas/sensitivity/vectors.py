@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpframe.noise import ball, upper
-from dpframe.theory.exact import Root, exact, root_above, square, upward
+from dpframe.theory.exact import Root, root_above, square
 from dpframe.theory.formulas.sensitivity.grouped import (
     Contribution,
     Relation,
@@ -22,14 +21,11 @@ from dpframe.theory.formulas.sensitivity.grouped import (
 
 __all__ = [
     "cell_counts",
-    "gaussian_loss",
     "joined",
-    "laplace_loss",
     "lengthened",
     "rank_scores",
     "replacements",
     "resized",
-    "response_epsilon",
     "sized_mean",
     "sized_variance",
     "squared_deviations",
@@ -284,38 +280,3 @@ def lengthened(l2: Fraction | Root, step: Fraction, cells: int) -> Fraction | Ro
         return l2
     before, moves = square(l2), cells * step * step
     return Root(before + moves + 2 * root_above(before * moves))
-
-
-def laplace_loss(l1: Fraction | Root, scale: Fraction) -> Fraction:
-    """ε of Laplace noise as an exact number; `privacy.laplace_epsilon` rounds it to a float.
-
-    >>> laplace_loss(Fraction(3), Fraction(10))
-    Fraction(3, 10)
-    """
-    return (l1 if isinstance(l1, Fraction) else exact(upward(l1), "l1")) / scale
-
-
-def gaussian_loss(l2: Fraction | Root, scale: Fraction) -> Fraction:
-    """ρ of Gaussian noise as an exact number; `privacy.gaussian_rho` rounds it to a float.
-
-    >>> gaussian_loss(Root(Fraction(2)), Fraction(1))
-    Fraction(1, 1)
-    """
-    return square(l2) / (2 * scale * scale)
-
-
-def response_epsilon(keep: Fraction, choices: int) -> float:
-    """ε of answering truly with probability `keep`, and otherwise with one of the other choices at random.
-
-    Input:  keep in [1/choices, 1); choices (count, at least 2)
-    Output: ε, rounded up
-    Bound:  ln(keep·(choices - 1)/(1 - keep)): the log ratio of the probability of the true answer to that of one other
-            answer. A value outside the choices is answered uniformly; its probability 1/choices lies between the two
-    Source: Kairouz, Oh and Viswanath 2014, arXiv:1407.1338
-    Errors: none here
-
-    >>> response_epsilon(Fraction(1, 4), 4)
-    0.0
-    """
-    ratio = keep * (choices - 1) / (1 - keep)
-    return upper(lambda: ball(ratio).log()) if ratio > 1 else 0.0
