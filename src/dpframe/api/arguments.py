@@ -27,7 +27,7 @@ from dpframe.plan import (
     warn_of_computed_keys,
 )
 from dpframe.plan.steps import Step, check_limit
-from dpframe.plan.steps.basic import WithColumns
+from dpframe.plan.steps.rewrites import WithColumns
 from dpframe.usage import STEPS
 
 __all__ = [

@@ -36,7 +36,7 @@ from dpframe.plan import (
     warn_of_computed_bounds,
     warn_of_public_units,
 )
-from dpframe.plan.steps import Rows, Source, combine, source_of
+from dpframe.plan.steps import Rows, Source, combine, rewrites, source_of
 from dpframe.plan.steps import basic as steps
 from dpframe.usage import STEPS, explained, explains
 
@@ -235,7 +235,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co]):
         """
         if not columns and not unnamed:
             raise InvalidArgument("with_columns: name a column, such as with_columns(double=dp.col('x') * 2).")
-        return self._then(steps.WithColumns(self._step, read_columns("with_columns", unnamed, columns)))
+        return self._then(rewrites.WithColumns(self._step, read_columns("with_columns", unnamed, columns)))
 
     def select(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
         """Keep these columns, in this order. The unit's identifier travels on, hidden.
@@ -273,7 +273,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co]):
             raise InvalidBounds(f"clip({name!r}): dp.Auto() is for a question: dp.mean({name!r}, bounds=dp.Auto()).")
         low, high = check_interval(lower, upper, f"clip({name!r})")
         warn_of_computed_bounds((lower, upper), f"clip({name!r})")
-        return self._then(steps.Clip(self._step, name, low, high))
+        return self._then(rewrites.Clip(self._step, name, low, high))
 
     def fill_null(self, column: str | Mapping[str, Any], value: Any = None) -> PrivateFrame[Table_co]:
         """A constant in place of what is missing (null or NaN): `fill_null("spend", 0)`, `fill_null({"spend": 0})`.
@@ -285,7 +285,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co]):
         """
         step = self._step
         for name, filler in _pairs(column, value, "fill_null"):
-            step = steps.FillNull(step, name, plain(filler))
+            step = rewrites.FillNull(step, name, plain(filler))
         return self._then(step)
 
     def drop_nulls(self, *columns: str | Sequence[str]) -> PrivateFrame[Table_co]:
@@ -314,7 +314,7 @@ class PrivateFrame(Questions[Table_co], FrameMatrices[Table_co]):
         Query of age: not released. See .explain(), .accuracy(epsilon=...), .release(epsilon=...).
         """
         pairs = _pairs(column, dtype, "cast")
-        return self._then(steps.Cast(self._step, tuple((name, as_dtype(target)) for name, target in pairs)))
+        return self._then(rewrites.Cast(self._step, tuple((name, as_dtype(target)) for name, target in pairs)))
 
     def cut(
         self,

@@ -10,7 +10,7 @@ from dpframe.engine.backends import backend_named
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Call, Node, show
 from dpframe.plan.steps import basic as steps
-from dpframe.plan.steps import combine
+from dpframe.plan.steps import combine, rewrites
 
 __all__ = ["check_supported"]
 
@@ -39,7 +39,7 @@ def _types(step: steps.Step) -> Iterator[tuple[DType, str]]:
             yield domain.dtype, f"the public column {name!r} of type"
     elif isinstance(step, steps.Filter):
         yield from _casts(step.condition._node)
-    elif isinstance(step, steps.Rewrite):
+    elif isinstance(step, rewrites.Rewrite):
         for _, node in step.written:
             yield from _casts(node)
 

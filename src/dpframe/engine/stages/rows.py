@@ -19,6 +19,7 @@ from dpframe.engine.stages.values import in_calendar, not_nan, to_float
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import TIMES, Column, ColumnDomain, Intervals, Kind, Node, Table, kind, nodes
 from dpframe.plan.steps import basic as steps
+from dpframe.plan.steps import rewrites
 
 __all__ = ["as_bytes", "lower", "lowered", "readable", "unit_names"]
 
@@ -130,7 +131,7 @@ def _(step: steps.Filter, live: frozenset[str], empty: bool) -> Frame:
 
 
 @lowered.register
-def _(step: steps.Rewrite, live: frozenset[str], empty: bool) -> Frame:
+def _(step: rewrites.Rewrite, live: frozenset[str], empty: bool) -> Frame:
     """The rows with the new column versions that are needed, each computed from the versions before the step."""
     table = step.before.table
     nodes_by_version = [(step.table.columns[name].id, node) for name, node in step.written]

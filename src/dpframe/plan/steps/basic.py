@@ -12,33 +12,24 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from narwhals.dtypes import DType
-
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
 from dpframe.plan import nodes
 from dpframe.plan.columns import ColumnDomain, Limits, Table
 from dpframe.plan.expressions import Expr
 from dpframe.plan.intervals import Intervals
-from dpframe.plan.nodes import Node
-from dpframe.plan.operations import cast_domain, clip_domain, fill_domain
 from dpframe.plan.types import Kind, kind, listed, real, show
 from dpframe.theory.formulas.sensitivity import Relation
 
 __all__ = [
     "Bound",
-    "Cast",
-    "Clip",
     "Cut",
     "DropNulls",
-    "FillNull",
     "Filter",
     "Rename",
-    "Rewrite",
     "Rows",
     "Select",
     "Source",
     "Step",
-    "WithColumns",
 ]
 
 MOST = 2**31 - 1  # limits up to here leave room for every intermediate integer (see engine/stages/limits.py)
@@ -142,17 +133,13 @@ class Source(Step):
         return f"dp(unit={text}, neighbors={self.relation!r})"
 
 
-def _not_the_unit(table: Table, name: str, call: str) -> None:
+def not_the_unit(table: Table, name: str, call: str) -> None:
+    """Refuse to write a column that identifies the unit. Errors: UnsupportedOperation."""
     column = table.columns.get(name)
     if column is not None and column.is_unit:
         raise UnsupportedOperation(
             f"{call}: {name!r} says whose row it is, and may not be rewritten. Give the new values another name."
         )
-
-
-def _call(name: str, operation: str, **options: Any) -> tuple[str, Node]:
-    """A column whose value is one operation on its own old value."""
-    return name, nodes.Call(operation, (nodes.Name(name),), tuple(options.items()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,52 +169,6 @@ class Filter(Step):
     @property
     def shown(self) -> str:
         return f"filter({nodes.text(self.condition._node, short=True)})"
-
-
-@dataclass(frozen=True, eq=False)
-class Rewrite(Step):
-    """A step that writes columns, each computed from its own row. Engines run all of these steps alike."""
-
-    before: Step
-
-    @property
-    def written(self) -> tuple[tuple[str, Node], ...]:
-        """The new columns, each with its value as an expression on the table before the step."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, eq=False)
-class WithColumns(Rewrite):
-    """Write columns, each computed from its own row. They are new versions, so old bounds do not hold for them."""
-
-    columns: tuple[tuple[str, Expr], ...]
-
-    @property
-    def written(self) -> tuple[tuple[str, Node], ...]:
-        return tuple((name, expr._node) for name, expr in self.columns)
-
-    @cached_property
-    def table(self) -> Table:
-        table, domains, line = self.before.table, [], self.shown
-        for name, expr in self.columns:
-            call = f"with_columns({name}=...)"
-            _not_the_unit(table, name, call)
-            domain = nodes.domain(expr._node, table, call)
-            if kind(domain.dtype) == Kind.OTHER:
-                raise WrongType(f"{call}: the expression is of type {show(domain.dtype)}.")
-            domains.append((name, replace(domain, origin=domain.origin or line)))
-        return table.with_versions(domains)
-
-    @property
-    def typed(self) -> str:
-        return self._line(short=False)
-
-    @property
-    def shown(self) -> str:
-        return self._line(short=True)
-
-    def _line(self, *, short: bool) -> str:
-        return f"with_columns({', '.join(f'{n}={nodes.text(e._node, short=short)}' for n, e in self.columns)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,53 +234,6 @@ class Rename(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class Clip(Rewrite):
-    """Move every value of a column into [lower, upper]; missing stays missing."""
-
-    name: str
-    lower: Any  # a number or a time, None where it is open
-    upper: Any
-
-    @property
-    def written(self) -> tuple[tuple[str, Node], ...]:
-        return (_call(self.name, "clip", lower=self.lower, upper=self.upper),)
-
-    @cached_property
-    def table(self) -> Table:
-        table, call = self.before.table, f"clip({self.name!r})"
-        _not_the_unit(table, self.name, call)
-        domain = table.column(self.name, call).domain
-        return table.with_versions([(self.name, clip_domain(call, domain, self.lower, self.upper, self.typed))])
-
-    @property
-    def typed(self) -> str:
-        return f"clip({self.name!r}, {self.lower}, {self.upper})"
-
-
-@dataclass(frozen=True, eq=False)
-class FillNull(Rewrite):
-    """A constant in place of what is missing (null or NaN) in a column."""
-
-    name: str
-    value: Any
-
-    @property
-    def written(self) -> tuple[tuple[str, Node], ...]:
-        return (_call(self.name, "fill_null", value=self.value),)
-
-    @cached_property
-    def table(self) -> Table:
-        table, call = self.before.table, f"fill_null({self.name!r})"
-        _not_the_unit(table, self.name, call)
-        domain = table.column(self.name, call).domain
-        return table.with_versions([(self.name, fill_domain(call, domain, self.value, self.typed))])
-
-    @property
-    def typed(self) -> str:
-        return f"fill_null({self.name!r}, {self.value!r})"
-
-
-@dataclass(frozen=True, eq=False)
 class DropNulls(Step):
     """Drop the rows in which one of the columns is missing (null or NaN).
 
@@ -366,30 +260,6 @@ class DropNulls(Step):
 
 
 @dataclass(frozen=True, eq=False)
-class Cast(Rewrite):
-    """Another type for some columns; a value that does not convert is null. Domains are derived anew."""
-
-    types: tuple[tuple[str, DType], ...]
-
-    @property
-    def written(self) -> tuple[tuple[str, Node], ...]:
-        return tuple(_call(name, "cast", dtype=dtype) for name, dtype in self.types)
-
-    @cached_property
-    def table(self) -> Table:
-        table, domains = self.before.table, []
-        for name, dtype in self.types:
-            call = f"cast({name!r})"
-            _not_the_unit(table, name, call)
-            domains.append((name, cast_domain(call, table.column(name, call).domain, dtype, self.typed)))
-        return table.with_versions(domains)
-
-    @property
-    def typed(self) -> str:
-        return "cast({" + ", ".join(f"{n!r}: {show(t)}" for n, t in self.types) + "})"
-
-
-@dataclass(frozen=True, eq=False)
 class Cut(Step):
     """Put a number into one of the labelled intervals; outside all of them it is null. The labels are public keys."""
 
@@ -401,7 +271,7 @@ class Cut(Step):
     @cached_property
     def table(self) -> Table:
         table, call = self.before.table, f"cut({self.name!r})"
-        _not_the_unit(table, self.into, call)
+        not_the_unit(table, self.into, call)
         self.intervals.edges_of(table.column(self.name, call).domain.dtype, call)
         return table.with_versions([(self.into, self.intervals.domain(self.shown))])
 
