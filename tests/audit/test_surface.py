@@ -55,8 +55,8 @@ CLASSES = {
         "to_parquet to_polars values when"
     },
     FrameAccessor: {
-        "pays": "agg cdf corr count count_units cov crosstab geometric_mean histogram marginals max mean median min mode "
-        "n_unique ols quantile skew std sum top_k var"
+        "pays": "agg cdf corr count count_units cov crosstab geometric_mean histogram marginals max mean median min "
+        "mode n_unique ols quantile skew std sum top_k var"
     },
     SeriesAccessor: {
         "pays": "cdf count count_units geometric_mean histogram max mean median min mode n_unique quantile skew std "
