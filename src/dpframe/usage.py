@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from dpframe.errors import DpFrameWarning, WrongCall
 
@@ -128,12 +128,28 @@ def statistic(typed: str, elsewhere: str = "") -> Callable[[F], F]:
 
     def checked(question: F) -> F:
         verb = question.__name__
+        question.__signature__ = _spelled_out(question)  # type: ignore[attr-defined]
         ARGUMENTS[verb] = typed
         short = typed.replace("'wage'", "'x'").replace("'city'", "'x'")
         ELSEWHERE.update(dict.fromkeys(elsewhere.split(), f"Type dp.{verb}({short})."))
         return explained(question)
 
     return checked
+
+
+def _spelled_out(question: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function, with the names of a TypedDict in place of its `**`."""
+    signature, parameters = inspect.signature(question), []
+    for parameter in signature.parameters.values():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            parameters.append(parameter)
+            continue
+        (options,) = get_args(get_type_hints(question)[parameter.name])
+        parameters += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in get_type_hints(options).items()
+        ]
+    return signature.replace(parameters=parameters)
 
 
 def _misfit(question: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:

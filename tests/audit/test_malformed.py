@@ -80,6 +80,7 @@ def _resolved(release, by):
 
 
 LIMITS = ("max_rows", "max_groups", "max_rows_per_group")
+OWN = dict.fromkeys(LIMITS, 1)  # limits of one column
 
 
 # Each call with arguments that are right; every one of them is replaced by every bad value in turn.
@@ -172,29 +173,32 @@ CALLS = {
     "groups.agg": (GROUPS.agg, {"made": dp.count()}),
     "groups.mode": (GROUPS.mode, {"column": "yes", "keys": [True]}),
     # Aggregates
-    "dp.count": (dp.count, {"column": "x", "share": 1}),
-    "dp.count_units": (dp.count_units, {"share": 1}),
-    "dp.sum": (dp.sum, {"column": "x", "bounds": (0, 1), "share": 1}),
+    "dp.count": (dp.count, {"column": "x", "share": 1, **OWN}),
+    "dp.count_units": (dp.count_units, {"share": 1, **OWN}),
+    "dp.sum": (dp.sum, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
     "dp.sum of units": (dp.sum, {"column": "x", "unit_bounds": (0, 1)}),
-    "dp.mean": (dp.mean, {"column": "x", "bounds": (0, 1), "share": 1}),
-    "dp.var": (dp.var, {"column": "x", "bounds": (0, 1), "ddof": 0, "share": 1}),
-    "dp.std": (dp.std, {"column": "x", "bounds": (0, 1), "ddof": 0, "share": 1}),
-    "dp.skew": (dp.skew, {"column": "x", "bounds": (0, 1), "share": 1}),
-    "dp.cov": (dp.cov, {"x": "x", "y": "n", "bounds": {"x": (0, 1), "n": (0, 1)}, "ddof": 0, "share": 1}),
-    "dp.corr": (dp.corr, {"x": "x", "y": "n", "bounds": {"x": (0, 1), "n": (0, 1)}, "share": 1}),
-    "dp.ratio": (dp.ratio, {"top": dp.sum("x", bounds=(0, 1)), "bottom": dp.sum("n", bounds=(0, 1)), "share": 1}),
+    "dp.mean": (dp.mean, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
+    "dp.var": (dp.var, {"column": "x", "bounds": (0, 1), "ddof": 0, "share": 1, **OWN}),
+    "dp.std": (dp.std, {"column": "x", "bounds": (0, 1), "ddof": 0, "share": 1, **OWN}),
+    "dp.skew": (dp.skew, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
+    "dp.cov": (dp.cov, {"x": "x", "y": "n", "bounds": {"x": (0, 1), "n": (0, 1)}, "ddof": 0, "share": 1, **OWN}),
+    "dp.corr": (dp.corr, {"x": "x", "y": "n", "bounds": {"x": (0, 1), "n": (0, 1)}, "share": 1, **OWN}),
+    "dp.ratio": (
+        dp.ratio,
+        {"top": dp.sum("x", bounds=(0, 1)), "bottom": dp.sum("n", bounds=(0, 1)), "share": 1, **OWN},
+    ),
     "dp.weighted mean": (
         dp.mean,
-        {"column": "x", "bounds": (0, 1), "weights": "n", "weight_bounds": (0, 1), "share": 1},
+        {"column": "x", "bounds": (0, 1), "weights": "n", "weight_bounds": (0, 1), "share": 1, **OWN},
     ),
-    "dp.geometric_mean": (dp.geometric_mean, {"column": "x", "bounds": (1, 2), "share": 1}),
-    "dp.n_unique": (dp.n_unique, {"column": "x", "share": 1}),
-    "dp.quantile": (dp.quantile, {"column": "x", "q": 0.5, "bounds": (0, 1), "share": 1}),
-    "dp.cdf": (dp.cdf, {"column": "x", "points": [0.25, 0.75], "bounds": (0, 1), "share": 1}),
-    "dp.median": (dp.median, {"column": "x", "bounds": (0, 1), "share": 1}),
-    "dp.min": (dp.min, {"column": "x", "bounds": (0, 1), "share": 1}),
-    "dp.max": (dp.max, {"column": "x", "bounds": (0, 1), "share": 1}),
-    "dp.mode": (dp.mode, {"column": "x", "keys": [1], "share": 1}),
+    "dp.geometric_mean": (dp.geometric_mean, {"column": "x", "bounds": (1, 2), "share": 1, **OWN}),
+    "dp.n_unique": (dp.n_unique, {"column": "x", "share": 1, **OWN}),
+    "dp.quantile": (dp.quantile, {"column": "x", "q": 0.5, "bounds": (0, 1), "share": 1, **OWN}),
+    "dp.cdf": (dp.cdf, {"column": "x", "points": [0.25, 0.75], "bounds": (0, 1), "share": 1, **OWN}),
+    "dp.median": (dp.median, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
+    "dp.min": (dp.min, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
+    "dp.max": (dp.max, {"column": "x", "bounds": (0, 1), "share": 1, **OWN}),
+    "dp.mode": (dp.mode, {"column": "x", "keys": [1], "share": 1, **OWN}),
     "dp.first": (dp.first, {"column": "x", "by": "n"}),
     "dp.last": (dp.last, {"column": "x", "by": "n"}),
     "dp.Auto": (dp.Auto, {"share": 0.1}),

@@ -37,7 +37,7 @@ from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.intake import arrow, buffers, cells
 from dpframe.engine.intake.arrow import of_type, partition_of
 from dpframe.engine.stages import expressions, integers, key_weights, keys, limits, rows
-from dpframe.engine.totals import _assembled, sealed
+from dpframe.engine.totals import _beside, sealed
 from dpframe.errors import BudgetError, DpFrameError, DpFrameWarning, EngineError, UnsupportedOperation, WrongType
 from dpframe.noise import bits, family_tail
 from dpframe.plan import columns, grid, operations, types
@@ -130,6 +130,13 @@ def everybody_keeps_the_same_groups():
     rows = {"u": np.repeat(range(60), 2), "g": ["a", "b"] * 60}
     query = protected(rows).group_by("g", keys=["a", "b"], max_groups=1).count_units()
     return any(0 in exact(query, salt)[0] for salt in range(3))
+
+
+def groups_of_a_column_are_found():
+    """A unit is in one group by the limits of the question, so it brings one group that may be released."""
+    frame = protected({"u": [1] * 5, "g": list("abcde")}).group_by("g", max_groups=1)
+    query = frame.agg(k=dp.count_units(), n=dp.count(max_groups=5, max_rows_per_group=1))
+    return engine.totals(query._question, 1).keys.height > 1
 
 
 def keys_follow_the_rows():
@@ -663,6 +670,27 @@ PLANTS = [
         "square",
         keys_in_rounds_too_often,
     ),
+    Plant(
+        "the limits of the question are claimed for a column with other ones",
+        Question._limited,
+        "self._under(limits)",
+        "self.unit_limits",
+        lambda: claims_broken(form="own", limits=LIMITS[1]),
+    ),
+    Plant(
+        "the limits of the question are enforced on a column with other ones",
+        compiler._weights,
+        "under, additive, limits,",
+        "under, additive, question.limits,",
+        lambda: claims_broken(form="own", limits=LIMITS[0]),
+    ),
+    Plant(
+        "a column's groups are found beside those of the question",
+        _beside,
+        "(mains[0].sort(names), mains[1:])",
+        "(pl.concat([x.select(names) for x in mains]).unique().sort(names), mains)",
+        groups_of_a_column_are_found,
+    ),
     # What others shipped
     Plant(
         "a key is kept below the threshold δ is charged for",
@@ -706,9 +734,9 @@ PLANTS = [
     ),
     Plant(
         "keys come in the order of their rows",
-        _assembled,
-        "table = table.sort(names)",
-        "table = table.sort(names, descending=table.height > 0)",
+        _beside,
+        "mains[0].sort(names)",
+        "mains[0].sort(names, descending=True)",
         keys_follow_the_rows,
         5,
     ),

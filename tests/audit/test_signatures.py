@@ -26,7 +26,7 @@ from dpframe.release.publish.error_tables import error_table
 from strategies import bring
 
 SIZE = len(batches.universe())
-FORMS = ["listed", "alone", "listed rows", "alone rows", "crosstab"]
+FORMS = ["listed", "alone", "listed rows", "alone rows", "crosstab", "own", "own alone"]
 PRICES = [{"epsilon": 1.0}, {"epsilon": 1.0, "delta": 1e-6}, {"epsilon": 0.5, "delta": 1e-6, "noise": "gaussian"}]
 
 

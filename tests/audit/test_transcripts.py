@@ -137,6 +137,14 @@ QUESTIONS = {
         .agg(m=dp.mean("x", (0, 5)), s=dp.sum("n", (0, 9)), k=dp.count())
         .release(**p, covers="population")
     ],
+    "limits of columns": alone(
+        lambda f: f.group_by("g", keys=KEYS["g"], **LIMITED).agg(
+            n=dp.count(max_rows=9, max_groups=4), m=dp.mean("x", (0, 5), max_rows=1), k=dp.count(), d=dp.n_unique("n")
+        )
+    ),
+    "limits of columns beside chosen ones": alone(
+        lambda f: grouped(f).agg(m=dp.mean("x", (0, 5), max_rows=2), n=dp.count())
+    ),
     "a row for each unit": alone(lambda f: f.per_unit(t=dp.sum("x", bounds=(-3, 9))).mean("t", bounds=dp.Auto())),
     "a batch": batch,
     "parts": parts,

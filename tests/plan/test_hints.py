@@ -258,7 +258,7 @@ def test_an_error_inside_a_question_stays_what_it_is(frame):
     with pytest.raises(WrongType):  # which is a TypeError too
         frame.mean("city", bounds=(0, 1), max_rows=1)
     assert list(inspect.signature(dp.mean).parameters) == [
-            "column", "bounds", "weights", "weight_bounds", "share",
+            "column", "bounds", "weights", "weight_bounds", "share", "max_rows", "max_groups", "max_rows_per_group",
         ]  # fmt: skip
 
 

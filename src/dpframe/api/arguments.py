@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypedDict
 
 import polars as pl
 
@@ -31,6 +31,7 @@ from dpframe.plan.steps.rewrites import WithColumns
 from dpframe.usage import STEPS
 
 __all__ = [
+    "OwnLimits",
     "Pair",
     "read_bounds",
     "read_by",
@@ -40,6 +41,7 @@ __all__ = [
     "read_mapping",
     "read_name",
     "read_names",
+    "read_own",
     "read_points",
     "read_rank",
     "read_share",
@@ -99,6 +101,27 @@ def read_limits(
     by_name = {"max_rows": max_rows, "max_groups": max_groups, "max_rows_per_group": max_rows_per_group}
     read = {name: None if value is None else check_limit(value, name) for name, value in by_name.items()}
     return Limits(**read, auto=limits)
+
+
+class OwnLimits(TypedDict, total=False):
+    """Limits on one unit for one column of a question: at most so many rows, groups, and rows in each group."""
+
+    max_rows: int | None
+    max_groups: int | None
+    max_rows_per_group: int | None
+
+
+def read_own(limits: Mapping[str, object]) -> Limits:
+    """Limits of one column, by name. Errors: TypeError for other names, which `statistic` words; InvalidArgument."""
+    for name in limits:
+        if name not in OwnLimits.__annotations__:
+            raise TypeError(name)
+    if any(isinstance(limit, Auto) for limit in limits.values()):
+        raise InvalidArgument(
+            "A limit of a column is a whole number; to have limits chosen for every column inside the release, type "
+            "limits=dp.Auto() in group_by(...) or agg(...)."
+        )
+    return read_limits(**limits)
 
 
 def read_bounds(value: object, call: str) -> Bounds | Auto | None:

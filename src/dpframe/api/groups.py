@@ -38,7 +38,18 @@ class PrivateGroupBy(GroupCounts[Table_co], GroupMoments[Table_co], GroupChoices
     _habits = GROUPS
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query[Table_co]:
-        """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`."""
+        """Several aggregates of each group in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`.
+
+        An aggregate may have limits of its own: `dp.mean("spend", max_rows=2)`. Limits that were not typed there are
+        those of `group_by`.
+
+        >>> import polars as pl, dpframe as dp
+        >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})
+        >>> groups = visits.dp(unit="user").group_by("city", keys=["Bonn", "Kiel"], max_rows=9)
+        >>> query = groups.agg(n=dp.count(), spend=dp.sum("spend", bounds=(0, 10), max_rows=2))
+        >>> {name: bound.l1 for name, bound in query.sensitivity.items()}
+        {'n': 9, 'spend': 20}
+        """
         return self._query(named(aggregates, unnamed=unnamed))
 
     def keys(self) -> Query[Table_co]:

@@ -42,7 +42,9 @@ class Questions(FrameCounts[Table_co], FrameMoments[Table_co], FrameChoices[Tabl
     ) -> Query[Table_co]:
         """Several aggregates in one release: `agg(n=dp.count(), spend=dp.mean("spend"))`.
 
-        Bound:  the price is split over the totals that they need, by their `share=`; what two of them need is paid once
+        Bound:  the price is split over the totals that they need, by `share=`; what two of them need is paid once.
+                An aggregate may have limits of its own, `dp.mean("spend", max_rows=1)`; others have those of the
+                question. Its totals then move as far as these limits say, and have noise of their own
 
         >>> import polars as pl, dpframe as dp
         >>> visits = pl.DataFrame({"user": [1, 1, 2], "city": ["Bonn", "Kiel", "Bonn"], "spend": [3.0, 4.0, 5.0]})

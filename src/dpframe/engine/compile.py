@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import narwhals as nw
@@ -28,7 +29,7 @@ from dpframe.engine.stages import (
     unit_names,
     weighted_keys,
 )
-from dpframe.plan import Question, Total, TotalKind
+from dpframe.plan import Limits, Question, Total, TotalKind
 
 __all__ = ["HIGH", "Compiled", "compiled", "counted", "split_bits"]
 
@@ -40,7 +41,8 @@ _ROOM = 27  # bits of a partial: 2^36 partials of this size have a sum that fits
 class Compiled:
     """Lazy frames of totals.
 
-    `main` has the group columns, and columns t0, t1, … for the additive totals of `question.allotments`.
+    `mains` has a frame for each set of limits that some totals are under, those of the question first. Each has the
+    group columns, and columns t0, t1, … for the additive totals of `question.allotments` under these limits.
 
     `apart` has one frame for each total that is not additive, under the number of that total:
 
@@ -49,8 +51,14 @@ class Compiled:
     - ranks and trees: the group columns, the number "b" of the candidate, and the number of rows "t".
     """
 
-    main: Frame
+    mains: tuple[Frame, ...]
     apart: dict[int, Frame]
+
+    @property
+    def main(self) -> Frame:
+        """The frame of a question whose totals are all under the same limits."""
+        (frame,) = self.mains
+        return frame
 
 
 def split_bits(total: Total) -> int:
@@ -72,6 +80,11 @@ def compiled(
     Input:  salt: 64 bits, for the choice of groups; empty: whether the tables are taken without their rows; whole:
             whether the rows are those of all units, so that distinct values can be counted; in_play: the keys that
             units spread their weight over, as the engine holds them, in a question that is answered in rounds
+    Bound:  a total is added up from the partials under its own limits, so one unit's part of it is what it is in a
+            question of this total alone with these limits. In groups that are found in the data, the groups are those
+            of the first frame, which holds the threshold's total under the limits of the question. A group in which
+            units are under the limits of another column alone has no row there, and is not released: it would otherwise
+            have a chance to pass the threshold that δ does not pay for
     """
     totals = {i: p.total for i, p in enumerate(question.read)}
     columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in totals.items() if m.additive}
@@ -80,43 +93,93 @@ def compiled(
         column.id for m in totals.values() for column in m.columns
     }
     rows = keyed(question, lower(question.step, live, empty=empty))
-    if not all(total.additive for total in totals.values()):  # then `main` is not the only frame made from the rows
+    if not all(total.additive for total in totals.values()):  # then more than one frame is made from the rows
         rows = backend_of(rows).shared(rows)
+    weights: Mapping[Limits, Frame | None]
     if units:
-        integer_rows = _integers(rows, columns)
-        if (
-            question.keys is None or question.keys.rows is None
-        ):  # otherwise some of these rows belong to groups that are not listed
-            integer_rows = sifted(
-                integer_rows, units, groups, question.limits, question.cells, salt, alone=not question.aggregates
-            )
-        weights = listed_only(question, partials(integer_rows, units, groups, list(columns.values())))
-        additive, alone = list(columns.values()), not question.aggregates
-        weights = enforced(
-            weights, units, groups, totals.values(), additive, question.limits, question.cells, salt, alone=alone
-        )
+        weights = _weights(question, rows, columns, units, groups, salt)
         if question.in_rounds:
-            (one,) = columns.values()
-            weights = weighted_keys(weights, units, groups, one.units, question.unit_limits.groups("keys"), in_play)
-        main = _totals(weights, groups, {i: (p.units, p.total) for i, p in columns.items()})
+            ((limits, one),) = weights.items()
+            assert one is not None
+            keys_in_all = question.unit_limits.groups("keys")
+            weights = {limits: weighted_keys(one, units, groups, columns[0].units, keys_in_all, in_play)}
+        mains = _mains(question, {limits: frame for limits, frame in weights.items() if frame is not None}, columns)
     else:
-        rows, weights = listed_only(question, rows), None
+        rows, weights = listed_only(question, rows), {question.limits: None}
         names = {p.total.key: p.rows for p in columns.values()}
         integer_rows = multiplied(_integers(rows, columns, every=True), names, list(columns.values()))
-        main = _totals(integer_rows, groups, {i: (p.rows, p.total) for i, p in columns.items()})
+        mains = [_totals(integer_rows, groups, {i: (p.rows, p.total) for i, p in columns.items()})]
     apart = {}
     for i, total in totals.items():
+        limits = total.limits or question.limits
         if total.kind in (TotalKind.RANKS, TotalKind.TREE):
             assert total.candidates is not None
             number = candidate_number(total, total.candidates, backend_of(rows))
             candidates = rows.with_columns(number.alias("b"))
-            apart[i] = _ranks(candidates, weights, units, groups)
+            apart[i] = _ranks(candidates, weights[limits], units, groups)
         elif total.kind == TotalKind.MODES:
-            apart[i] = _ranks(among(rows, total), weights, units, groups)
+            apart[i] = _ranks(among(rows, total), weights[limits], units, groups)
         elif total.kind == TotalKind.DISTINCT:
-            pairs = _distinct(question, rows, weights, total, units, groups, salt)
+            pairs = _distinct(rows, weights[limits], total, units, groups, limits, salt)
             apart[i] = counted(pairs, groups) if whole else pairs
-    return Compiled(main, apart)
+    return Compiled(tuple(mains), apart)
+
+
+# Stages 2 and 3: partials and limits
+
+
+def _weights(
+    question: Question,
+    rows: Frame,
+    columns: dict[int, Partial],
+    units: Sequence[str],
+    groups: Sequence[str],
+    salt: int,
+) -> dict[Limits, Frame]:
+    """For each set of limits, the partials under these limits, with the partials of the totals that have them.
+
+    Totals with equal limits share them, and all sets of limits share the partials without limits. One salt chooses the
+    groups under all limits, so a unit keeps the groups that it would keep in a question with these limits alone.
+    """
+    totals = [p.total for p in question.read]
+    passes = _passes(question)
+    widest = _widest(passes)
+    integer_rows, alone = _integers(rows, columns), not question.aggregates
+    if (
+        question.keys is None or question.keys.rows is None
+    ):  # otherwise some of these rows belong to groups that are not listed
+        integer_rows = sifted(integer_rows, units, groups, widest, question.cells, salt, alone=alone)
+    frame = listed_only(question, partials(integer_rows, units, groups, list(columns.values())))
+    frame = backend_of(frame).shared(frame) if len(passes) > 1 else frame
+    weights = {}
+    for limits in passes:
+        under = [total for total in totals if (total.limits or question.limits) == limits]
+        additive = [p for p in columns.values() if (p.total.limits or question.limits) == limits]
+        weights[limits] = enforced(frame, units, groups, under, additive, limits, question.cells, salt, alone=alone)
+    return weights
+
+
+def _passes(question: Question) -> list[Limits]:
+    """The different limits of a question's totals; those of the question first."""
+    totals = [p.total for p in question.read]
+    passes = dict.fromkeys(total.limits or question.limits for total in totals)
+    return sorted(passes, key=lambda limits: limits != question.limits) or [question.limits]
+
+
+def _widest(passes: Sequence[Limits]) -> Limits:
+    """The limits among several that leave a unit the most groups."""
+    return max(passes, key=lambda limits: math.inf if limits.max_groups is None else limits.max_groups)
+
+
+def _mains(question: Question, weights: Mapping[Limits, Frame], columns: dict[int, Partial]) -> list[Frame]:
+    """For each set of limits that additive totals are under, the frame of these totals; at least one frame."""
+    groups = group_names(question)
+    mains: list[Frame] = []
+    for limits, frame in weights.items():
+        under = {i: p for i, p in columns.items() if (p.total.limits or question.limits) == limits}
+        if under or (not columns and not mains):
+            mains.append(_totals(frame, groups, {i: (p.units, p.total) for i, p in under.items()}))
+    return mains
 
 
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:
@@ -167,12 +230,12 @@ def _ranks(candidates: Frame, weights: Frame | None, units: Sequence[str], group
 
 
 def _distinct(
-    question: Question,
     rows: Frame,
     weights: Frame | None,
     total: Total,
     units: Sequence[str],
     groups: Sequence[str],
+    limits: Limits,
     salt: int,
 ) -> Frame:
     """The distinct pairs of group and value, after each unit's pairs are limited."""
@@ -182,7 +245,7 @@ def _distinct(
     if weights is None:
         return pairs
     pairs = pairs.join(weights.select(*units, *groups), on=[*units, *groups], how="semi")
-    return distinct(pairs, units, groups, value, question.limits, salt).select(*groups, value).unique()
+    return distinct(pairs, units, groups, value, limits, salt).select(*groups, value).unique()
 
 
 def counted(pairs: Frame, groups: Sequence[str]) -> Frame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -97,18 +97,24 @@ def sealed(run: Callable[[], T]) -> T:
     raise failure
 
 
-def _empty(question: Question, in_play: pl.DataFrame | None = None) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
+def _empty(
+    question: Question, in_play: pl.DataFrame | None = None
+) -> tuple[list[pl.DataFrame], dict[int, pl.DataFrame]]:
     """The tables of totals of a question, computed on its tables without their rows."""
     frames = compiled(question, 0, empty=True, in_play=in_play)
-    main, *apart = planned(question, [frames.main, *frames.apart.values()])
-    return main, dict(zip(frames.apart, apart, strict=True))
+    tables = planned(question, [*frames.mains, *frames.apart.values()])
+    mains = len(frames.mains)
+    return tables[:mains], dict(zip(frames.apart, tables[mains:], strict=True))
 
 
-def _read(question: Question, salt: int, in_play: pl.DataFrame | None) -> tuple[pl.DataFrame, dict[int, pl.DataFrame]]:
+def _read(
+    question: Question, salt: int, in_play: pl.DataFrame | None
+) -> tuple[list[pl.DataFrame], dict[int, pl.DataFrame]]:
     """The tables of totals of a question, read at once or added up over parts of the units."""
-    main, *apart = added(question, partial(_sums, salt, in_play))
+    tables = added(question, partial(_sums, salt, in_play))
     numbers = [i for i, allotment in enumerate(question.read) if not allotment.total.additive]
-    return main, {i: _numbers(question, table) for i, table in zip(numbers, apart, strict=True)}
+    mains = len(tables) - len(numbers)
+    return tables[:mains], {i: _numbers(question, table) for i, table in zip(numbers, tables[mains:], strict=True)}
 
 
 def _sums(salt: int, in_play: pl.DataFrame | None, question: Question, whole: bool) -> list[Sums]:
@@ -116,7 +122,7 @@ def _sums(salt: int, in_play: pl.DataFrame | None, question: Question, whole: bo
     frames, groups = compiled(question, salt, whole=whole, in_play=in_play), group_names(question)
     columns = [(frame, frame.collect_schema().names()) for frame in frames.apart.values()]
     apart = [Sums(frame, tuple(name for name in names if name != "t")) for frame, names in columns]
-    return [Sums(frames.main, tuple(groups)), *apart]
+    return [*(Sums(main, tuple(groups)) for main in frames.mains), *apart]
 
 
 def _numbers(question: Question, table: pl.DataFrame) -> pl.DataFrame:
@@ -127,14 +133,9 @@ def _numbers(question: Question, table: pl.DataFrame) -> pl.DataFrame:
     return counts
 
 
-def _assembled(question: Question, table: pl.DataFrame, apart: dict[int, pl.DataFrame]) -> Totals:
+def _assembled(question: Question, mains: Sequence[pl.DataFrame], apart: dict[int, pl.DataFrame]) -> Totals:
     names = group_names(question)
-    sums = [name for name in table.columns if name not in names]
-    if question.keys is not None and names:
-        table = key_frame(question).join(table, on=names, how="left", maintain_order="left")
-        table = table.with_columns(pl.col(sums).fill_null(0))
-    elif names:
-        table = table.sort(names)
+    table = _beside(question, mains)
     values = []
     for i, allotment in enumerate(question.read):
         if allotment.total.additive:
@@ -143,6 +144,22 @@ def _assembled(question: Question, table: pl.DataFrame, apart: dict[int, pl.Data
             values.append(_placed(table.select(names), apart[i], names, allotment.total))
     held = table.select(names)
     return Totals(public_keys(question, table) if names else pl.DataFrame(), tuple(values), held)
+
+
+def _beside(question: Question, mains: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Tables of totals under one set of limits each, beside one another: a row for each group, 0 where it has no unit.
+
+    The groups are the listed ones. Where they are found in the data, they are those of the first table: see `compiled`.
+    """
+    names = group_names(question)
+    if not names:
+        return pl.concat(mains, how="horizontal")
+    table, others = (key_frame(question), mains) if question.keys is not None else (mains[0].sort(names), mains[1:])
+    for other in others:
+        sums = [name for name in other.columns if name not in names]
+        table = table.join(other, on=names, how="left", maintain_order="left")
+        table = table.with_columns(pl.col(sums).fill_null(0))
+    return table
 
 
 def joined(table: pl.DataFrame, i: int, low: int) -> WideIntegers:

@@ -1,5 +1,6 @@
 """Questions before any row is read: columns and their domains, steps, expressions, statistics, and the explanation."""
 
+from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import (
     Auto,
     Bounds,
@@ -81,7 +82,6 @@ from dpframe.plan.operations import (
     overflows,
 )
 from dpframe.plan.question import (
-    Allotment,
     Layout,
     Question,
 )

@@ -110,6 +110,21 @@ class Limits:
             self.auto or other.auto,
         )
 
+    def or_else(self, default: Limits) -> Limits:
+        """These limits, and in place of each that was not typed the one of `default`. `auto` is not passed on.
+
+        >>> Limits(max_rows=2).or_else(Limits(max_rows=9, max_groups=3))
+        Limits(max_rows=2, max_groups=3, max_rows_per_group=None, auto=None)
+        """
+        names = ("max_rows", "max_groups", "max_rows_per_group")
+        own = {name: getattr(self, name) for name in names}
+        return Limits(**{name: getattr(default, name) if own[name] is None else own[name] for name in names})
+
+    @property
+    def typed(self) -> str:
+        """The limits as a person types them, without dp.Auto(): `max_rows=2`."""
+        return ", ".join(f"{name}={limit}" for name, limit in vars(self).items() if isinstance(limit, int))
+
 
 def _least(first: int | None, second: int | None) -> int | None:
     return min((x for x in (first, second) if x is not None), default=None)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Auto, ColumnDomain, Limits, Table
 from dpframe.plan.grid import Product
 from dpframe.plan.marginals import Marginals, titled
-from dpframe.plan.question import Allotment, Question
+from dpframe.plan.question import Question
 from dpframe.plan.steps import Filter, Rows, Step, lineage, source_of
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import TIMES, kind, moment, number, show
@@ -161,17 +162,34 @@ def _at_ask(question: Question) -> str:
     if question.table.declared is not None:
         return _unit_rows(question.step)
     limits = question.table.limits.and_also(question.given) if question.auto else question.limits
-    words = limits_in_words(limits if question.by and not isinstance(question, Marginals) else Limits(limits.max_rows))
+    own, words = _own_limits(question), _limits_at_ask(question, limits)
     if question.auto:
         choice = f"chosen privately inside the release, for {float(question.auto.share):.0%} of its price"
-        return f"{words}; limits within these {choice}" if words else f"limits {choice}"
-    return f"{words}: enforced here by weights" if words else "counts once, however many rows it has"
+        return (f"{words}; limits within these {choice}" if words else f"limits {choice}") + own
+    if own and all(total.limits is not None for output in question.outputs for _, total in output.totals):
+        return own.removeprefix("; ")
+    return (f"{words}: enforced here by weights" if words else "counts once, however many rows it has") + own
+
+
+def _limits_at_ask(question: Question, limits: Limits) -> str:
+    """Limits in words, without the limits on groups that say nothing where there are none."""
+    return limits_in_words(limits if question.by and not isinstance(question, Marginals) else Limits(limits.max_rows))
+
+
+def _own_limits(question: Question) -> str:
+    """The limits of columns that have some of their own, each after a semicolon; empty where none has."""
+    names: dict[Limits, list[str]] = {}
+    for output in question.outputs:
+        limits = output.totals[0][1].limits
+        if limits is not None:
+            names.setdefault(limits, []).append(output.name)
+    return "".join(f"; for {', '.join(of)}: {_limits_at_ask(question, limits)}" for limits, of in names.items())
 
 
 def asked(question: Question) -> str:
     """The question as it was typed, without its limits."""
     verb = question.verb.replace(", {limit}", "").replace("{limit}", "")
-    aggregates = ", ".join(f"{name}={aggregate.typed}" for name, aggregate in question.aggregates)
+    aggregates = ", ".join(f"{name}={aggregate.limited}" for name, aggregate in question.aggregates)
     if verb.startswith("group_by("):
         return f"{verb}.agg({aggregates})" if aggregates else f"{verb}.keys()"
     return f"agg({aggregates})" if verb.startswith("agg(") else verb

@@ -10,7 +10,7 @@ import datetime as dt
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -98,7 +98,7 @@ def _plain(value: Any) -> Json:
     if isinstance(value, Expr):
         return _plain(value._node)
     if is_dataclass(value):
-        parts = {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        parts = {f.name: _plain(getattr(value, f.name)) for f in fields(value) if not _unsaid(value, f)}
         return {"": getattr(value, "typed", type(value).__name__), **parts}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
@@ -107,6 +107,11 @@ def _plain(value: Any) -> Json:
     raise UnsupportedOperation(
         f"release(name=...): the plan holds {kind_of(value)}, which has no description that lasts; leave the name out."
     )
+
+
+def _unsaid(value: Any, part: Field[Any]) -> bool:
+    """Whether a part that can be typed by name alone was not typed, so that it is no part of the description."""
+    return part.kw_only and bool(getattr(value, part.name) == part.default)
 
 
 def _short(items: list[Json]) -> Json:

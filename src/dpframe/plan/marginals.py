@@ -8,10 +8,11 @@ from fractions import Fraction
 from functools import cached_property
 
 from dpframe.errors import UnboundedContribution, UnsupportedOperation
+from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Limits
 from dpframe.plan.grid import FRACTION_BITS, UNIT_GRID
 from dpframe.plan.keys import Keys
-from dpframe.plan.question import Allotment, Layout, Question
+from dpframe.plan.question import Layout, Question
 from dpframe.plan.statistics import Count, Formula, ReleasedColumn
 from dpframe.plan.totals import Total, TotalKind
 from dpframe.plan.types import Scalar

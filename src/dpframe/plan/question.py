@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Literal
 
 from dpframe.errors import InvalidArgument, UnsupportedOperation, WrongType
+from dpframe.plan.allotments import Allotment
 from dpframe.plan.columns import Auto, Bounds, Column, Limits, Table, check_names
 from dpframe.plan.keys import Key, Keys
 from dpframe.plan.moments import Covers, share_of, with_moments
@@ -26,7 +27,7 @@ from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.error import margin_shares
 from dpframe.theory.formulas.sensitivity import MOST_KEYS, Sensitivity, merged, pair_gains
 
-__all__ = ["Allotment", "Layout", "Question"]
+__all__ = ["Layout", "Question"]
 
 
 @dataclass(frozen=True)
@@ -42,42 +43,6 @@ class Layout:
     margins: bool = False
     normalize: Literal["", "index", "columns", "all"] = ""
     measured: bool = False
-
-
-@dataclass(frozen=True)
-class Allotment:
-    """A total, its names in the released table, and its weight when the price is split.
-
-    `share` is the weight where ρ is split. `pure` is the weight where ε is split over Laplace noise, if that weight
-    differs. A total of weight 0 is not measured. A `hidden` total only finds the keys: its number is not released. A
-    sum with a count `beside` it may be measured as a pair with that count, for the price of both: see
-    `theory.formulas.sensitivity.pairs`. `columns` is how many released columns follow from the total. It is a fraction
-    if a column needs several totals.
-    """
-
-    names: tuple[str, ...]
-    total: Total
-    share: Fraction
-    pure: Fraction | None = None
-    hidden: bool = False
-    beside: Allotment | None = None
-    columns: Fraction = Fraction(1)
-
-    @property
-    def weight(self) -> int:
-        """The weight of the count in the pair: the largest value, in units of the sum for one unit of the count."""
-        assert self.beside is not None
-        return self.total.grid.magnitude << (self.total.fraction - self.beside.total.fraction)
-
-    @property
-    def epsilon_share(self) -> Fraction:
-        """The weight if ε is split."""
-        return self.share if self.pure is None else self.pure
-
-    def and_also(self, other: Allotment) -> Allotment:
-        """One total for the columns of both allotments."""
-        names, share = (*self.names, *other.names), max(self.share, other.share)
-        return replace(self, names=names, share=share, columns=self.columns + other.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,18 +106,42 @@ class Question:
     @cached_property
     def limits(self) -> Limits:
         """The limits of one unit: those of earlier steps, those typed here, and those that follow from them."""
+        return self._consistent(self._default_limits)
+
+    def limits_of(self, own: Limits) -> Limits:
+        """The limits of one unit for a column that may have some of its own.
+
+        Errors: UnsupportedOperation where columns cannot have their own; InvalidArgument for groups that are not there
+        """
+        if own == Limits():
+            return self.limits
+        if not self.by and own != Limits(own.max_rows):
+            raise InvalidArgument(
+                f"{own.typed}: there are no groups here, so a column has rows in all. Type max_rows=5."
+            )
+        if self.other is not None:
+            raise UnsupportedOperation(f"{own.typed}: with other=, all columns have the limits of group_by(...).")
+        return self._consistent(own.or_else(self._default_limits).and_also(replace(self.table.limits, auto=None)))
+
+    @property
+    def _default_limits(self) -> Limits:
+        """The limits that were typed or chosen; until they are chosen, the strictest."""
         limits = self.table.limits.and_also(self.given).and_also(self.chosen or Limits())
+        if self.auto:
+            return Limits(limits.max_rows or 1, limits.max_groups or 1, limits.max_rows_per_group or 1)
+        return limits
+
+    def _consistent(self, limits: Limits) -> Limits:
+        """Limits, and those that follow from them. Errors: UnsupportedOperation where they cannot be enforced."""
         cells = self.cells
         if self.table.declared is not None:
-            if self.given != Limits():
+            if self.given != Limits() or any(aggregate.limits != Limits() for _, aggregate in self.aggregates):
                 raise UnsupportedOperation(
                     f"{self.verb.replace('{limit}', '...')}: without an identifier column nobody can tell whose rows "
                     f"to limit; dp.Rows({self.table.declared}) is the limit. Protect the table with unit='...' to "
                     "enforce one."
                 )
             limits = Limits(self.table.declared, self.table.declared, self.table.declared)
-        if self.auto:  # until they are chosen, the strictest limits
-            limits = Limits(limits.max_rows or 1, limits.max_groups or 1, limits.max_rows_per_group or 1)
         groups = 1 if not self.by else limits.max_groups if limits.max_groups is not None else limits.max_rows
         if self.in_rounds:
             groups = MOST_KEYS
@@ -216,8 +205,11 @@ class Question:
     @cached_property
     def unit_limits(self) -> UnitLimits:
         """The table, groups and limits that an aggregate resolves its totals with."""
+        return self._under(self.limits)
+
+    def _under(self, limits: Limits) -> UnitLimits:
+        """The table and groups with some limits."""
         _ = self.group_columns
-        limits = self.limits
         return UnitLimits(
             self.table,
             self.by,
@@ -240,12 +232,35 @@ class Question:
                     f"The result would have two columns {name!r}; name one of them otherwise: .agg(total_{name}=...) "
                     f"after group_by, or rename({{{name!r}: '{name}_key'}}) before."
                 )
-        outputs = tuple(aggregate.output(name, self.unit_limits) for name, aggregate in self.aggregates)
+        outputs = tuple(
+            aggregate.output(name, unit_limits).under(own)
+            for (name, aggregate), (own, unit_limits) in zip(self.aggregates, self._limited, strict=True)
+        )
         if self.covers is Covers.NOISE:
             return outputs
         self._check_population()
-        pairs = zip(outputs, self.aggregates, strict=True)
-        return tuple(with_moments(output, self.unit_limits, aggregate.typed) for output, (_, aggregate) in pairs)
+        return tuple(
+            with_moments(output, unit_limits, aggregate.typed).under(own)
+            for output, (_, aggregate), (own, unit_limits) in zip(outputs, self.aggregates, self._limited, strict=True)
+        )
+
+    @cached_property
+    def _limited(self) -> tuple[tuple[Limits | None, UnitLimits], ...]:
+        """For each column its own limits, None where it has those of the question; and what its totals are made with.
+
+        Bound:  a column's totals are computed under its limits alone, as in a question of this column by itself. So
+                neighbouring tables move each total as far as in that question. Totals with other limits are other
+                totals (`Total.key`) with noise of their own, and their prices add up. In groups that are found in the
+                data, the limits of the question decide which groups appear: see `dpframe.engine.compile.compiled`
+        """
+        if self.auto and not self.private_keys and self.aggregates and all(a.limits.typed for _, a in self.aggregates):
+            raise InvalidArgument("limits=dp.Auto(): each column has limits of its own. Leave limits= out.")
+
+        def limited(own: Limits) -> tuple[Limits | None, UnitLimits]:
+            limits, apart = self.limits_of(own), self.auto and own.typed
+            return (None, self.unit_limits) if limits == self.limits and not apart else (limits, self._under(limits))
+
+        return tuple(limited(aggregate.limits) for _, aggregate in self.aggregates)
 
     def _check_population(self) -> None:
         """Errors: UnsupportedOperation where no interval for the population is known, with the line to type."""

@@ -49,6 +49,10 @@ def tuned(
     limits = _choices(grid)
     if question.open_bounds:
         raise UnsupportedOperation("tune: errors depend on the bounds; say bounds=(0, 100) in the question.")
+    if any(aggregate.limits.typed for _, aggregate in question.aggregates):
+        raise UnsupportedOperation(
+            "tune: a column has limits of its own, and the listed ones are tried for all columns. Leave its limits out."
+        )
     free = replace(question, given=Limits(auto=Auto(scaled=False)), chosen=None)
     check_auto(price)
     amount = 9 * price.amount if at is None else read_epsilon(at, "at")

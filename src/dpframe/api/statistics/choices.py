@@ -8,10 +8,12 @@ from fractions import Fraction
 from typing import Any, Unpack
 
 from dpframe.api.arguments import (
+    OwnLimits,
     Pair,
     read_bounds,
     read_limits,
     read_name,
+    read_own,
     read_points,
     read_rank,
     read_share,
@@ -21,7 +23,7 @@ from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, Once
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument
-from dpframe.plan import Aggregate, Auto
+from dpframe.plan import Aggregate, Auto, Limits
 from dpframe.plan.statistics import Cdf, Mode, Quantile, Several
 from dpframe.plan.steps import check_limit
 from dpframe.release import Release
@@ -31,7 +33,14 @@ __all__ = ["FrameChoices", "GroupChoices", "TableChoices", "cdf", "max", "median
 
 
 @statistic("'wage', 0.9, bounds=(0, 100)", elsewhere="percentile")
-def quantile(column: str, q: float | Sequence[float], bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+def quantile(
+    column: str,
+    q: float | Sequence[float],
+    bounds: Pair | None = None,
+    *,
+    share: float = 1,
+    **limits: Unpack[OwnLimits],
+) -> Aggregate:
     """The value that a part q of a column's values does not exceed; or several, for a list of q.
 
     Input:  q in [0, 1], to six decimals, or a list of different ones; bounds (column unit) as in `sum`
@@ -56,19 +65,22 @@ def quantile(column: str, q: float | Sequence[float], bounds: Pair | None = None
     >>> 0 <= query.release(epsilon=0.5).value <= 10
     True
     """
+    own = read_own(limits)
     if not isinstance(q, (list, tuple)):
-        return _quantile(column, read_rank(q), bounds, share, "quantile")
+        return _quantile(column, read_rank(q), bounds, share, "quantile", own)
     ranks = [read_rank(x) for x in q]
     if not ranks or len(set(ranks)) != len(ranks):
         raise InvalidArgument(f"quantile({column!r}): q= is a number, or a list of different numbers, from 0 to 1.")
     beside = tuple(rank for rank in ranks if 0 < rank < 1)
-    one = _quantile(column, ranks[0], bounds, share, "quantile")
+    one = _quantile(column, ranks[0], bounds, share, "quantile", own)
     parts = ((f"{float(rank):g}", replace(one, q=rank, beside=beside)) for rank in ranks)
     return Several(one.share, tuple(parts))
 
 
 @statistic("'wage', points=[10, 20, 50], bounds=(0, 100)", elsewhere="ecdf")
-def cdf(column: str, points: Sequence[Any], bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+def cdf(
+    column: str, points: Sequence[Any], bounds: Pair | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]
+) -> Aggregate:
     """The part of a column's values that are at most each point: its distribution function.
 
     Input:  points: different values between the bounds, of the column's type; bounds (column unit) as in `sum`
@@ -87,12 +99,12 @@ def cdf(column: str, points: Sequence[Any], bounds: Pair | None = None, *, share
     """
     name = read_name(column, "cdf")
     listed, read = read_points(points, f"cdf({name!r})"), read_bounds(bounds, f"cdf({name!r})")
-    weight = read_share(share)
-    return Several(weight, tuple((label, Cdf(weight, name, point, read)) for label, point in listed))
+    weight, own = read_share(share), read_own(limits)
+    return Several(weight, tuple((label, Cdf(weight, name, point, read, limits=own)) for label, point in listed))
 
 
 @statistic("'wage', bounds=(0, 100)")
-def median(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+def median(column: str, bounds: Pair | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
     """The middle value: `quantile` at 1/2.
 
     >>> import polars as pl, dpframe as dp
@@ -102,11 +114,11 @@ def median(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggr
     >>> out.table.columns
     ['wage', 'wage_low', 'wage_high']
     """
-    return _quantile(column, Fraction(1, 2), bounds, share, "median")
+    return _quantile(column, Fraction(1, 2), bounds, share, "median", read_own(limits))
 
 
 @statistic("'wage', bounds=(0, 100)")
-def min(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+def min(column: str, bounds: Pair | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
     """A value that hardly any row is below.
 
     The smallest value is one person's. The release is a value with few rows below it: as many as the noise can hide,
@@ -115,26 +127,26 @@ def min(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggrega
     >>> min("wage").typed
     "min('wage')"
     """
-    return _quantile(column, Fraction(0), bounds, share, "min")
+    return _quantile(column, Fraction(0), bounds, share, "min", read_own(limits))
 
 
 @statistic("'wage', bounds=(0, 100)")
-def max(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+def max(column: str, bounds: Pair | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
     """A value that hardly any row is above; see `min`.
 
     >>> max("wage").typed
     "max('wage')"
     """
-    return _quantile(column, Fraction(1), bounds, share, "max")
+    return _quantile(column, Fraction(1), bounds, share, "max", read_own(limits))
 
 
-def _quantile(column: str, q: Fraction, bounds: Pair | None, share: float, verb: str) -> Quantile:
+def _quantile(column: str, q: Fraction, bounds: Pair | None, share: float, verb: str, limits: Limits) -> Quantile:
     name = read_name(column, verb)
-    return Quantile(read_share(share), name, q, read_bounds(bounds, f"{verb}({name!r})"), verb)
+    return Quantile(read_share(share), name, q, read_bounds(bounds, f"{verb}({name!r})"), verb, limits=limits)
 
 
 @statistic("'city', keys=['Bonn', 'Kiel']")
-def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) -> Aggregate:
+def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
     """The most frequent of the listed values of a column.
 
     Input:  keys: the values to choose from, listed without looking at the data; a column of type Enum or Boolean, and
@@ -149,7 +161,7 @@ def mode(column: str, keys: Iterable[Any] | None = None, *, share: float = 1) ->
     "mode('city')"
     """
     name = read_name(column, "mode")
-    return Mode(read_share(share), name, read_values(keys, f"mode({name!r})"))
+    return Mode(read_share(share), name, read_values(keys, f"mode({name!r})"), limits=read_own(limits))
 
 
 def _top_k(column: str, k: int, keys: Iterable[Any] | None = None) -> Aggregate:

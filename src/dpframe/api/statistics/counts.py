@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from dpframe.api.arguments import read_name, read_share
+from dpframe.api.arguments import OwnLimits, read_name, read_own, read_share
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, Once
 from dpframe.engine import Table_co
@@ -17,10 +17,11 @@ __all__ = ["FrameCounts", "GroupCounts", "TableCounts", "count", "count_units", 
 
 
 @statistic("", elsewhere="size len n_rows")
-def count(column: str | None = None, *, share: float = 1) -> Aggregate:
+def count(column: str | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
     """Number of rows, or of the values of a column that are not missing.
 
-    Input:  column, or None for rows; share, the weight of this aggregate when ε is split
+    Input:  column, or None for rows; share, the weight of this aggregate when ε is split; max_rows, max_groups,
+            max_rows_per_group: limits on one unit for this column alone, in place of those of the question
     Output: integer, signed: noise can take it below zero
     Bound:  see `dpframe.theory.formulas.sensitivity.grouped.row_counts`
     Errors: UnknownColumn, WrongType, UnboundedContribution where it is asked
@@ -32,11 +33,12 @@ def count(column: str | None = None, *, share: float = 1) -> Aggregate:
     >>> query.release(epsilon=0.5).table.columns
     ['rows', 'values']
     """
-    return Count(read_share(share), None if column is None else read_name(column, "count"))
+    name = None if column is None else read_name(column, "count")
+    return Count(read_share(share), name, limits=read_own(limits))
 
 
 @statistic("")
-def count_units(*, share: float = 1) -> Aggregate:
+def count_units(*, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
     """Number of distinct units; with `dp.Rows(k)`, which has no identifiers, the number of rows.
 
     Output: integer, signed
@@ -47,11 +49,11 @@ def count_units(*, share: float = 1) -> Aggregate:
     >>> frame.agg(people=dp.count_units()).sensitivity["people"].l1  # no limit on rows is needed
     1
     """
-    return CountUnits(read_share(share))
+    return CountUnits(read_share(share), limits=read_own(limits))
 
 
 @statistic("'city'", elsewhere="nunique count_distinct approx_n_unique")
-def n_unique(column: str, *, share: float = 1) -> Aggregate:
+def n_unique(column: str, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
     """Number of different values of a column that are not missing.
 
     Output: integer, signed
@@ -63,7 +65,7 @@ def n_unique(column: str, *, share: float = 1) -> Aggregate:
     >>> n_unique("shop").typed
     "n_unique('shop')"
     """
-    return CountDistinct(read_share(share), read_name(column, "n_unique"))
+    return CountDistinct(read_share(share), read_name(column, "n_unique"), limits=read_own(limits))
 
 
 class FrameCounts(AskedFrame[Table_co]):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from dpframe.api.arguments import Pair, read_bounds, read_name, read_share
+from dpframe.api.arguments import OwnLimits, Pair, read_bounds, read_name, read_own, read_share
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame, AskedGroups, AskedTable, Once
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds
-from dpframe.plan import Aggregate, Auto, real
+from dpframe.plan import Aggregate, Auto, Limits, real
 from dpframe.plan.pairs import WeightedMean
 from dpframe.plan.statistics import GeometricMean, Mean, Skew, Sum, Var
 from dpframe.release import Release
@@ -25,11 +25,12 @@ def sum(  # the field's word, used as dp.sum
     unit_bounds: Pair | None = None,
     *,
     share: float = 1,
+    **limits: Unpack[OwnLimits],
 ) -> Aggregate:
     """Sum of a column of numbers or durations; missing values add nothing.
 
     Input:  bounds (column unit): each value is clipped to them, needed unless the column was clipped before;
-            dp.Auto() chooses them inside the release;
+            dp.Auto() chooses them inside the release; max_rows and other limits as in `count`;
             unit_bounds (column unit): instead, each unit's total per group is clipped, and no limit on rows is needed
     Output: column unit; a duration for durations; an integer for a column of integers whose bounds are at most 2^26
             (67,108,864) in size, and at most 2^42 divided by max_rows_per_group (else max_rows, rounded up to a power
@@ -53,7 +54,7 @@ def sum(  # the field's word, used as dp.sum
         raise InvalidBounds(
             f"sum({name!r}): give bounds= for each row or unit_bounds= for each unit's total, not both."
         )
-    return Sum(read_share(share), name, rows, units)
+    return Sum(read_share(share), name, rows, units, limits=read_own(limits))
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="avg average nanmean")
@@ -64,6 +65,7 @@ def mean(
     weights: str | None = None,
     weight_bounds: Pair | None = None,
     share: float = 1,
+    **limits: Unpack[OwnLimits],
 ) -> Aggregate:
     """Mean of a column's values that are not missing, kept inside the bounds; with weights a weighted mean.
 
@@ -91,21 +93,25 @@ def mean(
     """
     name = read_name(column, "mean")
     if weights is not None:
-        return _weighted(name, bounds, read_name(weights, "mean"), weight_bounds, share)
+        return _weighted(name, bounds, read_name(weights, "mean"), weight_bounds, share, read_own(limits))
     if weight_bounds is not None:
         raise InvalidArgument(f"mean({name!r}): weight_bounds= go with a column of weights: weights='quantity'.")
-    return Mean(read_share(share), name, read_bounds(bounds, f"mean({name!r})"))
+    return Mean(read_share(share), name, read_bounds(bounds, f"mean({name!r})"), limits=read_own(limits))
 
 
-def _weighted(name: str, bounds: Pair | None, weights: str, weight_bounds: Pair | None, share: float) -> Aggregate:
+def _weighted(
+    name: str, bounds: Pair | None, weights: str, weight_bounds: Pair | None, share: float, limits: Limits
+) -> Aggregate:
     if name == weights:
         raise InvalidArgument(f"mean({name!r}): the weights are another column.")
     read = read_bounds(bounds, f"mean({name!r})"), read_bounds(weight_bounds, f"mean({name!r}, weights={weights!r})")
-    return WeightedMean(read_share(share), name, weights, *read)
+    return WeightedMean(read_share(share), name, weights, *read, limits=limits)
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="variance")
-def var(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float = 1) -> Aggregate:
+def var(
+    column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float = 1, **limits: Unpack[OwnLimits]
+) -> Aggregate:
     """Variance of a column's values that are not missing.
 
     Input:  bounds (column unit) as in `sum`; ddof: 1 divides by n - 1, as pandas and Polars do, 0 by n
@@ -117,11 +123,13 @@ def var(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float 
     >>> var("wage").typed
     "var('wage')"
     """
-    return _spread(column, bounds, ddof, share, "var")
+    return _spread(column, bounds, ddof, share, "var", read_own(limits))
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="stddev")
-def std(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float = 1) -> Aggregate:
+def std(
+    column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float = 1, **limits: Unpack[OwnLimits]
+) -> Aggregate:
     """Standard deviation of a column's values that are not missing: the root of `var`.
 
     Input:  as in `var`
@@ -132,18 +140,19 @@ def std(column: str, bounds: Pair | None = None, *, ddof: int = 1, share: float 
     >>> std("wage", ddof=0).typed
     "std('wage', ddof=0)"
     """
-    return _spread(column, bounds, ddof, share, "std")
+    return _spread(column, bounds, ddof, share, "std", read_own(limits))
 
 
-def _spread(column: str, bounds: Pair | None, ddof: int, share: float, verb: str) -> Aggregate:
+def _spread(column: str, bounds: Pair | None, ddof: int, share: float, verb: str, limits: Limits) -> Aggregate:
     name, less = read_name(column, verb), real(ddof)
     if not isinstance(less, int) or less not in (0, 1):
         raise InvalidArgument(f"{verb}({name!r}): ddof= is 0 or 1.")
-    return Var(read_share(share), name, read_bounds(bounds, f"{verb}({name!r})"), less, verb == "std")
+    read = read_bounds(bounds, f"{verb}({name!r})")
+    return Var(read_share(share), name, read, less, verb == "std", limits=limits)
 
 
 @statistic("'wage', bounds=(0, 100)", elsewhere="skewness")
-def skew(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+def skew(column: str, bounds: Pair | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
     """Skewness of a column's values that are not missing: the mean of ((value - mean) / deviation)³.
 
     Input:  bounds (column unit) as in `sum`; `dp.Auto()` cannot choose them, since it would cut off the tails
@@ -161,11 +170,13 @@ def skew(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggreg
     "skew('wage', bounds=(0, 100))"
     """
     name = read_name(column, "skew")
-    return Skew(read_share(share), name, read_bounds(bounds, f"skew({name!r})"))
+    return Skew(read_share(share), name, read_bounds(bounds, f"skew({name!r})"), limits=read_own(limits))
 
 
 @statistic("'wage', bounds=(1, 100)", elsewhere="gmean geomean")
-def geometric_mean(column: str, bounds: Pair | None = None, *, share: float = 1) -> Aggregate:
+def geometric_mean(
+    column: str, bounds: Pair | None = None, *, share: float = 1, **limits: Unpack[OwnLimits]
+) -> Aggregate:
     """Geometric mean of a column's values that are not missing: e to the mean of their logarithms.
 
     Input:  bounds (column unit) as in `sum`, both above 0 and at most 2^64 times apart; a value at or below the lower
@@ -182,7 +193,8 @@ def geometric_mean(column: str, bounds: Pair | None = None, *, share: float = 1)
     "geometric_mean('wage', bounds=(1, 100))"
     """
     name = read_name(column, "geometric_mean")
-    return GeometricMean(read_share(share), name, read_bounds(bounds, f"geometric_mean({name!r})"))
+    read = read_bounds(bounds, f"geometric_mean({name!r})")
+    return GeometricMean(read_share(share), name, read, limits=read_own(limits))
 
 
 class FrameMoments(AskedFrame[Table_co]):

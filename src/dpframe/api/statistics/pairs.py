@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
-from dpframe.api.arguments import read_bounds, read_mapping, read_name, read_share
+from dpframe.api.arguments import OwnLimits, read_bounds, read_mapping, read_name, read_own, read_share
 from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedGroups
 from dpframe.engine import Table_co
@@ -21,7 +21,7 @@ PairBounds = Mapping[str, Any] | None
 
 
 @statistic("dp.sum('wage', bounds=(0, 100)), dp.sum('hours', bounds=(0, 60))")
-def ratio(top: Aggregate, bottom: Aggregate, *, share: float = 1) -> Aggregate:
+def ratio(top: Aggregate, bottom: Aggregate, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
     """Ratio of two sums, such as revenue for each visit.
 
     Input:  top, bottom: `dp.sum(...)` with its bounds; the values below are 0 or more. Missing values add nothing to
@@ -41,11 +41,18 @@ def ratio(top: Aggregate, bottom: Aggregate, *, share: float = 1) -> Aggregate:
         raise InvalidArgument(
             "ratio: give two sums: dp.ratio(dp.sum('wage', bounds=(0, 100)), dp.sum('hours', bounds=(0, 60)))."
         )
-    return Ratio(read_share(share), top, bottom)
+    if top.limits != bottom.limits or top.limits.typed:
+        raise InvalidArgument(
+            "ratio: both sums are measured under the same limits. Type them once: dp.ratio(dp.sum('wage', bounds=(0, "
+            "100)), dp.sum('hours', bounds=(0, 60)), max_rows=5)."
+        )
+    return Ratio(read_share(share), top, bottom, limits=read_own(limits))
 
 
 @statistic("'wage', 'hours', bounds={'wage': (0, 100), 'hours': (0, 60)}", elsewhere="covariance")
-def cov(x: str, y: str, bounds: PairBounds = None, *, ddof: int = 1, share: float = 1) -> Aggregate:
+def cov(
+    x: str, y: str, bounds: PairBounds = None, *, ddof: int = 1, share: float = 1, **limits: Unpack[OwnLimits]
+) -> Aggregate:
     """Covariance of two columns, over the rows in which both have a value.
 
     Input:  bounds: a dict from each column to its pair (column unit), as in `sum`; a column that was clipped before may
@@ -65,11 +72,11 @@ def cov(x: str, y: str, bounds: PairBounds = None, *, ddof: int = 1, share: floa
     if isinstance(ddof, bool) or not isinstance(ddof, int) or ddof not in (0, 1):
         raise InvalidArgument("cov: ddof= is 0 or 1.")
     first, second, of_first, of_second = read_pair_bounds(x, y, bounds, "cov")
-    return Cov(read_share(share), first, second, of_first, of_second, ddof)
+    return Cov(read_share(share), first, second, of_first, of_second, ddof, limits=read_own(limits))
 
 
 @statistic("'wage', 'hours', bounds={'wage': (0, 100), 'hours': (0, 60)}", elsewhere="correlation pearson_corr")
-def corr(x: str, y: str, bounds: PairBounds = None, *, share: float = 1) -> Aggregate:
+def corr(x: str, y: str, bounds: PairBounds = None, *, share: float = 1, **limits: Unpack[OwnLimits]) -> Aggregate:
     """Pearson's correlation of two columns, over the rows in which both have a value.
 
     Input:  bounds as in `cov`
@@ -82,7 +89,7 @@ def corr(x: str, y: str, bounds: PairBounds = None, *, share: float = 1) -> Aggr
     >>> corr("wage", "hours").typed
     "corr('wage', 'hours')"
     """
-    return Corr(read_share(share), *read_pair_bounds(x, y, bounds, "corr"))
+    return Corr(read_share(share), *read_pair_bounds(x, y, bounds, "corr"), limits=read_own(limits))
 
 
 def read_pair_bounds(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 
 from narwhals.dtypes import DType
 
 from dpframe.errors import UnsupportedOperation
-from dpframe.plan.columns import Auto, Bounds, Column
+from dpframe.plan.columns import Auto, Bounds, Column, Limits
 from dpframe.plan.totals import Total
 from dpframe.plan.types import TIMES, kind
 from dpframe.plan.unit_limits import UnitLimits
@@ -65,6 +65,14 @@ class ReleasedColumn:
     rank: Fraction | None = None
     point: float | None = None
 
+    def under(self, limits: Limits | None) -> ReleasedColumn:
+        """The column with totals under limits of its own; None for the limits of the question."""
+
+        def limited(totals: tuple[tuple[str, Total], ...]) -> tuple[tuple[str, Total], ...]:
+            return tuple((name, replace(total, limits=limits)) for name, total in totals)
+
+        return self if limits is None else replace(self, totals=limited(self.totals), moments=limited(self.moments))
+
     @property
     def derived(self) -> bool:
         """Whether it follows from several totals. The first is a centred sum, the last a count."""
@@ -85,14 +93,23 @@ def typed_bounds(bounds: Bounds | Auto | None) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Aggregate:
-    """A statistic to ask of each group. `share` is its weight when the price is split."""
+    """A statistic to ask of each group. `share` is its weight when the price is split.
+
+    `limits` are limits on one unit for this column alone. Those that were not typed here are those of the question.
+    """
 
     share: Fraction = Fraction(1)
+    limits: Limits = field(default=Limits(), kw_only=True)
 
     @property
     def typed(self) -> str:
-        """As the user typed it."""
+        """As the user typed it, without share and limits."""
         raise NotImplementedError
+
+    @property
+    def limited(self) -> str:
+        """As the user typed it, with limits of its own."""
+        return f"{self.typed[:-1]}, {self.limits.typed})".replace("(, ", "(") if self.limits.typed else self.typed
 
     @property
     def words(self) -> str:
@@ -109,8 +126,8 @@ class Aggregate:
 
     def __repr__(self) -> str:
         if self.share == 1:
-            return f"dp.{self.typed}"
-        return f"dp.{self.typed[:-1]}, share={float(self.share):g})".replace("(, ", "(")
+            return f"dp.{self.limited}"
+        return f"dp.{self.limited[:-1]}, share={float(self.share):g})".replace("(, ", "(")
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,6 +139,10 @@ class Several(Aggregate):
     @property
     def typed(self) -> str:
         return ", ".join(part.typed for _, part in self.parts)
+
+    @property
+    def limited(self) -> str:
+        return ", ".join(part.limited for _, part in self.parts)
 
     @property
     def words(self) -> str:

@@ -75,6 +75,8 @@ def feature(name: str, aggregate: Aggregate, table: Table) -> Feature:
     unit_bounds. Errors: InvalidArgument, UnknownColumn, WrongType, UnsupportedOperation
     """
     call = f"per_unit({name}={aggregate.typed})"
+    if aggregate.limits.typed:
+        raise InvalidArgument(f"{call}: {aggregate.limits.typed} limits a unit in a question; leave it out here.")
     if aggregate.share != 1:
         raise InvalidArgument(f"{call}: share= splits a price, and nothing is paid here; leave it out.")
     match aggregate:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Literal
 
-from dpframe.plan.columns import Bounds, Column
+from dpframe.plan.columns import Bounds, Column, Limits
 from dpframe.plan.grid import Candidates, Moment, ValueGrid
 from dpframe.plan.types import Scalar
 from dpframe.theory.formulas.sensitivity import Sensitivity
@@ -72,7 +72,8 @@ class Total:
     `sensitivity` is in units of that integer; `unit` is what one of it is worth (column unit; its square for "square",
     which adds (value - about)² instead of the value; its cube for "cube"; 1 for "log",
     which adds the natural logarithm; for "product" that of its `factors`, multiplied). Only rows in which the `present`
-    columns have values are added up. "distinct" is the number of different values; "ranks" chooses the
+    columns have values are added up. `limits` are those of one unit, where its column has limits of its own; else they
+    are those of the question. "distinct" is the number of different values; "ranks" chooses the
     candidate that has a `rank` part of the rows below it, and its sensitivity is that of the rows per group; with `ci`
     also how far from it the quantile may be, at that confidence. "tree" is the number of rows in each block of a tree
     over the candidates; its sensitivity is that of one level. "modes" chooses the most frequent of the listed `values`,
@@ -97,6 +98,7 @@ class Total:
     moment: Moment | None = None  # how products of partials are made, for a second moment
     factors: tuple[Factor, ...] = ()  # what a product is of
     present: tuple[Column, ...] = ()  # other columns whose value must not be missing in a row that is added up
+    limits: Limits | None = None  # its own limits on one unit; None for those of the question
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -190,6 +192,7 @@ class Total:
             self.moment,
             others,
             frozenset(c.id for c in self.present),
+            self.limits,
         )
         return (self.kind, column, self.grid, self.about, self.choice, part)
 

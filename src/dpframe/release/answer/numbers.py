@@ -62,10 +62,10 @@ class Numbers:
     covers: Covers = Covers.NOISE
     unit_limits: Limits = field(default_factory=Limits)
 
-    @property
-    def apart(self) -> bool:
-        """Whether each unit is in at most one group."""
-        return 1 in (self.unit_limits.max_groups, self.unit_limits.max_rows)
+    def apart(self, output: ReleasedColumn) -> bool:
+        """Whether each unit is in at most one group, as far as a released column reads it."""
+        limits = output.totals[0][1].limits or self.unit_limits
+        return 1 in (limits.max_groups, limits.max_rows)
 
     def factor_of(self, output: ReleasedColumn) -> float:
         """The factor by which the numbers of a column have been multiplied."""

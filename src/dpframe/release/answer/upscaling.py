@@ -99,12 +99,9 @@ def _scalable(question: Question) -> bool:
 
 
 def is_scaled(output: ReleasedColumn) -> bool:
-    """Whether a column can be scaled: counts of rows or values, and sums of rows."""
-    return estimator_of(output).adds_up and output.totals[0][1].kind in (
-        TotalKind.ROWS,
-        TotalKind.VALUES,
-        TotalKind.SUM,
-    )
+    """Whether a column can be scaled: counts of rows or values, and sums of rows, without limits of their own."""
+    total, kinds = output.totals[0][1], (TotalKind.ROWS, TotalKind.VALUES, TotalKind.SUM)
+    return estimator_of(output).adds_up and total.kind in kinds and total.limits is None
 
 
 def rounding_of(output: ReleasedColumn) -> float:
@@ -141,6 +138,6 @@ def _product(output: ReleasedColumn, column: pl.Series, factor: float) -> pl.Ser
 
 
 def _counting(question: Question) -> tuple[ReleasedColumn, str, Total] | None:
-    """The count of rows in each group: a released column, or one of the totals of a column."""
+    """The count of rows in each group under the chosen limits: a released column, or one of the totals of a column."""
     totals = ((output, name, total) for output in question.outputs for name, total in output.totals)
-    return next((one for one in totals if one[2].kind == TotalKind.ROWS), None)
+    return next((one for one in totals if one[2].kind == TotalKind.ROWS and one[2].limits is None), None)

@@ -104,6 +104,7 @@ class _Offer:
 
     question: Question
     noise: list[tuple[NoiseKind, NoisePlan, dict[Key, float]]]
+    own: Mapping[Key, Limits]  # the limits of a total's column alone
 
 
 class Expected:
@@ -119,6 +120,7 @@ class Expected:
         self.question, self.unit_sizes = question, unit_sizes
         self._typed_limits = replace(question.table.limits.and_also(question.given), auto=None)
         self._plans, self._offers = plans, dict[tuple[int, bool], _Offer]()
+        self._under: dict[Limits, _RowsUnderLimits] = {}
         self._bounds: dict[tuple[int, int, int, bool], Sensitivity] = {}
 
     # Noise
@@ -130,11 +132,13 @@ class Expected:
         if (at, single) not in self._offers:
             trial = (Limits(at, at, 1) if single else Limits(2 * at, at, 2)).and_also(self._typed_limits)
             question = self.question.with_limits(trial)
+            pairs = zip(question.aggregates, question.outputs, strict=True)
+            own = {total.key: one.limits for (_, one), output in pairs for _, total in output.totals}
             noise = [
-                (kind, plan, {n.allotment.total.key: self._factor(n, trial) for n in plan.noises})
+                (kind, plan, {n.allotment.total.key: self._factor(n, trial, own) for n in plan.noises})
                 for kind, plan in self._plans(question).items()
             ]
-            self._offers[at, single] = _Offer(question, noise)
+            self._offers[at, single] = _Offer(question, noise, own)
         return self._offers[at, single]
 
     @cached_property
@@ -142,13 +146,15 @@ class Expected:
         """Whether a total is a choice. Its mechanism depends on the number of groups."""
         return any(allotment.total.chosen for allotment in self.question.allotments)
 
-    def _factor(self, noise: Noise, limits: Limits) -> float:
+    def _factor(self, noise: Noise, limits: Limits, own: Mapping[Key, Limits]) -> float:
         """Standard deviation of a total's noise, relative to its sensitivity."""
-        total, size = noise.allotment.total, self._size(noise, limits)
+        total, size = noise.allotment.total, self._size(noise, limits, own)
         deviation = noise.deviation / float(total.unit)
         return deviation / (float(total.grid.magnitude or 1) * 2**total.fraction * size) if size else 0.0
 
-    def _size(self, noise: Noise, limits: Limits) -> float:
+    def _size(self, noise: Noise, limits: Limits, own: Mapping[Key, Limits]) -> float:
+        """The sensitivity of a total under limits; a total of a column with limits of its own is under these."""
+        limits = own.get(noise.allotment.total.key, Limits()).or_else(limits)
         bound = self._bound(limits, noise.allotment.total.of_units)
         return float(bound.l2 if noise.mechanism.by_l2 else bound.l1)
 
@@ -206,6 +212,12 @@ class Expected:
             even,
         )
 
+    def _kept_by(self, limits: Limits) -> _RowsUnderLimits:
+        """What `kept` gives, computed once for the limits of a column."""
+        if limits not in self._under:
+            self._under[limits] = self.kept(limits)
+        return self._under[limits]
+
     def left(self, limits: Limits, under_limits: _RowsUnderLimits) -> RemainingRows | None:
         """The rows that limits keep and all rows, if numbers are corrected for removed rows."""
         if not is_scaled_by(self.question, limits):
@@ -216,13 +228,18 @@ class Expected:
 
     def best(self, limits: Limits) -> tuple[float, NoiseKind, dict[str, float]]:
         """The kind of noise with the least geometric mean of columns' errors: that mean, the kind, and the errors."""
-        under_limits, offer, results = self.kept(limits), self._offer(limits), []
+        under_limits, offer, results = self._kept_by(limits), self._offer(limits), []
         remaining = self.left(limits, under_limits)
         factor, odds = 1.0 if remaining is None else remaining.before, self.unit_sizes.rows.odds
+        kept = {name: self._kept_by(one.limits.or_else(limits)) for name, one in self.question.aggregates}
         for kind, plan, factors in offer.noise:
-            noise = {n.allotment.total.key: factors[n.allotment.total.key] * self._size(n, limits) for n in plan.noises}
+            noise = {
+                key: factors[key] * self._size(n, limits, offer.own)
+                for n in plan.noises
+                for key in (n.allotment.total.key,)
+            }
             suppression = self._suppression(plan, under_limits)
-            cases = {o.name: self._error(o, noise, under_limits, suppression, factor) for o in offer.question.outputs}
+            cases = {o.name: self._error(o, noise, kept[o.name], suppression, factor) for o in offer.question.outputs}
             errors = {name: _geometric_mean(error, odds) for name, error in cases.items()}
             columns = np.array([*errors.values()]) + 1e-12  # one that is exact leaves the others to decide
             results.append((_geometric_mean(columns, np.full(len(columns), 1 / len(columns))), kind, errors))

@@ -119,7 +119,7 @@ class Compares:
                 "crosstab with margins=True or False, and with typed limits."
             )
         limits = numbers.unit_limits
-        if not numbers.apart or 1 not in (limits.max_rows_per_group, limits.max_rows):
+        if not numbers.apart(numbers.outputs[0]) or 1 not in (limits.max_rows_per_group, limits.max_rows):
             raise UnsupportedOperation(
                 "independence(): one person may be in several cells, which then depend on each other. Count each "
                 "person in one cell: crosstab(..., max_groups=1, max_rows_per_group=1)."
@@ -146,7 +146,7 @@ class Compares:
     def _between(self, output: ReleasedColumn, first: Sequence[int], second: Sequence[int]) -> Differences:
         """The differences of the numbers as they were drawn, whatever post-processing made of them."""
         drawn = replace(self._numbers, long=self._numbers.drawn, before=None, lifted=False, below=None)
-        return Differences(drawn, output, first, second, self._numbers.apart)
+        return Differences(drawn, output, first, second, self._numbers.apart(output))
 
     def _comparable(self, column: str | None, verb: str) -> ReleasedColumn:
         numbers = self._numbers
