@@ -630,12 +630,16 @@ def test_a_probe_that_fails_says_so(monkeypatch):
 
 def test_a_session_that_finds_other_functions_first_is_refused(made, backend):
     """If public comes before pg_catalog, a user's function is called in place of PostgreSQL's."""
-    table = made("u int, x float8", "(1, 5)")
+    table, budget = made("u int, x float8", "(1, 5)"), dp.Budget(epsilon=1)
+    protected_before = dp.protect(table, unit="u", budget=budget)
     with backend.con.cursor() as cursor:
         cursor.execute("SET search_path TO public, pg_catalog")
     try:
         with pytest.raises(UnsupportedOperation, match="SET search_path"):
             dp.protect(table, unit="u")
+        with pytest.raises(UnsupportedOperation, match="SET search_path"):
+            protected_before.sum("x", (0, 3), max_rows=1).release(epsilon=0.5)
+        assert budget.remaining.epsilon == 1
     finally:
         with backend.con.cursor() as cursor:
             cursor.execute("RESET search_path")

@@ -73,6 +73,11 @@ class _PostgresDialect(Dialect):
             return written(value, sql.MICROSECONDS, "int64")
         return _as_said(value) if family in (Kind.INTEGER, Kind.FLOAT) else value
 
+    def planned(self, rows: Any) -> pl.DataFrame:
+        """The table of a query with LIMIT 0, in a session that still finds PostgreSQL's functions first."""
+        server.check_path(server.database_of(rows))
+        return super().planned(rows)
+
     def bytewise(self, rows: Any) -> bool:
         """Texts are held as texts: each has the collation "C", which compares bytes."""
         return False
