@@ -233,6 +233,14 @@ def test_one_decimal_is_one_unit_however_it_is_written(made):
     assert answered(dp.protect(table, unit="u").count_units()) == [[2]]
 
 
+def test_nan_of_a_decimal_names_nobody(made):
+    """As NaN of a float does: its rows are nobody's."""
+    table = made("u numeric, x int", "('NaN', 1), ('NaN', 2), (1, 3), (NULL, 4)")
+    frame = dp.protect(table, unit="u")
+    assert answered(frame.count_units()) == [[1]]
+    assert answered(frame.count(max_rows=2)) == [[1]]
+
+
 @pytest.mark.parametrize("dtype", ["numeric(39, 0)", "numeric(50, 5)", "numeric(1000, 400)"])
 def test_a_decimal_of_more_than_38_digits_is_read_as_any_other(made, dtype):
     """narwhals has no such type, and failed with a ValueError at protect."""

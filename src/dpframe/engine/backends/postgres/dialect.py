@@ -66,7 +66,7 @@ class _PostgresDialect(Dialect):
         if family == Kind.STRING:
             return written(value, sql.TEXT, "string")
         if family == Kind.DECIMAL:  # 1.0 and 1.00 are equal, so they must have one text if the column identifies a unit
-            return written(value, "TRIM_SCALE(CAST(a AS NUMERIC))", "decimal")
+            return written(value, "NULLIF(TRIM_SCALE(CAST(a AS NUMERIC)), 'NaN')", "decimal")
         if family == Kind.DATE:
             return written(value, sql.DAYS, "int64")
         if family == Kind.DATETIME and getattr(dtype, "time_zone", None) is None:
