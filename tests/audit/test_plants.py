@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import pickle
+import tempfile
 import threading
 import traceback
 import warnings
@@ -32,6 +34,7 @@ from dpframe.budget.ledger import store
 from dpframe.engine import compile as compiler
 from dpframe.engine import histograms as profile
 from dpframe.engine.backends import duckdb as on_duckdb
+from dpframe.engine.backends import ibis as on_ibis
 from dpframe.engine.backends import ibis_duckdb, lowest
 from dpframe.engine.backends import polars as on_polars
 from dpframe.engine.intake import arrow, buffers, cells
@@ -607,6 +610,22 @@ def tracebacks_hold_rows(place=pl.LazyFrame, name="collect"):
     finally:
         setattr(place, name, real)
     return True
+
+
+def nan_of_a_file_is_a_number():
+    """Whether DuckDB, or Ibis on it, counts NaN of a file whose statistics speak of numbers alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/t.parquet"
+        pl.DataFrame({"x": [1.0, math.nan, 2.0]}).write_parquet(path)
+        tables = (duckdb.read_parquet(path), ibis.duckdb.connect().read_parquet(path))
+        return any(exact(dp.protect(table, unit=dp.Rows(1)).count("x")) != [[2]] for table in tables)
+
+
+def largest_keys_of_8_bits_fail():
+    connection = ibis.duckdb.connect()
+    connection.raw_sql("CREATE TABLE t AS SELECT 255::UTINYINT AS x")
+    frame = dp.protect(connection.table("t"), unit=dp.Rows(1))
+    return raises(Exception, lambda: exact(frame.histogram("x", keys=[0, 255, None])))
 
 
 def spellings_are_one_text():
@@ -1253,6 +1272,27 @@ PLANTS = [
         "if wrong:",
         "if False:",
         macros_move_a_sum_too_far,
+    ),
+    Plant(
+        "what a file says of its floats is true of NaN",
+        on_duckdb._held,
+        "if kind(dtype) == Kind.FLOAT:",
+        "if False:",
+        nan_of_a_file_is_a_number,
+    ),
+    Plant(
+        "what a file says of its floats is true of NaN, for Ibis",
+        ibis_duckdb._number,
+        "return ibis.cases(((bits & ibis.literal(MAGNITUDE)) <= ibis.literal(INFINITE), value))",
+        "return value",
+        nan_of_a_file_is_a_number,
+    ),
+    Plant(
+        "Ibis knows the type of a number of 8 bits",
+        on_ibis._held,
+        "if family == Kind.INTEGER and not (value.type().is_int64() or value.type().is_uint64()):",
+        "if False:",
+        largest_keys_of_8_bits_fail,
     ),
     Plant(
         "there is nothing beneath a null",

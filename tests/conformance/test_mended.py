@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 
+import duckdb as duck
+import ibis
 import narwhals as nw
 import polars as pl
 import pytest
@@ -12,7 +15,9 @@ from engines import ENGINES, READERS
 from reference import NANO
 
 import dpframe as dp
-from dpframe.errors import WrongType
+from dpframe import engine as asked
+from dpframe.engine.backends import duckdb as on_duckdb
+from dpframe.errors import UnsupportedOperation, WrongType
 
 
 @pytest.mark.parametrize(
@@ -60,3 +65,41 @@ def test_rows_are_not_dropped_by_some_of_the_columns_without_a_word():
     with pytest.raises(WrongType, match=r"drop_nulls\('r', 'x'\)"):
         frame.drop_nulls()
     assert frame.drop_nulls("x").columns == ["r", "w", "x"]
+
+
+@pytest.mark.parametrize("cells", [(1.0, math.nan, 2.0), (1.0, math.nan, 1.0)], ids=["between", "one number"])
+@pytest.mark.parametrize("read", [duck.read_parquet, lambda path: ibis.duckdb.connect().read_parquet(path)])
+def test_nan_of_a_file_is_missing_whatever_the_file_says_of_its_floats(read, cells, tmp_path):
+    """DuckDB took the floats of a file to be from 1 to 2, so it replaced `isnan(x)` by false, and 5 was added."""
+    path = str(tmp_path / "t.parquet")
+    pl.DataFrame({"x": cells}).write_parquet(path)
+    frame = dp.protect(read(path), unit=dp.Rows(1), budget=dp.Budget(epsilon=1000))
+    released = frame.agg(n=dp.count("x"), total=dp.sum("x", bounds=(0, 5))).release(epsilon=900).to_polars()
+    assert released["n"].item() == 2
+    assert released["total"].item() == pytest.approx(cells[0] + cells[2], abs=0.5)
+    for kept, condition in ((0, dp.col("x") > 5), (1, dp.col("x").is_null()), (2, dp.col("x") <= 2)):
+        assert asked.totals(frame.filter(condition).count()._question, 1).values[0].tolist() == [kept]
+
+
+@pytest.mark.parametrize("bits", ["isnan({0})::BIGINT", "CAST({0} AS BIGINT)"])
+def test_a_duckdb_that_guesses_nan_from_statistics_is_refused(bits, monkeypatch):
+    """As a later version could guess what `_BITS` is."""
+    monkeypatch.setattr(on_duckdb, "_BITS", bits)
+    on_duckdb._statistics_pass.cache_clear()
+    try:
+        if not on_duckdb._statistics_pass():
+            pytest.skip("this version of DuckDB guesses less")
+        with pytest.raises(UnsupportedOperation, match=r"dp\.protect\(table\.pl\(\)"):
+            dp.protect(duck.sql("SELECT 1.0::DOUBLE AS x"), unit=dp.Rows(1))
+        dp.protect(duck.sql("SELECT 1 AS x"), unit=dp.Rows(1))
+    finally:
+        on_duckdb._statistics_pass.cache_clear()
+
+
+def test_null_and_the_largest_number_of_8_bits_are_listed_for_ibis():
+    """Ibis read the key of 8 bits without a sign as one of 8 bits with a sign, and failed on 255 after the charge."""
+    connection = ibis.duckdb.connect()
+    connection.raw_sql("CREATE TABLE t AS SELECT unnest([0, 255, NULL])::UTINYINT AS x")
+    frame = dp.protect(connection.table("t"), unit=dp.Rows(1), budget=dp.Budget(epsilon=1000))
+    released = frame.histogram("x", keys=[0, 255, None]).release(epsilon=500)
+    assert released.to_polars()["count"].to_list() == [1, 1, 1]

@@ -233,6 +233,14 @@ def test_one_decimal_is_one_unit_however_it_is_written(made):
     assert answered(dp.protect(table, unit="u").count_units()) == [[2]]
 
 
+def test_nan_of_a_decimal_names_nobody(made):
+    """As NaN of a float does: its rows are nobody's."""
+    table = made("u numeric, x int", "('NaN', 1), ('NaN', 2), (1, 3), (NULL, 4)")
+    frame = dp.protect(table, unit="u")
+    assert answered(frame.count_units()) == [[1]]
+    assert answered(frame.count(max_rows=2)) == [[1]]
+
+
 @pytest.mark.parametrize("dtype", ["numeric(39, 0)", "numeric(50, 5)", "numeric(1000, 400)"])
 def test_a_decimal_of_more_than_38_digits_is_read_as_any_other(made, dtype):
     """narwhals has no such type, and failed with a ValueError at protect."""
@@ -630,12 +638,16 @@ def test_a_probe_that_fails_says_so(monkeypatch):
 
 def test_a_session_that_finds_other_functions_first_is_refused(made, backend):
     """If public comes before pg_catalog, a user's function is called in place of PostgreSQL's."""
-    table = made("u int, x float8", "(1, 5)")
+    table, budget = made("u int, x float8", "(1, 5)"), dp.Budget(epsilon=1)
+    protected_before = dp.protect(table, unit="u", budget=budget)
     with backend.con.cursor() as cursor:
         cursor.execute("SET search_path TO public, pg_catalog")
     try:
         with pytest.raises(UnsupportedOperation, match="SET search_path"):
             dp.protect(table, unit="u")
+        with pytest.raises(UnsupportedOperation, match="SET search_path"):
+            protected_before.sum("x", (0, 3), max_rows=1).release(epsilon=0.5)
+        assert budget.remaining.epsilon == 1
     finally:
         with backend.con.cursor() as cursor:
             cursor.execute("RESET search_path")

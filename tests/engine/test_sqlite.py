@@ -245,6 +245,16 @@ def test_an_aggregate_that_replaces_one_of_sqlites_is_refused(connection, table)
         dp.protect(rows, unit="u")
 
 
+def test_a_function_that_is_replaced_after_protect_is_refused_before_the_charge(connection, table):
+    """With another `max`, no sum is clipped."""
+    rows, budget = table("u INTEGER, x INTEGER", "1, 2"), dp.Budget(epsilon=1)
+    query = dp.protect(rows, unit="u", budget=budget).sum("x", (0, 3), max_rows=1)
+    connection.create_function("max", 2, lambda x, y: 10**9)
+    with pytest.raises(UnsupportedOperation, match=r"replaces SQLite's max\(\)"):
+        query.release(epsilon=0.5)
+    assert budget.remaining.epsilon == 1
+
+
 def test_a_database_in_utf_16_is_refused():
     backend = ibis.sqlite.connect()
     backend.con.execute("PRAGMA encoding = 'UTF-16'")

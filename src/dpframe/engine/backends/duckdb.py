@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -28,7 +29,7 @@ from dpframe.engine.tables import Data
 from dpframe.errors import UnsupportedOperation
 from dpframe.plan import Kind, kind
 
-__all__ = ["BACKEND", "check_macros"]
+__all__ = ["BACKEND", "INFINITE", "MAGNITUDE", "check_macros", "check_statistics"]
 
 _DAY = "DATE '1970-01-01'"
 _PARTS = {
@@ -64,6 +65,7 @@ class _DuckDB(SqlBackend):
             return None
         _check_macros(table)
         types = dict(nw.from_native(table).collect_schema())
+        check_statistics(types.values())
         texts = {name for name, dtype in zip(table.columns, table.types, strict=True) if str(dtype) == "UUID"}
         types |= dict.fromkeys(texts, nw.String())
         names = our_names(types)
@@ -212,6 +214,44 @@ JOIN duckdb_functions() AS f ON lower(f.function_name) = lower(m.function_name)
 WHERE NOT m.internal AND f.internal AND f.database_name = 'system'"""
 
 
+# NaN is a float whose bits, without the sign, are a larger number than those of infinity.
+MAGNITUDE, INFINITE = 2**63 - 1, 0x7FF0000000000000
+_BITS = "CAST(CAST(CAST({0} AS DOUBLE) AS BIT) AS BIGINT)"
+
+
+def check_statistics(types: Iterable[DType]) -> None:
+    """Refuse a version of DuckDB that guesses from statistics whether a float is NaN, for a table with floats.
+
+    DuckDB takes the smallest and the largest float of a Parquet file from the file's statistics, which leave out NaN.
+    It replaces `isnan(x)` by false where the largest float is a number, and `x > 5` where the largest float is 2. So
+    rows with NaN would count as values, or not, according to the floats of other people. `_held` reads the bits of each
+    float instead: DuckDB has no statistics of bits that were read as a whole number. This check asks DuckDB for the
+    statistics of that number in three tables of its own, whose statistics of floats differ.
+
+    Errors: UnsupportedOperation
+    """
+    if any(kind(dtype) == Kind.FLOAT for dtype in types) and _statistics_pass():
+        raise UnsupportedOperation(
+            "This version of DuckDB guesses from statistics whether a number is NaN, so NaN could count as a value: "
+            "install another version, or protect a Polars table: dp.protect(table.pl(), ...)."
+        )
+
+
+@cache
+def _statistics_pass() -> bool:
+    """Whether the statistics of floats say something about their bits."""
+    with duckdb.connect() as own:
+        for name, floats in (("a", "1, 1"), ("b", "2, 3"), ("c", "4, 'NaN'::DOUBLE")):
+            own.execute(f"CREATE TABLE {name} AS SELECT unnest([{floats}]::DOUBLE[]) AS x")
+        tests = f"stats({_BITS.format('x')}), stats({_is_number('x')})"
+        told = {str(own.execute(f"SELECT {tests} FROM {name} LIMIT 1").fetchall()) for name in "abc"}
+    return len(told) > 1
+
+
+def _is_number(value: str) -> str:
+    return f"({_BITS.format(value)} & {MAGNITUDE}) <= {INFINITE}"
+
+
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
@@ -225,12 +265,16 @@ def _text(value: str) -> str:
 def _held(name: str, dtype: DType) -> str:
     """SQL for a column of the user's in the form in which dpframe holds it: a time as its ticks, a text as its bytes.
 
+    NaN becomes null here and not only later: see `check_statistics`.
+
     A text that is not valid UTF-8 becomes null. Arrow tables can contain such texts. DuckDB's functions would fail on
     them, and then the whole database fails.
     """
     value = _quoted(name)
     if BACKEND.reason_against(dtype):  # a question can only use whether this column is null
         return value
+    if kind(dtype) == Kind.FLOAT:
+        return f"CASE WHEN {_is_number(value)} THEN {value} END"
     if kind(dtype) == Kind.DATE:
         return f"CASE WHEN isfinite({value}) THEN CAST({value} - {_DAY} AS BIGINT) END"
     if kind(dtype) == Kind.DATETIME:

@@ -312,8 +312,14 @@ def _is_there(value: Any) -> Any:
 
 
 def _held(value: Any, dtype: DType) -> Any:
-    """See `Dialect.held`."""
+    """See `Dialect.held`.
+
+    A whole number has 64 bits: Ibis states 8 bits with a sign for the result of `coalesce` of an unsigned number of 8
+    bits and 0, and could not read 255 from it.
+    """
     family = kind(dtype)
+    if family == Kind.INTEGER and not (value.type().is_int64() or value.type().is_uint64()):
+        return value.cast("int64")
     if family == Kind.DATE:
         inside = value.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31))
         return ibis.cases((inside, value.delta(ibis.date(1970, 1, 1), unit="day")))

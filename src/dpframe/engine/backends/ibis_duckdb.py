@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import ibis
+import ibis.expr.datatypes as datatypes
 import ibis.expr.operations as ops
 import polars as pl
+import sqlglot.expressions as sge
 from narwhals.dtypes import DType
 
-from dpframe.engine.backends.duckdb import check_macros
+from dpframe.engine.backends.duckdb import INFINITE, MAGNITUDE, check_macros, check_statistics
 from dpframe.engine.backends.ibis import Dialect
 from dpframe.engine.backends.sql import MOST_ROWS
 from dpframe.engine.letters import ALIKE, letters
@@ -41,6 +43,7 @@ _PIECE = ibis.udf.scalar.builtin(
 )
 _ENCODED, _DECODED = _function("encode", "string", "binary"), _function("decode", "binary", "string")
 _TRIED = _function("try", "string", "string")
+_BITS = datatypes.Unknown(raw_type=sge.DataType(this=sge.DataType.Type.BIT))
 
 
 def _text(value: str) -> Any:
@@ -52,6 +55,7 @@ class _DuckDBDialect(Dialect):
     def against(self, table: Any, types: Mapping[str, DType]) -> dict[str, str]:
         """A column of a type that dpframe does not read can be read as text, after a cast by the user."""
         _check_macros(table)
+        check_statistics(types.values())
         odd = [name for name, dtype in types.items() if kind(dtype) == Kind.OTHER]
         line = "dpframe does not read it: cast it before, table.mutate(x=table[{!r}].cast('string'))"
         return {name: line.format(name) for name in odd}
@@ -64,9 +68,11 @@ class _DuckDBDialect(Dialect):
         return super().planned(rows)
 
     def held(self, value: Any, dtype: DType) -> Any:
-        """A text as its bytes, null where they are not UTF-8; a number in the type that Ibis states."""
-        if kind(dtype) in (Kind.INTEGER, Kind.FLOAT):
-            return _as_said(value)
+        """A text as its bytes, null where they are not UTF-8; a number in the type that Ibis states, null for NaN."""
+        if kind(dtype) == Kind.INTEGER:
+            return super().held(_as_said(value), dtype)
+        if kind(dtype) == Kind.FLOAT:
+            return _number(_as_said(value))
         if kind(dtype) != Kind.STRING:
             return super().held(value, dtype)
         return _ENCODED(_TRIED(_DECODED(_ENCODED(value.cast("string")))))
@@ -116,6 +122,12 @@ def _check_macros(rows: Any) -> None:
     backends, _ = rows._find_backends()
     if len(backends) == 1:
         check_macros(lambda sql: [name for (name,) in backends[0].raw_sql(sql).fetchall()])
+
+
+def _number(value: Any) -> Any:
+    """A float, null where it is NaN by its bits: see `check_statistics` of `duckdb`."""
+    bits = value.cast("float64").cast(_BITS).cast("int64")
+    return ibis.cases(((bits & ibis.literal(MAGNITUDE)) <= ibis.literal(INFINITE), value))
 
 
 def _as_said(value: Any) -> Any:

@@ -66,12 +66,17 @@ class _PostgresDialect(Dialect):
         if family == Kind.STRING:
             return written(value, sql.TEXT, "string")
         if family == Kind.DECIMAL:  # 1.0 and 1.00 are equal, so they must have one text if the column identifies a unit
-            return written(value, "TRIM_SCALE(CAST(a AS NUMERIC))", "decimal")
+            return written(value, "NULLIF(TRIM_SCALE(CAST(a AS NUMERIC)), 'NaN')", "decimal")
         if family == Kind.DATE:
             return written(value, sql.DAYS, "int64")
         if family == Kind.DATETIME and getattr(dtype, "time_zone", None) is None:
             return written(value, sql.MICROSECONDS, "int64")
         return _as_said(value) if family in (Kind.INTEGER, Kind.FLOAT) else value
+
+    def planned(self, rows: Any) -> pl.DataFrame:
+        """The table of a query with LIMIT 0, in a session that still finds PostgreSQL's functions first."""
+        server.check_path(server.database_of(rows))
+        return super().planned(rows)
 
     def bytewise(self, rows: Any) -> bool:
         """Texts are held as texts: each has the collation "C", which compares bytes."""

@@ -159,7 +159,10 @@ class _SqliteDialect(Dialect):
         return written(value, f"dpframe_part(a, {per_day}, {name})", "string" if part == "text" else "int64")
 
     def planned(self, rows: Any) -> pl.DataFrame:
-        """The table of a query with LIMIT 0, which reads no row."""
+        """The table of a query with LIMIT 0, which reads no row. The functions are those that the check was about."""
+        backend = _backend(rows)
+        if backend is not None:
+            connection.check(backend.con)
         try:
             return super().planned(rows)
         except sqlite3.OperationalError:
