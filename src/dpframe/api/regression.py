@@ -12,7 +12,7 @@ from dpframe.api.query import Query
 from dpframe.api.statistics.asking import AskedFrame
 from dpframe.engine import Table_co
 from dpframe.errors import InvalidArgument, InvalidBounds, MissingBounds, UnsupportedOperation
-from dpframe.plan import QUERY, Aggregate, Bounds, Derivation, Hints, Kind, col, kind
+from dpframe.plan import QUERY, Aggregate, Bounds, Covers, Derivation, Hints, Kind, col, kind, read_covers
 from dpframe.plan.pairs import Moment
 from dpframe.release.publish import Release
 from dpframe.release.regression import MatrixRelease, Regression
@@ -23,20 +23,28 @@ __all__ = ["FrameMatrices", "MomentsQuery"]
 
 R = TypeVar("R")
 
+_ABOUT = {Covers.NOISE: "the noise alone", Covers.POPULATION: "noise and the sampling of people together"}
+
 
 class MomentsQuery(Hints, Generic[R]):
     """A question that is answered by moments of several columns. Nothing has been read and nothing paid."""
 
-    __slots__ = ("_answer", "_query")
+    __slots__ = ("_answer", "_covers", "_query")
     _habits = QUERY
 
-    def __init__(self, query: Query[Any], answer: Callable[[Release[Any]], R]) -> None:
-        self._query, self._answer = query, answer
+    def __init__(self, query: Query[Any], answer: Callable[[Release[Any]], R], covers: Covers) -> None:
+        """`covers` is what the intervals of the answer are about."""
+        self._query, self._answer, self._covers = query, answer, covers
 
     def release(self, epsilon: float | None = None, delta: float | None = None, **options: Any) -> R:
         """Pay, read the rows, draw the noise, and give the answer: see `Query.release`, which has the same options."""
         if options.pop("ci", None) is not None:
             raise InvalidArgument("release: the answer has its intervals already; leave ci= out.")
+        if read_covers(options.pop("covers", self._covers.value)) is not self._covers:
+            raise UnsupportedOperation(
+                f"release: the intervals of this answer are about {_ABOUT[self._covers]}. Leave covers= out, or type "
+                f"covers={self._covers.value!r}."
+            )
         return self._answer(self._query.release(epsilon, delta, **options))
 
     def explain(self) -> Derivation:
@@ -116,7 +124,8 @@ class FrameMatrices(AskedFrame[Table_co]):
             raise InvalidArgument(f"{verb}: name two different columns or more: {verb}(['wage', 'hours']).")
         read = _bounds_of(self, names, bounds, verb)
         query = _moments(self, read, (), max_rows, f"{verb}({list(names)!r}, {{limit}})", {})
-        return MomentsQuery(query, lambda out: MatrixRelease(out, Moments.read(out, read, ()), verb == "corr"))
+        corr = verb == "corr"
+        return MomentsQuery(query, lambda out: MatrixRelease(out, Moments.read(out, read, ()), corr), Covers.NOISE)
 
 
 def _bounds_of(
@@ -242,4 +251,8 @@ def _regression(
     query = _moments(frame, made, same, max_rows, f"ols(y={outcome!r}, x={list(inputs)!r}, {{limit}})", shares)
     rows = query._question.unit_limits.contribution("ols").rows
     ends = {name: (float(b.lower), float(b.upper)) for name, b in made.items()}
-    return MomentsQuery(query, lambda out: Regression(out, Moments.read(out, made, same), rows, categories, ends))
+
+    def answer(out: Release[Any]) -> Regression:
+        return Regression(out, Moments.read(out, made, same), rows, categories, ends)
+
+    return MomentsQuery(query, answer, Covers.POPULATION)

@@ -65,7 +65,7 @@ from dpframe.plan.marginals import (
     Tables,
     titled,
 )
-from dpframe.plan.moments import Covers, read_covers
+from dpframe.plan.moments import Covers, has_population, read_covers
 from dpframe.plan.nodes import Call, Literal, Name, Node
 from dpframe.plan.operations import (
     LARGEST_POWER,
@@ -168,6 +168,7 @@ __all__ = [
     "described",
     "described_table",
     "exponential",
+    "has_population",
     "in_order",
     "integer_range",
     "is_len",

@@ -16,7 +16,8 @@ is released: p·(1 - p)·n.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 
@@ -29,7 +30,7 @@ from dpframe.plan.unit_limits import UnitLimits
 from dpframe.theory.formulas.sensitivity import Contribution
 from dpframe.theory.formulas.sensitivity import grouped as maps
 
-__all__ = ["Covers", "read_covers", "share_of", "with_moments"]
+__all__ = ["Covers", "has_population", "read_covers", "share_of", "with_moments"]
 
 _BITS = 24  # of each factor of a product, so that a product and what is taken from it stay below 2^50
 _SAFE = 58  # bits of a partial that can be doubled and moved without wrapping
@@ -71,37 +72,20 @@ def share_of(total: Total) -> Fraction:
     return Fraction(1, 4) if total.moment.product is Product.SQUARE else Fraction(1, 8)
 
 
-_REFUSED = {
-    Formula.VAR: "a variance",
-    Formula.STD: "a standard deviation",
-    Formula.SKEW: "a skewness",
-    Formula.GEOMETRIC_MEAN: "a geometric mean",
-    Formula.QUANTILE: "a quantile",
-    Formula.MODE: "a most frequent value",
-}
-
-
 def with_moments(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> ReleasedColumn:
     """A released column with the second moments that its interval for the population needs.
 
     Errors: UnsupportedOperation for statistics without such an interval, with the line to type
     """
-    distinct = output.totals[0][1].kind is TotalKind.DISTINCT
-    if output.formula in _REFUSED or distinct:
-        words = "a number of different values" if distinct else _REFUSED[output.formula]
+    statistic = _POPULATION.get(output.formula)
+    if statistic is None or output.totals[0][1].kind is TotalKind.DISTINCT:
+        *nouns, last = (kind.plural for kind in _POPULATION.values())
         raise UnsupportedOperation(
-            f"{what}: no interval for the population is known here for {words}. Ask for it by itself with "
-            "release(..., covers='noise'); counts, sums and means have covers='population'."
+            f"{what}: no interval for the population is known here for this statistic. Ask for it by itself with "
+            f"release(..., covers='noise'); {', '.join(nouns)} and {last} have covers='population'."
         )
-    name, total = output.totals[-1] if output.formula is Formula.COUNT else output.totals[0]
-    if output.formula is Formula.MEAN:
-        moments = _of_mean(output, unit_limits, what)
-    elif output.formula is Formula.SUM:
-        moments = [_of_sum(total, unit_limits, what)]
-    elif total.kind is TotalKind.UNITS or _whole_people(total, unit_limits, what):
-        moments = []
-    else:
-        moments = [_row_spread(total, unit_limits, what)]
+    name, _ = output.totals[-1] if output.formula is Formula.COUNT else output.totals[0]
+    moments = statistic.moments(output, unit_limits, what)
     named = tuple((f"{name.removesuffix('.sum')}.{m.moment.product.value}", m) for m in moments if m.moment)
     return replace(output, moments=named)
 
@@ -120,6 +104,13 @@ def _whole_people(count: Total, unit_limits: UnitLimits, what: str) -> bool:
     limits = _limits(unit_limits, what)
     whole = count.kind is TotalKind.ROWS or not unit_limits.weighted
     return whole and limits.rows_per_group == 1 and limits.rows == limits.groups
+
+
+def _of_count(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
+    _, count = output.totals[-1]
+    if count.kind is TotalKind.UNITS or _whole_people(count, unit_limits, what):
+        return []
+    return [_row_spread(count, unit_limits, what)]
 
 
 def _of_mean(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
@@ -212,8 +203,9 @@ def _with_rows(product: Product, total: Total, count: Total, unit_limits: UnitLi
     return _moment(moment, total, worth, (-largest_product, largest_product), cap * in_all, unit_limits, what)
 
 
-def _of_sum(total: Total, unit_limits: UnitLimits, what: str) -> Total:
+def _of_sum(output: ReleasedColumn, unit_limits: UnitLimits, what: str) -> list[Total]:
     """Σ S² over people: by S·(most - S) where no value is negative, a quarter as large; else itself."""
+    _, total = output.totals[0]
     per_unit = total.kind is TotalKind.UNIT_SUM
     groups = unit_limits.groups(what) if not unit_limits.one_row_each else 1
     limits = Contribution(groups, 1, groups) if per_unit else _limits(unit_limits, what)
@@ -230,7 +222,27 @@ def _of_sum(total: Total, unit_limits: UnitLimits, what: str) -> Total:
     unit = (Fraction(2**shift * 2**pre, 2) * total.unit) ** 2
     ends = (0, most**2 // 4) if positive else (0, most**2)
     if not per_unit:
-        return _moment(moment, total, unit, ends, in_all, unit_limits, what)
+        return [_moment(moment, total, unit, ends, in_all, unit_limits, what)]
     _check_size(unit, ends, what)
     bound = maps.unit_products(limits, *ends, unit_limits.table.relation, unit_limits.cells)
-    return Total(TotalKind.MOMENT, None, ValueGrid(unit, Fraction(0), *ends), 0, bound, moment=moment)
+    return [Total(TotalKind.MOMENT, None, ValueGrid(unit, Fraction(0), *ends), 0, bound, moment=moment)]
+
+
+@dataclass(frozen=True)
+class _Population:
+    """A statistic with an interval for the population: what people call it, and the second moments that it needs."""
+
+    plural: str
+    moments: Callable[[ReleasedColumn, UnitLimits, str], list[Total]]
+
+
+_POPULATION: Mapping[Formula, _Population] = {  # the one list of statistics with covers="population"
+    Formula.COUNT: _Population("counts", _of_count),
+    Formula.SUM: _Population("sums", _of_sum),
+    Formula.MEAN: _Population("means", _of_mean),
+}
+
+
+def has_population(formula: Formula) -> bool:
+    """Whether a statistic has intervals for the population."""
+    return formula in _POPULATION

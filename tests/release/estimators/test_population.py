@@ -1,5 +1,6 @@
 """Intervals for the population: the second moments they need, what one unit moves these by, and their coverage."""
 
+import inspect
 import itertools
 import math
 from fractions import Fraction
@@ -11,7 +12,8 @@ import pytest
 import dpframe as dp
 from dpframe.api.query import Query
 from dpframe.errors import InvalidArgument, InvalidBounds, UnsupportedOperation
-from dpframe.plan import Covers, Product
+from dpframe.plan import Covers, Formula, Product, has_population
+from dpframe.release.estimators import Estimator, estimator_of
 
 VALUES = (-1.0, 3.0, None)
 LIMITS = (
@@ -35,7 +37,7 @@ SCHEMA = {"u": pl.Int64, "g": pl.String, "x": pl.Float64, "b": pl.Boolean}
 
 
 def _frame(relation="add-remove", unit="u"):
-    table = pl.DataFrame(schema=SCHEMA)
+    table = pl.DataFrame(schema={**SCHEMA, "y": pl.Float64})
     return dp.protect(table, unit=unit, budget=dp.Budget(epsilon=1.0), neighbors=relation)
 
 
@@ -163,22 +165,78 @@ def test_the_price_is_the_same_and_noise_is_more():
     assert out.noise["scale"][0] == pytest.approx(1.25 * plain.noise["scale"][0])
 
 
-@pytest.mark.parametrize(
-    "aggregate",
-    [
-        dp.median("x", bounds=(0, 1)),
-        dp.var("x", bounds=(0, 1)),
-        dp.std("x", bounds=(0, 1)),
-        dp.geometric_mean("x", bounds=(0.1, 1)),
-        dp.skew("x", bounds=(0, 1)),
-        dp.mode("g", keys=["a"]),
-        dp.n_unique("g"),
-    ],
-)
-def test_statistics_without_such_an_interval_are_refused_before_anything_is_paid(aggregate):
+BOTH = {"x": (0, 1), "y": (0, 4)}
+STATISTICS = {  # every function of dpframe that makes a statistic
+    "count": dp.count(),
+    "count_units": dp.count_units(),
+    "n_unique": dp.n_unique("g"),
+    "sum": dp.sum("x", bounds=(0, 1)),
+    "mean": dp.mean("x", bounds=(0, 1)),
+    "var": dp.var("x", bounds=(0, 1)),
+    "std": dp.std("x", bounds=(0, 1)),
+    "skew": dp.skew("x", bounds=(0, 1)),
+    "geometric_mean": dp.geometric_mean("x", bounds=(0.1, 1)),
+    "ratio": dp.ratio(dp.sum("x", bounds=(0, 1)), dp.sum("y", bounds=(0, 4))),
+    "cov": dp.cov("x", "y", bounds=BOTH),
+    "corr": dp.corr("x", "y", bounds=BOTH),
+    "quantile": dp.quantile("x", 0.25, bounds=(0, 1)),
+    "cdf": dp.cdf("x", [0.5], bounds=(0, 1)),
+    "median": dp.median("x", bounds=(0, 1)),
+    "min": dp.min("x", bounds=(0, 1)),
+    "max": dp.max("x", bounds=(0, 1)),
+    "mode": dp.mode("g", keys=["a"]),
+}
+PICKS = {"first", "last"}  # of per_unit alone
+OTHER_FORMS = {  # of a function of the list above
+    "weighted mean": dp.mean("x", weights="y", bounds=(0, 1), weight_bounds=(0, 4)),
+    "several quantiles": dp.quantile("x", [0.25, 0.75], bounds=(0, 1)),
+    "covariance of a sample": dp.cov("x", "y", bounds=BOTH, ddof=0),
+}
+
+
+def test_the_list_has_every_statistic():
+    names = {name for name in dp.__all__ if inspect.isfunction(getattr(dp, name))}
+    makers = {name for name in names if "Aggregate" in str(inspect.signature(getattr(dp, name)).return_annotation)}
+    assert makers - PICKS == set(STATISTICS)
+
+
+def test_an_estimator_has_an_interval_for_the_population_exactly_where_questions_ask_for_one():
+    for formula in Formula:
+        (output,) = [
+            output
+            for aggregate in (*STATISTICS.values(), *OTHER_FORMS.values())
+            for output in _frame().agg(y_=aggregate, max_rows=2)._question.outputs
+            if output.formula is formula
+        ][:1]
+        has_interval = type(estimator_of(output)).population is not Estimator.population
+        assert has_interval == has_population(formula), formula
+
+
+@pytest.mark.parametrize("name", [*STATISTICS, *OTHER_FORMS])
+def test_a_statistic_has_an_interval_for_the_population_or_is_refused_before_anything_is_paid(name):
+    aggregate, frame = (STATISTICS | OTHER_FORMS)[name], _frame()
+    query = frame.agg(made=aggregate, max_rows=2)
+    if has_population(query._question.outputs[0].formula) and name != "n_unique":
+        out = query.release(epsilon=0.5, covers="population")
+        assert set(out.accuracy()["covers"]) == {"95% interval for the population"}
+        assert "made" in repr(out)
+        return
+    with pytest.raises(UnsupportedOperation, match=r"release\(\.\.\., covers='noise'\)"):
+        query.release(epsilon=0.5, covers="population")
+    assert frame.budget.spent.epsilon == 0
+
+
+def test_matrices_and_regressions_have_the_intervals_that_they_have():
     frame = _frame()
-    with pytest.raises(UnsupportedOperation, match="covers='noise'"):
-        frame.agg(y=aggregate, max_rows=2).release(epsilon=0.5, covers="population")
+    for query, other in (
+        (frame.cov(["x", "y"], BOTH, max_rows=2), "population"),
+        (frame.corr(["x", "y"], BOTH, max_rows=2), "population"),
+        (frame.ols(y="y", x=["x"], bounds=BOTH, max_rows=2), "noise"),
+    ):
+        with pytest.raises(UnsupportedOperation, match="covers="):
+            query.release(epsilon=0.5, covers=other)
+        with pytest.raises(InvalidArgument, match="covers"):
+            query.release(epsilon=0.5, covers="everything")
     assert frame.budget.spent.epsilon == 0
 
 

@@ -33,7 +33,6 @@ class MeanEstimator(Estimator):
     """Centre + sum / count, shrunk towards the centre if the count is small, and kept inside the bounds."""
 
     shrinks = True
-    samples = True
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         (_, total), (_, count) = output.totals

@@ -23,7 +23,6 @@ class SumEstimator(Estimator):
     """The noisy total."""
 
     adds_up = True
-    samples = True
 
     def value(self, output: ReleasedColumn, noisy: Noisy, plan: NoisePlan) -> Any:
         ((_, total),) = output.totals
