@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
+from dpframe.arrays import Integers
 from dpframe.engine.backends import Frame, backend_of
 from dpframe.engine.stages import (
     Partial,
@@ -26,11 +28,12 @@ from dpframe.engine.stages import (
     sifted,
     spread,
     unit_names,
+    weight_name,
     weighted_keys,
 )
 from dpframe.plan import Question, Total, TotalKind
 
-__all__ = ["HIGH", "Compiled", "compiled", "counted", "split_bits"]
+__all__ = ["HIGH", "Compiled", "compiled", "counted", "influence_weights", "split_bits"]
 
 HIGH = "x"  # suffix of the high part of a total that is added in two parts
 _ROOM = 27  # bits of a partial: 2^36 partials of this size have a sum that fits in int64
@@ -66,12 +69,14 @@ def compiled(
     empty: bool = False,
     whole: bool = True,
     in_play: pl.DataFrame | None = None,
+    weights: pl.DataFrame | None = None,
 ) -> Compiled:
     """Lazy frames of the totals of a question.
 
     Input:  salt: 64 bits, for the choice of groups; empty: whether the tables are taken without their rows; whole:
             whether the rows are those of all units, so that distinct values can be counted; in_play: the keys that
-            units spread their weight over, as the engine holds them, in a question that is answered in rounds
+            units spread their weight over, as the engine holds them, in a question that is answered in rounds; weights:
+            of influences, see `influence_weights`
     """
     totals = {i: p.total for i, p in enumerate(question.read)}
     columns = {i: Partial(m, f"q{i}", f"m{i}") for i, m in totals.items() if m.additive}
@@ -90,19 +95,21 @@ def compiled(
             integer_rows = sifted(
                 integer_rows, units, groups, question.limits, question.cells, salt, alone=not question.aggregates
             )
-        weights = listed_only(question, partials(integer_rows, units, groups, list(columns.values())))
+        parts = listed_only(question, partials(integer_rows, units, groups, list(columns.values())))
         additive, alone = list(columns.values()), not question.aggregates
-        weights = enforced(
-            weights, units, groups, totals.values(), additive, question.limits, question.cells, salt, alone=alone
+        limits, cells = question.limits, question.cells
+        parts = enforced(
+            parts, units, groups, totals.values(), additive, limits, cells, salt, alone=alone, weights=weights
         )
         if question.in_rounds:
             (one,) = columns.values()
-            weights = weighted_keys(weights, units, groups, one.units, question.unit_limits.groups("keys"), in_play)
-        main = _totals(weights, groups, {i: (p.units, p.total) for i, p in columns.items()})
+            parts = weighted_keys(parts, units, groups, one.units, question.unit_limits.groups("keys"), in_play)
+        main = _totals(parts, groups, {i: (p.units, p.total) for i, p in columns.items()})
     else:
-        rows, weights = listed_only(question, rows), None
+        rows, parts = listed_only(question, rows), None
         names = {p.total.key: p.rows for p in columns.values()}
-        integer_rows = multiplied(_integers(rows, columns, every=True), names, list(columns.values()))
+        integer_rows = _integers(rows, columns, every=True)
+        integer_rows = multiplied(integer_rows, names, list(columns.values()), groups, weights)
         main = _totals(integer_rows, groups, {i: (p.rows, p.total) for i, p in columns.items()})
     apart = {}
     for i, total in totals.items():
@@ -110,13 +117,28 @@ def compiled(
             assert total.candidates is not None
             number = candidate_number(total, total.candidates, backend_of(rows))
             candidates = rows.with_columns(number.alias("b"))
-            apart[i] = _ranks(candidates, weights, units, groups)
+            apart[i] = _ranks(candidates, parts, units, groups)
         elif total.kind == TotalKind.MODES:
-            apart[i] = _ranks(among(rows, total), weights, units, groups)
+            apart[i] = _ranks(among(rows, total), parts, units, groups)
         elif total.kind == TotalKind.DISTINCT:
-            pairs = _distinct(question, rows, weights, total, units, groups, salt)
+            pairs = _distinct(question, rows, parts, total, units, groups, salt)
             apart[i] = counted(pairs, groups) if whole else pairs
     return Compiled(main, apart)
+
+
+def influence_weights(question: Question, held: pl.DataFrame, weights: Mapping[int, Integers]) -> pl.DataFrame:
+    """The public table of the weights of influences, for `compiled`.
+
+    Input:  held: the groups as the engine holds them; weights: for each total of influences, by its number in
+            `question.read`, whole numbers of at most 2^30 in size, of shape (groups, parts)
+    """
+    name = "m{}" if unit_names(question.table) else "q{}"
+    columns = [
+        pl.Series(weight_name(name.format(i), part), column, dtype=pl.Int64)
+        for i, table in weights.items()
+        for part, column in enumerate(np.clip(table, -(2**30), 2**30).T)
+    ]
+    return held.with_columns(columns) if held.width else pl.DataFrame(columns)
 
 
 def _integers(rows: Frame, columns: dict[int, Partial], *, every: bool = False) -> Frame:

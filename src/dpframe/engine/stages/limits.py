@@ -29,13 +29,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import narwhals as nw
+import polars as pl
 
 from dpframe.engine.backends import Backend, Frame, backend_of
 from dpframe.engine.stages.values import to_float
 from dpframe.plan import FRACTION_BITS, Limits, Moment, Product, Total, TotalKind
 from dpframe.theory.formulas.sensitivity import Contribution
 
-__all__ = ["Partial", "distinct", "enforced", "multiplied", "partial_bits", "partials", "sifted", "spread"]
+__all__ = [
+    "Partial",
+    "distinct",
+    "enforced",
+    "multiplied",
+    "partial_bits",
+    "partials",
+    "sifted",
+    "spread",
+    "weight_name",
+]
 
 _BLOCKS = 8
 
@@ -67,10 +78,11 @@ def enforced(
     salt: int,
     *,
     alone: bool = False,
+    weights: pl.DataFrame | None = None,
 ) -> Frame:
     """Stage 3: partials of at most m groups for each unit, weighted down to k rows in a group and K rows in all.
 
-    Input:  alone: whether the question asks for keys and for no statistic
+    Input:  alone: whether the question asks for keys and for no statistic; weights: see `multiplied`
     Output: the partials, with the row weight "w" in units of 2^-f where some total needs it
     """
     if limits.max_groups is not None and _chosen(groups, limits, cells):
@@ -82,7 +94,7 @@ def enforced(
     engine = backend_of(frame)
     plain = [p for p in columns if p.total.moment is None]
     frame = frame.with_columns(*(_partial(engine, p).alias(p.units) for p in plain)) if plain else frame
-    return multiplied(frame, {p.total.key: p.units for p in columns}, columns)
+    return multiplied(frame, {p.total.key: p.units for p in columns}, columns, groups, weights)
 
 
 def _preferred(frame: Frame, units: Sequence[str], groups: Sequence[str], salt: int, alone: bool) -> Frame:
@@ -195,18 +207,58 @@ def _partial(engine: Backend, p: Partial) -> nw.Expr:
     return nw.max_horizontal(nw.min_horizontal(share, high), low)
 
 
-def multiplied(frame: Frame, names: Mapping[tuple[object, ...], str], columns: Sequence[Partial]) -> Frame:
+def multiplied(
+    frame: Frame,
+    names: Mapping[tuple[object, ...], str],
+    columns: Sequence[Partial],
+    groups: Sequence[str],
+    weights: pl.DataFrame | None,
+) -> Frame:
     """Add the products of a unit's partials, for second moments, under the names of their totals.
 
-    Input:  partials, one row per unit and group; names: the column of each total, by its key
+    Input:  partials, one row per unit and group; names: the column of each total, by its key; weights: for influences,
+            a public table with the groups and the weights of each group, see `weight_name`; without it influences are
+            0. Partials of groups that it does not have are left out
     Bound:  no integer wraps: the factors are below 2^25 when they are multiplied. Each product is clipped last, to the
             range that its sensitivity was computed from, so the bound does not rest on the arithmetic before it
     """
     engine = backend_of(frame)
-    products = [
-        _product(engine, p.total.moment, names).alias(names[p.total.key]) for p in columns if p.total.moment is not None
-    ]
+    moments = [(p.total.moment, names[p.total.key]) for p in columns if p.total.moment is not None]
+    if weights is not None and groups:
+        frame = frame.join(engine.bring(frame, weights), on=list(groups), how="inner")
+    products = []
+    for moment, name in moments:
+        if moment.product is not Product.INFLUENCE:
+            products.append(_product(engine, moment, names).alias(name))
+            continue
+        columns_of = [weight_name(name, i) for i in range(len(moment.parts))]
+        if weights is None:
+            factors = [nw.lit(0) for _ in columns_of]
+        else:
+            factors = [nw.col(c) if groups else nw.lit(int(weights.get_column(c).item())) for c in columns_of]
+        products.append(_influence(engine, moment, names, factors).alias(name))
     return frame.with_columns(*products) if products else frame
+
+
+def weight_name(name: str, part: int) -> str:
+    """The column with the weights of one part of an influence; name: that of the total's partials."""
+    return f"{name}w{part}"
+
+
+def _influence(
+    engine: Backend, moment: Moment, names: Mapping[tuple[object, ...], str], weights: Sequence[nw.Expr]
+) -> nw.Expr:
+    """The squared influence of a unit: a weighted sum of its partials, clipped; see `dpframe.plan.Moment`.
+
+    No integer wraps: partials are below 2^24 after the lift, weights are at most 2^30, and there are less than 2^8.
+    """
+    value = nw.lit(0).cast(nw.Int64)
+    for key, lift, weight in zip(moment.parts, moment.lifts, weights, strict=True):
+        part = nw.col(names[key]).cast(nw.Int64)
+        part = part * 2**lift if lift >= 0 else engine.quotient(part, 2**-lift)
+        value = value + part.clip(-(2**24), 2**24) * weight.cast(nw.Int64)
+    value = engine.quotient(value, 2**24).clip(-moment.most, moment.most)
+    return (value * value).clip(0, moment.most**2)
 
 
 def _product(engine: Backend, moment: Moment, names: Mapping[tuple[object, ...], str]) -> nw.Expr:

@@ -1,6 +1,7 @@
 """From raw totals to released numbers: noise, thresholds, selections, and post-processing."""
 
 from dpframe.release.answer.draw import (
+    drawn_influences,
     drawn_table,
     plus,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "Numbers",
     "RemainingRows",
     "compared_groups",
+    "drawn_influences",
     "drawn_table",
     "has_noisy_differences",
     "is_scaled",
