@@ -224,20 +224,16 @@ def multiplied(
     """
     engine = backend_of(frame)
     moments = [(p.total.moment, names[p.total.key]) for p in columns if p.total.moment is not None]
-    if weights is not None and groups:
+    products = [(m, name) for m, name in moments if m.product is not Product.INFLUENCE]
+    if products:
+        frame = frame.with_columns(*(_product(engine, m, names).alias(name) for m, name in products))
+    influences = [(m, name) for m, name in moments if m.product is Product.INFLUENCE]
+    if weights is None:
+        zeros = [nw.lit(0).cast(nw.Int64).alias(name) for _, name in influences]
+        return frame.with_columns(*zeros) if zeros else frame
+    if groups:
         frame = frame.join(engine.bring(frame, weights), on=list(groups), how="inner")
-    products = []
-    for moment, name in moments:
-        if moment.product is not Product.INFLUENCE:
-            products.append(_product(engine, moment, names).alias(name))
-            continue
-        columns_of = [weight_name(name, i) for i in range(len(moment.parts))]
-        if weights is None:
-            factors = [nw.lit(0) for _ in columns_of]
-        else:
-            factors = [nw.col(c) if groups else nw.lit(int(weights.get_column(c).item())) for c in columns_of]
-        products.append(_influence(engine, moment, names, factors).alias(name))
-    return frame.with_columns(*products) if products else frame
+    return _with_influences(frame, influences, names, {} if groups else weights.row(0, named=True))
 
 
 def weight_name(name: str, part: int) -> str:
@@ -245,20 +241,45 @@ def weight_name(name: str, part: int) -> str:
     return f"{name}w{part}"
 
 
-def _influence(
-    engine: Backend, moment: Moment, names: Mapping[tuple[object, ...], str], weights: Sequence[nw.Expr]
-) -> nw.Expr:
-    """The squared influence of a unit: a weighted sum of its partials, clipped; see `dpframe.plan.Moment`.
+def _with_influences(
+    frame: Frame,
+    influences: Sequence[tuple[Moment, str]],
+    names: Mapping[tuple[object, ...], str],
+    alone: Mapping[str, int],
+) -> Frame:
+    """The squared influence of each unit: a weighted sum of its partials, clipped; see `dpframe.plan.Moment`.
 
-    No integer wraps: partials are below 2^24 after the lift, weights are at most 2^30, and there are less than 2^8.
+    Input:  alone: the weights where there is one group; else they are columns of the frame
+    Bound:  no integer wraps: partials are at most 2^24 after the lift, weights at most 2^30, and there are fewer than
+            2^8 of them. Each step is a column of its own, since engines of SQL would write out an expression each time
+            that it is used
     """
-    value = nw.lit(0).cast(nw.Int64)
-    for key, lift, weight in zip(moment.parts, moment.lifts, weights, strict=True):
-        part = nw.col(names[key]).cast(nw.Int64)
-        part = part * 2**lift if lift >= 0 else engine.quotient(part, 2**-lift)
-        value = value + part.clip(-(2**24), 2**24) * weight.cast(nw.Int64)
-    value = engine.quotient(value, 2**24).clip(-moment.most, moment.most)
-    return (value * value).clip(0, moment.most**2)
+    engine = backend_of(frame)
+    lifted: dict[tuple[tuple[object, ...], int], str] = {}
+    for moment, _ in influences:
+        for part in zip(moment.parts, moment.lifts, strict=True):
+            lifted.setdefault(part, f"lifted{len(lifted)}")
+    columns = []
+    for (key, lift), name in lifted.items():
+        part_of_unit = nw.col(names[key]).cast(nw.Int64)
+        moved = part_of_unit * 2**lift if lift >= 0 else engine.quotient(part_of_unit, 2**-lift)
+        columns.append(moved.alias(name))
+    frame = frame.with_columns(*columns)
+    frame = frame.with_columns(*(nw.col(name).clip(-(2**24), 2**24) for name in lifted.values()))
+    sums = []
+    for moment, name in influences:
+        value = nw.lit(0).cast(nw.Int64)
+        for i, part in enumerate(zip(moment.parts, moment.lifts, strict=True)):
+            column = weight_name(name, i)
+            weight = nw.lit(alone[column]).cast(nw.Int64) if alone else nw.col(column)
+            value = value + nw.col(lifted[part]) * weight
+        sums.append(value.alias(name))
+    ends, whole = [m.most for m, _ in influences], [nw.col(name) for _, name in influences]
+    frame = frame.with_columns(*sums)
+    frame = frame.with_columns(*(engine.quotient(nw.col(name), 2**24).alias(name) for _, name in influences))
+    frame = frame.with_columns(*(column.clip(-most, most) for column, most in zip(whole, ends, strict=True)))
+    frame = frame.with_columns(*((nw.col(name) * nw.col(name)).alias(name) for _, name in influences))
+    return frame.with_columns(*(column.clip(0, most**2) for column, most in zip(whole, ends, strict=True)))
 
 
 def _product(engine: Backend, moment: Moment, names: Mapping[tuple[object, ...], str]) -> nw.Expr:
