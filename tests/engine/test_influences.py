@@ -67,10 +67,9 @@ def test_influences_are_those_of_plain_python():
             _, alone, _, _ = _totals(row, None)
             parts = [int(alone.values[by_key[key]][0]) for key in total.moment.parts]
             lifted = [
-                part * 2**lift if lift >= 0 else int(part / 2**-lift)
+                part * 2**lift if lift >= 0 else part // 2**-lift
                 for part, lift in zip(parts, total.moment.lifts, strict=True)
             ]
-            value = sum(int(w) * part for w, part in zip(weights[i][0], lifted, strict=True))
-            value = min(max(value / 2**24, -total.moment.most), total.moment.most)
-            expected += value**2
-        assert values[0] == pytest.approx(expected, rel=1e-4)
+            value = sum(int(w) * part for w, part in zip(weights[i][0], lifted, strict=True)) // 2**24
+            expected += min(max(value, -total.moment.most), total.moment.most) ** 2
+        assert values[0] == expected

@@ -206,3 +206,4 @@ class Moment:
     cap: int = 0
     parts: tuple[tuple[object, ...], ...] = ()
     lifts: tuple[int, ...] = ()
+    place: int = 0  # of a coefficient, where several influences are made of the same totals

@@ -239,10 +239,11 @@ def _of_influence(output: ReleasedColumn, unit_limits: UnitLimits, what: str) ->
     return [influence_total([total for _, total in output.totals], unit_limits, what)]
 
 
-def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str) -> Total:
+def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str, place: int = 0) -> Total:
     """The sum over units of squared influences, each at most 1.
 
-    Input:  the totals that a statistic follows from; the limits
+    Input:  the totals that a statistic follows from; the limits; place: the number of a coefficient, where several
+            statistics follow from the same totals
     Output: a total in units of the squared clip, which is chosen with the weights: see
             `dpframe.release.estimators.influence`
     Bound:  a unit adds to a group one integer in [0, 2^32], whatever the weights are, since it is clipped last. The
@@ -259,7 +260,9 @@ def influence_total(totals: Sequence[Total], unit_limits: UnitLimits, what: str)
         each = 1 if total.kind is TotalKind.UNIT_SUM else rows
         lifts.append(_BITS - ((total.grid.magnitude * each) << total.fraction).bit_length())
     keys = tuple(total.key for total in totals)
-    moment = Moment(Product.INFLUENCE, None, None, most=INFLUENCE_MOST, most_rows=rows, parts=keys, lifts=tuple(lifts))
+    moment = Moment(
+        Product.INFLUENCE, None, None, most=INFLUENCE_MOST, most_rows=rows, parts=keys, lifts=tuple(lifts), place=place
+    )
     first = next((t for t in totals if t.column is not None and t.column.domain.nullable), totals[0])
     ends, unit = (0, INFLUENCE_MOST**2), Fraction(1, INFLUENCE_MOST**2)
     if not per_unit:

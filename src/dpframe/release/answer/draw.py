@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from dpframe.arrays import Floats, Integers, WideIntegers
 from dpframe.engine import Totals, polars_dtype
 from dpframe.noise import keep_at_least
-from dpframe.plan import Key, Question, ReleasedColumn
+from dpframe.plan import Key, Question, ReleasedColumn, Total
+from dpframe.release.answer.coefficients import coefficient_influences
 from dpframe.release.answer.measured_margins import margin_totals, reconciled
 from dpframe.release.answer.selection import chosen, reached
 from dpframe.release.estimators import (
+    Influence,
     Noisy,
     end_names,
     estimator_of,
@@ -97,25 +99,34 @@ def drawn_influences(
             integer in [0, 2^32], whatever the weights are; noise of the planned scale is added. See
             `dpframe.plan.influence_total`
     """
-    table, parts = first
-    moments = [(o, *pair) for o in question.outputs if (pair := influence_moment(o)) is not None]
+    table, _ = first
+    moments = _moved(question, plan, first)
     if not moments or (question.by and not table.height):
-        return {name: np.zeros(table.height) for _, name, _ in moments}
+        return {name: np.zeros(table.height) for _, _, name, _ in moments}
     held = _released_of(raw, table, question.by)
     numbers = {p.total.key: i for i, p in enumerate(question.read)}
-    weights = {
-        numbers[total.key]: influence_weights(o, plan, estimator_of(o).influence(o, plan, parts))
-        for o, _, total in moments
-    }
+    weights = {numbers[total.key]: influence_weights(o, plan, influence) for o, influence, _, total in moments}
     second = read((held, weights))
     noisy = {}
-    for _, name, total in moments:
+    for _, _, name, total in moments:
         exact = second.values[numbers[total.key]]
         if question.by:
             exact = aligned(second.held, exact, held)
         values = plus(exact, _fresh_noise(plan.of(total), len(exact)))
         noisy[name] = real(total, {total.key: values})
     return noisy
+
+
+def _moved(
+    question: Question, plan: NoisePlan, first: tuple[pl.DataFrame, dict[str, Floats]]
+) -> list[tuple[ReleasedColumn, Influence, str, Total]]:
+    """The columns that have influences, these influences, and the name and total of their squares."""
+    table, parts = first
+    columns = [o for o in question.outputs if influence_moment(o) is not None]
+    pairs = coefficient_influences(question.outputs, plan, table) or [
+        (o, estimator_of(o).influence(o, plan, parts)) for o in columns
+    ]
+    return [(o, influence, *pair) for o, influence in pairs if (pair := influence_moment(o)) is not None]
 
 
 def _released_of(raw: Totals, table: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
