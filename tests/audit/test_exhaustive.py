@@ -94,7 +94,10 @@ AGGREGATES = {
     "common": dp.mode("i", keys=[-1, 3, 7]),
     "upto": dp.cdf("i", [0, 2], bounds=(-1, 3)),
 }
-POPULATION = ("n", "nv", "units", "s", "narrow", "each", "m")  # those with second moments
+POPULATION = (  # those with second moments
+    *("n", "nv", "units", "s", "narrow", "each", "m"),
+    *("sd", "both", "together", "weighted", "over"),
+)
 
 
 def asked(steps, form, limits, unit, relation, rows=None, budget=BUDGET):
@@ -132,7 +135,7 @@ class Tally:
         """Hold one question against every pair."""
         self.questions += 1
         ask = query._question
-        read, _ = batches.totals(ask, len(batches.universe()), salt)
+        read, _ = batches.totals(ask, len(batches.universe()), salt, weighed=True)
         here, there = batches.neighbours(relation, declared).T
         values = dict(zip((paid.total.key for paid in ask.read), read, strict=True))
         for paid in ask.allotments:
