@@ -49,5 +49,5 @@ def influences_of(outputs: Sequence[ReleasedColumn], moments: Moments) -> list[t
         spread = np.sqrt(max(variance * float(row @ matrix[:-1, :-1] @ row), 0.0) / moments.rows)
         largest = limits.most_rows * np.abs(row).sum() * np.abs(residual).sum()
         column = ReleasedColumn(term, Formula.SUM, regressors.entries, False, moments=(pair,))
-        result.append((column, Influence(weights, np.array([spread]), np.array([largest]))))
+        result.append((column, Influence(weights, np.array([spread]), np.array([largest]), np.array([moments.rows]))))
     return result

@@ -16,9 +16,13 @@ from dpframe.release.estimators.fieller import ASIDE, farthest, reaches
 from dpframe.release.estimators.influence import Influence, reach_of, sampling_variance
 from dpframe.release.estimators.mean import bounded_mean
 from dpframe.release.estimators.variance import variance_interval
-from dpframe.release.pricing import NoisePlan
+from dpframe.release.pricing import Gaussian, Noise, NoisePlan
 
 __all__ = ["CorrelationEstimator"]
+
+_DRAWS = 4000
+_SMALLEST = 1 / 200  # an alpha whose quantiles these draws tell
+_MOST_SINGULAR = 0.01  # of the draws; with more, nothing is told
 
 
 class CorrelationEstimator(Estimator):
@@ -58,9 +62,18 @@ class CorrelationEstimator(Estimator):
     def population(
         self, output: ReleasedColumn, plan: NoisePlan, alpha: float, numbers: Floats, parts: Parts
     ) -> Interval:
-        """The correlations that fit noise and sampling: a normal error is one more noise of the correlation."""
+        """The correlations that fit noise and sampling: a normal error is one more noise of the correlation.
+
+        For alpha from 1/200 on they are quantiles of correlations that the true one may be: those of the noisy totals
+        less noise of their own law, which is public, with a normal error of sampling. Where more than one in a hundred
+        of them has a variance that no column can have, and for a smaller alpha, they are those of `interval`.
+        """
         variance = sampling_variance(output, plan, self.influence(output, plan, parts), alpha, parts)
-        return _interval(output, plan, alpha, numbers, parts, np.sqrt(variance))
+        if alpha < _SMALLEST:
+            return _interval(output, plan, alpha, numbers, parts, np.sqrt(variance))
+        ends = _drawn_ends(output, plan, alpha, parts, np.sqrt(variance))
+        low, high = (np.where(np.isnan(drawn), end, drawn) for drawn, end in zip(ends, (-1.0, 1.0), strict=True))
+        return np.minimum(low, numbers), np.maximum(high, numbers)
 
     def influence(self, output: ReleasedColumn, plan: NoisePlan, parts: Parts) -> Influence:
         """(u·v - r/2·(u² + v²)) / n of a row, for the standardized values u and v.
@@ -93,7 +106,7 @@ class CorrelationEstimator(Estimator):
         places = x[:, None] * y[None] - r / 2 * (x[:, None] ** 2 + y[None] ** 2)
         rows = reach_of(output, output.totals[-1][1])[1]
         spread = np.maximum(1 - r**2, 0.25) / number
-        return Influence(weights, spread, rows * np.abs(places).max(axis=(0, 1)) / number)
+        return Influence(weights, spread, rows * np.abs(places).max(axis=(0, 1)) / number, number)
 
     def expected_error(self, output: ReleasedColumn, plan: NoisePlan, alpha: float, rows: float | None) -> float | None:
         """2, the largest there is: values that hardly differ have a correlation that is all noise.
@@ -125,6 +138,38 @@ def _interval(
     start = np.where(told, np.clip(start, -1.0, 1.0), 0.0)
     low, high = (np.where(told & (number >= 1), farthest(fits, start, end), end) for end in (-1.0, 1.0))
     return np.minimum(low, numbers), np.maximum(high, numbers)
+
+
+def _drawn_ends(
+    output: ReleasedColumn, plan: NoisePlan, alpha: float, parts: Parts, sampling: Floats
+) -> tuple[Floats, Floats]:
+    """Quantiles of correlations that the true one of each group may be; NaN where nothing is told."""
+    rng, ends = np.random.default_rng(0), []
+    centres = [float(side.totals[1][1].grid.centre) for side in _spreads(output)]
+    shifts = [float(side.totals[0][1].grid.centre - side.totals[1][1].about) for side in _spreads(output)]
+    for group, deviation in enumerate(sampling):
+        x, y, products, xx, yy, number = (
+            parts[name][group] - _like_noise(plan.of(total), rng) for name, total in output.totals
+        )
+        number = np.maximum(number, 1.0)
+        a, b = x / number + shifts[0], y / number + shifts[1]
+        u, v = centres[0] + xx / number - a**2, centres[1] + yy / number - b**2
+        keep = (u > 0) & (v > 0)
+        if np.mean(~keep) > _MOST_SINGULAR:
+            ends.append((np.nan, np.nan))
+            continue
+        r = (products / number - a * b)[keep] / np.sqrt(u[keep] * v[keep])
+        r = np.clip(r + deviation * rng.normal(size=len(r)), -1.0, 1.0)
+        ends.append(tuple(np.quantile(r, [alpha / 2, 1 - alpha / 2])))
+    low, high = np.array(ends).reshape(-1, 2).T
+    return low, high
+
+
+def _like_noise(noise: Noise, rng: np.random.Generator) -> Floats:
+    """Draws of the law of a total's noise (column unit), for post-processing alone."""
+    if isinstance(noise.mechanism, Gaussian):
+        return noise.deviation * rng.normal(size=_DRAWS)
+    return noise.deviation / np.sqrt(2) * rng.laplace(size=_DRAWS)
 
 
 def _spreads(output: ReleasedColumn) -> tuple[ReleasedColumn, ReleasedColumn]:

@@ -9,7 +9,7 @@ a ratio, so nothing is taken from Σ ψ².
 The derivatives are those at the noisy totals, which are drawn first. An influence is clipped to [-c, c], and one more
 noisy number per group is Σ ψ²/c². A small clip c has little noise; a clip that is too small makes intervals too narrow.
 So c is the largest influence that the bounds and limits allow, where noise of that size is small beside the variance
-that is known already. Else it is the largest clip whose noise is small in this sense, and never less than five times
+that is known already. Else it is the largest clip whose noise is small in this sense, and never less than eight times
 what a person with the most rows is expected to have, if rows of one person are about as alike as `_ALIKE` says. All of
 this follows from noisy totals, so it has no privacy cost.
 """
@@ -30,7 +30,7 @@ __all__ = ["Influence", "Parts", "influence_moment", "influence_weights", "reach
 
 Parts = Mapping[str, Floats]  # noisy totals under a derived column, by name (column unit)
 
-_FEWEST = 5.0  # deviations of a person's influence that are never clipped
+_FEWEST = 8.0  # deviations of a person's influence that are never clipped
 _ALIKE = 0.75  # k rows of one person are taken to have k^0.75 times the deviation of one row: 1/2 if unlike, 1 if equal
 _AFFORDED = 0.1  # the noise in a variance, beside the variance, up to which a larger clip is taken
 
@@ -40,12 +40,18 @@ class Influence:
     """What moves a statistic: its derivatives, by the name of a total, one number per group.
 
     `spread` is the standard deviation of one row's influence, as far as it is known, else infinite; `most` is the
-    largest influence of a person that bounds and limits allow (unit of the statistic).
+    largest influence of a person that bounds and limits allow (unit of the statistic). `rows` is the number of rows.
     """
 
     weights: Mapping[str, Floats]
     spread: Floats
     most: Floats
+    rows: Floats
+
+    @property
+    def variance(self) -> Floats:
+        """Σ ψ² if rows are unlike each other: the least that is expected; 0 where nothing is known."""
+        return np.where(np.isfinite(self.spread), self.spread**2 * self.rows, 0.0)
 
 
 def influence_moment(output: ReleasedColumn) -> tuple[str, Total] | None:
@@ -106,7 +112,8 @@ def _clip(output: ReleasedColumn, plan: NoisePlan, influence: Influence) -> Floa
     assert total is not None
     assert total.moment is not None
     rows = total.moment.most_rows
-    afforded = np.sqrt(_AFFORDED * _noise_variance(output, plan, influence) / max(plan.of(total).deviation, 1e-300))
+    known = _noise_variance(output, plan, influence) + influence.variance
+    afforded = np.sqrt(_AFFORDED * known / max(plan.of(total).deviation, 1e-300))
     least = _FEWEST * influence.spread * rows**_ALIKE
     clip = np.minimum(influence.most, np.maximum(least, afforded))
     return np.where(np.isfinite(clip) & (clip > 0), clip, 1.0)
