@@ -46,6 +46,16 @@ class MomentsQuery(Hints, Generic[R]):
             )
         return self._answer(self._query.release(epsilon, delta, **options))
 
+    def accuracy(self, epsilon: Any = None, delta: float | None = None, **options: Any) -> Any:
+        """The error to expect of each moment at a price, before anything is spent: see `Query.accuracy`.
+
+        Input:  as for `Query.accuracy`: epsilon, delta, rho, alpha, noise
+        Output: one row for each moment: the number of rows, each sum, and each sum of products. How exact the answer
+                is depends on the rows too; a release has its intervals
+        Errors: those of `release`, without touching the budget
+        """
+        return self._query.accuracy(epsilon, delta, **options)
+
     def explain(self) -> Derivation:
         """The derivation: every step, and how far one unit moves each moment."""
         return self._query.explain()
@@ -54,6 +64,9 @@ class MomentsQuery(Hints, Generic[R]):
     def sensitivity(self) -> Any:
         """How far one unit moves each moment; see `Query.sensitivity`."""
         return self._query.sensitivity
+
+    def __repr__(self) -> str:
+        return repr(self._query)
 
     def __reduce__(self) -> Any:
         raise UnsupportedOperation("A query cannot be pickled or copied out: the copy would hold raw rows.")
